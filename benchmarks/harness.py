@@ -1,0 +1,132 @@
+"""Processes that measure: the two workers, and commands run from start to exit."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+SCRATCH = ROOT / ".benchmarks"
+PEERS = ROOT / ".venv-peers" / "bin" / "python"
+
+#: One thread for every library that asks the environment.
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "RAYON_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "PYTHONWARNINGS": "ignore",
+}
+#: Blocks of 64 kB and more come from and go back to the system at once, so that resident memory
+#: follows what is in use.
+EXACT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
+
+
+class Worker:
+    """A `worker.py` in one of the environments; starts on first use and again after a failure."""
+
+    def __init__(self, python: Path, extra: dict[str, str] | None = None) -> None:
+        self.python = python
+        self.environment = environment() | (extra or {})
+        if python == PEERS:
+            self.environment.pop("PYTHONPATH", None)
+        self.process: subprocess.Popen[str] | None = None
+
+    def ask(self, timeout: float = 400.0, **request: Any) -> dict[str, Any]:
+        """Send a request; the answer has an "error" where it could not be met."""
+        if not self.python.exists():
+            return {"error": f"{self.python.parent.parent.name} is missing: run setup_peers.sh"}
+        if self.process is None:
+            self.process = subprocess.Popen(
+                [self.python, HERE / "worker.py"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                env=self.environment,
+                start_new_session=True,
+            )
+        assert self.process.stdin
+        assert self.process.stdout
+        print(json.dumps(request), file=self.process.stdin, flush=True)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            ready = selector.select(timeout)
+        line = self.process.stdout.readline() if ready else ""
+        if line:
+            answer: dict[str, Any] = json.loads(line)
+            return answer
+        self.close()
+        return {"error": "the worker ended" if ready else f"not done after {timeout:.0f} s"}
+
+    def close(self) -> None:
+        """End the process and the children it started."""
+        if self.process is not None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Run(NamedTuple):
+    """What a command took, from start to exit, in seconds."""
+
+    cpu: float
+    wall: float
+
+
+def run(command: Sequence[str | Path]) -> Run:
+    """Run a command that must succeed and measure it and its children."""
+    wall = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment())
+    assert process.stderr
+    complaint = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - wall
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{command}: {complaint.decode(errors='replace')[-500:]}")
+    return Run(usage.ru_utime + usage.ru_stime, wall)
+
+
+def environment() -> dict[str, str]:
+    """What measured processes see: one thread each, and byte code kept between starts.
+
+    Installed packages have their byte code beside them; a source tree may not be written to, so
+    here it is kept apart, for all alike.
+    """
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return kept | ONE_THREAD | {"PYTHONPYCACHEPREFIX": str(SCRATCH / "bytecode")}
+
+
+def command_line() -> list[str | Path]:
+    """How `rangevote` is started here: its script, or where it is not installed its `main`."""
+    script = Path(sys.executable).parent / "rangevote"
+    call = "from rangevote.cli import main; main()"
+    return [script] if script.exists() else [sys.executable, "-c", call]
+
+
+def write_lists(path: Path, ballots: Iterable[tuple[list[str], list[float]]]) -> Path:
+    """Write ballots for the workers: one [texts, logprobs] per line."""
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps([texts, logprobs]) + "\n" for texts, logprobs in ballots)
+    return path
+
+
+def say(message: str) -> None:
+    """Progress, on stderr."""
+    print(message, file=sys.stderr, flush=True)

@@ -1,0 +1,24 @@
+"""rangevote, called as a user calls it: texts and log-probabilities in, a winner out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import metadata
+
+import rangevote as rv
+from rangevote import kernel
+
+
+def elect(texts: list[str], logprobs: list[float], *, similarity: str) -> tuple[int, Sequence[float]]:
+    """The winner's index and all scores."""
+    result = rv.elect(texts, logprobs, similarity=similarity)
+    return result.index, result.scores
+
+
+def version() -> str:
+    """Which rangevote, and whether its kernels are the compiled ones."""
+    try:
+        number = metadata.version("rangevote")
+    except metadata.PackageNotFoundError:
+        number = "source tree"
+    return f"{number}, {'compiled' if kernel.COMPILED else 'plain'} kernels"

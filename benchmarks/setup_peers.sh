@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Make .venv-peers in the root of the repository: the libraries that rangevote is measured against.
+#
+# They live apart from .venv because mbrs holds numpy, transformers and others at old versions.
+# Every step may fail without stopping the next: run.py asks each peer whether it imports, and says
+# which is missing and why. Running this again installs only what is not there yet.
+#
+#   PYTHON=python3.11 benchmarks/setup_peers.sh
+set -u
+cd "$(dirname "$0")/.."
+venv=.venv-peers
+log=$venv/setup.log
+constraints=benchmarks/peers-constraints.txt
+
+if [ ! -x "$venv/bin/python" ]; then
+  "${PYTHON:-python3}" -m venv "$venv" || exit 1
+fi
+: >"$log"
+
+have() { "$venv/bin/python" -W ignore -c "$1" >/dev/null 2>>"$log"; }
+
+# install NAME TEST REQUIREMENT...: nothing to do where TEST already runs
+install() {
+  local name=$1 test=$2
+  shift 2
+  if have "$test"; then
+    echo "peers: $name is there"
+  elif "$venv/bin/python" -m pip install --quiet -c "$constraints" "$@" >>"$log" 2>&1 && have "$test"; then
+    echo "peers: $name installed"
+  else
+    echo "peers: $name could not be installed or imported; last line of $log:" >&2
+    tail -n 1 "$log" >&2
+  fi
+}
+
+install sacrebleu "import sacrebleu" sacrebleu
+install nltk "import nltk" nltk
+install fastchrf "import fastchrf" fastchrf
+install matplotlib "import matplotlib" matplotlib
+# The CPU build of torch goes in before mbrs, so that mbrs does not fetch the CUDA one; mbrs imports
+# pkg_resources, which setuptools dropped in version 81.
+install torch "import torch" torch "setuptools<81"
+if have "import torch"; then
+  install mbrs "from mbrs.decoders import DecoderMBR" mbrs "setuptools<81"
+fi
+
+if "$venv/bin/python" -m pip list 2>/dev/null | grep -qi '^nvidia'; then
+  echo "peers: a CUDA build of torch was pulled in; only CPU time is measured, so this wastes disk" >&2
+fi
+exit 0

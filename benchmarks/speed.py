@@ -1,0 +1,121 @@
+"""Elections in memory: every contestant on the same lists, in turn, in the same run."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import statistics
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import generate
+from contestants import CONTESTANTS, LISTS, ROUNDS, SIZES
+from harness import EXACT_MEMORY, ROOT, Worker, say, write_lists
+
+Measured = dict[str, dict[str, list[dict[str, Any]]]]  # contestant -> k -> rounds
+REAL = ROOT.parent / "shared" / "data" / "nbest"
+REAL_LISTS = {10: 20, 100: 3}
+REAL_CONTESTANTS = (
+    "overlap_2",
+    "plain overlap_2",
+    "precision_2",
+    "plain precision_2",
+    "bleu_4",
+    "sacrebleu BLEU",
+    "chrf",
+    "fastchrf",
+)
+
+
+def measure_all(workers: dict[str, Worker], folder: Path) -> tuple[Measured, dict[str, Any]]:
+    """Every contestant at every k of its plan, and what the lists look like."""
+    measured: Measured = {name: {} for name in CONTESTANTS}
+    looks: dict[str, Any] = {}
+    for k in SIZES:
+        made = generate.ballots(k, LISTS[k] * ROUNDS)
+        looks[str(k)] = generate.describe(made)
+        for turn in range(ROUNDS):
+            lists = made[turn * LISTS[k] : (turn + 1) * LISTS[k]]
+            path = write_lists(folder / f"lists-{k}-{turn}.jsonl", lists)
+            for name, contestant in CONTESTANTS.items():
+                if turn < contestant.rounds.get(k, 0):
+                    answer = _ask(workers, name, path, contestant.rows.get(k), k)
+                    measured[name].setdefault(str(k), []).append(answer)
+    return measured, looks
+
+
+def _ask(workers: dict[str, Worker], name: str, path: Path, rows: int | None, k: int) -> dict[str, Any]:
+    """One contestant on one file of lists; times are CPU seconds per list, the median of passes."""
+    contestant = CONTESTANTS[name]
+    began = time.perf_counter()
+    answer = workers[contestant.environment].ask(
+        contestant=name, ballots=str(path), rows=rows, passes=60, seconds=0.4
+    )
+    took = time.perf_counter() - began
+    say(f"  k={k} {contestant.label}: {took:.1f} s {answer.get('error', '')}")
+    if "error" not in answer:
+        scale = k / rows if rows else 1.0
+        answer["passes"] = len(answer["cpu"])
+        answer |= {clock: statistics.median(answer[clock]) * scale for clock in ("cpu", "wall")}
+        answer["extrapolated"] = bool(rows)
+    return answer
+
+
+def real_lists(workers: dict[str, Worker], folder: Path) -> dict[str, Any]:
+    """A few ballots of the real n-best lists, by file; empty where they are absent."""
+    found: dict[str, Any] = {}
+    for k, count in REAL_LISTS.items():
+        for path in sorted(REAL.glob(f"*.k{k}.jsonl.gz")):
+            lists = _read(path, count)
+            written = write_lists(folder / f"{path.name}.lists", lists)
+            answers = {name: _ask(workers, name, written, None, k) for name in REAL_CONTESTANTS}
+            looks = generate.describe([generate.Ballot(*ballot) for ballot in lists])
+            name = path.name.removesuffix(".jsonl.gz")
+            found[name] = {"k": k, "looks": looks, "answers": answers}
+    return found
+
+
+def _read(path: Path, count: int) -> list[tuple[list[str], list[float]]]:
+    """The file's first ballots."""
+    ballots = []
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        for _ in range(count):
+            hypotheses = json.loads(file.readline())["hypotheses"]
+            ballots.append(([h["text"] for h in hypotheses], [h["logprob"] for h in hypotheses]))
+    return ballots
+
+
+def memory(workers: dict[str, Worker], folder: Path) -> dict[str, dict[str, Any]]:
+    """Peak memory, each in a fresh process; `folder` holds the lists of `measure_all`."""
+    wanted = [("overlap_2", k) for k in SIZES[1:]] + [("precision_2", 10_000)]
+    wanted += [(name, 1_000) for name in ("bleu_4", "smoothed_bleu_4", "chrf")]
+    wanted += [(name, 1_000) for name in ("plain overlap_2", "fastchrf")]
+    found = {}
+    for name, k in wanted:
+        python = workers[CONTESTANTS[name].environment].python
+        with Worker(python, EXACT_MEMORY) as fresh:
+            path = folder / f"lists-{k}-0.jsonl"
+            found[f"{name} {k}"] = fresh.ask(contestant=name, ballots=str(path), memory=True)
+    return found
+
+
+def agreement(measured: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, Any]:
+    """How often two contestants elected the same, and how far their scores lie apart."""
+    same = lists = scored = 0
+    apart = 0.0
+    for mine, theirs in measured:
+        if "error" in mine or "error" in theirs:
+            continue
+        for i, scores in enumerate(theirs["scores"]):
+            if not theirs.get("extrapolated"):
+                lists += 1
+                same += mine["winners"][i] == theirs["winners"][i]
+            if len(scores) == 1:  # the winner's alone
+                pairs = [(mine["scores"][i][theirs["winners"][i]], scores[0])]
+            else:
+                pairs = list(zip(mine["scores"][i], scores, strict=False))
+            scored += len(pairs)
+            apart = max([apart, *(abs(a - b) for a, b in pairs)])
+    return {"same": same, "lists": lists, "scores": scored, "apart": apart}

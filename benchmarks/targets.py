@@ -1,0 +1,199 @@
+"""The issue's table of speed targets, filled in from what was measured: no text, only rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from contestants import CONTESTANTS
+
+Data = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison: what must be reached, what was measured, and both times."""
+
+    what: str
+    target: str
+    measured: str
+    reached: bool | None  # None: could not be measured
+    ours: str
+    other: str
+
+
+def tables(data: Data) -> dict[str, list[Row]]:
+    """The rows of every table, by title."""
+    return {
+        "overlap_2 and precision_2 from text, k = 100": _linear(data),
+        "overlap_2, growth from k = 1,000 to 10,000": _growth(data),
+        "bleu_4 and smoothed_bleu_4, exact": _bleu(data),
+        "chrf, exact pairwise": [
+            faster(data, "chrf", "fastchrf", 100, 12),
+            faster(data, "chrf", "fastchrf", 1_000, 25),
+        ],
+        "`rangevote vote` file to file, overlap_2, 3,000 ballots x 100": _files(data["files"]),
+        "start-up": _start_up(data["start-up"]),
+    }
+
+
+def _linear(data: Data) -> list[Row]:
+    return [
+        faster(data, "overlap_2", "sacrebleu BLEU", 100, 1_000),
+        faster(data, "precision_2", "sacrebleu BLEU", 100, 1_000),
+        faster(data, "overlap_2", "plain overlap_2", 100, 10),
+        faster(data, "precision_2", "plain precision_2", 100, 10),
+    ]
+
+
+def _growth(data: Data) -> list[Row]:
+    small, large = (mean(data, "overlap_2", k) for k in (1_000, 10_000))
+    if small is None or large is None:
+        return [Row("time", "<= 12 x", "not measured", None, "", "")]
+    times = Row(
+        "CPU time",
+        "<= 12 x",
+        f"{large / small:.1f} x",
+        large / small <= 12,
+        f"{milliseconds(small)} at k = 1,000",
+        f"{milliseconds(large)} at k = 10,000",
+    )
+    return [times, _memory_growth(data["memory"])]
+
+
+def _memory_growth(memory: Data) -> Row:
+    small, large = memory["overlap_2 1000"], memory["overlap_2 10000"]
+    target = "no faster than the input"
+    if "error" in small or "error" in large:
+        return Row("memory above the input", target, "not measured", None, "", "")
+    grown = large["grown"] / max(small["grown"], 1)
+    input_grown = large["input"] / small["input"]
+    return Row(
+        "memory above the input",
+        target,
+        f"{grown:.1f} x (input: {input_grown:.1f} x)",
+        grown <= input_grown,
+        f"{megabytes(small['grown'])} (input {megabytes(small['input'])}) at k = 1,000",
+        f"{megabytes(large['grown'])} (input {megabytes(large['input'])}) at k = 10,000",
+    )
+
+
+def _bleu(data: Data) -> list[Row]:
+    rows = [
+        faster(data, "bleu_4", "sacrebleu BLEU", 100, 800),
+        faster(data, "smoothed_bleu_4", "sacrebleu BLEU+1", 100, 800),
+        faster(data, "bleu_4", "mbrs", 1_000, 1_200),
+        faster(data, "smoothed_bleu_4", "mbrs", 1_000, 1_200),
+        faster(data, "bleu_4", "mbrs same", 1_000, 1_200),
+        faster(data, "smoothed_bleu_4", "mbrs same+1", 1_000, 1_200),
+    ]
+    for name in ("bleu_4", "smoothed_bleu_4"):
+        found = data["memory"][f"{name} 1000"]
+        peak = found.get("peak")
+        measured = megabytes(peak) if peak else "not measured"
+        what = f"{name}, peak of the whole process, k = 1,000"
+        rows.append(Row(what, "< 200 MB", measured, peak and peak < 200e6, measured, ""))
+    return rows
+
+
+def faster(data: Data, mine: str, theirs: str, k: int, times: int) -> Row:
+    """How many times as fast as `theirs` we are, on the lists that both had."""
+    what = f"{mine} against {CONTESTANTS[theirs].label}, k = {k:,}"
+    pairs = shared(data, mine, theirs, k)
+    if not pairs:
+        return Row(what, f">= {times:,} x", f"not measured: {why(data, theirs, k)}", None, "", "")
+    ours, other = (sum(p[i]["cpu"] for p in pairs) / len(pairs) for i in (0, 1))
+    each = [b["cpu"] / a["cpu"] for a, b in pairs]
+    ratio = other / ours
+    spread = f" ({factor(min(each))} to {factor(max(each))})" if len(each) > 1 else ""
+    return Row(
+        what,
+        f">= {times:,} x",
+        f"{factor(ratio)} x{spread}",
+        ratio >= times,
+        milliseconds(ours),
+        milliseconds(other),
+    )
+
+
+def shared(data: Data, mine: str, theirs: str, k: int) -> list[tuple[Data, Data]]:
+    """The answers of two contestants in the rounds that both finished."""
+    a, b = (data["speed"][name].get(str(k), []) for name in (mine, theirs))
+    pairs = zip(a, b, strict=False)
+    return [pair for pair in pairs if "error" not in pair[0] and "error" not in pair[1]]
+
+
+def mean(data: Data, name: str, k: int) -> float | None:
+    """CPU seconds per election, the mean of the rounds."""
+    done = [a["cpu"] for a in data["speed"][name].get(str(k), []) if "error" not in a]
+    return sum(done) / len(done) if done else None
+
+
+def why(data: Data, name: str, k: int) -> str:
+    """Why there is no figure."""
+    errors = [a["error"] for a in data["speed"][name].get(str(k), []) if "error" in a]
+    return str(errors[0]) if errors else "not in the plan"
+
+
+def _files(files: Data) -> list[Row]:
+    if "error" in files:
+        return [Row("rangevote vote", "<= 4 x", f"not measured: {files['error']}", None, "", "")]
+    rows = []
+    for clock, kind in (("cpu", "msgspec"), ("wall", "msgspec"), ("cpu", "msgspec typed")):
+        vote, alone = (after_start(files["times"], name, clock) for name in ("vote", kind))
+        judged = kind == "msgspec" and clock == "cpu"
+        label = "msgspec, into classes" if kind == "msgspec typed" else kind
+        rows.append(
+            Row(
+                f"against {label}, {'CPU' if clock == 'cpu' else 'wall'} time",
+                "<= 4 x" if judged else "(for comparison)",
+                f"{vote / alone:.2f} x",
+                vote / alone <= 4 if judged else None,
+                f"{vote:.2f} s",
+                f"{alone:.2f} s",
+            )
+        )
+    return rows
+
+
+def after_start(times: Data, name: str, clock: str) -> float:
+    """What all the ballots took beyond what one ballot took."""
+    return float(times[f"{name} all"][clock] - times[f"{name} one"][clock])
+
+
+def _start_up(found: Data) -> list[Row]:
+    if "error" in found:
+        return [Row("start-up", "", f"not measured: {found['error']}", None, "", "")]
+    wanted = {"help": ("`rangevote --help`", 0.3), "election": ("import and first election", 0.4)}
+    rows = []
+    for clock in ("cpu", "wall"):
+        python = found["times"]["python"][clock]
+        for name, (label, limit) in wanted.items():
+            took = found["times"][name][clock]
+            rows.append(
+                Row(
+                    f"{label}, {'CPU' if clock == 'cpu' else 'wall'} time",
+                    f"< {limit} s more than `python -c pass`",
+                    f"{took - python:.3f} s more",
+                    took - python < limit,
+                    f"{took:.3f} s",
+                    f"{python:.3f} s",
+                )
+            )
+    return rows
+
+
+def milliseconds(seconds: float) -> str:
+    """Three figures, with thousands apart."""
+    value = seconds * 1e3
+    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
+
+
+def megabytes(size: float) -> str:
+    """In units of 10^6 bytes."""
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e6:.2f} MB"
+
+
+def factor(ratio: float) -> str:
+    """A ratio, with as many figures as it deserves."""
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.1f}"

@@ -1,0 +1,136 @@
+"""Measures contestants on request: one process per environment, one JSON request per line of stdin.
+
+The same file runs in `.venv` and in `.venv-peers`. A request names a contestant, a file of ballots
+and how often to go over them; the answer, a line of JSON, gives CPU seconds (of the process and its
+children), wall seconds, winners and scores, or peak memory. Before each pass the ballots are parsed
+anew, so that nothing kept inside string objects (hash, UTF-8) carries over, and the garbage
+collector is told to leave them alone; it stays on, as it is for users.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import re
+import resource
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from contestants import CONTESTANTS
+
+Elect = Callable[[list[str], list[float]], tuple[int, Any]]
+#: Held before anything is measured: loads what is loaded on use.
+TINY = (["a b c d e", "a b c d f"], [-1.0, -2.0])
+
+
+class Spent(NamedTuple):
+    """Seconds per election."""
+
+    cpu: float
+    wall: float
+
+
+def load(name: str, rows: int | None) -> Elect:
+    """The function behind a contestant's name."""
+    contestant = CONTESTANTS[name]
+    function = getattr(importlib.import_module(contestant.module), contestant.function)
+    return partial(function, **contestant.settings, **({"rows": rows} if rows else {}))
+
+
+def measure(elect: Elect, path: Path, passes: int, seconds: float) -> dict[str, Any]:
+    """Hold every election of the file up to `passes` times, or until `seconds` of CPU are used.
+
+    A pass over what is quick goes over copies of the file until it takes 20 ms, so that the
+    processor's caches hold what they hold for a user with many ballots.
+    """
+    elect(*TINY)
+    spent, answers = _one_pass(elect, path, 1)
+    winners = [int(winner) for winner, _ in answers]
+    scores = [[float(s) for s in scores] for _, scores in answers]
+    copies = max(1, min(100, int(0.02 / (spent.cpu * len(answers)))))
+    done, used = [spent], spent.cpu * len(answers)
+    if copies > 1:
+        done, used = [], 0.0
+    while len(done) < passes and (not done or used < seconds):
+        spent, _ = _one_pass(elect, path, copies)
+        done.append(spent)
+        used += spent.cpu * copies * len(answers)
+    cpu, wall = [s.cpu for s in done], [s.wall for s in done]
+    return {"cpu": cpu, "wall": wall, "winners": winners, "scores": scores}
+
+
+def _one_pass(elect: Elect, path: Path, copies: int) -> tuple[Spent, list[tuple[int, Any]]]:
+    """Hold the elections once; the time of one of them, and what they found."""
+    ballots = [json.loads(line) for _ in range(copies) for line in path.open(encoding="utf-8")]
+    gc.collect()
+    gc.freeze()
+    wall, cpu = time.perf_counter(), cpu_seconds()
+    answers = [elect(texts, logprobs) for texts, logprobs in ballots]
+    cpu, wall = cpu_seconds() - cpu, time.perf_counter() - wall
+    gc.unfreeze()
+    return Spent(cpu / len(ballots), wall / len(ballots)), answers
+
+
+def cpu_seconds() -> float:
+    """CPU time of this process, all its threads, and the children it has waited for."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def memory(elect: Elect, path: Path) -> dict[str, Any]:
+    """Peak resident memory of one election, in bytes: the process, and above what it held before.
+
+    Needs Linux.
+    """
+    elect(*TINY)
+    texts, logprobs = json.loads(path.open(encoding="utf-8").readline())
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    before = _status("VmRSS")
+    elect(texts, logprobs)
+    size = sum(map(sys.getsizeof, texts)) + sum(map(sys.getsizeof, logprobs))
+    return {"peak": _status("VmHWM"), "grown": _status("VmHWM") - before, "input": size}
+
+
+def _status(field: str) -> int:
+    found = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return int(found[1]) * 1024 if found else 0
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """Do what a request asks; a missing library is an answer, not a crash."""
+    try:
+        if "version" in request:
+            return {"version": version(request["version"])}
+        elect = load(request["contestant"], request.get("rows"))
+        path = Path(request["ballots"])
+        if request.get("memory"):
+            return memory(elect, path)
+        return measure(elect, path, request["passes"], request["seconds"])
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def version(package: str) -> str:
+    """The version of a package in this environment."""
+    if package == "rangevote":
+        return str(importlib.import_module("ours").version())
+    return importlib.import_module("importlib.metadata").version(package)
+
+
+def main() -> None:
+    """Answer requests until stdin closes. What libraries print goes to stderr."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

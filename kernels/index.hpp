@@ -1,0 +1,93 @@
+// An election's sequences as n-gram ids, and the linear count of votes. No Python in here.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "table.hpp"
+
+namespace rangevote {
+
+enum class Unit { words, chars, ids };
+
+// The items (n-grams, or in a bag n-grams with their occurrence number) of many sequences at one order.
+struct Items {
+    std::vector<Id> ids;             // all sequences, one after the other; known to a candidate
+    std::vector<std::size_t> ends;   // where each sequence ends in ids
+    std::vector<std::uint32_t> sizes;  // |set_n| or |bag_n|, with the items no candidate has
+
+    std::size_t begin(std::size_t s) const { return s ? ends[s - 1] : 0; }
+    std::size_t count() const { return ends.size(); }
+};
+
+struct Sequences {
+    std::vector<Items> orders;           // one for each requested order
+    std::vector<std::uint32_t> lengths;  // in tokens
+};
+
+class Index {
+public:
+    Index(Unit unit, std::vector<int> orders, bool bag, bool short_sequences);
+
+    // Candidates first, all at once; then voters, in as many calls as one likes.
+    void set_candidates(const std::vector<std::string_view> &texts);
+    void set_candidates(const std::vector<std::vector<std::int64_t>> &ids);
+    void add(const std::vector<std::string_view> &texts);
+    void add(const std::vector<std::vector<std::int64_t>> &ids);
+
+    std::size_t candidates() const { return candidates_.lengths.size(); }
+    std::size_t voters(bool own) const { return electorate(own).lengths.size(); }
+
+    // score(c) of the linear family (plain.py, Index.tally); scores has one place for each candidate.
+    void tally(const double *weights, double a, bool own, double *scores) const;
+    // Grades of all pairs, row by row (voters x candidates).
+    void grades(double a, bool own, double *out) const;
+    void bleu_grades(bool smooth, bool own, double *out) const;
+    void chrf_grades(double beta, bool own, double *out) const;
+    void bleu_tally(const double *weights, bool smooth, bool own, double *scores) const;
+    void chrf_tally(const double *weights, double beta, bool own, double *scores) const;
+
+    Unit unit() const { return unit_; }
+    std::mutex &mutex() const { return mutex_; }
+
+private:
+    struct Seen {
+        std::uint32_t sequence;
+        std::uint32_t times;
+    };
+    struct Level {  // n-grams of one n: id = intern(id of the first n - 1 tokens, last token)
+        KeyTable grams, extras;  // extras: later occurrences, and sequences shorter than n
+        Id next = 0;
+        std::vector<Seen> seen;
+    };
+
+    template <class Sequence>
+    void encode(const std::vector<Sequence> &sequences, Sequences &into, bool candidates);
+    void tokenise(std::string_view text);
+    void tokenise(const std::vector<std::int64_t> &ids);
+    void emit_grams(Level &level, Items &items, Id known);
+    void emit_short(Level &level, Items &items, Id known);
+    Id occurrence(Level &level, Id gram, bool &fresh);
+    void check() const;
+    template <class Formula, class Take> void each_block(bool own, Formula &&formula, Take &&take) const;
+    template <class Formula> void grade_pairs(bool own, Formula &&formula, double *out) const;
+    template <class Formula>
+    void tally_pairs(const double *weights, bool own, Formula &&formula, double *scores) const;
+    const Sequences &electorate(bool own) const { return own ? candidates_ : added_; }
+
+    Unit unit_;
+    std::vector<int> orders_;
+    bool bag_, short_;
+    WordTable words_;
+    std::vector<Level> levels_;  // levels_[n - 1]
+    std::vector<Id> known_;      // for each order: ids below this belong to a candidate
+    Sequences candidates_, added_;
+    std::uint32_t sequence_ = 0;          // stamp of the sequence being encoded
+    std::vector<Id> tokens_, grams_;      // of that sequence
+    bool complete_ = true;
+    mutable std::mutex mutex_;
+};
+
+}  // namespace rangevote

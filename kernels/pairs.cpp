@@ -1,0 +1,262 @@
+// Measures that need every pair: how many items each voter shares with each candidate, then a formula.
+//
+// Candidates are taken in blocks of 64. Within a block every item has a row of 64 bytes, 1 where the
+// candidate has the item, so a voter's matches with 64 candidates are a sum of short rows: four
+// 16-byte additions an item, and the rows of one block stay in the cache while all voters pass.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "index.hpp"
+
+namespace rangevote {
+namespace {
+
+constexpr std::size_t BLOCK = 64;
+constexpr std::size_t BYTE_FULL = 255;  // additions of 0 or 1 before a byte could overflow
+
+#if defined(__GNUC__)
+typedef std::uint8_t Bytes __attribute__((vector_size(16)));  // one register; lowered on any target
+#else
+struct Bytes {
+    std::uint8_t b[16];
+    Bytes &operator+=(const Bytes &other) {
+        for (int i = 0; i < 16; ++i) b[i] = static_cast<std::uint8_t>(b[i] + other.b[i]);
+        return *this;
+    }
+};
+#endif
+struct Row {
+    Bytes part[BLOCK / 16];
+};
+
+using Matches = std::int32_t[BLOCK];  // of one voter with the candidates of a block, at one order
+
+// The items of one block of candidates at one order, as rows.
+class BlockRows {
+    std::vector<Row> rows_;         // rows_[0] is empty: items that no candidate of the block has
+    std::vector<std::uint32_t> row_of_;
+    std::vector<Id> used_;
+
+public:
+    explicit BlockRows(std::size_t known) : rows_(1), row_of_(known, 0) {}
+
+    void load(const Items &items, std::size_t first, std::size_t last) {
+        for (const Id id : used_) row_of_[id] = 0;
+        used_.clear();
+        rows_.resize(1);
+        for (std::size_t c = first; c < last; ++c)
+            for (std::size_t i = items.begin(c); i < items.ends[c]; ++i) {
+                const Id id = items.ids[i];
+                if (row_of_[id] == 0) {
+                    row_of_[id] = static_cast<std::uint32_t>(rows_.size());
+                    used_.push_back(id);
+                    rows_.emplace_back();
+                }
+                reinterpret_cast<unsigned char *>(&rows_[row_of_[id]])[c - first] = 1;
+            }
+    }
+
+    void count(const Items &voters, std::size_t v, Matches &matches) const {
+        std::memset(matches, 0, sizeof matches);
+        const std::size_t end = voters.ends[v];
+        for (std::size_t i = voters.begin(v); i < end;) {
+            const std::size_t stop = std::min(i + BYTE_FULL, end);
+            Row sum = {};
+            for (; i < stop; ++i) {
+                const Row &row = rows_[row_of_[voters.ids[i]]];
+                for (std::size_t j = 0; j < BLOCK / 16; ++j) sum.part[j] += row.part[j];
+            }
+            std::uint8_t bytes[BLOCK];
+            std::memcpy(bytes, &sum, BLOCK);
+            for (std::size_t j = 0; j < BLOCK; ++j) matches[j] += bytes[j];
+        }
+    }
+};
+
+double root(double x, std::size_t n) {
+    if (n == 1) return x;
+    if (n == 2) return std::sqrt(x);
+    return n == 4 ? std::sqrt(std::sqrt(x)) : std::pow(x, 1.0 / static_cast<double>(n));
+}
+
+// A formula has load(first, last) for the candidates of a block and grade(matches, v, out) for one
+// voter with all 64 of them (those past the last candidate are ignored).
+
+// sim(v, c) = mean over orders of |v and c| / (|v|^(1-a) |c|^a).
+class Family {
+    const Sequences &candidates_, &voters_;
+    double a_;
+    std::size_t first_ = 0, last_ = 0;
+
+public:
+    Family(const Sequences &candidates, const Sequences &voters, double a)
+        : candidates_(candidates), voters_(voters), a_(a) {}
+    void load(std::size_t first, std::size_t last) { first_ = first, last_ = last; }
+    void grade(const Matches *matches, std::size_t v, double *out) const {
+        std::fill(out, out + BLOCK, 0.0);
+        const std::size_t orders = candidates_.orders.size();
+        for (std::size_t k = 0; k < orders; ++k) {
+            const double size = voters_.orders[k].sizes[v];
+            for (std::size_t c = first_; c < last_; ++c) {
+                const double m = matches[k][c - first_];
+                if (m == 0) continue;
+                const double own = candidates_.orders[k].sizes[c];
+                out[c - first_] += a_ == 0 ? m / size : m * std::pow(size, a_ - 1.0) * std::pow(own, -a_);
+            }
+        }
+        for (std::size_t j = 0; j < BLOCK; ++j) out[j] /= static_cast<double>(orders);
+    }
+};
+
+// BLEU: root(product of matches) / root(product of totals) * brevity penalty, for orders 1 to N.
+class Bleu {
+    const Sequences &candidates_, &voters_;
+    std::size_t orders_;
+    bool smooth_;
+    double totals_[BLOCK];   // root of the product of the n-gram totals; 1 where the score is 0 anyway
+    std::vector<std::uint32_t> distinct_;  // lengths in the block, and for each candidate which
+    std::uint8_t which_[BLOCK];
+
+    double added(std::size_t n) const { return smooth_ && n > 1 ? 1.0 : 0.0; }
+
+public:
+    Bleu(const Sequences &candidates, const Sequences &voters, bool smooth)
+        : candidates_(candidates), voters_(voters), orders_(candidates.orders.size()), smooth_(smooth) {}
+
+    void load(std::size_t first, std::size_t last) {
+        std::fill(totals_, totals_ + BLOCK, 1.0);
+        std::fill(which_, which_ + BLOCK, std::uint8_t{0});
+        const auto begin = candidates_.lengths.begin();
+        distinct_.assign(begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last));
+        std::sort(distinct_.begin(), distinct_.end());
+        distinct_.erase(std::unique(distinct_.begin(), distinct_.end()), distinct_.end());
+        for (std::size_t c = first; c < last; ++c) {
+            const std::uint32_t length = candidates_.lengths[c];
+            which_[c - first] = static_cast<std::uint8_t>(
+                std::lower_bound(distinct_.begin(), distinct_.end(), length) - distinct_.begin());
+            double total = 1.0;
+            for (std::size_t n = 1; n <= orders_; ++n)
+                total *= (length >= n ? static_cast<double>(length - n + 1) : 0.0) + added(n);
+            if (total > 0) totals_[c - first] = root(total, orders_);
+        }
+    }
+
+    void grade(const Matches *matches, std::size_t v, double *out) {
+        std::fill(out, out + BLOCK, 1.0);
+        for (std::size_t n = 1; n <= orders_; ++n)
+            for (std::size_t j = 0; j < BLOCK; ++j) out[j] *= static_cast<double>(matches[n - 1][j]) + added(n);
+        if (orders_ == 4)  // the usual case in a loop of its own, so that it is vectorised
+            for (std::size_t j = 0; j < BLOCK; ++j) out[j] = std::sqrt(std::sqrt(out[j])) / totals_[j];
+        else
+            for (std::size_t j = 0; j < BLOCK; ++j) out[j] = root(out[j], orders_) / totals_[j];
+        double brevity[BLOCK];
+        const double voter = voters_.lengths[v];
+        for (std::size_t i = 0; i < distinct_.size(); ++i) {
+            const double length = distinct_[i];
+            brevity[i] = length >= voter ? 1.0 : length == 0 ? 0.0 : std::exp(1 - voter / length);
+        }
+        for (std::size_t j = 0; j < BLOCK; ++j) out[j] *= brevity[which_[j]];
+    }
+};
+
+// chrF: F_beta of the mean precision and the mean recall over the orders that both sides have.
+class Chrf {
+    const Sequences &candidates_, &voters_;
+    std::size_t orders_;
+    double factor_;
+    std::vector<std::vector<double>> totals_;  // for each order the candidates' n-grams, at least 1
+    double effective_[BLOCK];                  // how many orders each candidate has
+
+public:
+    Chrf(const Sequences &candidates, const Sequences &voters, double beta)
+        : candidates_(candidates), voters_(voters), orders_(candidates.orders.size()), factor_(beta * beta),
+          totals_(orders_, std::vector<double>(BLOCK)) {}
+
+    void load(std::size_t first, std::size_t last) {
+        std::fill(effective_, effective_ + BLOCK, 0.0);
+        for (std::size_t n = 1; n <= orders_; ++n) {
+            std::fill(totals_[n - 1].begin(), totals_[n - 1].end(), 1.0);
+            for (std::size_t c = first; c < last; ++c) {
+                if (candidates_.lengths[c] < n) continue;
+                totals_[n - 1][c - first] = static_cast<double>(candidates_.lengths[c] - n + 1);
+                effective_[c - first] += 1;
+            }
+        }
+    }
+
+    void grade(const Matches *matches, std::size_t v, double *out) const {
+        double precision[BLOCK] = {}, recall[BLOCK] = {};
+        const std::size_t length = voters_.lengths[v], orders = std::min(orders_, length);
+        for (std::size_t n = 1; n <= orders; ++n) {
+            const double total = static_cast<double>(length - n + 1), *totals = totals_[n - 1].data();
+            for (std::size_t j = 0; j < BLOCK; ++j) {
+                const double m = matches[n - 1][j];
+                precision[j] += m / totals[j];
+                recall[j] += m / total;
+            }
+        }
+        for (std::size_t j = 0; j < BLOCK; ++j) {
+            const double p = precision[j], r = recall[j];
+            const double below = std::min(static_cast<double>(orders), effective_[j]) * (factor_ * p + r);
+            out[j] = (1.0 + factor_) * p * r / (p > 0 ? below : 1.0);
+        }
+    }
+};
+
+}  // namespace
+
+// Calls take(v, first, last, grades) for every voter and block of candidates.
+template <class Formula, class Take> void Index::each_block(bool own, Formula &&formula, Take &&take) const {
+    check();
+    const Sequences &voters = electorate(own);
+    std::vector<BlockRows> rows;
+    for (const Id known : known_) rows.emplace_back(known);
+    std::vector<std::int32_t> matches(orders_.size() * BLOCK);
+    auto *by_order = reinterpret_cast<Matches *>(matches.data());
+    double grades[BLOCK];
+    for (std::size_t first = 0; first < candidates(); first += BLOCK) {
+        const std::size_t last = std::min(first + BLOCK, candidates());
+        for (std::size_t k = 0; k < orders_.size(); ++k) rows[k].load(candidates_.orders[k], first, last);
+        formula.load(first, last);
+        for (std::size_t v = 0; v < voters.lengths.size(); ++v) {
+            for (std::size_t k = 0; k < orders_.size(); ++k) rows[k].count(voters.orders[k], v, by_order[k]);
+            formula.grade(by_order, v, grades);
+            take(v, first, last, grades);
+        }
+    }
+}
+
+template <class Formula> void Index::grade_pairs(bool own, Formula &&formula, double *out) const {
+    each_block(own, formula, [&](std::size_t v, std::size_t first, std::size_t last, const double *grades) {
+        std::copy(grades, grades + (last - first), out + v * candidates() + first);
+    });
+}
+
+template <class Formula>
+void Index::tally_pairs(const double *weights, bool own, Formula &&formula, double *scores) const {
+    std::vector<std::int64_t> votes((candidates() / BLOCK + 1) * BLOCK, 0);
+    each_block(own, formula, [&](std::size_t v, std::size_t first, std::size_t, const double *grades) {
+        const double scaled = std::ldexp(weights[v], 60);
+        for (std::size_t j = 0; j < BLOCK; ++j) votes[first + j] += std::llrint(scaled * grades[j]);
+    });
+    for (std::size_t c = 0; c < candidates(); ++c) scores[c] = std::ldexp(static_cast<double>(votes[c]), -60);
+}
+
+void Index::grades(double a, bool own, double *out) const {
+    grade_pairs(own, Family(candidates_, electorate(own), a), out);
+}
+void Index::bleu_grades(bool smooth, bool own, double *out) const {
+    grade_pairs(own, Bleu(candidates_, electorate(own), smooth), out);
+}
+void Index::chrf_grades(double beta, bool own, double *out) const {
+    grade_pairs(own, Chrf(candidates_, electorate(own), beta), out);
+}
+void Index::bleu_tally(const double *weights, bool smooth, bool own, double *scores) const {
+    tally_pairs(weights, own, Bleu(candidates_, electorate(own), smooth), scores);
+}
+void Index::chrf_tally(const double *weights, double beta, bool own, double *scores) const {
+    tally_pairs(weights, own, Chrf(candidates_, electorate(own), beta), scores);
+}
+
+}  // namespace rangevote

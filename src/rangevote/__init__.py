@@ -1,0 +1,84 @@
+"""Elect the most representative output of a language model instead of the most likely one.
+
+>>> import rangevote as rv
+>>> rv.elect(["a dog runs", "a dog sits", "cats"], [-1.2, -1.3, -1.0]).winner
+'a dog runs'
+
+Names are loaded when they are first used, so that `rangevote --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from rangevote.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from rangevote.election.elect import elect as elect
+    from rangevote.election.elect import elect_many as elect_many
+    from rangevote.election.electorate import Electorate as Electorate
+    from rangevote.election.explain import Explanation as Explanation
+    from rangevote.election.result import Result as Result
+    from rangevote.errors import DataError as DataError
+    from rangevote.errors import MissingExtra as MissingExtra
+    from rangevote.errors import RangevoteError as RangevoteError
+    from rangevote.errors import RangevoteWarning as RangevoteWarning
+    from rangevote.errors import SetupError as SetupError
+    from rangevote.errors import UnknownName as UnknownName
+    from rangevote.errors import UsageError as UsageError
+    from rangevote.hypothesis import Ballot as Ballot
+    from rangevote.hypothesis import Hypotheses as Hypotheses
+    from rangevote.hypothesis import Hypothesis as Hypothesis
+    from rangevote.similarity import SIMILARITIES as SIMILARITIES
+    from rangevote.similarity import get_similarity as get_similarity
+    from rangevote.similarity.bleu import Bleu as Bleu
+    from rangevote.similarity.chrf import Chrf as Chrf
+    from rangevote.similarity.exact import Exact as Exact
+    from rangevote.similarity.measure import Similarity as Similarity
+    from rangevote.similarity.mixture import Mixture as Mixture
+    from rangevote.similarity.ngram import Ngrams as Ngrams
+    from rangevote.similarity.pairwise import Custom as Custom
+    from rangevote.similarity.states import States as States
+
+_HOMES = {
+    "Ballot": "hypothesis",
+    "Bleu": "similarity.bleu",
+    "Chrf": "similarity.chrf",
+    "Custom": "similarity.pairwise",
+    "DataError": "errors",
+    "Electorate": "election.electorate",
+    "Exact": "similarity.exact",
+    "Explanation": "election.explain",
+    "Hypotheses": "hypothesis",
+    "Hypothesis": "hypothesis",
+    "MissingExtra": "errors",
+    "Mixture": "similarity.mixture",
+    "Ngrams": "similarity.ngram",
+    "RangevoteError": "errors",
+    "RangevoteWarning": "errors",
+    "Result": "election.result",
+    "SIMILARITIES": "similarity",
+    "SetupError": "errors",
+    "Similarity": "similarity.measure",
+    "States": "similarity.states",
+    "UnknownName": "errors",
+    "UsageError": "errors",
+    "elect": "election.elect",
+    "elect_many": "election.elect",
+    "get_similarity": "similarity",
+}
+
+__all__ = sorted([*_HOMES, "__version__"])
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rangevote' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"rangevote.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,108 @@
+"""The command line: parse, call the library, print. One file a command.
+
+Exit codes: 0 done, 2 usage, 3 bad data, 4 partly done, 5 environment, 130 interrupted. Data goes to
+standard output, everything else to standard error, and a user's mistake never shows a traceback.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from rangevote.errors import RangevoteError
+from rangevote.version import __version__
+
+#: name -> (module:function, one line of help); modules are loaded when their command is run.
+COMMANDS = {
+    "convert": ("rangevote.cli.convert:convert", "Turn an n-best list into another format."),
+    "demo": ("rangevote.cli.demo:demo", "Hold the election of the paper's figure 1."),
+    "vote": ("rangevote.cli.vote:vote", "Elect one output of every ballot in a file."),
+}
+
+
+class Commands(click.Group):
+    """A group that knows its commands' names and help without loading them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, sorted."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Load the command of this name."""
+        if name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Offer the nearest name for one that does not exist."""
+        from rangevote.errors import nearest
+
+        if args and args[0] not in COMMANDS:
+            ctx.fail(f"no such command {args[0]!r}.{nearest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in `--help`, from the table."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help) for name, (_, help) in sorted(COMMANDS.items())])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "--version", message="rangevote %(version)s")
+def cli() -> None:
+    """Elect the most representative output of a language model.
+
+    Sequences vote for each other: score(c) = sum of P(v) sim(v, c) over the voters v.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and leave with its exit code."""
+    code = run(arguments)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        code = _closed_pipe()
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; every failure becomes one message and an exit code."""
+    try:
+        result = cli.main(arguments, prog_name="rangevote", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except RangevoteError as error:
+        return complain(str(error), error.exit_code)
+    except click.UsageError as error:
+        error.show()
+        return 2
+    except click.ClickException as error:
+        return complain(error.format_message(), error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        return complain("interrupted.", 130)
+    except BrokenPipeError:
+        return _closed_pipe()
+    except MemoryError:
+        return complain("out of memory.", 5)
+    except OSError as error:
+        return complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}.", 5)
+
+
+def complain(message: str, code: int) -> int:
+    """Say what is wrong on standard error."""
+    click.echo(f"rangevote: {message}", err=True)
+    return code
+
+
+def _closed_pipe() -> int:
+    """The reader of our output went away (`| head`): leave quietly, as the shell's own tools do."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141

@@ -1,0 +1,58 @@
+"""`rangevote convert`: one n-best format in, another out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from rangevote.cli.notes import Notes, check_input
+from rangevote.cli.options import reading_options
+from rangevote.cli.output import sink
+from rangevote.cli.progress import Bar
+from rangevote.errors import DataError
+
+if TYPE_CHECKING:
+    from rangevote.format import Entry, ReadOptions, Writer
+
+
+@click.command()
+@click.argument("source", metavar="FILE")
+@click.option("--to", default="jsonl", show_default=True, metavar="NAME", help="Format to write.")
+@click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
+@click.option("--force", is_flag=True, help="Replace the output file.")
+@click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
+@reading_options
+def convert(source: str, to: str, output: str | None, force: bool, quiet: bool, reading: ReadOptions) -> None:
+    """Turn the n-best list FILE ('-': standard input) into another format.
+
+    Scores become natural-log sums; where the file's scores cannot be turned into such, the options that
+    settle it are named.
+    """
+    from rangevote.format import read, writer
+
+    check_input(source)
+    notes = Notes(quiet=quiet)
+    write = writer(to)
+    with read(source, reading) as entries:
+        place = sink(output, source, {"to": to}, resume=False, force=force, prompt=entries.size is None)
+        bar = Bar(entries, quiet=quiet)
+        try:
+            for entry in entries:
+                place.write(_written(entry, write))
+                bar.advance()
+            place.finish()
+        except BaseException:
+            place.discard()
+            raise
+        finally:
+            bar.close()
+    if not bar.items:
+        notes.tell("there are no ballots in the input.")
+
+
+def _written(entry: Entry, write: Writer) -> bytes:
+    try:
+        return write(entry.get())
+    except DataError as error:
+        raise (error if error.where else error.at(entry.where)) from None

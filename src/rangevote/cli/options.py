@@ -1,0 +1,123 @@
+"""Options that several commands share. Each decorator adds a group and hands over one object."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from rangevote.errors import UsageError
+
+Command = Callable[..., Any]
+Option = Callable[[Command], Command]
+
+
+def election_options(command: Command) -> Command:
+    """How to hold an election; the command gets `settings`, a `rangevote.election.settings.Settings`."""
+    options = {
+        "similarity": click.option(
+            "-s", "--similarity", default="overlap_2", show_default=True, help="How voters grade candidates."
+        ),
+        "preset": click.option(
+            "--preset", metavar="NAME", help="Similarity and temperature that go together, as 'blend'."
+        ),
+        "weights": click.option(
+            "--weights", metavar="NAME", help="probability, count or importance; else by what is known."
+        ),
+        "temperature": click.option(
+            "--temperature", type=float, default=1.0, show_default=True, help="Voters count P^(1/T)."
+        ),
+        "rule": click.option(
+            "--rule",
+            default="range",
+            show_default=True,
+            help="range, reweighted, most_likely or length_normalised.",
+        ),
+        "winners": click.option(
+            "--winners", type=int, default=1, show_default=True, help="How many to elect."
+        ),
+        "tokenize": click.option(
+            "--tokenize", default="words", show_default=True, help="words, chars, 13a, intl, zh or tokens."
+        ),
+        "normalize": click.option(
+            "--normalize", metavar="FORM", help="Compare texts in a Unicode normal form, as NFC."
+        ),
+        "merge": click.option(
+            "--merge", is_flag=True, help="Let the first of equal texts carry the mass of all."
+        ),
+    }
+
+    def build(**given: Any) -> Any:
+        from rangevote.election.settings import Settings
+
+        return Settings.of(**given)
+
+    return _grouped(command, "settings", options, build)
+
+
+def reading_options(command: Command) -> Command:
+    """How to read n-best lists; the command gets `reading`, a `rangevote.format.ReadOptions`."""
+    options = {
+        "format": click.option("--format", metavar="NAME", help="Format of the input; else detected."),
+        "log_base": click.option(
+            "--log-base", type=click.Choice(["e", "2", "10"]), help="Base of the logarithms of the scores."
+        ),
+        "normalisation": click.option(
+            "--normalisation",
+            metavar="none|length|A",
+            help="What the scores were divided by: nothing, the length, or the length to the power A.",
+        ),
+        "sign": click.option(
+            "--sign", type=click.Choice(["+", "-"]), help="Whether scores are logarithms or negative ones."
+        ),
+        "score_scale": click.option(
+            "--score-scale",
+            metavar="X|count",
+            help="For scores that are no log-probabilities: weigh by softmax(X * score), or ignore them.",
+        ),
+        "per_source": click.option(
+            "--per-source", type=int, metavar="N", help="Lines a source, in the flat format mbrs."
+        ),
+        "logprobs": click.option(
+            "--logprobs", metavar="FILE", help="Log-probabilities, one a line, for the format mbrs."
+        ),
+        "max_line_bytes": click.option(
+            "--max-line-bytes", type=int, metavar="N", help="Longest line that is read."
+        ),
+        "strict": click.option("--strict", is_flag=True, help="Refuse ballots that else only get a warning."),
+    }
+    return _grouped(command, "reading", options, _read_options)
+
+
+def _grouped(command: Command, name: str, options: Mapping[str, Option], build: Command) -> Command:
+    """Add the options to a command; their values are built into the one argument `name`."""
+
+    @functools.wraps(command)
+    def wrapped(**given: Any) -> Any:
+        built = build(**{option: given.pop(option) for option in options})
+        return command(**given, **{name: built})
+
+    decorated: Command = wrapped
+    for option in reversed(list(options.values())):
+        decorated = option(decorated)
+    return decorated
+
+
+def _read_options(normalisation: str | None, sign: str | None, score_scale: str | None, **given: Any) -> Any:
+    from rangevote.format import ReadOptions
+
+    given["normalisation"] = _number_or("normalisation", normalisation, ("none", "length"))
+    given["sign"] = {"+": 1, "-": -1, None: None}[sign]
+    given["score_scale"] = _number_or("score-scale", score_scale, ("count",))
+    return ReadOptions(**{option: value for option, value in given.items() if value is not None})
+
+
+def _number_or(option: str, value: str | None, words: Sequence[str]) -> str | float | None:
+    if value is None or value in words:
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        raise UsageError(f"--{option} is {value!r}; it must be {', '.join(words)} or a number.") from None

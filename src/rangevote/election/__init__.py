@@ -1,0 +1,1 @@
+"""Ballot -> result: weights, rules, streaming, explanation."""

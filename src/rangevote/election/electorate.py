@@ -1,0 +1,171 @@
+"""A streaming election: voters arrive, the count can be asked for at any time, and sampling can stop.
+
+`decided` is anytime-valid. Voters are independent samples, so for a rival r of the leader l the grade
+differences x = (sim(v, l) - sim(v, r)) / width are independent numbers in [-1, 1]. If r were at least as
+good as l, their mean would be at most 0, and for every b in (0, 1) the wealth of a gambler who always
+bets the share b on x > 0,
+
+    W_b = product over voters of (1 + b x),
+
+would be a non-negative supermartingale that starts at 1; so is the mean of W_b over a grid of b. By
+Ville's inequality it ever reaches R / alpha with probability at most alpha / R. With R rivals, the
+union bound over the pairs (true winner, other) gives: the rule ever names a wrong leader with
+probability at most alpha = 1 - confidence, whenever and however often one looks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from rangevote.election.elect import Listed, count
+from rangevote.election.result import Result
+from rangevote.election.rules import WITHOUT_VOTERS, leaders
+from rangevote.election.settings import Grader, Settings
+from rangevote.election.surface import prepare
+from rangevote.election.weights import default_weights, weigh
+from rangevote.errors import DataError, UsageError
+from rangevote.hypothesis import Array, Hypotheses
+from rangevote.similarity.measure import open_poll
+from rangevote.similarity.tokens import Tokenise
+
+#: The shares a gambler bets; small ones find small leads in long runs, large ones great leads early.
+BETS = 0.5 ** np.arange(0.25, 7.0, 0.75)  # (bets,), 0.84 down to 0.0096
+
+
+class Electorate:
+    """An election among fixed candidates whose voters arrive one at a time or in batches.
+
+    Adding a voter costs its own length; the result is, bit for bit, that of one election with all the
+    voters so far. Options are those of `elect`.
+
+    >>> electorate = Electorate(["a dog runs", "a cat sits"], similarity="overlap_1")
+    >>> electorate.add(["the dog runs"]).add(["a dog walks", "dogs run"]).result().winner
+    'a dog runs'
+    """
+
+    def __init__(
+        self,
+        candidates: Listed,
+        similarity: Grader = "overlap_2",
+        *,
+        logprobs: Iterable[float | None] | None = None,
+        weights: str | None = None,
+        temperature: float = 1.0,
+        rule: str = "range",
+        winners: int = 1,
+        tokenize: Tokenise = "words",
+        preset: str | None = None,
+        normalize: str | None = None,
+        merge: bool = False,
+    ) -> None:
+        self._settings = Settings.of(
+            similarity, weights, temperature, rule, winners, tokenize, preset, normalize, merge
+        )
+        if rule in WITHOUT_VOTERS:
+            raise UsageError(f"nobody votes under rule={rule!r}; use elect.")
+        self._candidates = self._prepared(Hypotheses.of(candidates, logprobs))
+        if not len(self._candidates):
+            raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
+        self._poll = open_poll(self._settings.similarity, self._candidates)
+        self._voters: list[Hypotheses] = []
+        self._grades: list[Array] = []  # of the voters already graded for `decided`, in batches
+
+    def _prepared(self, hypotheses: Hypotheses) -> Hypotheses:
+        if self._settings.normalize:
+            return prepare(hypotheses, self._settings.normalize, False)
+        return hypotheses
+
+    def __len__(self) -> int:
+        """How many voters there are so far."""
+        return sum(map(len, self._voters))
+
+    def add(self, voters: Listed | str, logprobs: Iterable[float | None] | None = None) -> Electorate:
+        """Take in more voters (a single text is one voter); returns the electorate."""
+        listed = [voters] if isinstance(voters, str) else voters
+        batch = self._prepared(Hypotheses.of(listed, logprobs, role="voters"))
+        self._poll.add(batch)
+        self._voters.append(batch)
+        return self
+
+    def _all(self) -> Hypotheses:
+        if len(self._voters) != 1:
+            self._voters = [concatenate(self._voters)]
+        return self._voters[0]
+
+    def result(self) -> Result:
+        """The election with all voters so far."""
+        voters = self._all()
+        if not len(voters):
+            raise DataError("nobody has voted yet; add voters first.", field="voters")
+        roll = prepare(voters, None, True) if self._settings.merge else voters
+        weighting, weights = weigh(roll, self._settings.weights, self._settings.temperature)
+        return count(self._candidates, roll, weighting, weights, self._settings, self._poll)
+
+    def decided(self, confidence: float = 0.99) -> bool:
+        """Whether the leader can be trusted to win however many more voters are sampled.
+
+        Right for independent samples with equal weights. A wrong leader is ever declared with
+        probability at most 1 - confidence, however often this is called.
+        """
+        if not 0 < confidence < 1:
+            raise UsageError(f"confidence must lie between 0 and 1, got {confidence!r}.")
+        voters = self._all()
+        weighting = self._settings.weights or default_weights(voters)
+        if weighting != "count":
+            raise UsageError(
+                f"decided() is for sampled voters of equal weight, not weights={weighting!r}; "
+                f"use weights='count'."
+            )
+        grades = self._graded()  # (voters, candidates)
+        leader = leaders(grades.sum(axis=0), self._candidates, 1)[0]
+        rivals = self._rivals(leader)
+        if not len(rivals):
+            return True
+        differences = grades[:, [leader]] - grades[:, rivals]  # (voters, rivals)
+        return bool(
+            (log_wealth(differences / self._width()) >= math.log(len(rivals) / (1 - confidence))).all()
+        )
+
+    def _graded(self) -> Array:
+        """Grades of all voters, shape (voters, candidates); only new voters are graded."""
+        done = sum(map(len, self._grades))
+        fresh = self._all()[done:]
+        if len(fresh):
+            batch = Hypotheses.of(fresh, role="voters")
+            self._grades.append(self._settings.similarity.matrix(self._candidates, batch))
+        if len(self._grades) != 1:
+            self._grades = [np.concatenate([np.zeros((0, len(self._candidates))), *self._grades])]
+        return self._grades[0]
+
+    def _rivals(self, leader: int) -> list[int]:
+        """Everybody but the leader and its clones, which have the same grades from every voter."""
+        contents = [self._candidates.content(i) for i in range(len(self._candidates))]
+        return [i for i, content in enumerate(contents) if content != contents[leader]]
+
+    def _width(self) -> float:
+        """The largest possible difference of two grades."""
+        return 1.0 - float(getattr(self._settings.similarity, "lowest", -1.0))
+
+
+def log_wealth(differences: Array) -> Array:
+    """Log of the mean over `BETS` of product of (1 + b x); differences (voters, rivals) -> (rivals,)."""
+    wealth = np.stack([np.log1p(bet * differences).sum(axis=0) for bet in BETS])  # (bets, rivals)
+    return np.asarray(np.logaddexp.reduce(wealth, axis=0) - math.log(len(BETS)))
+
+
+def concatenate(batches: list[Hypotheses]) -> Hypotheses:
+    """One list of all voters."""
+    if batches and all(batch.texts is not None and batch._rows is None for batch in batches):
+        logprobs = [
+            np.full(len(batch), np.nan) if batch.logprobs is None else batch.logprobs for batch in batches
+        ]
+        known = any(batch.logprobs is not None for batch in batches)
+        return Hypotheses(
+            [text for batch in batches for text in batch.texts or ()],
+            logprobs=np.concatenate(logprobs) if known else None,
+            role="voters",
+        )
+    return Hypotheses.of([row for batch in batches for row in batch], role="voters")

@@ -1,0 +1,123 @@
+"""Why a candidate has its score: what each voter and, where the measure allows, each n-gram gave it.
+
+Both lists sum to the score. Measures of single n-grams decompose over n-grams:
+
+    contribution(g, c) = sum over voters v with g of P(v) |v|^(a-1) |c|^-a / number of orders
+
+BLEU, chrF, edit distance and cosines do not; then `ngrams` is None, and the voters remain.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from rangevote.errors import UsageError
+from rangevote.hypothesis import Hypotheses
+from rangevote.kernel import plain
+from rangevote.similarity.exact import Exact
+from rangevote.similarity.measure import Similarity
+from rangevote.similarity.mixture import Mixture
+from rangevote.similarity.ngram import Ngrams
+from rangevote.similarity.tokens import Reader
+
+if TYPE_CHECKING:
+    from rangevote.election.result import Result
+    from rangevote.hypothesis import Array
+
+
+class Contribution(NamedTuple):
+    """What one n-gram earned: the n-gram as text, its order, its part of the score."""
+
+    ngram: str
+    order: int
+    score: float
+
+
+class Vote(NamedTuple):
+    """What one voter gave: its place in the list, its weight, its grade, and their product."""
+
+    voter: int
+    weight: float
+    grade: float
+    score: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The parts of one candidate's score, largest first."""
+
+    index: int
+    score: float
+    voters: tuple[Vote, ...]
+    ngrams: tuple[Contribution, ...] | None
+
+    def __str__(self) -> str:
+        lines = [f"score {self.score:.6f} of candidate {self.index}"]
+        for part in self.ngrams or ():
+            lines.append(f"  {part.score:.6f}  {part.ngram}")
+        if self.ngrams is None:
+            lines.append("  (this measure does not decompose over n-grams; what each voter gave:)")
+            lines += [
+                f"  {v.score:.6f}  voter {v.voter}: {v.weight:.4f} x {v.grade:.4f}" for v in self.voters
+            ]
+        return "\n".join(lines)
+
+
+def explain(result: Result, index: int) -> Explanation:
+    """The parts of the score of the candidate `index`."""
+    if not -len(result.scores) <= index < len(result.scores):
+        raise UsageError(f"there is no candidate {index}; indices go from 0 to {len(result.scores) - 1}.")
+    if not len(result.voters):
+        raise UsageError("nobody voted in this election, so there is nothing to explain.")
+    index %= len(result.scores)
+    alone = result.candidates.only(index)
+    grades = result.similarity.matrix(alone, result.voters)[:, 0].tolist()
+    votes = [
+        Vote(v, w, g, w * g) for v, (w, g) in enumerate(zip(result.weights.tolist(), grades, strict=True))
+    ]
+    votes.sort(key=lambda vote: (-vote.score, vote.voter))
+    ngrams = _ngrams(result.similarity, alone, result.voters, result.weights)
+    if ngrams is not None:
+        ngrams.sort(key=lambda part: (-part.score, part.order, part.ngram))
+    return Explanation(
+        index, float(result.scores[index]), tuple(votes), None if ngrams is None else tuple(ngrams)
+    )
+
+
+def _ngrams(
+    measure: Similarity, candidate: Hypotheses, voters: Hypotheses, weights: Array
+) -> list[Contribution] | None:
+    """What each n-gram of the one candidate earned, or None where the measure does not decompose."""
+    if isinstance(measure, Exact):
+        score = float(measure.tally(candidate, voters, weights)[0])
+        return [Contribution(str(candidate.content(0)), 0, score)]
+    if isinstance(measure, Mixture):
+        parts: list[Contribution] = []
+        for coefficient, part in measure.parts:
+            inner = _ngrams(part, candidate, voters, weights)
+            if inner is None:
+                return None
+            parts += [c._replace(score=coefficient * c.score) for c in inner]
+        return parts
+    return _counted(measure, candidate, voters, weights) if isinstance(measure, Ngrams) else None
+
+
+def _counted(
+    measure: Ngrams, candidate: Hypotheses, voters: Hypotheses, weights: Array
+) -> list[Contribution]:
+    reader = Reader(measure.tokenize, candidate)
+    index = plain.Index(reader.read(candidate), reader.unit, measure.orders, measure.bag, measure.short)
+    index.add(reader.read(voters))
+    joint = "" if reader.unit == "chars" else " "
+    found: dict[tuple[int, str], float] = {}
+    for order, n in enumerate(measure.orders):
+        votes, bits = index.votes(order, weights.tolist(), measure.a, False)
+        items = index.candidate_items(order, 0)
+        for item in items:
+            part = math.ldexp(float(votes.get(item, 0)), -bits) / len(measure.orders)
+            part = part if measure.a == 0 else part * math.pow(len(items), -measure.a)
+            key = (n, joint.join(map(str, plain.gram_of(item, measure.bag))))
+            found[key] = found.get(key, 0.0) + part  # later occurrences of a gram are one line
+    return [Contribution(text, n, score) for (n, text), score in found.items()]

@@ -1,0 +1,109 @@
+"""Election rules: from one election to scores and winners.
+
+A rule is a function and one line in `RULES`. Range voting is the paper's; `reweighted` elects several;
+`most_likely` and `length_normalised` are the baselines that choose from the same list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rangevote.errors import DataError
+from rangevote.hypothesis import Array, Hypotheses
+from rangevote.similarity.measure import Poll
+
+
+class Contest(NamedTuple):
+    """What a rule decides on."""
+
+    candidates: Hypotheses
+    weights: Array  # (voters,), summing to 1
+    poll: Callable[[], Poll]  # with all voters in it; opened when first called
+    grades_for: Callable[[int], Array]  # of all voters for one candidate, shape (voters,)
+
+
+class Outcome(NamedTuple):
+    """Scores of all candidates, and who was elected, in order."""
+
+    scores: Array  # (candidates,)
+    elected: tuple[int, ...]
+
+
+def order(scores: Array, candidates: Hypotheses) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Indices, best first: higher score, then higher own log-probability, then first in the list."""
+    if candidates.logprobs is None:
+        return np.argsort(-scores, kind="stable")
+    own = np.where(np.isnan(candidates.logprobs), np.inf, -candidates.logprobs)
+    return np.lexsort((own, -scores))
+
+
+def leaders(scores: Array, candidates: Hypotheses, number: int) -> tuple[int, ...]:
+    """The first `number` of `order`; a single clear winner is found without sorting."""
+    if number == 1:
+        listed = scores.tolist()
+        best = max(listed)
+        if listed.count(best) == 1:
+            return (listed.index(best),)
+    return tuple(order(scores, candidates)[:number].tolist())
+
+
+def range_voting(contest: Contest, winners: int) -> Outcome:
+    """score(c) = sum of P(v) sim(v, c), the highest wins (equation 1); several: the highest ones."""
+    scores = contest.poll().tally(contest.weights)
+    return Outcome(scores, leaders(scores, contest.candidates, winners))
+
+
+def reweighted(contest: Contest, winners: int) -> Outcome:
+    """Range voting in rounds (Smith 2005): after each winner, voter v counts
+    P(v) / (1 + sum of its grades for the winners), so that the next winner speaks for others.
+
+    The scores are those of the first round. A negative grade (cosines) counts as 0 here.
+    """
+    poll = contest.poll()
+    scores = poll.tally(contest.weights)
+    elected = [*leaders(scores, contest.candidates, 1)]
+    given = np.zeros_like(contest.weights)  # (voters,): grades for the winners so far
+    while len(elected) < min(winners, len(contest.candidates)):
+        given += np.maximum(contest.grades_for(elected[-1]), 0.0)
+        left = poll.tally(contest.weights / (1.0 + given))  # (candidates,)
+        left[elected] = -np.inf
+        elected += leaders(left, contest.candidates, 1)
+    return Outcome(scores, tuple(elected))
+
+
+def most_likely(contest: Contest, winners: int) -> Outcome:
+    """The candidate with the highest log-probability: what beam search returns."""
+    scores = _logprobs(contest.candidates, "most_likely")
+    return Outcome(scores, leaders(scores, contest.candidates, winners))
+
+
+def length_normalised(contest: Contest, winners: int) -> Outcome:
+    """log P(c) / length, the length being its tokens (words where only text is known) and the end."""
+    candidates = contest.candidates
+    if candidates.tokens is not None and None not in candidates.tokens:
+        lengths = [len(ids or ()) for ids in candidates.tokens]
+    else:
+        lengths = [len(text.split()) for text in candidates.texts or ()]
+    scores = _logprobs(candidates, "length_normalised") / (np.array(lengths, dtype=np.float64) + 1.0)
+    return Outcome(scores, leaders(scores, contest.candidates, winners))
+
+
+Rule = Callable[[Contest, int], Outcome]
+
+RULES: dict[str, Rule] = {
+    "range": range_voting,
+    "reweighted": reweighted,
+    "most_likely": most_likely,
+    "length_normalised": length_normalised,
+}
+#: Rules in which nobody votes.
+WITHOUT_VOTERS = frozenset({"most_likely", "length_normalised"})
+
+
+def _logprobs(candidates: Hypotheses, rule: str) -> Array:
+    if candidates.logprobs is None or not candidates.complete:
+        raise DataError(f"are not all known, which rule={rule!r} needs.", field="candidates[].logprob")
+    return candidates.logprobs.copy()

@@ -1,0 +1,49 @@
+"""Texts made comparable before the election: Unicode normal forms, and merging of equal texts."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+import msgspec
+import numpy as np
+
+from rangevote.election.weights import repeated
+from rangevote.hypothesis import Hypotheses, Hypothesis
+
+
+def prepare(hypotheses: Hypotheses, normalize: str | None, merge: bool) -> Hypotheses:
+    """The same list with normalised texts and, with `merge`, masses gathered at the first of equals."""
+    rows = list(hypotheses)
+    if normalize:
+        rows = [_normalised(row, normalize) for row in rows]
+    if merge:
+        rows = _merged(rows, set(repeated(Hypotheses.of(rows, role=hypotheses.role))))
+    return Hypotheses.of(rows, role=hypotheses.role)
+
+
+def _normalised(row: Hypothesis, form: str) -> Hypothesis:
+    if row.text is None:
+        return row
+    return msgspec.structs.replace(row, text=unicodedata.normalize(form, row.text))  # type: ignore[arg-type]
+
+
+def _merged(rows: list[Hypothesis], duplicates: set[int]) -> list[Hypothesis]:
+    """The first of equal texts gets the log of their summed probabilities, the others -inf.
+
+    Exact duplicates are one sequence and add nothing (`weights.repeated`). All stay in the list, so that
+    indices keep their meaning.
+    """
+    groups: dict[object, list[int]] = {}
+    for i, row in enumerate(rows):
+        groups.setdefault(row.content if row.text is not None else tuple(row.content), []).append(i)
+    merged = list(rows)
+    for members in groups.values():
+        known = [rows[i].logprob for i in members if i not in duplicates]
+        if len(members) == 1 or any(logprob is None for logprob in known):
+            continue
+        total = float(np.logaddexp.reduce(sorted(lp for lp in known if lp is not None)))
+        for i in members:
+            logprob = min(total, 0.0) if i == members[0] else -math.inf
+            merged[i] = msgspec.structs.replace(rows[i], logprob=logprob)
+    return merged

@@ -1,0 +1,103 @@
+"""What can go wrong, and how it is said: what came, what is allowed, what to do.
+
+The tree (exit code of the command line in brackets):
+
+    RangevoteError
+    ├── UsageError      [2]  a name, option or argument that cannot be meant   (also a ValueError)
+    │   └── UnknownName      a name that no table holds; the nearest ones are offered
+    ├── DataError       [3]  a ballot that cannot be voted on                  (also a ValueError)
+    └── SetupError      [5]  files, memory, disk, packages: the world around
+        └── MissingExtra     an optional package is not installed              (also an ImportError)
+
+and `RangevoteWarning` for what does not stop an election.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import warnings
+from collections.abc import Iterable, Mapping
+from types import ModuleType
+from typing import ClassVar, TypeVar
+
+T = TypeVar("T")
+
+
+class RangevoteWarning(UserWarning):
+    """Something a user should know that does not stop the election."""
+
+
+def warn(message: str) -> None:
+    """Tell the user something that does not stop the election."""
+    warnings.warn(message, RangevoteWarning, stacklevel=2)
+
+
+class RangevoteError(Exception):
+    """Everything this package raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class UsageError(RangevoteError, ValueError):
+    """An argument or option that cannot be meant."""
+
+    exit_code = 2
+
+
+class UnknownName(UsageError):
+    """A name that no table holds."""
+
+
+class DataError(RangevoteError, ValueError):
+    """A ballot that cannot be voted on.
+
+    `field` names the place inside the ballot (`candidates[3].logprob`), `where` the file and line.
+    Readers that know the place add it with `at`.
+    """
+
+    exit_code = 3
+
+    def __init__(self, problem: str, *, field: str = "", where: str = "") -> None:
+        self.problem, self.field, self.where = problem, field, where
+        super().__init__(": ".join(part for part in (where, field, problem) if part))
+
+    def at(self, where: str) -> DataError:
+        """The same problem, with the place it was found."""
+        return type(self)(self.problem, field=self.field, where=where)
+
+
+class SetupError(RangevoteError):
+    """Files, memory, disk or packages: something around us is not as needed."""
+
+    exit_code = 5
+
+
+class MissingExtra(SetupError, ImportError):
+    """An optional package is needed and not installed."""
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """A sentence ' Did you mean ...?' with the nearest known name, or nothing."""
+    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def choose(kind: str, name: str, table: Mapping[str, T]) -> T:
+    """Look `name` up in a stage's table, or say what the table holds."""
+    if name in table:
+        return table[name]
+    raise UnknownName(
+        f"unknown {kind} {name!r}.{nearest(name, table)} Choose from: {', '.join(sorted(table))}."
+    )
+
+
+def need(module: str, extra: str, purpose: str) -> ModuleType:
+    """Import an optional `module`, or say which `pip install` brings it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtra(
+            f"{purpose} needs the package {module.partition('.')[0]!r}, which is not installed. "
+            f'Install it with: pip install "rangevote[{extra}]"'
+        ) from error

@@ -1,0 +1,74 @@
+"""A file being read: its entries one by one, and how far it has come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+
+from rangevote.errors import DataError
+from rangevote.format.entry import Entry
+from rangevote.format.stream import Stream
+
+
+class Reading(Iterator[Entry]):
+    """The entries of one input in file order; `format` is the name it was read by.
+
+    A fault that ends the reading (a damaged end of a compressed file) is the last entry. Use it in a
+    `with` statement, or read it to its end: both let the file go.
+    """
+
+    def __init__(
+        self, stream: Stream, entries: Iterator[Entry], format: str | None, unique_ids: bool
+    ) -> None:
+        self.format = format
+        self._stream, self._entries = stream, entries
+        self._ids: set[str | int] | None = set() if unique_ids else None
+
+    @property
+    def position(self) -> int:
+        """How many bytes of the file have been taken."""
+        return self._stream.position
+
+    @property
+    def size(self) -> int | None:
+        """How many bytes the file has, None for a pipe."""
+        return self._stream.size
+
+    def __next__(self) -> Entry:
+        try:
+            entry = next(self._entries)
+        except DataError as error:
+            self.close()
+            where = error.where or self._stream.name
+            return Entry(where, error=error if error.where else error.at(where))
+        except BaseException:  # the end of the file among them
+            self.close()
+            raise
+        if self._ids is None or entry.ballot is None or entry.ballot.id is None:
+            return entry
+        return self._first_of_its_id(entry, entry.ballot.id, self._ids)
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._entries = iter(())
+        self._stream.close()
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @staticmethod
+    def _first_of_its_id(entry: Entry, id: str | int, seen: set[str | int]) -> Entry:
+        """The entry, or an error if a ballot before it had the same id: results could not be told apart."""
+        if id not in seen:
+            seen.add(id)
+            return entry
+        problem = f"the id {id!r} was used before; ids must differ, or be left out"
+        return Entry(entry.where, error=DataError(problem, field="id", where=entry.where))

@@ -1,0 +1,258 @@
+"""What was proposed, how probable it is, and who may vote.
+
+A `Hypothesis` is one output of a model, a `Ballot` one election's worth of them: both frozen, both
+read straight from JSON. `Hypotheses` holds many of them as columns, which is what the measures
+work on: an election of 100 plain strings never builds 100 objects.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, overload
+
+import msgspec
+import numpy as np
+
+from rangevote.errors import DataError, UsageError
+
+#: A log-probability may exceed 0 by this much, since sums of float32 logits do.
+LOGPROB_SLACK = 1e-6
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+
+
+class Hypothesis(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+    """One sequence a model proposed: text, token ids, or both.
+
+    `logprob` is the natural log of P(sequence), summed over all tokens including the end of the
+    sequence; never averaged. `state` is the mean of the decoder's states, `finished` tells whether
+    the model ended the sequence itself, `sampled` whether it was drawn at random (then
+    multiplicity, not probability, is its weight), `weight` its importance weight where it was drawn
+    without replacement.
+    """
+
+    text: str | None = None
+    tokens: Sequence[int] | None = None
+    logprob: float | None = None
+    state: Sequence[float] | None = None
+    finished: bool = True
+    sampled: bool = False
+    weight: float | None = None
+
+    @property
+    def content(self) -> str | Sequence[int]:
+        """The text where there is one, else the token ids."""
+        return self.text if self.text is not None else self.tokens or ()
+
+
+class Ballot(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One election: who can be elected, and who votes (`voters=None`: the candidates do)."""
+
+    candidates: Sequence[Hypothesis]
+    voters: Sequence[Hypothesis] | None = None
+    id: str | int | None = None
+    source: str | None = None
+    references: Sequence[str] = ()
+
+
+class Hypotheses(Sequence[Hypothesis]):
+    """Hypotheses as columns, checked once: the form in which measures take them.
+
+    Every column is as long as the list, or None where no hypothesis has the field; inside `tokens`
+    single entries may be None. `logprobs` is a float64 array in which an unknown value is NaN;
+    `complete` tells that there is none.
+    """
+
+    __slots__ = (
+        "_rows",
+        "complete",
+        "logprobs",
+        "role",
+        "sampled",
+        "states",
+        "texts",
+        "tokens",
+        "weights",
+    )
+
+    def __init__(
+        self,
+        texts: list[str] | None,
+        tokens: list[Sequence[int] | None] | None = None,
+        logprobs: Array | None = None,
+        states: list[Sequence[float] | None] | None = None,
+        weights: Array | None = None,
+        sampled: bool = False,
+        rows: Sequence[Hypothesis] | None = None,
+        role: str = "candidates",
+    ) -> None:
+        self.texts, self.tokens, self.logprobs, self.states = texts, tokens, logprobs, states
+        self.weights, self.sampled, self._rows, self.role = weights, sampled, rows, role
+        self.complete = logprobs is not None and not np.isnan(logprobs).any()
+
+    @classmethod
+    def of(
+        cls,
+        items: Hypotheses | Iterable[Hypothesis | str | Sequence[int]],
+        logprobs: Iterable[float | None] | None = None,
+        *,
+        role: str = "candidates",
+    ) -> Hypotheses:
+        """Columns of strings, token-id lists or `Hypothesis` objects; every value is checked.
+
+        `role` is the name that error messages use. `logprobs` gives the log-probabilities of items
+        that do not carry their own.
+        """
+        if isinstance(items, Hypotheses):
+            return items
+        if isinstance(items, (str, bytes)):
+            raise UsageError(
+                f"{role} is one {type(items).__name__}, not a list: pass a list of texts, "
+                f"token-id lists or Hypothesis objects."
+            )
+        listed = list(items)
+        kinds = set(map(type, listed))
+        if kinds == {str}:
+            return cls(listed, logprobs=_logprob_column(logprobs, len(listed), role), role=role)  # type: ignore[arg-type]
+        rows = listed if kinds == {Hypothesis} else [_row(item, i, role) for i, item in enumerate(listed)]
+        return cls._from_rows(rows, logprobs, role)  # type: ignore[arg-type]
+
+    @classmethod
+    def _from_rows(
+        cls, rows: list[Hypothesis], logprobs: Iterable[float | None] | None, role: str
+    ) -> Hypotheses:
+        texts: list[Any] = [row.text for row in rows]
+        tokens: list[Any] | None = [row.tokens for row in rows]
+        if tokens is not None and tokens.count(None) == len(tokens):
+            tokens = None
+        missing = texts.count(None)
+        if missing:
+            _check_contents(texts, tokens, role)
+        own = [row.logprob for row in rows]
+        if logprobs is not None:
+            if own.count(None) != len(own):
+                raise UsageError(
+                    f"log-probabilities of the {role} are given twice: in the Hypothesis objects "
+                    f"and as an argument. Give them once."
+                )
+            own = list(logprobs)
+        states: list[Any] | None = [row.state for row in rows]
+        if all(state is None for state in states or ()):
+            states = None
+        weights = [row.weight for row in rows]
+        return cls(
+            None if missing else texts,
+            tokens,
+            _logprob_column(own, len(rows), role) if own.count(None) != len(own) else None,
+            states,
+            _weight_column(weights, role) if weights.count(None) != len(weights) else None,
+            any(row.sampled for row in rows),
+            rows,
+            role,
+        )
+
+    def __len__(self) -> int:
+        return len(self.texts if self.texts is not None else self.tokens or ())
+
+    @overload
+    def __getitem__(self, index: int) -> Hypothesis: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Hypothesis]: ...
+    def __getitem__(self, index: int | slice) -> Hypothesis | Sequence[Hypothesis]:
+        if self._rows is not None:
+            return self._rows[index]
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        assert self.texts is not None  # without rows there are only texts
+        return Hypothesis(text=self.texts[index], logprob=self.logprob(index))
+
+    def __iter__(self) -> Iterator[Hypothesis]:
+        return iter(self._rows) if self._rows is not None else (self[i] for i in range(len(self)))
+
+    def logprob(self, index: int) -> float | None:
+        """The log-probability of one hypothesis, None where it is not known."""
+        if self.logprobs is None or math.isnan(self.logprobs[index]):
+            return None
+        return float(self.logprobs[index])
+
+    def content(self, index: int) -> str | Sequence[int]:
+        """The text of one hypothesis where there is one, else its token ids."""
+        return self.texts[index] if self.texts is not None else self[index].content
+
+    def only(self, index: int) -> Hypotheses:
+        """The list that holds this one hypothesis."""
+        return Hypotheses.of([self[index]], role=self.role)
+
+
+def _row(item: object, index: int, role: str) -> Hypothesis:
+    """One item of a user's list as a Hypothesis."""
+    if isinstance(item, Hypothesis):
+        return item
+    if isinstance(item, str):
+        return Hypothesis(text=item)
+    if isinstance(item, np.ndarray) and item.ndim == 1 and item.dtype.kind in "iu":
+        return Hypothesis(tokens=tuple(item.tolist()))
+    if isinstance(item, (list, tuple)) and all(type(token) is int for token in item):
+        return Hypothesis(tokens=tuple(item))
+    raise DataError(
+        f"expected a text, a list of token ids or a Hypothesis, got {type(item).__name__}.",
+        field=f"{role}[{index}]",
+    )
+
+
+def _check_contents(texts: list[Any], tokens: list[Any] | None, role: str) -> None:
+    """Every hypothesis needs a text, or else every one needs token ids."""
+    for i, text in enumerate(texts):
+        if text is None and (tokens is None or tokens[i] is None):
+            raise DataError("has neither text nor tokens; give at least one.", field=f"{role}[{i}]")
+    if tokens is None or any(ids is None for ids in tokens):
+        i = texts.index(None)
+        raise DataError(
+            "has no text while others have no token ids; give all of them texts, or all of them tokens.",
+            field=f"{role}[{i}]",
+        )
+
+
+def _logprob_column(values: Iterable[float | None] | None, size: int, role: str) -> Array | None:
+    """Log-probabilities as float64, unknown ones as NaN; anything impossible is named and refused."""
+    if values is None:
+        return None
+    listed = values.tolist() if hasattr(values, "tolist") else list(values)  # numpy, torch
+    if len(listed) != size:
+        raise UsageError(f"{size} {role} but {len(listed)} log-probabilities; give exactly one for each.")
+    try:
+        column = np.array(listed, dtype=np.float64)
+    except (TypeError, ValueError):
+        column = None
+    if column is not None and column.ndim == 1 and bool((column <= 0.0).all()):
+        return column
+    return np.array([_logprob(value, i, role) for i, value in enumerate(listed)])
+
+
+def _logprob(value: object, index: int, role: str) -> float:
+    """One log-probability, checked; None becomes NaN (not known)."""
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise DataError(
+            f"expected a number, got {type(value).__name__} {value!r}.", field=f"{role}[{index}].logprob"
+        )
+    number = float(value)
+    if math.isnan(number) or number > LOGPROB_SLACK:
+        raise DataError(
+            f"{number!r} is not a log-probability; it must be a number from -inf to 0 (natural log of "
+            f"P, summed over all tokens).",
+            field=f"{role}[{index}].logprob",
+        )
+    return min(number, 0.0)
+
+
+def _weight_column(weights: Sequence[float | None], role: str) -> Array:
+    for i, weight in enumerate(weights):
+        if weight is None or not math.isfinite(weight) or weight < 0:
+            raise DataError(
+                f"{weight!r} is not an importance weight; every one must be a finite number >= 0.",
+                field=f"{role}[{i}].weight",
+            )
+    return np.array(weights, dtype=np.float64)

@@ -1,0 +1,32 @@
+"""The counting kernels: compiled where they were built, plain Python everywhere else.
+
+`rangevote._kernels` (C++, sources in `kernels/`) and `rangevote.kernel.plain` offer the same names
+and give the same bits. `RANGEVOTE_PURE=1` in the environment chooses the plain ones.
+"""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["COMPILED", "WHY_PLAIN", "Index", "count_keys"]
+
+#: Whether the compiled kernels are in use.
+COMPILED = False
+#: Why they are not, or the empty string.
+WHY_PLAIN = ""
+
+if os.environ.get("RANGEVOTE_PURE", "0") not in ("", "0"):
+    WHY_PLAIN = "RANGEVOTE_PURE is set"
+else:
+    try:
+        from rangevote._kernels import Index, count_keys
+
+        COMPILED = True
+    except ImportError:
+        WHY_PLAIN = (
+            "the package was installed without its compiled kernels; results are the same, elections "
+            "slower. Install a C++17 compiler and reinstall: pip install --force-reinstall rangevote"
+        )
+
+if not COMPILED:
+    from rangevote.kernel.plain import Index, count_keys  # type: ignore[assignment]

@@ -1,0 +1,218 @@
+"""The kernels in plain Python: the same functions as `rangevote._kernels`, giving the same bits.
+
+Short enough to check by eye against the paper's equations. They run where no compiler was at hand,
+explain elections (`election/explain.py`), and are what the compiled kernels are tested against.
+
+**Votes are integers.** A vote of strength x is counted as round(x * 2^bits), half to even, so sums do
+not depend on the order of the voters. With weights that sum to 1 and grades up to 1, 60 bits
+leave room in 64-bit integers; where the exponent `a` lets a sum exceed 1, `unit_bits` takes fewer.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+Item = Hashable  # an n-gram, or in a bag an n-gram with its occurrence number
+BITS = 60
+
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+
+
+def count_keys(line: bytes) -> int:
+    """How many `"key": value` pairs a JSON text holds: its colons outside strings."""
+    return _STRING.sub(b"", line).count(b":")
+
+
+def unit_bits(a: float, largest: int) -> int:
+    """Bits after the binary point of a tally: sum of P(v)|v|^a < 2^e, so 60 - e cannot overflow."""
+    return BITS if a == 0 else BITS - max(0, math.frexp(math.pow(largest, a))[1])
+
+
+def share(weight: float, size: int, a: float, bits: int) -> int:
+    """What each of a voter's items is worth: P(v) / |v|^(1-a), counted in units of 2^-bits."""
+    scaled = math.ldexp(weight, bits)
+    return round(scaled / size if a == 0 else scaled * math.pow(size, a - 1.0))
+
+
+def root(x: float, n: int) -> float:
+    """The n-th root. Square roots are exact to the last bit everywhere, powers are libm's."""
+    if n == 1:
+        return x
+    if n == 2:
+        return math.sqrt(x)
+    return math.sqrt(math.sqrt(x)) if n == 4 else math.pow(x, 1.0 / n)
+
+
+class Index:
+    """The n-grams of an election's candidates and voters, and the counting of votes.
+
+    `unit` says what a sequence is made of: "words" (split at white space) and "chars" (all but
+    white space) of texts, or "ids" (token ids). For each of the `orders` a sequence has a set of
+    n-grams, or with `bag` a multiset, kept as the set of (n-gram, occurrence number), so
+    that the smaller of two counts is the size of an intersection. With `short`, a non-empty sequence
+    shorter than n has itself as its only n-gram.
+    """
+
+    def __init__(
+        self, sequences: Sequence[Any], unit: str, orders: Sequence[int], bag: bool, short: bool
+    ) -> None:
+        self.unit, self.orders, self.bag, self.short = unit, list(orders), bag, short
+        tokens = [self._tokens(s) for s in sequences]
+        self._candidates = [[self._items(t, n) for t in tokens] for n in self.orders]
+        self._candidate_lengths = [len(t) for t in tokens]
+        self._added: list[list[dict[Item, None]]] = [[] for _ in self.orders]
+        self._added_lengths: list[int] = []
+
+    @property
+    def voters(self) -> int:
+        """How many voters were added."""
+        return len(self._added_lengths)
+
+    def add(self, sequences: Sequence[Any]) -> None:
+        """Add voters; each costs its own length."""
+        tokens = [self._tokens(s) for s in sequences]
+        for n, added in zip(self.orders, self._added, strict=True):
+            added.extend(self._items(t, n) for t in tokens)
+        self._added_lengths.extend(map(len, tokens))
+
+    def _tokens(self, sequence: Any) -> tuple[Hashable, ...]:
+        if self.unit == "ids":
+            return tuple(map(int, sequence))
+        sequence.encode("utf-8")  # a lone surrogate is not text: UnicodeEncodeError, as compiled
+        words = sequence.split()
+        return tuple("".join(words) if self.unit == "chars" else words)
+
+    def _items(self, tokens: tuple[Hashable, ...], n: int) -> dict[Item, None]:
+        """set_n or bag_n of a sequence (equations 2 and 3); a dict keeps the order of the text."""
+        grams = [tokens[i : i + n] for i in range(len(tokens) - n + 1)]
+        if self.short and not grams and tokens:
+            grams = [tokens]
+        if not self.bag:
+            return dict.fromkeys(grams)
+        seen: Counter[Item] = Counter()
+        items: dict[Item, None] = {}
+        for gram in grams:
+            seen[gram] += 1
+            items[gram, seen[gram]] = None
+        return items
+
+    def _electorate(self, own: bool) -> list[list[dict[Item, None]]]:
+        return self._candidates if own else self._added
+
+    def candidate_items(self, order: int, candidate: int) -> dict[Item, None]:
+        """The items of one candidate, in the order of its text."""
+        return self._candidates[order][candidate]
+
+    # overlap_n, precision_n and their family: linear
+
+    def votes(self, order: int, weights: Sequence[float], a: float, own: bool) -> tuple[dict[Item, int], int]:
+        """A[g] = sum of P(v) / |v|^(1-a) over the voters that have item g, in units of 2^-bits."""
+        voters = self._electorate(own)[order]
+        bits = unit_bits(a, max(map(len, voters), default=0) or 1)
+        votes: dict[Item, int] = {}
+        for weight, items in zip(weights, voters, strict=True):
+            if items:
+                worth = share(weight, len(items), a, bits)
+                for item in items:
+                    votes[item] = votes.get(item, 0) + worth
+        return votes, bits
+
+    def tally(self, weights: Array, a: float, own: bool) -> Array:
+        """score(c) = mean over orders of sum of A[g] over c's items, divided by |c|^a."""
+        scores = [0.0] * len(self._candidate_lengths)
+        for order, candidates in enumerate(self._candidates):
+            votes, bits = self.votes(order, weights.tolist(), a, own)
+            for c, items in enumerate(candidates):
+                if items:
+                    won = sum(votes.get(item, 0) for item in items)
+                    scores[c] += _scaled(won, bits, len(items), a)
+        return np.array([score / len(self.orders) for score in scores], dtype=np.float64)
+
+    def grades(self, a: float, own: bool) -> Array:
+        """sim(v, c) = mean over orders of |v and c| / (|v|^(1-a) |c|^a); shape (voters, candidates)."""
+        total = np.zeros((len(self._electorate(own)[0]), len(self._candidate_lengths)))
+        for order, candidates in enumerate(self._candidates):
+            for v, voter in enumerate(self._electorate(own)[order]):
+                for c, candidate in enumerate(candidates):
+                    shared = len(voter.keys() & candidate.keys())
+                    if shared and a == 0:
+                        total[v, c] += shared / len(voter)
+                    elif shared:
+                        total[v, c] += shared * math.pow(len(voter), a - 1.0) * math.pow(len(candidate), -a)
+        return total / len(self.orders)
+
+    # BLEU and chrF: every pair
+
+    def bleu_grades(self, smooth: bool, own: bool) -> Array:
+        """BLEU of each candidate against each voter as the only reference; (voters, candidates)."""
+        lengths = self._candidate_lengths if own else self._added_lengths
+        grades = np.zeros((len(lengths), len(self._candidate_lengths)))
+        for v, voter_length in enumerate(lengths):
+            for c, length in enumerate(self._candidate_lengths):
+                matches, totals = 1.0, 1.0
+                for order, n in enumerate(self.orders):
+                    add = 1 if smooth and n > 1 else 0
+                    matches *= len(self._shared(order, v, c, own)) + add
+                    totals *= max(length - n + 1, 0) + add
+                if matches > 0:
+                    brevity = 1.0 if length >= voter_length else math.exp(1 - voter_length / length)
+                    n = len(self.orders)
+                    grades[v, c] = root(matches, n) / root(totals, n) * brevity
+        return grades
+
+    def chrf_grades(self, beta: float, own: bool) -> Array:
+        """chrF of each candidate against each voter as the only reference; (voters, candidates)."""
+        lengths = self._candidate_lengths if own else self._added_lengths
+        grades = np.zeros((len(lengths), len(self._candidate_lengths)))
+        factor = beta * beta
+        for v, voter_length in enumerate(lengths):
+            for c, length in enumerate(self._candidate_lengths):
+                precision = recall = 0.0
+                for order, n in enumerate(self.orders):
+                    shared = len(self._shared(order, v, c, own))
+                    if shared:
+                        precision += shared / (length - n + 1)
+                        recall += shared / (voter_length - n + 1)
+                if precision > 0:
+                    effective = sum(n <= min(length, voter_length) for n in self.orders)
+                    grades[v, c] = ((1.0 + factor) * precision * recall) / (
+                        effective * (factor * precision + recall)
+                    )
+        return grades
+
+    def bleu_tally(self, weights: Array, smooth: bool, own: bool) -> Array:
+        """Votes counted over `bleu_grades`."""
+        return count_votes(weights, self.bleu_grades(smooth, own))
+
+    def chrf_tally(self, weights: Array, beta: float, own: bool) -> Array:
+        """Votes counted over `chrf_grades`."""
+        return count_votes(weights, self.chrf_grades(beta, own))
+
+    def _shared(self, order: int, v: int, c: int, own: bool) -> set[Item]:
+        return self._electorate(own)[order][v].keys() & self._candidates[order][c].keys()
+
+
+def _scaled(won: int, bits: int, size: int, a: float) -> float:
+    """A counted tally as a score."""
+    score = math.ldexp(float(won), -bits)
+    return score if a == 0 else score * math.pow(size, -a)
+
+
+def count_votes(weights: Array, grades: Array) -> Array:
+    """score(c) = sum of P(v) sim(v, c) over the rows of `grades` (voters, candidates), counted."""
+    scaled = np.ldexp(weights, BITS)  # (voters,)
+    votes = np.rint(scaled[:, None] * grades).astype(np.int64)  # (voters, candidates)
+    totals = votes.sum(axis=0)  # (candidates,): exact, in any order
+    return np.asarray(np.ldexp(totals.astype(np.float64), -BITS))
+
+
+def gram_of(item: Any, bag: bool) -> tuple[Hashable, ...]:
+    """The n-gram of an item, without its occurrence number."""
+    return tuple(item[0]) if bag else tuple(item)

@@ -1,0 +1,109 @@
+"""How strongly a voter supports a candidate: the measures, by name.
+
+A measure is one function `(argument, tokenize) -> Measure` and one line in `SIMILARITIES`; what
+stands behind the name's `_` or `:` is the argument (`overlap_1-4@0.25`, `exact:last_number`).
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from rangevote.errors import UnknownName, UsageError, nearest
+from rangevote.similarity.measure import Measure, Similarity
+from rangevote.similarity.tokens import Tokenise
+
+
+class Listing(NamedTuple):
+    """One line of the table."""
+
+    builder: str
+    example: str
+    meaning: str
+    cost: str
+    extra: str = ""
+
+
+SIMILARITIES: dict[str, Listing] = {
+    "overlap": Listing("ngram:overlap", "overlap_2", "share of the voter's distinct n-grams", "linear"),
+    "precision": Listing("ngram:precision", "precision_2", "share of the voter's n-grams", "linear"),
+    "bleu": Listing("bleu:bleu", "bleu_4", "BLEU against the voter (MBR)", "pairs"),
+    "smoothed_bleu": Listing("bleu:smoothed_bleu", "smoothed_bleu_4", "the same, add-1", "pairs"),
+    "chrf": Listing("chrf:chrf", "chrf", "character F-score against the voter", "pairs"),
+    "states": Listing("states:states", "states", "cosine of averaged decoder states", "linear"),
+    "lstm_states": Listing("states:states", "lstm_states", "the paper's name for states", "linear"),
+    "transformer_states": Listing("states:states", "transformer_states", "likewise", "linear"),
+    "exact": Listing("exact:exact", "exact:last_number", "same text or answer: majority", "linear"),
+    "rouge_l": Listing("pairwise:rouge_l", "rouge_l", "longest common subsequence", "pairs", "evaluate"),
+    "edit": Listing("pairwise:edit", "edit", "1 - edit distance / length", "pairs", "evaluate"),
+}
+
+
+class Preset(NamedTuple):
+    """A measure with the temperature that goes with it."""
+
+    similarity: str
+    temperature: float
+
+
+#: Settings fixed on one data set and confirmed on another (docs/design.md, section 2).
+PRESETS: dict[str, Preset] = {"blend": Preset("overlap_1-4@0.25", 2.0)}
+
+_NAMED = re.compile(r"(?P<stem>[a-z_]+?)(?:_(?P<order>\d[-@.\d]*)|:(?P<key>.*))?")
+_PART = re.compile(r"\s*(?:(?P<sign>[-+])?\s*(?P<number>\d*\.?\d+)\s*\*)?\s*(?P<name>[^\s*]+)\s*")
+
+
+def get_similarity(
+    named: str | Similarity | Callable[[Any, Any], Any], tokenize: Tokenise = "words"
+) -> Similarity:
+    """The measure of a name, of a mixture of names, of an object, or of a user's function."""
+    if isinstance(named, str):
+        return _named(named, tokenize) if isinstance(tokenize, str) else _build(named, tokenize)
+    if isinstance(named, Similarity):
+        return named
+    if callable(named):
+        from rangevote.similarity.pairwise import Custom
+
+        return Custom(named)
+    raise UsageError(
+        f"similarity must be a name, a Similarity or a function (voter, candidate) -> grade, got "
+        f"{type(named).__name__}."
+    )
+
+
+@lru_cache(maxsize=256)
+def _named(name: str, tokenize: str) -> Similarity:
+    return _build(name, tokenize)
+
+
+def _build(name: str, tokenize: Tokenise) -> Similarity:
+    if "*" in name or "+" in name:
+        from rangevote.similarity.mixture import Mixture
+
+        return Mixture([_part(part, name, tokenize) for part in name.split("+")])
+    if name in PRESETS:
+        name = PRESETS[name].similarity
+    match = _NAMED.fullmatch(name)
+    listing = SIMILARITIES.get(match["stem"]) if match else None
+    if match is None or listing is None:
+        examples = [entry.example for entry in SIMILARITIES.values()] + sorted(PRESETS)
+        raise UnknownName(
+            f"unknown similarity {name!r}.{nearest(name, examples)} Choose from: {', '.join(examples)} "
+            f"(any order; ranges as overlap_1-4; mixtures as 0.5*overlap_2+0.5*states)."
+        )
+    module, _, function = listing.builder.partition(":")
+    build = getattr(importlib.import_module(f"rangevote.similarity.{module}"), function)
+    measure: Measure = build(match["order"] or match["key"] or "", tokenize)
+    return measure
+
+
+def _part(part: str, whole: str, tokenize: Tokenise) -> tuple[float, Similarity]:
+    match = _PART.fullmatch(part)
+    if match is None or match["number"] is None:
+        raise UsageError(
+            f"cannot read {part!r} in the mixture {whole!r}; write it as 0.5*overlap_2+0.5*states."
+        )
+    return float((match["sign"] or "") + match["number"]), _build(match["name"], tokenize)

@@ -1,0 +1,119 @@
+"""exact: the same text, or the same answer in the text: plain majority voting (self-consistency)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Mapping
+
+import numpy as np
+
+from rangevote.errors import choose
+from rangevote.hypothesis import Array, Hypotheses
+from rangevote.kernel.plain import BITS
+from rangevote.similarity.measure import Measure, check_pairs
+from rangevote.similarity.tokens import Tokenise
+
+Key = Callable[[str], Hashable]
+
+_NUMBER = re.compile(r"[-+−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[-+−]?\d*\.?\d+")
+_LETTER = re.compile(r"\b([A-Z])\b")
+
+
+def last_number(text: str) -> str | None:
+    """The last number in the text, written plainly: '1,200.50' and '1200.5' are one answer."""
+    found = _NUMBER.findall(text)
+    if not found:
+        return None
+    number = found[-1].replace(",", "").replace("−", "-").lstrip("+")
+    if "." in number:
+        number = number.rstrip("0").rstrip(".")
+    sign, digits = ("-", number[1:]) if number.startswith("-") else ("", number)
+    whole, _, part = digits.partition(".")
+    whole = whole.lstrip("0") or "0"
+    plain = f"{whole}.{part}" if part else whole
+    return plain if plain == "0" else sign + plain
+
+
+def last_letter(text: str) -> str | None:
+    """The last capital letter that stands alone: the choice in '... so the answer is (B).'"""
+    found = _LETTER.findall(text)
+    return found[-1] if found else None
+
+
+def boxed(text: str) -> str | None:
+    r"""The content of the last \boxed{...}, as mathematics models mark their answers."""
+    start = text.rfind("\\boxed{")
+    if start < 0:
+        return None
+    depth, begin = 1, start + len("\\boxed{")
+    for i in range(begin, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[i], 0)
+        if depth == 0:
+            return text[begin:i].strip()
+    return None
+
+
+def plain(text: str) -> str:
+    """The text without regard to case, punctuation at its ends and runs of white space."""
+    return " ".join(text.casefold().split()).strip(" .,;:!?\"'")
+
+
+#: What can stand behind `exact:`. A key that finds nothing gives None, and the voter abstains.
+KEYS: Mapping[str, Key] = {
+    "boxed": boxed,
+    "last_letter": last_letter,
+    "last_number": last_number,
+    "plain": plain,
+}
+
+
+class Exact(Measure):
+    """1 for the same key, else 0. Without a key: the same text, the empty one included."""
+
+    linear = True
+
+    def __init__(self, key: Key | None = None, *, name: str | None = None) -> None:
+        self.key = key
+        self.name = name or ("exact" if key is None else f"exact:{getattr(key, '__name__', 'key')}")
+
+    def poll(self, candidates: Hypotheses) -> ExactPoll:
+        """Open an election among these candidates."""
+        return ExactPoll(candidates, self._keys)
+
+    def _keys(self, hypotheses: Hypotheses) -> list[Hashable]:
+        contents = (hypotheses.content(i) for i in range(len(hypotheses)))
+        if self.key is None:
+            return [c if isinstance(c, str) else tuple(c) for c in contents]
+        return [self.key(c) if isinstance(c, str) else None for c in contents]
+
+
+class ExactPoll:
+    """Votes counted by key."""
+
+    def __init__(self, candidates: Hypotheses, keys: Callable[[Hypotheses], list[Hashable]]) -> None:
+        self._keys = keys
+        self._candidates = keys(candidates)
+        self._voters: list[Hashable] = []
+
+    def add(self, voters: Hypotheses) -> None:
+        """Take more voters in."""
+        self._voters.extend(self._keys(voters))
+
+    def tally(self, weights: Array) -> Array:
+        """score(c): the mass of the voters with c's key, shape (candidates,)."""
+        votes: dict[Hashable, int] = {}
+        for key, vote in zip(self._voters, np.ldexp(weights, BITS).tolist(), strict=True):
+            if key is not None:
+                votes[key] = votes.get(key, 0) + round(vote)
+        return np.ldexp([float(votes.get(key, 0)) for key in self._candidates], -BITS)
+
+    def matrix(self) -> Array:
+        """1 where the keys are the same, shape (voters, candidates)."""
+        check_pairs(len(self._voters), len(self._candidates), matrix=True)
+        rows = [[v is not None and v == c for c in self._candidates] for v in self._voters]
+        return np.array(rows, dtype=np.float64).reshape(len(self._voters), len(self._candidates))
+
+
+def exact(argument: str, tokenize: Tokenise) -> Exact:
+    """Same text, or same answer: exact:last_number and others."""
+    return Exact(choose("key of exact", argument, KEYS) if argument else None)

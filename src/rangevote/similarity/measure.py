@@ -1,0 +1,126 @@
+"""The seam between measures and elections.
+
+A `Similarity` grades: how strongly does a voter support a candidate, from -1 to 1. Any object with
+`name`, `tally` and `matrix` is one. The measures of this package derive from `Measure`, which makes
+both from a `Poll`: the candidates are read once, voters may arrive in several batches, and votes can
+be counted again under other weights without reading anything twice.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol, runtime_checkable
+
+from rangevote.errors import UsageError
+from rangevote.hypothesis import Array, Hypotheses
+
+#: Largest number of (voter, candidate) pairs that a measure which needs all pairs will grade.
+MAX_PAIRS = 4_000_000_000
+#: Largest matrix of grades that is built (as many float64 as 2 GB hold).
+MAX_MATRIX = 250_000_000
+
+
+@runtime_checkable
+class Similarity(Protocol):
+    """How strongly a voter supports a candidate."""
+
+    @property
+    def name(self) -> str: ...
+
+    def tally(self, candidates: Hypotheses, voters: Hypotheses, weights: Array) -> Array:
+        """score(c) = sum of weights[v] * sim(v, c), shape (candidates,)."""
+
+    def matrix(self, candidates: Hypotheses, voters: Hypotheses) -> Array:
+        """sim(v, c), shape (voters, candidates)."""
+
+
+class Poll(Protocol):
+    """One election under one measure: the candidates are fixed, voters arrive."""
+
+    def add(self, voters: Hypotheses) -> None:
+        """Take more voters in."""
+
+    def tally(self, weights: Array) -> Array:
+        """score(c) over all voters so far, shape (candidates,); one weight for each voter."""
+
+    def matrix(self) -> Array:
+        """sim(v, c) of all voters so far, shape (voters, candidates)."""
+
+
+class Measure:
+    """A similarity made from a poll."""
+
+    name: str
+    #: What sequences are made of, for the signature; empty where it does not matter.
+    on: str = ""
+    #: The smallest grade the measure can give.
+    lowest: float = 0.0
+    #: Whether an election costs the number of tokens, or the number of pairs.
+    linear: bool = False
+
+    def poll(self, candidates: Hypotheses) -> Poll:
+        """Open an election among these candidates."""
+        raise NotImplementedError(f"{type(self).__name__} has no poll")
+
+    def tally(self, candidates: Hypotheses, voters: Hypotheses, weights: Array) -> Array:
+        """score(c) = sum of weights[v] * sim(v, c), shape (candidates,)."""
+        return self._poll_with(candidates, voters).tally(weights)
+
+    def matrix(self, candidates: Hypotheses, voters: Hypotheses) -> Array:
+        """sim(v, c), shape (voters, candidates)."""
+        return self._poll_with(candidates, voters).matrix()
+
+    def _poll_with(self, candidates: Hypotheses, voters: Hypotheses) -> Poll:
+        poll = self.poll(candidates)
+        poll.add(voters)
+        return poll
+
+    def signature_on(self, candidates: Hypotheses) -> str:
+        """What the n-grams of these candidates are made of, as the signature names it."""
+        return self.on
+
+
+class StoredPoll:
+    """A poll for any `Similarity`: keeps the voters and asks the measure when votes are counted."""
+
+    def __init__(self, similarity: Similarity, candidates: Hypotheses) -> None:
+        self._similarity, self._candidates = similarity, candidates
+        self._voters: Hypotheses | None = None
+
+    def add(self, voters: Hypotheses) -> None:
+        """Take more voters in."""
+        if self._voters is None:
+            self._voters = voters
+        else:
+            self._voters = Hypotheses.of([*self._voters, *voters], role="voters")
+
+    def tally(self, weights: Array) -> Array:
+        """score(c), shape (candidates,)."""
+        return self._similarity.tally(self._candidates, self._all(), weights)
+
+    def matrix(self) -> Array:
+        """sim(v, c), shape (voters, candidates)."""
+        return self._similarity.matrix(self._candidates, self._all())
+
+    def _all(self) -> Hypotheses:
+        return self._voters if self._voters is not None else Hypotheses.of([], role="voters")
+
+
+def open_poll(similarity: Similarity, candidates: Hypotheses) -> Poll:
+    """The measure's own poll, or one that stores the voters."""
+    if isinstance(similarity, Measure):
+        return similarity.poll(candidates)
+    return StoredPoll(similarity, candidates)
+
+
+def check_pairs(voters: int, candidates: int, *, matrix: bool = False) -> None:
+    """Refuse what would take hours or all memory, with the numbers, before it starts."""
+    limit = MAX_MATRIX if matrix else int(os.environ.get("RANGEVOTE_MAX_PAIRS", MAX_PAIRS))
+    pairs = voters * candidates
+    if pairs > limit:
+        raise UsageError(
+            f"{voters:,} voters x {candidates:,} candidates are {pairs:,} pairs "
+            f"({pairs * 8 / 1e9:,.1f} GB as a matrix), over the limit of {limit:,}. Use a linear measure "
+            f"(overlap_2, precision_2, states, exact), fewer voters, or "
+            + ("tally instead of matrix." if matrix else "set RANGEVOTE_MAX_PAIRS higher.")
+        )

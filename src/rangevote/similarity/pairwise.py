@@ -1,0 +1,151 @@
+"""Measures given by a function of pairs: edit distance, ROUGE-L, and a user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rangevote.errors import UsageError, need
+from rangevote.hypothesis import Array, Hypotheses
+from rangevote.kernel.plain import BITS
+from rangevote.similarity.measure import Measure, check_pairs
+from rangevote.similarity.tokens import Reader, Tokenise, check_tokeniser, tokeniser_name
+
+#: Pairs graded at a time: 32 MB of grades.
+CHUNK = 1 << 22
+
+GradeRows = Callable[[Sequence[Any], Sequence[Any]], Array]
+
+
+class PairPoll:
+    """Grades rows of voters against all candidates, a bounded number at a time."""
+
+    def __init__(
+        self, candidates: Sequence[Any], grade: GradeRows, read: Callable[[Hypotheses], Any]
+    ) -> None:
+        self._candidates, self._grade, self._read = candidates, grade, read
+        self._voters: list[Any] = []
+
+    def add(self, voters: Hypotheses) -> None:
+        """Take more voters in."""
+        self._voters.extend(self._read(voters))
+
+    def tally(self, weights: Array) -> Array:
+        """score(c), shape (candidates,): votes counted in units of 2^-60, so in any order."""
+        check_pairs(len(self._voters), len(self._candidates))
+        votes = np.zeros(len(self._candidates), dtype=np.int64)  # (candidates,)
+        scaled = np.ldexp(weights, BITS)  # (voters,)
+        step = max(1, CHUNK // max(1, len(self._candidates)))
+        for start in range(0, len(self._voters), step):
+            rows = self._voters[start : start + step]
+            grades = self._grade(rows, self._candidates)  # (rows, candidates)
+            votes += np.rint(scaled[start : start + step, None] * grades).astype(np.int64).sum(axis=0)
+        return np.ldexp(votes.astype(np.float64), -BITS)
+
+    def matrix(self) -> Array:
+        """sim(v, c), shape (voters, candidates)."""
+        check_pairs(len(self._voters), len(self._candidates), matrix=True)
+        return self._grade(self._voters, self._candidates)
+
+
+class SequenceMeasure(Measure):
+    """A measure of two token sequences, graded by rapidfuzz; the empty sequence abstains."""
+
+    def __init__(self, name: str, scorer: str, tokenize: Tokenise) -> None:
+        check_tokeniser(tokenize)
+        self.name, self.tokenize, self._scorer = name, tokenize, scorer
+
+    def poll(self, candidates: Hypotheses) -> PairPoll:
+        """Open an election among these candidates."""
+        need("rapidfuzz", "evaluate", f"the similarity {self.name!r}")
+        reader = Reader(self.tokenize, candidates)
+        ids: dict[Any, int] = {}
+
+        def read(hypotheses: Hypotheses) -> list[list[int]]:
+            return [_numbers(item, reader.unit, ids) for item in reader.read(hypotheses)]
+
+        return PairPoll(read(candidates), self._grade, read)
+
+    def signature_on(self, candidates: Hypotheses) -> str:
+        """What the sequences are made of."""
+        return tokeniser_name(self.tokenize, candidates)
+
+    def _grade(self, voters: Sequence[Any], candidates: Sequence[Any]) -> Array:
+        from rapidfuzz import distance, process
+
+        lengths = np.array([len(v) for v in voters], dtype=np.float64)[:, None]  # (voters, 1)
+        others = np.array([len(c) for c in candidates], dtype=np.float64)[None, :]  # (1, candidates)
+        if not len(voters) or not len(candidates):
+            return np.zeros((len(voters), len(candidates)))
+        scorer = getattr(distance, self._scorer)
+        if self._scorer == "LCSseq":
+            shared = process.cdist(voters, candidates, scorer=scorer.similarity, dtype=np.int32)
+            grades = 2.0 * shared / np.maximum(lengths + others, 1)
+        else:
+            edits = process.cdist(voters, candidates, scorer=scorer.distance, dtype=np.int32)
+            grades = 1.0 - edits / np.maximum(np.maximum(lengths, others), 1)
+        return np.where((lengths > 0) & (others > 0), grades, 0.0)
+
+
+def edit(argument: str, tokenize: Tokenise) -> SequenceMeasure:
+    """1 - word edit distance / length of the longer."""
+    return SequenceMeasure("edit", "Levenshtein", tokenize)
+
+
+def rouge_l(argument: str, tokenize: Tokenise) -> SequenceMeasure:
+    """F1 of the longest common subsequence: 2 LCS / (|v| + |c|)."""
+    return SequenceMeasure("rouge_l", "LCSseq", tokenize)
+
+
+class Custom(Measure):
+    """A user's function: `(voter, candidate) -> grade` in [-1, 1].
+
+    It is given texts, or token ids where there is no text; with `batched=True` it is called as
+    `(voters, candidates)` on lists and returns an array of shape (voters, candidates).
+    """
+
+    lowest = -1.0
+
+    def __init__(
+        self, function: Callable[[Any, Any], Any], *, name: str | None = None, batched: bool = False
+    ) -> None:
+        self.function, self.batched = function, batched
+        self.name = name or getattr(function, "__name__", type(function).__name__).strip("<>")
+
+    def poll(self, candidates: Hypotheses) -> PairPoll:
+        """Open an election among these candidates."""
+        return PairPoll(_contents(candidates), self._grade, _contents)
+
+    def _grade(self, voters: Sequence[Any], candidates: Sequence[Any]) -> Array:
+        if self.batched:
+            grades = np.asarray(self.function(voters, candidates), dtype=np.float64)
+        else:
+            pairs = [[self.function(v, c) for c in candidates] for v in voters]
+            grades = np.asarray(pairs, dtype=np.float64).reshape(len(voters), len(candidates))
+        if grades.shape != (len(voters), len(candidates)):
+            raise UsageError(
+                f"the similarity {self.name!r} returned shape {grades.shape} for {len(voters)} voters and "
+                f"{len(candidates)} candidates; expected {(len(voters), len(candidates))}."
+            )
+        wrong = ~(np.abs(grades) <= 1.0)  # NaN is wrong too
+        if wrong.any():
+            v, c = (int(i) for i in np.argwhere(wrong)[0])
+            raise UsageError(
+                f"the similarity {self.name!r} gave {float(grades[v, c])!r} to voter {v} and candidate {c}; "
+                f"grades must be from -1 to 1."
+            )
+        return grades
+
+
+def _contents(hypotheses: Hypotheses) -> list[Any]:
+    return [hypotheses.content(i) for i in range(len(hypotheses))]
+
+
+def _numbers(item: Any, unit: str, ids: dict[Any, int]) -> list[int]:
+    """A sequence as small numbers, the same for the same token."""
+    if unit == "ids":
+        return list(item)
+    words = item.split()
+    return [ids.setdefault(token, len(ids)) for token in ("".join(words) if unit == "chars" else words)]

@@ -1,0 +1,107 @@
+"""states: cosine of the hypotheses' averaged decoder states (the paper's lstm_states, transformer_states).
+
+Linear, since a sum of cosines is one inner product:  score(c) = < sum of P(v) v/|v| , c/|c| >.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rangevote.errors import DataError, UsageError, warn
+from rangevote.hypothesis import Array, Hypotheses
+from rangevote.kernel.plain import BITS
+from rangevote.similarity.measure import Measure, check_pairs
+from rangevote.similarity.tokens import Tokenise
+
+
+class States(Measure):
+    """Cosine of the averaged state vectors."""
+
+    name = "states"
+    lowest = -1.0
+    linear = True
+
+    def poll(self, candidates: Hypotheses) -> StatePoll:
+        """Open an election among these candidates."""
+        return StatePoll(candidates)
+
+
+class StatePoll:
+    """Unit vectors of the candidates, and of the voters so far."""
+
+    def __init__(self, candidates: Hypotheses) -> None:
+        self._candidates = unit_vectors(candidates, None)  # (candidates, dim)
+        self._batches: list[Array] = []
+
+    def add(self, voters: Hypotheses) -> None:
+        """Take more voters in."""
+        self._batches.append(unit_vectors(voters, self._candidates.shape[1]))
+
+    def _voters(self) -> Array:
+        if len(self._batches) != 1:
+            self._batches = [np.concatenate([self._candidates[:0], *self._batches])]
+        return self._batches[0]  # (voters, dim)
+
+    def tally(self, weights: Array) -> Array:
+        """score(c), shape (candidates,); both sums are counted in units of 2^-60."""
+        sums = _counted(weights[:, None] * self._voters(), axis=0)  # (dim,)
+        return _counted(sums[None, :] * self._candidates, axis=1)  # (candidates,)
+
+    def matrix(self) -> Array:
+        """sim(v, c), shape (voters, candidates)."""
+        check_pairs(len(self._voters()), len(self._candidates), matrix=True)
+        # not BLAS: its rounding depends on where a row stands
+        grades = np.einsum("vd,cd->vc", self._voters(), self._candidates, optimize=False)
+        return np.asarray(np.clip(grades, -1.0, 1.0))
+
+
+def _counted(terms: Array, axis: int) -> Array:
+    """The sum along an axis, in integers: the same for every order of the terms."""
+    votes = np.rint(np.ldexp(terms, BITS)).astype(np.int64).sum(axis=axis)
+    return np.asarray(np.ldexp(votes.astype(np.float64), -BITS))
+
+
+def unit_vectors(hypotheses: Hypotheses, dimension: int | None) -> Array:
+    """State vectors divided by their length, shape (hypotheses, dim); a zero vector stays zero."""
+    states = hypotheses.states
+    if states is None:
+        if not len(hypotheses):
+            return np.zeros((0, dimension or 0))
+        raise DataError("have no state vectors, which the measure 'states' needs.", field=hypotheses.role)
+    for i, state in enumerate(states):
+        where = f"{hypotheses.role}[{i}].state"
+        if state is None:
+            raise DataError("is missing, which the measure 'states' needs.", field=where)
+        dimension = len(state) if dimension is None else dimension
+        if len(state) != dimension:
+            raise DataError(f"has {len(state)} numbers, others have {dimension}.", field=where)
+    vectors = _numbers(states, hypotheses.role)
+    largest = np.abs(vectors).max(axis=1, initial=0.0)[:, None]  # divide first: squares may overflow
+    scaled = vectors / np.where(largest > 0, largest, 1.0)
+    lengths = np.sqrt(np.square(scaled).sum(axis=1))[:, None]
+    zero = np.flatnonzero(largest[:, 0] == 0)
+    if len(zero):
+        warn(f"{hypotheses.role}[{zero[0]}].state is a zero vector; its cosine with everything counts as 0.")
+    result: Array = scaled / np.where(lengths > 0, lengths, 1.0)
+    return result
+
+
+def _numbers(states: list[Any], role: str) -> Array:
+    try:
+        vectors = np.array(states, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"must hold numbers only ({error}).", field=f"{role}[].state") from None
+    wrong = ~np.isfinite(vectors)
+    if wrong.any():
+        i, j = (int(n) for n in np.argwhere(wrong)[0])
+        raise DataError(f"{float(vectors[i, j])!r} is not a finite number.", field=f"{role}[{i}].state[{j}]")
+    return vectors
+
+
+def states(argument: str, tokenize: Tokenise) -> States:
+    """Cosine of the averaged decoder states."""
+    if argument:
+        raise UsageError(f"states takes no order, got states_{argument}.")
+    return States()

@@ -1,0 +1,100 @@
+"""What n-grams are made of: words, characters, sacrebleu's tokens, or the model's own token ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rangevote.errors import DataError, choose, need
+from rangevote.hypothesis import Hypotheses
+
+Tokenise = str | Callable[[str], Sequence[str]]
+
+#: name -> (unit of the kernels, sacrebleu's tokeniser as "module:class" or None)
+TOKENISERS: dict[str, tuple[str, str | None]] = {
+    "words": ("words", None),
+    "chars": ("chars", None),
+    "tokens": ("ids", None),
+    "13a": ("words", "sacrebleu.tokenizers.tokenizer_13a:Tokenizer13a"),
+    "intl": ("words", "sacrebleu.tokenizers.tokenizer_intl:TokenizerV14International"),
+    "zh": ("words", "sacrebleu.tokenizers.tokenizer_zh:TokenizerZh"),
+}
+
+
+def check_tokeniser(tokenize: Tokenise) -> None:
+    """Refuse a name that no tokeniser has."""
+    if not callable(tokenize):
+        choose("tokenisation", tokenize, TOKENISERS)
+
+
+def tokeniser_name(tokenize: Tokenise, hypotheses: Hypotheses) -> str:
+    """The name for the signature. Hypotheses without text are compared by their token ids."""
+    if hypotheses.texts is None:
+        return "tokens"
+    return getattr(tokenize, "__name__", "custom") if callable(tokenize) else tokenize
+
+
+class Reader:
+    """Turns the hypotheses of one election into what the kernels take, all of them in the same way."""
+
+    def __init__(self, tokenize: Tokenise, candidates: Hypotheses) -> None:
+        self._call: Callable[[str], Any] | None = None
+        self._ids: dict[str, int] = {}  # of the tokens a user's function gives
+        self.unit = "ids"
+        if candidates.texts is None and len(candidates):
+            return
+        if callable(tokenize):
+            self._call = tokenize
+            return
+        self.unit, path = choose("tokenisation", tokenize, TOKENISERS)
+        if path is not None:
+            module, _, name = path.partition(":")
+            self._call = getattr(need(module, "evaluate", f"the tokenisation {tokenize!r}"), name)()
+
+    def read(self, hypotheses: Hypotheses) -> Sequence[Any]:
+        """Texts for the units "words" and "chars", lists of ids for the unit "ids"."""
+        if self.unit == "ids" and self._call is None:
+            return _token_ids(hypotheses)
+        if hypotheses.texts is None:
+            if not len(hypotheses):
+                return []
+            raise DataError(
+                "have token ids but no text, while the candidates have text; use tokenize='tokens' or "
+                "give texts.",
+                field=hypotheses.role,
+            )
+        if self._call is None:
+            return hypotheses.texts
+        tokenised = [self._call(text) for text in hypotheses.texts]
+        if self.unit == "words":
+            return tokenised
+        ids = self._ids
+        return [[ids.setdefault(token, len(ids)) for token in tokens] for tokens in tokenised]
+
+
+def _token_ids(hypotheses: Hypotheses) -> list[Sequence[int]]:
+    if not len(hypotheses):
+        return []
+    tokens = hypotheses.tokens or [None] * len(hypotheses)
+    found: list[Sequence[int]] = []
+    for i, ids in enumerate(tokens):
+        if ids is None:
+            raise DataError(
+                "has no token ids, which tokenize='tokens' (or candidates without text) needs.",
+                field=f"{hypotheses.role}[{i}].tokens",
+            )
+        found.append(ids)
+    return found
+
+
+def name_surrogate(hypotheses: Hypotheses) -> DataError:
+    """The error for a text that holds half a surrogate pair, which no encoding can write."""
+    for i, text in enumerate(hypotheses.texts or ()):
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            return DataError(
+                f"holds a lone surrogate (character {error.start}), which is not valid text.",
+                field=f"{hypotheses.role}[{i}].text",
+            )
+    return DataError("holds a lone surrogate, which is not valid text.", field=hypotheses.role)

@@ -1,0 +1,116 @@
+"""Random ballots, and the table of measures that every general test goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import rangevote as rv
+from rangevote.hypothesis import Hypotheses, Hypothesis
+
+WORDS = ["a", "man", "dog", "Sits,", "on", "naïve", "3.5", "12", "B", "\\boxed{7}", "日本", "bench."]
+STATE = 5  # numbers in a state vector
+
+
+def sentence(rng: np.random.Generator, longest: int = 9, words: Sequence[str] = WORDS) -> str:
+    """A text of 0 to `longest` words; few words, so that n-grams repeat and are shared."""
+    return " ".join(rng.choice(words, size=rng.integers(0, longest + 1)).tolist())
+
+
+def sentences(rng: np.random.Generator, size: int, longest: int = 9) -> list[str]:
+    """Texts of all lengths, with at least one empty, one of white space, one of one word, one repeated."""
+    made = ["", " \t", "dog", "dog dog dog dog dog"] + [sentence(rng, longest) for _ in range(size)]
+    return [made[i] for i in rng.permutation(len(made))[:size]]
+
+
+def full(rng: np.random.Generator, texts: Sequence[str]) -> list[Hypothesis]:
+    """Hypotheses with everything a measure may ask for."""
+    return [
+        Hypothesis(
+            text=text,
+            tokens=tuple(rng.integers(0, 5, size=len(text.split())).tolist()),
+            logprob=float(-rng.exponential(5)),
+            state=tuple(rng.normal(size=STATE).tolist()),
+        )
+        for text in texts
+    ]
+
+
+def columns(hypotheses: Sequence[Any], role: str = "candidates") -> Hypotheses:
+    return Hypotheses.of(hypotheses, role=role)
+
+
+def weights_for(rng: np.random.Generator, size: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Weights that sum to 1, some of them 0."""
+    drawn = rng.exponential(size=size) * (rng.random(size) < 0.9)
+    drawn[0] += 0.1
+    return np.asarray(drawn / drawn.sum())
+
+
+def first_letters(voter: str, candidate: str) -> float:
+    """A user's own measure: 1, 0 or -1."""
+    if not voter or not candidate:
+        return 0.0
+    return 1.0 if voter[0] == candidate[0] else -1.0
+
+
+def length_ratio(voters: list[str], candidates: list[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """A user's own measure, for all pairs at once."""
+    v = np.array([len(text) + 1.0 for text in voters])[:, None]
+    c = np.array([len(text) + 1.0 for text in candidates])[None, :]
+    return np.asarray(np.minimum(v, c) / np.maximum(v, c))
+
+
+class SameLength:
+    """A similarity that owes nothing to this package: it has a name, a tally and a matrix."""
+
+    name = "same_length"
+
+    def matrix(self, candidates: Hypotheses, voters: Hypotheses) -> Any:
+        grades = [[float(len(str(v.text)) == len(str(c.text))) for c in candidates] for v in voters]
+        return np.array(grades, dtype=np.float64).reshape(len(voters), len(candidates))
+
+    def tally(self, candidates: Hypotheses, voters: Hypotheses, weights: Any) -> Any:
+        return (weights[:, None] * self.matrix(candidates, voters)).sum(axis=0)
+
+
+def letters(text: str) -> list[str]:
+    """A user's own tokenisation: pairs of characters."""
+    return [text[i : i + 2] for i in range(0, len(text), 2)]
+
+
+#: label -> (similarity, tokenize); every kind of measure there is.
+EVERY: dict[str, tuple[Any, Any]] = {
+    name: (name, "words")
+    for name in (
+        "overlap_1 overlap_2 overlap_3 overlap_7 overlap_1-4 overlap_2-3 overlap_2@0.5 overlap_2@1 "
+        "overlap_1-4@0.25 blend precision_1 precision_2 precision_4 precision_1-3 precision_2@0.3 "
+        "precision_1-4@1 bleu_1 bleu_2 bleu_3 bleu_4 smoothed_bleu_1 smoothed_bleu_4 smoothed_bleu_6 chrf "
+        "states lstm_states transformer_states exact exact:plain exact:last_number exact:last_letter "
+        "exact:boxed rouge_l edit 0.5*overlap_2+0.5*states 0.2*chrf+0.3*exact+0.5*rouge_l 0.6*bleu_2+-0.4*edit"
+    ).split()
+} | {
+    "overlap_2 on chars": ("overlap_2", "chars"),
+    "precision_2 on tokens": ("precision_2", "tokens"),
+    "bleu_4 on 13a": ("bleu_4", "13a"),
+    "overlap_1-2@0.5 on zh": ("overlap_1-2@0.5", "zh"),
+    "precision_1 on intl": ("precision_1", "intl"),
+    "overlap_2 on a function": ("overlap_2", letters),
+    "edit on chars": ("edit", "chars"),
+    "edit on tokens": ("edit", "tokens"),
+    "rouge_l on a function": ("rouge_l", letters),
+    "chrF of order 3": (rv.Chrf(3, 1.0), "words"),
+    "a user's function": (first_letters, "words"),
+    "a user's batched function": (rv.Custom(length_ratio, batched=True), "words"),
+    "a user's key": (rv.Exact(len), "words"),
+    "a user's object": (SameLength(), "words"),
+    "a mixture of objects": (rv.Mixture([(0.5, rv.Custom(first_letters)), (0.5, SameLength())]), "words"),
+}
+
+
+def measure(label: str) -> Any:
+    """The measure of one line of the table."""
+    similarity, tokenize = EVERY[label]
+    return rv.get_similarity(similarity, tokenize)

@@ -1,0 +1,186 @@
+"""What every measure of the table must do, and what the names mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from similarity.samples import EVERY, columns, full, measure, sentences, weights_for
+
+import rangevote as rv
+from rangevote.similarity import PRESETS, SIMILARITIES
+
+every_measure = pytest.mark.parametrize("label", EVERY)
+
+#: Measures that say of every sequence that is not empty that it is fully supported by itself.
+SELF_SUPPORTING = [
+    label
+    for label in EVERY
+    if not label.startswith(("bleu", "exact:", "0.6*", "a user's function", "a mixture"))
+]
+
+
+def random_election(seed: int, candidates: int = 7, voters: int = 11):
+    rng = np.random.default_rng(seed)
+    slate = columns(full(rng, sentences(rng, candidates)))
+    roll = columns(full(rng, sentences(rng, voters)), role="voters")
+    return slate, roll, weights_for(rng, voters)
+
+
+def test_the_table_of_the_tests_holds_every_measure_of_the_package():
+    named = {name for name, _ in EVERY.values() if isinstance(name, str)}
+    for stem, listing in SIMILARITIES.items():
+        assert any(name == stem or name.startswith((f"{stem}_", f"{stem}:")) for name in named), stem
+        assert listing.example in named
+    assert set(PRESETS) <= named
+
+
+@every_measure
+@pytest.mark.parametrize("seed", range(6))
+def test_a_tally_is_the_weighted_sum_of_the_matrix(label, seed):
+    candidates, voters, weights = random_election(seed)
+    grades = measure(label).matrix(candidates, voters)
+    assert grades.shape == (len(voters), len(candidates))
+    tally = measure(label).tally(candidates, voters, weights)
+    np.testing.assert_allclose(tally, weights @ grades, rtol=0, atol=1e-12)
+
+
+@every_measure
+def test_candidates_who_vote_count_like_the_same_list_given_as_voters(label):
+    candidates, _, _ = random_election(1)
+    again = columns(list(candidates), role="voters")
+    weights = weights_for(np.random.default_rng(2), len(candidates))
+    own, added = (measure(label).tally(candidates, roll, weights) for roll in (candidates, again))
+    assert own.tobytes() == added.tobytes()
+    own, added = (measure(label).matrix(candidates, roll) for roll in (candidates, again))
+    assert own.tobytes() == added.tobytes()
+
+
+@every_measure
+def test_a_grade_does_not_depend_on_who_else_votes_or_stands(label):
+    candidates, voters, _ = random_election(3)
+    grades = measure(label).matrix(candidates, voters)
+    for v in (0, 4, 10):
+        for c in (0, 3, 6):
+            alone = measure(label).matrix(candidates.only(c), voters.only(v))
+            np.testing.assert_allclose(alone, grades[v, c], rtol=0, atol=1e-15)
+
+
+@every_measure
+def test_grades_stay_within_the_lowest_a_measure_names_and_1(label):
+    lowest = getattr(measure(label), "lowest", -1.0)
+    for seed in range(5):
+        candidates, voters, _ = random_election(seed, 9, 9)
+        grades = measure(label).matrix(candidates, voters)
+        assert (grades >= lowest).all()
+        assert (grades <= 1 + 1e-15).all()
+
+
+@pytest.mark.parametrize("label", SELF_SUPPORTING)
+def test_whoever_is_not_empty_supports_itself_fully(label):
+    rng = np.random.default_rng(5)
+    texts = [text for text in sentences(rng, 30) if text.strip()]
+    slate = columns(full(rng, texts))
+    np.testing.assert_allclose(np.diag(measure(label).matrix(slate, slate)), 1.0, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        label
+        for label in EVERY
+        if not label.startswith(("exact", "a ", "0.2", "0.5")) and "states" not in label and "key" not in label
+    ],
+)
+@pytest.mark.parametrize("empty", ["", "  ", "\u3000\t\u2028"])
+def test_the_empty_sequence_abstains_under_every_text_measure(label, empty):
+    if label == "overlap_2 on a function" or label == "rouge_l on a function":
+        empty = ""  # the function makes tokens of white space
+    rng = np.random.default_rng(6)
+    slate = columns(full(rng, [empty, "a man sits", "dog"]))
+    grades = measure(label).matrix(slate, slate)
+    assert not grades[0].any()
+    assert not grades[:, 0].any()
+
+
+def test_exact_lets_the_empty_text_vote_for_itself():
+    slate = columns(["", "a", ""])
+    np.testing.assert_array_equal(
+        measure("exact").matrix(slate, slate), [[1, 0, 1], [0, 1, 0], [1, 0, 1]]
+    )
+
+
+@pytest.mark.parametrize("label", [label for label in EVERY if isinstance(EVERY[label][0], str)])
+def test_a_named_measure_has_a_name_that_names_it_again(label):
+    named, tokenize = EVERY[label]
+    name = rv.get_similarity(named, tokenize).name
+    assert rv.get_similarity(name, tokenize).name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "meaning"),
+    [
+        ("blend", "overlap_1-4@0.25"),
+        ("overlap_02", "overlap_2"),
+        ("overlap_3-3", "overlap_3"),
+        ("precision_2@0", "precision_2"),
+        ("precision_2@.50", "precision_2@0.5"),
+        (" 0.50*overlap_2 + .5 * states ", "0.5*overlap_2+0.5*states"),
+        ("lstm_states", "states"),
+    ],
+)
+def test_names_for_one_measure_are_written_in_one_way(name, meaning):
+    assert rv.get_similarity(name).name == meaning
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("overlap2", r"unknown similarity 'overlap2'\. Did you mean 'overlap_2'\? Choose from: overlap_2, prec"),
+        ("Overlap_2", r"unknown similarity 'Overlap_2'\. Did you mean 'overlap_2'\?"),
+        ("meteor", r"unknown similarity 'meteor'\. Choose from"),
+        ("", r"unknown similarity ''\."),
+        ("overlap", r"overlap needs an order from 1.*overlap_1-4@0\.25; got overlap_\."),
+        ("overlap_0", r"overlap needs an order from 1.*got overlap_0\."),
+        ("overlap_4-1", r"overlap needs an order from 1.*got overlap_4-1\."),
+        ("precision_1-4@1.5", r"exponent from 0 to 1.*got precision_1-4@1\.5\."),
+        ("precision_2@-1", r"exponent from 0 to 1.*got precision_2@-1\."),
+        ("overlap_1234", r"overlap needs an order from 1.*got overlap_1234\."),
+        ("bleu", r"bleu needs its highest order, as in bleu_4; got bleu_\."),
+        ("smoothed_bleu_1-4", r"smoothed_bleu needs its highest order"),
+        ("bleu_0", r"bleu_0: the order must be from 1 to 50"),
+        ("bleu_51", r"bleu_51: the order must be from 1 to 50"),
+        ("chrf_3", r"chrf takes no order in its name, got chrf_3; use rv\.Chrf\(order, beta\)"),
+        ("states_2", r"states takes no order, got states_2"),
+        ("edit_2", r"edit"),
+        ("rouge_l_2", r"rouge_l"),
+        ("edit:words", r"edit"),
+        ("exact:last_numbr", r"unknown key of exact 'last_numbr'\. Did you mean 'last_number'\? Choose from: boxed"),
+        ("0.5*overlap_2+states", r"cannot read 'states' in the mixture '0\.5\*overlap_2\+states'; write it as"),
+        ("0.5*overlap_2-0.5*states", r"cannot read '0\.5\*overlap_2-0\.5\*states' in the mixture"),
+        ("0.5*overlap_2+0.5*sates", r"unknown similarity 'sates'\. Did you mean 'states'\?"),
+        ("0.7*overlap_2+0.7*exact", r"coefficients of a mixture sum to 1\.4; they must sum to at most 1"),
+        ("0*overlap_2", r"coefficients of a mixture sum to 0;"),
+    ],
+)
+def test_a_name_that_means_nothing_is_refused_with_what_is_allowed(name, message):
+    with pytest.raises(rv.UsageError, match=message):
+        rv.get_similarity(name)
+
+
+def test_only_names_measures_and_functions_are_similarities():
+    with pytest.raises(rv.UsageError, match=r"similarity must be a name, a Similarity or a function.*got int"):
+        rv.get_similarity(2)
+
+
+def test_an_object_is_taken_as_it_is():
+    measures = [rv.Chrf(), EVERY["a user's object"][0], rv.Ngrams(range(1, 3), bag=True)]
+    assert [rv.get_similarity(m) is m for m in measures] == [True] * 3
+
+
+@every_measure
+def test_a_measure_says_whether_it_is_linear_as_the_table_does(label):
+    named = EVERY[label][0]
+    stem = next((s for s in SIMILARITIES if isinstance(named, str) and rv.get_similarity(named).name.startswith(s)), None)
+    if stem is None:
+        pytest.skip("not in the table of the package")
+    assert measure(label).linear == (SIMILARITIES[stem].cost == "linear")
