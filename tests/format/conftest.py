@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from rangevote.errors import DataError
 from rangevote.format import Entry, ReadOptions, read
 from rangevote.hypothesis import Ballot

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from rangevote.errors import DataError, MissingExtra
 from rangevote.format import compression
 from rangevote.format.stream import open_stream
@@ -91,7 +92,9 @@ def test_rubbish_after_the_end_is_damage() -> None:
 def test_a_bomb_is_stopped(pack: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "EXPANSION_FLOOR", 2**20)
     packed = pack(b"\n" * 2**22)
-    with pytest.raises(DataError, match=r"expand to [\d,]+, more than 500 times .* unpack the file"):
+    with pytest.raises(
+        DataError, match=r"expand to [\d,]+, more than 500 times .* unpack the file"
+    ):
         lines_of(packed)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from rangevote.errors import DataError, UsageError
 from rangevote.format import Entry, ReadOptions
 from rangevote.format.jsonl import decode_ballot, quickly
@@ -31,7 +32,9 @@ def test_the_line_of_the_documentation_is_read() -> None:
 
 
 def test_hypotheses_are_candidates() -> None:
-    assert decode_ballot(b'{"hypotheses": ["a", "b"]}') == Ballot([Hypothesis("a"), Hypothesis("b")])
+    assert decode_ballot(b'{"hypotheses": ["a", "b"]}') == Ballot(
+        [Hypothesis("a"), Hypothesis("b")]
+    )
 
 
 def test_ids_are_kept_as_given() -> None:
@@ -118,7 +121,9 @@ def test_entries_tell_the_file_and_line(entries: Entries) -> None:
 
 def test_an_unknown_field_is_told_once_with_the_nearest_name(ballots: Ballots) -> None:
     said: list[str] = []
-    line = b'{"candidates": [{"text": "a", "log_prob": -1}, {"text": "b", "log_prob": -2}], "n": 1}\n'
+    line = (
+        b'{"candidates": [{"text": "a", "log_prob": -1}, {"text": "b", "log_prob": -2}], "n": 1}\n'
+    )
     assert len(ballots(line * 3, warn=said.append)) == 3
     assert said == [
         "unknown field 'n' is ignored.",

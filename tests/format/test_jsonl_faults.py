@@ -6,23 +6,33 @@ import io
 from collections.abc import Callable
 
 import pytest
+
 from rangevote.errors import DataError
 from rangevote.format import Entry, read
 from rangevote.format.jsonl import decode_ballot
 
 DEEP = 200_000
 FAULTS = {
-    "nan": (b'[{"text": "a"}, {"text": "b", "logprob": NaN}]', r"candidates\[1\].logprob: nan is not"),
+    "nan": (
+        b'[{"text": "a"}, {"text": "b", "logprob": NaN}]',
+        r"candidates\[1\].logprob: nan is not",
+    ),
     "inf": (b'[{"text": "a", "logprob": Infinity}]', r"candidates\[0\].logprob: inf is not"),
     "1e400": (b'[{"text": "a", "logprob": 1e400}]', r"candidates\[0\].logprob: inf is not"),
-    "positive": (b'[{"text": "a", "logprob": 0.5}]', r"\[0\].logprob: 0.5 is not a log-probability"),
+    "positive": (
+        b'[{"text": "a", "logprob": 0.5}]',
+        r"\[0\].logprob: 0.5 is not a log-probability",
+    ),
     "huge": (b'[{"text": "a", "logprob": 5000}]', r"\[0\].logprob: 5000.0 is not"),
     "hugest": (b'[{"text": "a", "logprob": 1' + b"0" * 400 + b"}]", r"\[0\].logprob: inf is not"),
     "one of two": (
         b'[{"text": "a", "logprob": 0.5}, {"text": "b"}]',
         r"\[0\].logprob: 0.5 is not a log-probability",
     ),
-    "string": (b'[{"text": "a", "logprob": "-1"}]', r"\[0\].logprob: expected a number, got a string"),
+    "string": (
+        b'[{"text": "a", "logprob": "-1"}]',
+        r"\[0\].logprob: expected a number, got a string",
+    ),
     "bool": (b'[{"text": "a", "logprob": true}]', r"\[0\].logprob: expected a number, got true or"),
     "prob": (b'[{"text": "a", "prob": 1.5}]', r"\[0\].prob: 1.5 is not a probability from 0 to 1"),
     "negative prob": (b'[{"text": "a", "prob": -0.1}]', r"\[0\].prob: -0.1 is not a probability"),
@@ -33,35 +43,59 @@ FAULTS = {
     ),
     "no text": (b'[{"logprob": -1}]', r"candidates\[0\]: has neither text nor tokens"),
     "no text but one": (b'[{"text": "a"}, {"logprob": -1}]', r"\[1\]: has neither text nor tokens"),
-    "number": (b"[5]", r"candidates\[0\]: expected a text or an object with a text, got the number 5"),
+    "number": (
+        b"[5]",
+        r"candidates\[0\]: expected a text or an object with a text, got the number 5",
+    ),
     "null": (b"[null]", r"candidates\[0\]: expected a text or an object with a text, got null"),
     "text type": (b'[{"text": ["a"]}]', r"candidates\[0\].text: expected a string, got an array"),
     "list type": (b'{"text": "a"}', r"candidates: expected an array of texts .* got an object"),
     "tokens": (b'[{"tokens": "1 2"}]', r"\[0\].tokens: expected an array of token ids, got a str"),
     "token": (b'[{"tokens": [1, 2.5]}]', r"\[0\].tokens\[1\]: expected a token id, got the number"),
-    "state": (b'[{"text": "a", "state": 1}]', r"\[0\].state: expected an array of numbers, got the"),
-    "state nan": (b'[{"text": "a", "state": [0, NaN]}]', r"\[0\].state\[1\]: expected a finite .* nan"),
+    "state": (
+        b'[{"text": "a", "state": 1}]',
+        r"\[0\].state: expected an array of numbers, got the",
+    ),
+    "state nan": (
+        b'[{"text": "a", "state": [0, NaN]}]',
+        r"\[0\].state\[1\]: expected a finite .* nan",
+    ),
     "state sizes": (
         b'[{"text": "a", "state": [1, 2]}, {"text": "b", "state": [1]}]',
         r"candidates\[1\].state: has 1 numbers while others have 2",
     ),
-    "finished": (b'[{"text": "a", "finished": 1}]', r"\[0\].finished: expected true or false, got the"),
+    "finished": (
+        b'[{"text": "a", "finished": 1}]',
+        r"\[0\].finished: expected true or false, got the",
+    ),
     "sampled": (b'[{"text": "a", "sampled": "yes"}]', r"\[0\].sampled: expected true or false"),
     "weight": (b'[{"text": "a", "weight": -1}]', r"\[0\].weight: -1.0 is not an importance weight"),
-    "weight inf": (b'[{"text": "a", "weight": Infinity}]', r"\[0\].weight: expected a finite number"),
+    "weight inf": (
+        b'[{"text": "a", "weight": Infinity}]',
+        r"\[0\].weight: expected a finite number",
+    ),
     "same key": (
         b'[{"text": "a", "text": "b"}]',
         r"the key 'text' appears more than once in one object, with \"a\" and \"b\"",
     ),
-    "same flag": (b'[{"text": "a", "finished": true, "finished": true}, "b"]', "key 'finished' app"),
-    "same unknown": (b'[{"text": "a", "x": {"y": 1, "y": 2}}]', "the key 'y' appears more than once"),
+    "same flag": (
+        b'[{"text": "a", "finished": true, "finished": true}, "b"]',
+        "key 'finished' app",
+    ),
+    "same unknown": (
+        b'[{"text": "a", "x": {"y": 1, "y": 2}}]',
+        "the key 'y' appears more than once",
+    ),
     "surrogate": (
         b'["a", {"text": "b\\ud800"}]',
         r"candidates\[1\].text: contains half a character \(lone surrogate U\+D800\)",
     ),
     "upside down": (b'["\\udc00\\ud800"]', r"candidates\[0\]: contains half a character .*U\+DC00"),
     "deep": (b"[" * DEEP + b"]" * DEEP, "nested too deeply"),
-    "digits": (b'[{"tokens": [' + b"1" * 5000 + b"]}]", "an integer of 5,000 digits is more than can"),
+    "digits": (
+        b'[{"tokens": [' + b"1" * 5000 + b"]}]",
+        "an integer of 5,000 digits is more than can",
+    ),
     "utf-8": (b'["caf\xe9"]', r"invalid UTF-8 at byte 21 of the line \(0xe9\)"),
     "encoded surrogate": (b'["\xed\xa0\x80"]', r"invalid UTF-8 at byte 18 of the line \(0xed\)"),
     "overlong": (b'["\xc0\x80"]', r"invalid UTF-8 at byte 18"),
@@ -89,15 +123,33 @@ def test_a_fault_is_named_with_its_place(name: str) -> None:
         (b'{"candidates": null}', "has no candidates"),
         (b'{"candidates": ["a"], "hypotheses": ["b"]}', "has both candidates and hypotheses"),
         (b'{"candidates": ["a"], "candidates": ["b"]}', "the key 'candidates' appears more than"),
-        (b'{"candidates": [], "id": 1.5}', "id: expected a string or an integer, got the number 1.5"),
-        (b'{"candidates": [], "id": true}', "id: expected a string or an integer, got true or false"),
+        (
+            b'{"candidates": [], "id": 1.5}',
+            "id: expected a string or an integer, got the number 1.5",
+        ),
+        (
+            b'{"candidates": [], "id": true}',
+            "id: expected a string or an integer, got true or false",
+        ),
         (b'{"candidates": [], "source": 1}', "source: expected a string, got the number 1"),
-        (b'{"candidates": [], "references": "a"}', "references: expected an array of strings, got a"),
-        (b'{"candidates": [], "references": ["a", 1]}', r"references\[1\]: expected a string, got the"),
+        (
+            b'{"candidates": [], "references": "a"}',
+            "references: expected an array of strings, got a",
+        ),
+        (
+            b'{"candidates": [], "references": ["a", 1]}',
+            r"references\[1\]: expected a string, got the",
+        ),
         (b'{"candidates": [], "voters": "a"}', "voters: expected an array of texts"),
         (b'{"hypotheses": [{"text": 1}]}', r"hypotheses\[0\].text: expected a string"),
-        (b'{"candidates": [], "voters": [{"text": "a", "logprob": 1}]}', r"voters\[0\].logprob: 1.0"),
-        (b'{"candidates": [{"state": [1], "text": ""}], "voters": [{"state": [], "text": ""}]}', "voters"),
+        (
+            b'{"candidates": [], "voters": [{"text": "a", "logprob": 1}]}',
+            r"voters\[0\].logprob: 1.0",
+        ),
+        (
+            b'{"candidates": [{"state": [1], "text": ""}], "voters": [{"state": [], "text": ""}]}',
+            "voters",
+        ),
         (b'{"\\ud800": 1, "candidates": []}', r"\(key\): contains half a character"),
         (b'{"candidates": ["a"]} {}', "not valid JSON: extra data"),
         (b'{"candidates": ["a"]', "not valid JSON"),

@@ -3,14 +3,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from rangevote.errors import DataError
 from rangevote.format.lines import Lines
 
 
 def cut(*chunks: bytes, limit: int = 1000) -> list[bytes | str]:
-    return [
-        line if isinstance(line, bytes) else f"error: {line}" for line in Lines(chunks, limit)
-    ]
+    return [line if isinstance(line, bytes) else f"error: {line}" for line in Lines(chunks, limit)]
 
 
 def test_lines_end_at_newline_bytes_only() -> None:
@@ -46,7 +45,9 @@ def test_blank_lines_are_kept() -> None:
     assert cut(b"\n\na\n\n") == [b"", b"", b"a", b""]
 
 
-@pytest.mark.parametrize("chunks", [(b"ok\n" + b"x" * 11 + b"\nok\n",), (b"ok\nxxxxxx", b"xxxxx\nok\n")])
+@pytest.mark.parametrize(
+    "chunks", [(b"ok\n" + b"x" * 11 + b"\nok\n",), (b"ok\nxxxxxx", b"xxxxx\nok\n")]
+)
 def test_the_lines_around_one_too_long_are_still_read(chunks: tuple[bytes, ...]) -> None:
     assert cut(*chunks, limit=10) == [
         b"ok",

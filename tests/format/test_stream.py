@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+
 from rangevote.errors import DataError, SetupError
 from rangevote.format.stream import CHUNK, open_stream
 
@@ -29,7 +30,9 @@ def test_a_file_without_permission_is_named(tmp_path: Path) -> None:
         open_stream(path)
 
 
-def test_no_permission_is_a_matter_of_setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_permission_is_a_matter_of_setup(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 

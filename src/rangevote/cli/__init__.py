@@ -80,7 +80,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         result = cli.main(arguments, prog_name="rangevote", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except RangevoteError as error:
-        return complain(str(error), error.exit_code)
+        return complain(str(error), error.exit_code) if str(error) else _closed_pipe()
     except click.UsageError as error:
         error.show()
         return 2
@@ -88,8 +88,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return complain(error.format_message(), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         return complain("interrupted.", 130)
-    except BrokenPipeError:
-        return _closed_pipe()
     except MemoryError:
         return complain("out of memory.", 5)
     except OSError as error:
@@ -103,6 +101,6 @@ def complain(message: str, code: int) -> int:
 
 
 def _closed_pipe() -> int:
-    """The reader of our output went away (`| head`): leave quietly, as the shell's own tools do."""
+    """Leave quietly; what is still in Python's buffer goes nowhere."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 141

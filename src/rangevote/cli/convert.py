@@ -34,8 +34,7 @@ def convert(source: str, to: str, output: str | None, force: bool, quiet: bool, 
     check_input(source)
     notes = Notes(quiet=quiet)
     write = writer(to)
-    with read(source, reading) as entries:
-        place = sink(output, source, {"to": to}, resume=False, force=force, prompt=entries.size is None)
+    with sink(output, source, {"to": to}, force=force) as place, read(source, reading) as entries:
         bar = Bar(entries, quiet=quiet)
         try:
             for entry in entries:

@@ -11,14 +11,20 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from rangevote.errors import SetupError, UsageError
+from rangevote.errors import RangevoteError, SetupError, UsageError
 
 BUFFER = 1 << 20
+
+
+class ClosedPipe(RangevoteError):
+    """Who read our standard output went away (`| head`): leave quietly, as the shell's own tools do."""
+
+    exit_code = 141
 
 
 class Sink:
@@ -52,18 +58,19 @@ class Standard(Sink):
 
     def write(self, line: bytes) -> None:
         """Write one line."""
-        self._out.write(visible(line) if self._terminal else line)
-        if self._prompt:
-            self._out.flush()
+        try:
+            self._out.write(visible(line) if self._terminal else line)
+            if self._prompt:
+                self._out.flush()
+        except BrokenPipeError:
+            raise ClosedPipe from None
 
     def finish(self) -> None:
         """Flush."""
-        self._out.flush()
-
-    def abandon(self) -> str:
-        """What is written stays written."""
-        self._out.flush()
-        return ""
+        try:
+            self._out.flush()
+        except BrokenPipeError:
+            raise ClosedPipe from None
 
 
 class File(Sink):
@@ -75,6 +82,7 @@ class File(Sink):
         self._notes = path.with_name(path.name + ".partial.json")
         self._refuse_existing(resume, force)
         self._file = self._open()
+        self._written = False
         try:
             lock(self._file, path)
             self._start(options, resume and self._notes.exists())
@@ -134,6 +142,7 @@ class File(Sink):
 
     def write(self, line: bytes) -> None:
         """Write one line."""
+        self._written = True
         try:
             self._file.write(line)
         except OSError as error:
@@ -164,6 +173,15 @@ class File(Sink):
             self._file.close()
         for path in (self.partial, self._notes):
             path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """At the end of everything: a run that was neither finished nor abandoned left no results."""
+        if self._file.closed:
+            return
+        if self.done or self._written:
+            self.abandon()
+        else:
+            self.discard()
 
     def _fail(self, error: OSError) -> None:
         """The disk is full, or the like: take the temporary files away and say so."""
@@ -202,18 +220,25 @@ def lock(file: BinaryIO, path: Path) -> None:
         raise SetupError(f"another run is writing {path} at this moment.") from None
 
 
+@contextmanager
 def sink(
-    output: str | None, source: str, options: Mapping[str, object], *, resume: bool, force: bool, prompt: bool
-) -> Sink:
-    """The sink for `-o`; standard output where there is none."""
+    output: str | None, source: str, options: Mapping[str, object], *, resume: bool = False, force: bool
+) -> Iterator[Sink]:
+    """The sink for `-o`, or standard output. It is taken before the input is read, so that a second run on
+    the same file is refused at once; nothing of it stays if the input cannot be opened."""
     if output is None or output == "-":
         if resume:
             raise UsageError("--resume needs -o FILE; standard output cannot be resumed.")
-        return Standard(prompt=prompt)
+        yield Standard(prompt=source == "-")
+        return
     path = Path(output)
     if source != "-" and path.exists() and path.samefile(source):
         raise UsageError(f"input and output are the same file {output}; write to another one.")
-    return File(path, options, resume=resume, force=force)
+    place = File(path, options, resume=resume, force=force)
+    try:
+        yield place
+    finally:
+        place.close()
 
 
 def visible(line: bytes) -> bytes:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
+from rangevote.cli.interrupts import Interrupts
 from rangevote.cli.notes import Notes, check_input
 from rangevote.cli.options import election_options, reading_options
-from rangevote.cli.output import Sink, sink
+from rangevote.cli.output import ClosedPipe, Sink, sink
 from rangevote.cli.progress import Bar
 from rangevote.errors import DataError, RangevoteError, SetupError
 
@@ -78,8 +78,8 @@ def vote(
     notes = Notes(quiet=quiet)
     remembered = {k: v for k, v in click.get_current_context().params.items() if k not in FREE}
     with ExitStack() as files:
+        place = files.enter_context(sink(output, ballots, remembered, resume=resume, force=force))
         entries = files.enter_context(read(ballots, reading))
-        place = sink(output, ballots, remembered, resume=resume, force=force, prompt=entries.size is None)
         bar = Bar(entries, quiet=quiet)
         run = Run(place, bar, notes, threads, on_error == "skip", require_nonempty)
         shape = Shape(text, scores, explain, allow_empty)
@@ -102,30 +102,35 @@ class Run:
     def elect(self, entries: Iterator[Entry], settings: Settings, shape: Shape) -> int:
         """Vote on every entry and write every line; returns the exit code."""
         try:
-            code = self._write_all(entries, settings, shape)
+            with Interrupts() as interrupts:
+                return self._write_all(entries, settings, shape, interrupts)
+        except ClosedPipe:
+            raise
+        except KeyboardInterrupt:
+            self.bar.close()
+            click.echo(f"rangevote: interrupted. {self.place.abandon()}".rstrip(), err=True)
+            return 130
         except RangevoteError as error:
             self.bar.close()
             hint = self.place.abandon()
             raise type(error)(f"{error}\n{hint}" if hint else str(error)) from error
         finally:
             self.bar.close()
-        return code
 
-    def _write_all(self, entries: Iterator[Entry], settings: Settings, shape: Shape) -> int:
+    def _write_all(
+        self, entries: Iterator[Entry], settings: Settings, shape: Shape, interrupts: Interrupts
+    ) -> int:
         from rangevote.cli.lines import line_of
         from rangevote.election.threads import in_order
 
-        interrupted = watch_interrupts()
         skipped = 0
         rest = skip_done(entries, self.place, shape.text)
         for line in in_order(lambda entry: line_of(entry, settings, shape), rest, self.threads):
             skipped += self._skips(line)
+            interrupts.hold()
             self.place.write(line.content)
+            interrupts.release()
             self.bar.advance()
-            if interrupted():
-                self.bar.close()
-                click.echo(f"rangevote: interrupted. {self.place.abandon()}".rstrip(), err=True)
-                return 130
         self._check_number()
         self.place.finish()
         if skipped:
@@ -147,20 +152,6 @@ class Run:
         if self.require_nonempty:
             raise DataError("there are no ballots in the input.")
         self.notes.tell("there are no ballots in the input.")
-
-
-def watch_interrupts() -> Callable[[], bool]:
-    """The first Ctrl-C ends the run after the current ballot, a second one at once."""
-    seen: list[int] = []
-
-    def note(number: int, frame: object) -> None:
-        if seen:
-            raise KeyboardInterrupt
-        seen.append(number)
-
-    with suppress(ValueError):  # not in the main thread: the caller handles signals
-        signal.signal(signal.SIGINT, note)
-    return lambda: bool(seen)
 
 
 def skip_done(entries: Iterator[Entry], place: Sink, text: bool) -> Iterator[Entry]:

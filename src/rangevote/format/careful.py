@@ -195,9 +195,7 @@ def _flag(item: dict[str, Any], name: str, default: bool, path: str) -> bool:
     raise DataError(f"expected true or false, got {_kind(value)}", field=f"{path}.{name}")
 
 
-def _note_unknown(
-    item: dict[str, Any], known: Sequence[str], prefix: str, options: ReadOptions
-) -> None:
+def _note_unknown(item: dict[str, Any], known: Sequence[str], prefix: str, options: ReadOptions) -> None:
     for name in item:
         key = ("unknown", prefix, name)
         if name not in known and not options.told(key):

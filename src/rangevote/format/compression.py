@@ -71,15 +71,11 @@ def _zstd() -> Codec:
         module = importlib.import_module("compression.zstd")  # Python 3.14
     except ImportError:
         module = need("zstandard", "zstd", "reading zstd files")
-        return Codec(
-            "zstd", lambda: module.ZstdDecompressor().decompressobj(), feed, (module.ZstdError,)
-        )
+        return Codec("zstd", lambda: module.ZstdDecompressor().decompressobj(), feed, (module.ZstdError,))
     return Codec("zstd", module.ZstdDecompressor, feed, (module.ZstdError,))
 
 
-def expand(
-    chunks: Iterable[bytes], codec: Codec, max_expansion: float = MAX_EXPANSION
-) -> Iterator[bytes]:
+def expand(chunks: Iterable[bytes], codec: Codec, max_expansion: float = MAX_EXPANSION) -> Iterator[bytes]:
     """The plain bytes of one or more compressed streams on end (as `cat a.gz b.gz` gives)."""
     gathered: list[bytes] = []
     size = 0

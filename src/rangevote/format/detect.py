@@ -86,6 +86,4 @@ def _cannot_tell(name: str, first: bytes) -> str:
         hint = "If it is JSON over several lines, make each object one line: jq -c . FILE"
     elif first == b"[":
         hint = "If it is a JSON array, make each element one line: jq -c '.[]' FILE"
-    return (
-        f"cannot tell the format of {name}, which begins {shown!r}; name it with --format. {hint}"
-    )
+    return f"cannot tell the format of {name}, which begins {shown!r}; name it with --format. {hint}"

@@ -45,9 +45,7 @@ def parse_slowly(line: bytes) -> Any:
         raise DataError(f"not valid JSON: {_lowered(error.msg)} (byte {place:,})") from None
     except RecursionError:
         raise DataError("not readable JSON: nested too deeply") from None
-    if (
-        "\\u" in text or "\\U" in text
-    ):  # only escapes can bring surrogates: the bytes were valid UTF-8
+    if "\\u" in text or "\\U" in text:  # only escapes can bring surrogates: the bytes were valid UTF-8
         _refuse_surrogates(value, "")
     return value
 

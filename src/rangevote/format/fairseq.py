@@ -64,8 +64,7 @@ class _Sample:
             raise DataError(f"lines of sample {id} do not match: {shown}")
         logprobs = self._logprobs([score for score, _ in found], options)
         hypotheses = [
-            Hypothesis(text, logprob=logprob)
-            for (_, text), logprob in zip(found, logprobs, strict=True)
+            Hypothesis(text, logprob=logprob) for (_, text), logprob in zip(found, logprobs, strict=True)
         ]
         return Ballot(hypotheses, id=id, source=self.source, references=self.references or ())
 

@@ -56,9 +56,7 @@ class ReadOptions:
         if isinstance(self.normalisation, str):
             choose("normalisation", self.normalisation, NORMALISATIONS)
         elif self.normalisation is not None and not 0 <= self.normalisation < math.inf:
-            raise UsageError(
-                f"--normalisation is {self.normalisation!r}; a power must be 0 or more."
-            )
+            raise UsageError(f"--normalisation is {self.normalisation!r}; a power must be 0 or more.")
         if self.sign not in (None, 1, -1):
             raise UsageError(f"--sign is {self.sign!r}; it must be 1 or -1.")
         if self.per_source is not None and self.per_source < 1:
@@ -73,8 +71,7 @@ class ReadOptions:
             return
         if isinstance(scale, str) or not 0 < scale < math.inf:
             raise UsageError(
-                f"--score-scale is {scale!r}; it must be a number above 0, or 'count' to ignore "
-                f"the scores."
+                f"--score-scale is {scale!r}; it must be a number above 0, or 'count' to ignore the scores."
             )
 
     def told(self, key: Hashable) -> bool:

@@ -71,9 +71,7 @@ def _whole(stream: Stream, limit: int) -> bytes:
     for chunk in stream.chunks():
         size += len(chunk)
         if size > limit:
-            raise DataError(
-                f"the document exceeds --max-line-bytes ({limit:,} bytes)", where=stream.name
-            )
+            raise DataError(f"the document exceeds --max-line-bytes ({limit:,} bytes)", where=stream.name)
         parts.append(chunk)
     return b"".join(parts)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from types import TracebackType
 
 from rangevote.errors import DataError
@@ -49,8 +49,10 @@ class Reading(Iterator[Entry]):
         return self._first_of_its_id(entry, entry.ballot.id, self._ids)
 
     def close(self) -> None:
-        """Let the file go."""
-        self._entries = iter(())
+        """Let the file go, and whatever the reader holds open beside it."""
+        entries, self._entries = self._entries, iter(())
+        if isinstance(entries, Generator):
+            entries.close()
         self._stream.close()
 
     def __enter__(self) -> Reading:

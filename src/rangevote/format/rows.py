@@ -19,9 +19,7 @@ T = TypeVar("T")
 _PATH = re.compile(r" - at `\$\.?(.*)`$")
 
 
-def each_row(
-    stream: Stream, options: ReadOptions, decode: Callable[[bytes], Ballot]
-) -> Iterator[Entry]:
+def each_row(stream: Stream, options: ReadOptions, decode: Callable[[bytes], Ballot]) -> Iterator[Entry]:
     """One entry for each line that is not blank; a bad one becomes an error and reading goes on."""
     name = stream.name
     for number, line in enumerate(stream.lines_or_errors(options.max_line_bytes), 1):

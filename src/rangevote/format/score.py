@@ -28,9 +28,7 @@ class Scale:
         if self.softmax:
             return _log_softmax([self.factor * score for score in scores])
         return [
-            checked(
-                self.factor * score * length**self.alpha if self.alpha else self.factor * score, i
-            )
+            checked(self.factor * score * length**self.alpha if self.alpha else self.factor * score, i)
             for i, (score, length) in enumerate(zip(scores, lengths, strict=True))
         ]
 

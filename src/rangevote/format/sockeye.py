@@ -47,9 +47,7 @@ def _ballot(row: Row, options: ReadOptions) -> Ballot:
     texts = row.translations
     if texts is None:
         if row.translation is None:
-            raise DataError(
-                'has no translations; expected {"translations": ["..."], "scores": ...}'
-            )
+            raise DataError('has no translations; expected {"translations": ["..."], "scores": ...}')
         texts = [row.translation]
     scores = _scores(row, len(texts))
     scale = scale_of(options, alpha=None, sign=-1, unsettled=_UNSETTLED) if scores else None
@@ -57,9 +55,7 @@ def _ballot(row: Row, options: ReadOptions) -> Ballot:
     if scale is not None:
         # translations are the model's own tokens, joined by spaces
         logprobs = [*scale.logprobs(scores, [len(text.split()) + 1 for text in texts])]
-    hypotheses = [
-        Hypothesis(text, logprob=logprob) for text, logprob in zip(texts, logprobs, strict=True)
-    ]
+    hypotheses = [Hypothesis(text, logprob=logprob) for text, logprob in zip(texts, logprobs, strict=True)]
     ballot = Ballot(hypotheses, id=row.sentence_id)
     doubt_mass(ballot, options)
     return ballot

@@ -150,8 +150,7 @@ class Stream:
             self._ahead = [head[len(_BOM) :]] if len(head) > len(_BOM) else []
         elif _looks_like_utf16(head[:64]):
             raise DataError(
-                "looks like UTF-16 text; only UTF-8 is read. Convert it with: "
-                "iconv -f UTF-16 -t UTF-8",
+                "looks like UTF-16 text; only UTF-8 is read. Convert it with: iconv -f UTF-16 -t UTF-8",
                 where=self.name,
             )
 
@@ -199,6 +198,5 @@ def _looks_like_utf16(head: bytes) -> bool:
     left, right = head[0::2], head[1::2]
     half = len(right) / 2
     return len(head) >= 4 and (
-        (left.count(0) > half and not right.count(0))
-        or (right.count(0) > half and not left.count(0))
+        (left.count(0) > half and not right.count(0)) or (right.count(0) > half and not left.count(0))
     )

@@ -91,9 +91,7 @@ def _flat(format: str, line_of: Callable[[Hypothesis, int], str]) -> Writer:
 def _moses_line(name: str, hypothesis: Hypothesis, index: int) -> bytes:
     text = _one_line(hypothesis, index, "moses")
     if BAR in text:
-        raise DataError(
-            f"holds {BAR!r}, which separates fields there", field=f"candidates[{index}].text"
-        )
+        raise DataError(f"holds {BAR!r}, which separates fields there", field=f"candidates[{index}].text")
     if hypothesis.sampled or hypothesis.weight is not None:
         raise DataError(
             "is a sample or has a weight, while the format 'moses' has probabilities only; keep it "
@@ -116,9 +114,7 @@ def _known_logprob(hypothesis: Hypothesis, index: int, format: str) -> float:
 def _one_line(hypothesis: Hypothesis, index: int, format: str) -> str:
     text = hypothesis.text
     if text is None:
-        raise DataError(
-            f"has no text, which the format {format!r} needs", field=f"candidates[{index}].text"
-        )
+        raise DataError(f"has no text, which the format {format!r} needs", field=f"candidates[{index}].text")
     if "\n" in text or text.endswith("\r"):
         raise DataError(
             f"holds a line end, which the format {format!r} cannot",
@@ -133,9 +129,7 @@ def _one_line(hypothesis: Hypothesis, index: int, format: str) -> str:
 
 def _refuse_voters(ballot: Ballot, format: str) -> None:
     if ballot.voters is not None:
-        raise DataError(
-            f"the format {format!r} cannot hold voters beside candidates", field="voters"
-        )
+        raise DataError(f"the format {format!r} cannot hold voters beside candidates", field="voters")
 
 
 def _refuse_unreadable(hypothesis: Hypothesis, path: str) -> None:

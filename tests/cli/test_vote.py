@@ -1,0 +1,128 @@
+"""`rangevote vote`: what a user gets."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+import rangevote as rv
+from tests.cli.conftest import ballot, lines
+
+
+def test_each_ballot_gives_one_result_line_in_order(run, three):
+    done = run("vote", three)
+    assert done.code == 0
+    assert [result["id"] for result in done.results()] == ["a", "b", "c"]
+    for result, line in zip(done.results(), three.read_bytes().splitlines(), strict=True):
+        candidates = json.loads(line)["candidates"]
+        one = rv.elect([c["text"] for c in candidates], [c["logprob"] for c in candidates])
+        assert list(result)[:6] == ["id", "winner", "index", "score", "margin", "signature"]
+        assert (result["winner"], result["index"]) == (one.winner, one.index)
+        assert (result["score"], result["margin"]) == (one.score, one.margin)
+        assert result["signature"] == one.signature
+
+
+def test_a_file_is_written_under_its_name_only_and_nothing_goes_to_stdout(run, three, tmp_path):
+    out = tmp_path / "winners.jsonl"
+    done = run("vote", three, "-o", out)
+    assert (done.code, done.out) == (0, b"")
+    assert len(out.read_bytes().splitlines()) == 3
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["nbest.jsonl", "winners.jsonl"]
+
+
+def test_a_dash_reads_standard_input(run, three):
+    assert run("vote", "-", stdin=three.read_bytes()).out == run("vote", three).out
+
+
+def test_compressed_input_gives_the_same_bytes(run, three, tmp_path):
+    packed = tmp_path / "packed"
+    packed.write_bytes(gzip.compress(three.read_bytes()))
+    assert run("vote", packed).out == run("vote", three).out
+
+
+def test_text_prints_the_winner_alone_one_a_line(run):
+    done = run("vote", "--text", stdin=lines(ballot(1, "a\nb c", "zz"), ballot(2, "x")))
+    assert done.out == b"a b c\nx\n"
+
+
+def test_scores_writes_every_candidates_score(run, three):
+    for result in run("vote", three, "--scores").results():
+        assert max(result["scores"]) == result["score"]
+    assert [len(r["scores"]) for r in run("vote", three, "--scores").results()] == [4, 2, 1]
+
+
+def test_explain_writes_parts_that_sum_to_the_score(run, three):
+    for result in run("vote", three, "--explain").results():
+        parts = result["explanation"]
+        assert math.fsum(part["score"] for part in parts["ngrams"]) == pytest.approx(
+            result["score"], abs=1e-12
+        )
+        assert math.fsum(vote["score"] for vote in parts["voters"]) == pytest.approx(
+            result["score"], abs=1e-12
+        )
+
+
+def test_a_second_file_brings_the_voters(run, three, tmp_path):
+    voters = tmp_path / "samples.jsonl"
+    voters.write_bytes(lines(ballot("a", "i know", "i know"), ballot("b", "x z"), ballot("c", "two")))
+    results = run("vote", three, "--voters", voters, "--weights", "count").results()
+    assert [r["winner"] for r in results] == ["i know", "x z", "one"]
+    assert results[0]["signature"].endswith("w:count|cand:4|vot:2|tie:score,logprob,first")
+    assert results[2]["no_support"] is True
+
+
+def test_voters_of_another_ballot_are_refused(run, three, tmp_path):
+    voters = tmp_path / "samples.jsonl"
+    voters.write_bytes(lines(ballot("a", "x"), ballot("z", "x"), ballot("c", "x")))
+    done = run("vote", three, "--voters", voters)
+    assert done.code == 3
+    assert "nbest.jsonl:2: id: is 'b', but the voters' ballot at" in done.err
+    assert "must go in step" in done.err
+
+
+def test_a_file_of_fewer_voters_is_refused(run, three, tmp_path):
+    voters = tmp_path / "samples.jsonl"
+    voters.write_bytes(lines(ballot("a", "x")))
+    done = run("vote", three, "--voters", voters)
+    assert done.code == 3
+    assert "nbest.jsonl:2: has no partner: the file of voters has fewer ballots" in done.err
+
+
+def test_several_winners_by_reweighted_range_voting(run, three):
+    result = run("vote", three, "--rule", "reweighted", "--winners", 2).results()[0]
+    assert len(result["winners"]) == 2
+    assert result["winners"][0] == {"index": result["index"], "winner": result["winner"]}
+    assert "|rule:reweighted|win:2|" in result["signature"]
+
+
+@pytest.mark.parametrize("threads", [2, 8])
+def test_any_number_of_threads_gives_the_same_bytes(run, tmp_path, threads):
+    path = tmp_path / "many.jsonl"
+    path.write_bytes(lines(*(ballot(i, f"a b {i % 7}", "a b c", f"c b {i}") for i in range(300))))
+    assert run("vote", path, "--threads", threads).out == run("vote", path).out
+
+
+def test_merge_and_normalize_are_named_in_the_signature(run):
+    data = lines(
+        {"id": 1, "candidates": [{"text": "cafe\u0301", "logprob": -2}, {"text": "caf\u00e9", "logprob": -2}]}
+    )
+    result = run("vote", "--normalize", "NFC", "--merge", stdin=data).results()[0]
+    assert "|norm:NFC|merge:text|" in result["signature"]
+    assert result["score"] == 1.0
+    apart = run("vote", stdin=data).results()[0]
+    assert apart["score"] == 0.5
+
+
+def test_a_preset_brings_its_similarity_and_temperature(run, three):
+    signature = run("vote", three, "--preset", "blend").results()[0]["signature"]
+    assert "sim:overlap_1-4@0.25|on:words|w:probability|T:2|" in signature
+
+
+def test_every_format_can_be_voted_on_as_it_is(run, tmp_path: Path):
+    moses = tmp_path / "out.moses"
+    moses.write_text("0 ||| a b c ||| F0= -1.5 ||| -1.5\n0 ||| a b d ||| F0= -1.7 ||| -1.7\n")
+    assert run("vote", moses).results()[0]["winner"] == "a b c"

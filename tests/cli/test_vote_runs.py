@@ -1,0 +1,250 @@
+"""Runs that end early, run twice, or run in odd surroundings: nothing is lost and nothing half-written."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ballot, lines, spawn
+
+posix = pytest.mark.skipif(os.name != "posix", reason="signals and pipes as on Unix")
+
+
+def many(path: Path, number: int = 400) -> Path:
+    path.write_bytes(lines(*(ballot(i, f"a b {i % 7} é", "a b c", f"c b {i}") for i in range(number))))
+    return path
+
+
+def interrupted_run(data: Path, out: Path, *, stop_after: int) -> None:
+    """Feed some ballots through a pipe, then press Ctrl-C."""
+    listed = data.read_bytes().splitlines(keepends=True)
+    process = spawn("vote", "-", "-o", out, "--threads", 1)
+    assert process.stdin is not None
+    process.stdin.write(b"".join(listed[:stop_after]))
+    process.stdin.flush()
+    partial = out.with_name(out.name + ".partial")
+    deadline = time.monotonic() + 30
+    while not partial.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(b"".join(listed[stop_after:]), timeout=60)
+    assert process.returncode == 130, err
+    assert b"interrupted. Results so far are kept in" in err
+    assert b"--resume" in err
+    assert b"Traceback" not in err
+
+
+@posix
+def test_ctrl_c_finishes_the_line_and_resume_gives_the_same_bytes(run, tmp_path):
+    data, out = many(tmp_path / "in.jsonl"), tmp_path / "out.jsonl"
+    interrupted_run(data, out, stop_after=100)
+    assert not out.exists()
+    kept = (tmp_path / "out.jsonl.partial").read_bytes()
+    assert kept.endswith(b"\n")
+    done = run("vote", data, "-o", out, "--resume")
+    assert done.code == 0
+    assert out.read_bytes() == run("vote", data).out
+    assert out.read_bytes().startswith(kept)
+    assert not (tmp_path / "out.jsonl.partial.json").exists()
+
+
+def unfinished(run, tmp_path: Path, *options: str) -> tuple[Path, Path]:
+    """An output whose run stopped at the third line; the input is mended then."""
+    data, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    good = lines(*(ballot(i, f"a {i}", f"a b {i}") for i in range(4)))
+    data.write_bytes(good + b"broken\n" + lines(ballot(5, "z")))
+    assert run("vote", data, "-o", out, *options).code == 3
+    data.write_bytes(good + lines(ballot(4, "y"), ballot(5, "z")))
+    return data, out
+
+
+def test_an_unfinished_output_asks_for_resume_or_force(run, tmp_path):
+    data, out = unfinished(run, tmp_path)
+    done = run("vote", data, "-o", out)
+    assert done.code == 5
+    assert "is there from an unfinished run. Use --resume to go on with it, or --force" in done.err
+    assert run("vote", data, "-o", out, "--force").code == 0
+    assert out.read_bytes() == run("vote", data).out
+
+
+def test_other_options_cannot_resume(run, tmp_path):
+    data, out = unfinished(run, tmp_path)
+    done = run("vote", data, "-o", out, "--resume", "-s", "overlap_1")
+    assert done.code == 5
+    assert "the fingerprint differs (similarity was 'overlap_2', now 'overlap_1')" in done.err
+    assert (
+        run("vote", data, "-o", out, "--resume", "--threads", 2).code == 0
+    )  # changes nothing that is written
+
+
+def test_a_torn_tail_is_dropped_and_done_again(run, tmp_path):
+    data, out = unfinished(run, tmp_path)
+    partial = tmp_path / "out.jsonl.partial"
+    partial.write_bytes(partial.read_bytes()[:-30])
+    assert run("vote", data, "-o", out, "--resume").code == 0
+    assert out.read_bytes() == run("vote", data).out
+
+
+def test_an_input_that_changed_cannot_be_resumed(run, tmp_path):
+    data, out = unfinished(run, tmp_path)
+    data.write_bytes(lines(*(ballot(f"other {i}", "x") for i in range(9))))
+    done = run("vote", data, "-o", out, "--resume")
+    assert done.code == 5
+    assert "line 4 of the output has id 3, the input 'other 3'; the input changed" in done.err
+    data.write_bytes(lines(ballot(0, "x")))
+    assert "the output has 4 lines, the input only 1" in run("vote", data, "-o", out, "--resume").err
+
+
+def test_notes_that_cannot_be_read_stop_a_resume(run, tmp_path):
+    data, out = unfinished(run, tmp_path)
+    (tmp_path / "out.jsonl.partial.json").write_text("{")
+    done = run("vote", data, "-o", out, "--resume")
+    assert done.code == 5
+    assert "cannot be read. Use --force to start again" in done.err
+
+
+def test_resume_of_text_output_counts_lines(run, tmp_path):
+    data, out = unfinished(run, tmp_path, "--text")
+    assert run("vote", data, "-o", out, "--text", "--resume").code == 0
+    assert out.read_bytes() == run("vote", data, "--text").out
+
+
+@posix
+def test_a_second_run_on_the_same_output_is_refused(tmp_path):
+    out = tmp_path / "out.jsonl"
+    first = spawn("vote", "-", "-o", out)
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "out.jsonl.partial.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    second = spawn("vote", "-", "-o", out, "--force")
+    _, err = second.communicate(lines(ballot(1, "a")), timeout=60)
+    assert second.returncode == 5
+    assert f"another run is writing {out}".encode() in err
+    first.communicate(lines(ballot(1, "a")), timeout=60)
+    assert first.returncode == 0
+    assert len(out.read_bytes().splitlines()) == 1
+
+
+@posix
+def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path):
+    data = many(tmp_path / "in.jsonl", 5000)
+    process = spawn("vote", data)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr is not None
+    err = process.stderr.read()
+    assert process.wait(timeout=60) in (0, 141)
+    assert err == b""
+    assert process.stdin is not None
+    process.stdin.close()
+    process.stderr.close()
+
+
+def test_a_full_disk_leaves_nothing_behind_and_the_old_output_intact(run, tmp_path, monkeypatch):
+    from rangevote.cli import output
+
+    data, out = many(tmp_path / "in.jsonl", 20), tmp_path / "out.jsonl"
+    out.write_text("old")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(output.os, "fsync", full)
+    done = run("vote", data, "-o", out, "--force")
+    assert done.code == 5
+    assert f"cannot write {out}: the disk is full. Nothing was left behind." in done.err
+    assert out.read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path):
+    """A file system of 64 kB, where one may be mounted."""
+    place = tmp_path / "tiny"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
+    try:
+        mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    except OSError:
+        mounted = False
+    if not mounted:
+        pytest.skip("mounting a tmpfs needs root")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_disk_that_is_really_full(run, tmp_path, tiny_disk):
+    data = many(tmp_path / "in.jsonl", 3000)
+    done = run("vote", data, "-o", tiny_disk / "out.jsonl")
+    assert done.code == 5
+    assert "the disk is full" in done.err
+    assert list(tiny_disk.iterdir()) == []
+
+
+def test_surroundings_change_no_byte(tmp_path):
+    data = many(tmp_path / "in.jsonl")
+    seen = set()
+    for environment, threads in [
+        ({"LANG": "C", "LC_ALL": "C", "PYTHONHASHSEED": "1", "TZ": "UTC"}, 1),
+        ({"LANG": "C.UTF-8", "PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo"}, 8),
+        ({"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONHASHSEED": "3"}, 2),
+        ({"RANGEVOTE_PURE": "1", "PYTHONHASHSEED": "4"}, 2),
+    ]:
+        process = spawn("vote", data, "--scores", "--threads", threads, env=environment)
+        out, err = process.communicate(timeout=120)
+        assert (process.returncode, err) == (0, b"")
+        seen.add(out)
+    assert len(seen) == 1
+
+
+def test_an_election_that_runs_out_of_memory_is_named(run, tmp_path, monkeypatch):
+    from rangevote.cli import lines as cli_lines
+
+    def greedy(ballot: object, settings: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(cli_lines, "hold", greedy)
+    done = run("vote", many(tmp_path / "in.jsonl", 3), "--threads", 2, "--on-error", "skip")
+    assert done.code == 5
+    assert "in.jsonl:1: out of memory." in done.err
+
+
+def test_threads_are_not_processes_so_no_worker_can_be_killed_alone(run, tmp_path, monkeypatch):
+    def forbidden(*_: object, **__: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(os, "fork", forbidden, raising=False)
+    monkeypatch.setattr(subprocess, "Popen", forbidden)
+    assert run("vote", many(tmp_path / "in.jsonl"), "--threads", 8).code == 0
+
+
+def test_control_characters_are_shown_on_a_terminal_not_obeyed():
+    from rangevote.cli.output import visible
+
+    assert (
+        visible("a\x1b]0;title\x07b\x00\x9b \u202e é\n".encode())
+        == "a\\x1b]0;title\\x07b\\x00\\x9b \\u202e é\n".encode()
+    )
+
+
+def test_results_are_written_as_they_come_from_a_pipe():
+    process = spawn("vote")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(lines(ballot("first", "a b")))
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["id"] == "first"  # before the input ends
+    process.stdin.close()
+    assert process.wait(timeout=60) == 0
+    process.stdout.close()
+    assert process.stderr is not None
+    process.stderr.close()

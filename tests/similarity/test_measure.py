@@ -1,0 +1,124 @@
+"""The seam: what is a similarity, polls that take voters in batches, and limits on pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rangevote as rv
+from rangevote.hypothesis import Hypotheses
+from rangevote.similarity import measure as seam
+from rangevote.similarity.measure import Measure, StoredPoll, check_pairs, open_poll
+from tests.similarity.samples import EVERY, SameLength, columns, full, measure, sentences, weights_for
+
+
+@pytest.mark.parametrize("label", EVERY)
+@pytest.mark.parametrize("cuts", [(0, 1, 2, 9), (0, 4, 4, 9), (0, 9)], ids=str)
+def test_a_poll_with_batches_of_voters_counts_as_one_with_all_of_them(label, cuts):
+    rng = np.random.default_rng(0)
+    slate, voters = columns(full(rng, sentences(rng, 6))), full(rng, sentences(rng, 9))
+    weights = weights_for(rng, 9)
+    poll = open_poll(measure(label), slate)
+    for start, end in zip(cuts, cuts[1:], strict=False):
+        poll.add(columns(voters[start:end], "voters"))
+    whole = columns(voters, "voters")
+    assert poll.tally(weights).tobytes() == measure(label).tally(slate, whole, weights).tobytes()
+    np.testing.assert_allclose(poll.matrix(), measure(label).matrix(slate, whole), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("label", EVERY)
+def test_a_poll_can_be_counted_again_under_other_weights(label):
+    rng = np.random.default_rng(1)
+    slate = columns(full(rng, sentences(rng, 6)))
+    poll = open_poll(measure(label), slate)
+    poll.add(slate)
+    first, second = weights_for(rng, 6), weights_for(rng, 6)
+    before = poll.tally(first).tobytes()
+    poll.tally(second)
+    assert poll.tally(first).tobytes() == before
+
+
+@pytest.mark.parametrize("label", ["overlap_2", "bleu_4", "chrf", "exact", "states", "edit"])
+def test_the_candidates_may_vote_first_and_others_after_them(label):
+    rng = np.random.default_rng(2)
+    slate, more = columns(full(rng, sentences(rng, 5))), full(rng, sentences(rng, 4))
+    poll = open_poll(measure(label), slate)
+    poll.add(slate)
+    poll.add(columns(more, "voters"))
+    poll.add(slate)
+    weights = weights_for(rng, 14)
+    everybody = columns([*slate, *more, *slate], "voters")
+    assert poll.tally(weights).tobytes() == measure(label).tally(slate, everybody, weights).tobytes()
+
+
+def test_any_object_with_a_name_a_tally_and_a_matrix_is_a_similarity():
+    assert isinstance(SameLength(), rv.Similarity)
+    assert not isinstance("overlap_2", rv.Similarity)
+    assert isinstance(open_poll(SameLength(), columns(["a"])), StoredPoll)
+    result = rv.elect(["a", "bb", "c"], similarity=SameLength())
+    assert result.scores.tolist() == pytest.approx([2 / 3, 1 / 3, 2 / 3])
+    assert "|sim:same_length|" in result.signature
+
+
+def test_a_measure_that_lacks_its_parts_says_so():
+    class Half(Measure):
+        name = "half"
+
+    with pytest.raises(NotImplementedError, match="Half has no poll"):
+        Half().poll(columns(["a"]))
+
+
+def test_ten_to_the_five_candidates_are_refused_by_chrf_with_an_estimate():
+    texts = [str(i) for i in range(100_000)]
+    message = (
+        r"100,000 voters x 100,000 candidates are 10,000,000,000 pairs \(80\.0 GB as a matrix\), over the "
+        r"limit of 4,000,000,000\. Use a linear measure .* or set RANGEVOTE_MAX_PAIRS higher"
+    )
+    with pytest.raises(rv.UsageError, match=message):
+        rv.elect(texts, similarity="chrf")
+
+
+@pytest.mark.parametrize("similarity", ["bleu_4", "rouge_l", "0.5*overlap_2+0.5*chrf"])
+def test_every_measure_of_pairs_has_the_limit_and_the_environment_moves_it(monkeypatch, similarity):
+    monkeypatch.setenv("RANGEVOTE_MAX_PAIRS", "8")
+    with pytest.raises(rv.UsageError, match=r"3 voters x 3 candidates are 9 pairs .* over the limit of 8\."):
+        rv.elect(["a", "b", "c"], similarity=similarity)
+    monkeypatch.setenv("RANGEVOTE_MAX_PAIRS", "9")
+    assert rv.elect(["a", "b", "c"], similarity=similarity).index == 0
+
+
+@pytest.mark.parametrize("similarity", ["overlap_2", "precision_1-4@0.25", "exact", "blend"])
+def test_linear_measures_have_no_limit(monkeypatch, similarity):
+    monkeypatch.setenv("RANGEVOTE_MAX_PAIRS", "0")
+    assert rv.elect(["a b", "a b c", "c"], similarity=similarity).index in (0, 1)
+
+
+@pytest.mark.parametrize("similarity", ["overlap_2", "bleu_4", "exact", "edit"])
+def test_a_matrix_of_more_than_two_gigabytes_is_refused(similarity):
+    texts = columns([str(i) for i in range(20_000)])
+    message = (
+        r"400,000,000 pairs \(3\.2 GB as a matrix\), over the limit of 250,000,000.*tally instead of matrix"
+    )
+    with pytest.raises(rv.UsageError, match=message):
+        rv.get_similarity(similarity).matrix(texts, texts)
+
+
+def test_the_limit_itself_is_allowed():
+    check_pairs(seam.MAX_MATRIX, 1, matrix=True)
+    check_pairs(seam.MAX_PAIRS // 2, 2)
+    with pytest.raises(rv.UsageError, match="over the limit"):
+        check_pairs(seam.MAX_PAIRS // 2 + 1, 2)
+
+
+def test_a_limit_that_is_no_number_is_named(monkeypatch):
+    monkeypatch.setenv("RANGEVOTE_MAX_PAIRS", "many")
+    with pytest.raises(rv.RangevoteError, match="RANGEVOTE_MAX_PAIRS"):
+        rv.elect(["a"], similarity="chrf")
+
+
+@pytest.mark.parametrize("label", EVERY)
+def test_nobody_voting_gives_an_empty_matrix_and_zero_scores(label):
+    rng = np.random.default_rng(3)
+    slate, nobody = columns(full(rng, ["a b", "c"])), Hypotheses.of([], role="voters")
+    assert measure(label).matrix(slate, nobody).shape == (0, 2)
+    assert measure(label).tally(slate, nobody, np.zeros(0)).tolist() == [0.0, 0.0]

@@ -1,0 +1,189 @@
+"""What n-grams are made of."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+from sacrebleu.tokenizers.tokenizer_intl import TokenizerV14International
+from sacrebleu.tokenizers.tokenizer_zh import TokenizerZh
+
+import rangevote as rv
+from rangevote import _kernels, kernel
+from rangevote.hypothesis import Hypothesis
+from rangevote.kernel import plain
+from tests.similarity.samples import columns, full, sentences
+
+KERNELS = [plain.Index] if not kernel.COMPILED else [plain.Index, _kernels.Index]
+SPACES = [chr(c) for c in range(sys.maxunicode + 1) if chr(c).isspace()]
+LOOKALIKES = "\u200b\u200c\u2060\ufeff\u180e\u00ad\x00\x1b\x7f\u0084\u0086\u00a1\u2007x\u3001"
+
+
+def same_bag(index_class, unit: str, text: str, other: str) -> bool:
+    """Whether two texts have the same tokens, order aside: each fully covers the other."""
+    index = index_class([text, other], unit, [1], True, True)
+    return bool((index.grades(0.0, True) == 1.0).all())
+
+
+def test_python_knows_29_white_space_characters():
+    # str.split() is the rule; if a later Unicode adds one, kernels/text.hpp must learn it
+    assert len(SPACES) == 29
+    assert {"\x1c", "\x1f", "\x85", "\xa0", "\u1680", "\u2028", "\u202f", "\u205f", "\u3000"} <= set(SPACES)
+
+
+@pytest.mark.parametrize("index_class", KERNELS, ids=lambda c: c.__module__)
+@pytest.mark.parametrize("space", SPACES, ids=ascii)
+def test_every_white_space_of_str_split_ends_a_word(index_class, space):
+    text = f"{space}one{space}{space}two{space}ünï{space}日本{space}"
+    assert same_bag(index_class, "words", text, "one two ünï 日本")
+    assert same_bag(index_class, "chars", text, "onetwoünï日本")
+
+
+@pytest.mark.parametrize("index_class", KERNELS, ids=lambda c: c.__module__)
+@pytest.mark.parametrize("character", [c for c in LOOKALIKES if not c.isspace()], ids=ascii)
+def test_what_only_looks_like_white_space_does_not_end_a_word(index_class, character):
+    index = index_class([f"a{character}b", "a b", f"a{character}b"], "words", [1], True, True)
+    np.testing.assert_array_equal(index.grades(0.0, True)[0], [1, 0, 1])
+
+
+@pytest.mark.skipif(not kernel.COMPILED, reason="rangevote._kernels is not built")
+def test_the_compiled_kernel_splits_at_every_character_of_unicode_as_python_does():
+    scalars = [chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c <= 0xDFFF]
+    for part in np.array_split(np.array(scalars, dtype=object), 8):
+        text = "".join(f"a{c}b." for c in part)
+        assert same_bag(_kernels.Index, "words", text, " ".join(text.split()))
+        assert same_bag(_kernels.Index, "chars", text, "".join(text.split()))
+        # and the words are different words: as many as Python finds
+        words = text.split()
+        index = _kernels.Index([text, " ".join(words[:-1])], "words", [1], True, True)
+        assert index.grades(0.0, True)[0, 1] == (len(words) - 1) / len(words)
+
+
+TEXTS = [
+    "Hello, world! It's 3.5 km (or 1,000 m).",
+    "Das ist ein &quot;Test&quot; &amp; mehr -- wirklich?",
+    "“Quotes” … and – dashes; $5 + £6 = €11",
+    "我来自中国，喜欢C++和Python3。",
+    "a-b c/d e_f g@h 50% #tag",
+    "",
+    "   ",
+]
+SACREBLEU = {"13a": Tokenizer13a, "intl": TokenizerV14International, "zh": TokenizerZh}
+
+
+@pytest.mark.parametrize("name", SACREBLEU)
+@pytest.mark.parametrize("similarity", ["overlap_2", "bleu_2", "edit", "rouge_l"])
+def test_sacrebleus_tokenisations_are_sacrebleus(name, similarity):
+    tokenise = SACREBLEU[name]()
+    cut = columns([tokenise(text) for text in TEXTS])
+    expected = rv.get_similarity(similarity).matrix(cut, cut)
+    slate = columns(TEXTS)
+    grades = rv.get_similarity(similarity, name).matrix(slate, slate)
+    assert grades.tobytes() == expected.tobytes()
+    assert grades.tobytes() != rv.get_similarity(similarity).matrix(slate, slate).tobytes()
+
+
+def test_chinese_needs_the_zh_tokenisation_to_be_compared_at_all():
+    texts = ["我喜欢狗", "我喜欢猫", "他走了"]
+    assert rv.elect(texts, [-3.0, -2.0, -1.0], similarity="overlap_1").winner == "他走了"  # one word each
+    assert rv.elect(texts, [-3.0, -2.0, -1.9], similarity="overlap_1", tokenize="zh").winner == "我喜欢猫"
+
+
+def test_the_models_token_ids_can_be_compared_instead_of_the_text():
+    hypotheses = [
+        Hypothesis(text="un do", tokens=(7, 8)),
+        Hypothesis(text="undo", tokens=(7, 8, 9)),
+        Hypothesis(text="undo", tokens=(5,)),
+    ]
+    by_words = rv.elect(hypotheses, similarity="overlap_1").scores
+    by_tokens = rv.elect(hypotheses, similarity="overlap_1", tokenize="tokens").scores
+    np.testing.assert_allclose(by_words, [1 / 3, 2 / 3, 2 / 3], atol=1e-15)
+    np.testing.assert_allclose(by_tokens, [(1 + 2 / 3) / 3, 2 / 3, 1 / 3], atol=1e-15)
+
+
+def test_hypotheses_without_text_are_compared_by_their_token_ids():
+    result = rv.elect([[1, 2, 3], [1, 2, 4], [9]])
+    assert result.winner == (1, 2, 3)
+    assert "|on:tokens|" in result.signature
+
+
+def halves(text: str) -> list[str]:
+    return [text[: len(text) // 2], text[len(text) // 2 :]]
+
+
+def test_a_users_function_makes_the_tokens():
+    slate = ["abcd", "abxy", "zzcd", "a b"]
+    expected = [[0.5, 0.25, 0.25, 0], [0.25, 0.5, 0, 0], [0.25, 0, 0.5, 0], [0, 0, 0, 0.5]]
+    grades = rv.get_similarity("overlap_1", halves).matrix(columns(slate), columns(slate))
+    np.testing.assert_allclose(grades / 2, expected)
+    assert "|on:halves|" in rv.elect(slate, tokenize=halves).signature
+
+
+def test_a_users_function_may_return_tokens_of_any_kind():
+    result = rv.elect(["ab", "ba", "c"], similarity="precision_1", tokenize=lambda text: map(ord, text))
+    assert result.scores.tolist() == pytest.approx([2 / 3, 2 / 3, 1 / 3])
+
+
+@pytest.mark.parametrize("name", ["wrds", "13A", ""])
+@pytest.mark.parametrize("similarity", ["overlap_2", "bleu_4", "edit", "chrf", "exact"])
+def test_an_unknown_tokenisation_is_refused_with_the_known_ones(name, similarity):
+    with pytest.raises(
+        rv.UnknownName, match=rf"unknown tokenisation '{name}'.*Choose from: 13a, chars, intl"
+    ):
+        rv.elect(["a"], tokenize=name, similarity=similarity)
+
+
+@pytest.mark.parametrize("similarity", ["overlap_2", "edit"])
+def test_comparing_token_ids_needs_token_ids(similarity):
+    hypotheses = [Hypothesis(text="a", tokens=(1,)), Hypothesis(text="b")]
+    with pytest.raises(
+        rv.DataError, match=r"candidates\[1\]\.tokens: has no token ids, which tokenize='tokens'"
+    ):
+        rv.elect(hypotheses, tokenize="tokens", similarity=similarity)
+    with pytest.raises(rv.DataError, match=r"voters\[0\]\.tokens: has no token ids"):
+        rv.elect([[1, 2]], voters=["a b"], similarity=similarity)
+
+
+def test_voters_need_text_where_the_candidates_are_compared_by_text():
+    with pytest.raises(rv.DataError, match=r"voters: have token ids but no text.*use tokenize='tokens'"):
+        rv.elect(["a b"], voters=[[1, 2]])
+
+
+SURROGATE_MEASURES = [
+    "overlap_2",
+    "precision_1-4",
+    "bleu_4",
+    "chrf",
+    "rouge_l",
+    "edit",
+    "exact",
+    "exact:plain",
+]
+
+
+@pytest.mark.parametrize("similarity", SURROGATE_MEASURES)
+def test_a_lone_surrogate_is_named_and_refused(similarity):
+    message = r"candidates\[1\]\.text: holds a lone surrogate \(character 2\), which is not valid text"
+    with pytest.raises(rv.DataError, match=message):
+        rv.elect(["fine", "a \ud800"], similarity=similarity)
+    with pytest.raises(rv.DataError, match=r"voters\[0\]\.text: holds a lone surrogate \(character 0\)"):
+        rv.elect(["fine"], voters=["\udfff"], similarity=similarity)
+
+
+@pytest.mark.parametrize("similarity", ["overlap_1", "precision_2", "bleu_4", "chrf", "edit"])
+def test_emoji_right_to_left_text_and_control_characters_are_ordinary_text(similarity):
+    texts = ["👩‍👩‍👧 خط", "\x00 \x1b[31m", "שלום", "\u202eabc"]
+    slate = columns(texts)
+    grades = rv.get_similarity(similarity, "chars" if similarity != "chrf" else "words").matrix(slate, slate)
+    longer = [i for i, text in enumerate(texts) if len("".join(text.split())) >= 4]
+    np.testing.assert_allclose(np.diag(grades)[longer], 1.0, atol=1e-15)
+
+
+def test_token_ids_and_texts_are_read_once_each_and_left_as_they_were():
+    rng = np.random.default_rng(0)
+    hypotheses = full(rng, sentences(rng, 5))
+    before = [(h.text, h.tokens) for h in hypotheses]
+    rv.elect(hypotheses, tokenize="tokens")
+    assert [(h.text, h.tokens) for h in hypotheses] == before
