@@ -29,6 +29,8 @@ ONE_THREAD = {
 #: Blocks of 64 kB and more come from and go back to the system at once, so that resident memory
 #: follows what is in use.
 EXACT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "0"}
+#: Every Python object is an allocation of its own.
+COUNTED_MEMORY = {"PYTHONMALLOC": "malloc"}
 
 
 class Worker:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import metadata
 
 import rangevote as rv
 from rangevote import kernel
@@ -17,8 +16,4 @@ def elect(texts: list[str], logprobs: list[float], *, similarity: str) -> tuple[
 
 def version() -> str:
     """Which rangevote, and whether its kernels are the compiled ones."""
-    try:
-        number = metadata.version("rangevote")
-    except metadata.PackageNotFoundError:
-        number = "source tree"
-    return f"{number}, {'compiled' if kernel.COMPILED else 'plain'} kernels"
+    return f"{rv.__version__} ({'compiled' if kernel.COMPILED else 'plain'} kernels)"

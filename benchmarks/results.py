@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from statistics import median
 
 from contestants import CONTESTANTS, LISTS, ROUNDS, SIZES
-from targets import Data, Row, mean, megabytes, milliseconds, tables
+from speed import QUICK
+from targets import Data, Row, megabytes, milliseconds, on_real_lists, tables, typical, winners
 
 MARKS = {True: "yes", False: "**no**", None: "-"}
 HEAD = """# How fast is rangevote?
@@ -16,22 +18,32 @@ Written by `make bench`; do not edit. What is measured and how to read it: [READ
 
 Times are CPU time (the process, its threads and children) for one election, from texts and
 log-probabilities to the winner, on one thread, unless a row says otherwise. Every ratio comes from this
-one run, with both sides on the same lists, in turn. In brackets: the lowest and highest of {rounds} rounds.
+one run, with both sides on the same lists, in turn: the median of the rounds, and in brackets the lowest
+and the highest.
 
 ![Time against k](results.png)
+"""
+REAL = """The first ballots of each file. Their texts are half as long as the generated ones, so what an
+election costs whatever the length of its texts weighs more here.
+
 """
 METHOD = """## How it was measured
 
 * Our side ran in `.venv`, the peers in `.venv-peers`, each in one process that stays up: imports and
   objects that a user makes once are not counted, except under "start-up" and "file to file".
-* {rounds} rounds; in each, all contestants take their turn on the round's own lists ({lists}).
-  A quick contestant goes over its lists until 0.4 s of CPU are used; the median pass counts. Before
-  each pass texts are parsed anew, so nothing kept in a string object carries over.
+* In every round all contestants take their turn on the round's own lists: {lists}.
+  A quick contestant goes over its lists until {quick} s of CPU are used; the median pass counts. Before
+  each pass texts are parsed anew, so nothing kept in a string object carries over. The slow ones take
+  part in the first rounds only; mbrs, and loops at k = 1,000, in one.
 * "x" marks times scaled up from the first 20 candidates against all voters: the loop's cost is the same
-  for each. mbrs ran once. Its rows "1 worker" are set to rangevote's own BLEU (tokens at white space, no
+  for each. mbrs' rows "1 worker" are set to rangevote's own BLEU (tokens at white space, no
   effective order) and spend the least CPU time it can; "as it comes" is 13a, `exp` smoothing, 8 workers.
-* Peak memory: resident memory of a fresh process that holds one election; "above the input" leaves out
-  what it held just before, with the lists loaded.
+* Growth: {turns} turns of k = 1,000 and 10,000, one right after the other; of each the fastest pass, since
+  what other work on the machine takes from the caches would be measured as growth.
+* Memory, each in a fresh process: "allocated" is the most that one election has allocated at a time,
+  counted by memray; "resident" is what the system says, above what the process held with the lists loaded.
+  Under a megabyte the latter is mostly chance (pages, and room freed before), so growth is judged by
+  the former.
 * File to file: whole commands, from start to exit, median of {file_rounds}, minus the same command on a
   file of one ballot; on one thread. Start-up: median of {start_rounds}.
 """
@@ -39,16 +51,22 @@ METHOD = """## How it was measured
 
 def markdown(data: Data) -> str:
     """The whole page."""
-    parts = [HEAD.format(machine=_machine(data), rounds=ROUNDS)]
+    parts = [HEAD.format(machine=_machine(data))]
     for number, (title, rows) in enumerate(tables(data).items(), start=1):
         parts.append(f"## {number}. {title}\n\n{_targets(rows)}")
         if number == 5 and "error" not in data["files"]:
             parts.append(_file_note(data["files"]))
     parts += [_all_times(data), _memory(data), _agreement(data), _lists(data), _real(data)]
     file_rounds, start_rounds = (data[name].get("rounds", 0) for name in ("files", "start-up"))
-    lists = ", ".join(f"{LISTS[k]} of k = {k:,}" for k in SIZES)
+    lists = ", ".join(f"{ROUNDS[k]} rounds of {LISTS[k]} at k = {k:,}" for k in SIZES)
     parts.append(
-        METHOD.format(rounds=ROUNDS, lists=lists, file_rounds=file_rounds, start_rounds=start_rounds)
+        METHOD.format(
+            quick=QUICK,
+            turns=len(data["growth"]),
+            lists=lists,
+            file_rounds=file_rounds,
+            start_rounds=start_rounds,
+        )
     )
     return "\n".join(part.rstrip() + "\n" for part in parts)
 
@@ -78,11 +96,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _file_note(files: Data) -> str:
     times = files["times"]
-    starts = {name: times[f"{name} one"]["cpu"] for name in ("vote", "msgspec")}
+    starts = {name: median(times[f"{name} one"]["cpu"]) for name in ("vote", "msgspec")}
     return (
         f"The file has {megabytes(files['bytes'])}. Start-up taken off: {starts['vote']:.2f} s of "
         f"`rangevote vote`, {starts['msgspec']:.2f} s of Python with msgspec. "
-        f"{files['agree']:,} of {files['ballots']:,} winners are those of the plain-Python version."
+        f"{files['same']:,} of {files['ballots']:,} winners are those of the plain-Python version, "
+        f"{files['ties']} others tie with them: rangevote counts in integers, sees the tie and takes the "
+        f"more probable."
     )
 
 
@@ -91,7 +111,7 @@ def _all_times(data: Data) -> str:
     for name, contestant in CONTESTANTS.items():
         cells = [contestant.label]
         for k in SIZES:
-            seconds = mean(data, name, k)
+            seconds = typical(data, name, k)
             answers = data["speed"][name].get(str(k), [])
             scaled = any(a.get("extrapolated") for a in answers)
             failed = "failed" if answers else "-"
@@ -111,11 +131,17 @@ def _all_times(data: Data) -> str:
 
 def _memory(data: Data) -> str:
     rows = [
-        (name, megabytes(found["peak"]), megabytes(found["grown"]), megabytes(found["input"]))
+        (
+            name,
+            megabytes(found["input"]),
+            megabytes(found["counted"]) if found["counted"] else "-",
+            megabytes(found["grown"]),
+            megabytes(found["peak"]),
+        )
         for name, found in data["memory"].items()
         if "error" not in found
     ]
-    head = ("what, k", "peak of the process", "above the input", "input")
+    head = ("one election", "input", "allocated above it", "resident above it", "peak of the process")
     return "## Memory\n\n" + table(head, rows)
 
 
@@ -123,7 +149,7 @@ def _agreement(data: Data) -> str:
     rows = [
         (
             pair,
-            f"{found['same']} of {found['lists']}",
+            winners(found),
             f"{found['apart']:.1e} over {found['scores']:,} scores",
         )
         for pair, found in data["agreement"].items()
@@ -161,23 +187,10 @@ def _real(data: Data) -> str:
     title = "## Real n-best lists\n\n"
     if not data["real"]:
         return title + "Skipped: `../shared/data/nbest` is not there."
-    rows = []
-    for name, found in data["real"].items():
-        for theirs, answer in found["answers"].items():
-            contestant = CONTESTANTS[theirs]
-            if contestant.ours or "error" in answer:
-                continue
-            mine = found["answers"][contestant.like]
-            rows.append(
-                (
-                    f"{name}, {contestant.like} against {contestant.label}",
-                    f"{answer['cpu'] / mine['cpu']:,.1f} x",
-                    milliseconds(mine["cpu"]),
-                    milliseconds(answer["cpu"]),
-                    f"{found['agreement'][theirs]['same']} of {found['agreement'][theirs]['lists']}",
-                    f"{found['agreement'][theirs]['apart']:.1e}",
-                )
-            )
-    head = ("what", "measured", "rangevote", "the other", "same winner", "largest difference")
+    rows = [
+        (r.what, r.target, r.measured, MARKS[r.reached], r.ours, r.other, same, apart)
+        for r, same, apart in on_real_lists(data)
+    ]
+    head = ("what", "must reach", "measured", "reached", "rangevote", "the other", "same winner")
     looks = {name: found["looks"] for name, found in data["real"].items()}
-    return title + table(head, rows) + "\n" + _looks(looks)
+    return title + REAL + table((*head, "largest difference"), rows) + "\n" + _looks(looks)

@@ -46,6 +46,7 @@ def measure() -> dict[str, Any]:
         data["files"] = _or_error(lambda: commands.file_to_file(folder))
         say("elections")
         data["speed"], data["looks"] = speed.measure_all(workers, folder)
+        data["growth"] = speed.growth(workers, folder)
         say("real n-best lists" if speed.REAL.exists() else f"skipped: no {speed.REAL.name} lists")
         data["real"] = speed.real_lists(workers, folder)
         say("memory")
@@ -140,8 +141,7 @@ def main() -> None:
     SCRATCH.mkdir(exist_ok=True)
     if not options.render:
         if not options.no_setup:
-            python = os.environ | {"PYTHON": sys.executable}
-            subprocess.run([HERE / "setup_peers.sh"], cwd=ROOT, env=python, check=False)
+            subprocess.run([HERE / "setup_peers.sh"], cwd=ROOT, check=False)
         RAW.write_text(json.dumps(without_scores(measure()), indent=1), encoding="utf-8")
     render(json.loads(RAW.read_text(encoding="utf-8")))
 

@@ -5,16 +5,26 @@
 # Every step may fail without stopping the next: run.py asks each peer whether it imports, and says
 # which is missing and why. Running this again installs only what is not there yet.
 #
-#   PYTHON=python3.11 benchmarks/setup_peers.sh
+#   PYTHON=python3.11 benchmarks/setup_peers.sh      # the default is the Python of .venv
 set -u
 cd "$(dirname "$0")/.."
 venv=.venv-peers
 log=$venv/setup.log
 constraints=benchmarks/peers-constraints.txt
+complete=$venv/complete  # newer than this script and the constraints: nothing to do
 
-if [ ! -x "$venv/bin/python" ]; then
-  "${PYTHON:-python3}" -m venv "$venv" || exit 1
+if [ "$complete" -nt "$constraints" ] && [ "$complete" -nt benchmarks/setup_peers.sh ]; then
+  echo "peers: all there"
+  exit 0
 fi
+if [ -z "${PYTHON:-}" ]; then
+  PYTHON=python3
+  [ -x .venv/bin/python ] && PYTHON=.venv/bin/python
+fi
+if [ ! -x "$venv/bin/python" ]; then
+  "$PYTHON" -m venv "$venv" || exit 1
+fi
+missing=0
 : >"$log"
 
 have() { "$venv/bin/python" -W ignore -c "$1" >/dev/null 2>>"$log"; }
@@ -28,8 +38,9 @@ install() {
   elif "$venv/bin/python" -m pip install --quiet -c "$constraints" "$@" >>"$log" 2>&1 && have "$test"; then
     echo "peers: $name installed"
   else
-    echo "peers: $name could not be installed or imported; last line of $log:" >&2
-    tail -n 1 "$log" >&2
+    echo "peers: $name could not be installed or imported; the reason, from $log:" >&2
+    grep -iE 'error' "$log" | tail -n 1 >&2
+    missing=1
   fi
 }
 
@@ -44,7 +55,18 @@ if have "import torch"; then
   install mbrs "from mbrs.decoders import DecoderMBR" mbrs "setuptools<81"
 fi
 
+# memray counts allocations; it goes into a folder of its own, to be seen by .venv when memory is
+# measured, since .venv itself is left as it is.
+memray=.benchmarks/memray
+if [ ! -d "$memray/memray" ]; then
+  if ! "$venv/bin/python" -m pip install --quiet --target "$memray" memray >>"$log" 2>&1; then
+    echo "peers: memray could not be installed; memory will be read from the system alone" >&2
+    missing=1
+  fi
+fi
+
 if "$venv/bin/python" -m pip list 2>/dev/null | grep -qi '^nvidia'; then
   echo "peers: a CUDA build of torch was pulled in; only CPU time is measured, so this wastes disk" >&2
 fi
+[ $missing = 0 ] && touch "$complete"
 exit 0

@@ -12,11 +12,15 @@ from typing import Any
 
 import generate
 from contestants import CONTESTANTS, LISTS, ROUNDS, SIZES
-from harness import EXACT_MEMORY, ROOT, Worker, say, write_lists
+from harness import COUNTED_MEMORY, EXACT_MEMORY, ROOT, SCRATCH, Worker, say, write_lists
 
 Measured = dict[str, dict[str, list[dict[str, Any]]]]  # contestant -> k -> rounds
 REAL = ROOT.parent / "shared" / "data" / "nbest"
-REAL_LISTS = {10: 20, 100: 3}
+REAL_LISTS = {10: 20, 100: 5}
+#: CPU seconds that a quick contestant may use in one turn.
+QUICK = 0.2
+#: Scores this near are a tie: which of the two a sum of floating-point numbers prefers is chance.
+TIE = 1e-12
 REAL_CONTESTANTS = (
     "overlap_2",
     "plain overlap_2",
@@ -34,9 +38,9 @@ def measure_all(workers: dict[str, Worker], folder: Path) -> tuple[Measured, dic
     measured: Measured = {name: {} for name in CONTESTANTS}
     looks: dict[str, Any] = {}
     for k in SIZES:
-        made = generate.ballots(k, LISTS[k] * ROUNDS)
+        made = generate.ballots(k, LISTS[k] * ROUNDS[k])
         looks[str(k)] = generate.describe(made)
-        for turn in range(ROUNDS):
+        for turn in range(ROUNDS[k]):
             lists = made[turn * LISTS[k] : (turn + 1) * LISTS[k]]
             path = write_lists(folder / f"lists-{k}-{turn}.jsonl", lists)
             for name, contestant in CONTESTANTS.items():
@@ -51,16 +55,31 @@ def _ask(workers: dict[str, Worker], name: str, path: Path, rows: int | None, k:
     contestant = CONTESTANTS[name]
     began = time.perf_counter()
     answer = workers[contestant.environment].ask(
-        contestant=name, ballots=str(path), rows=rows, passes=60, seconds=0.4
+        contestant=name, ballots=str(path), rows=rows, passes=60, seconds=QUICK
     )
     took = time.perf_counter() - began
     say(f"  k={k} {contestant.label}: {took:.1f} s {answer.get('error', '')}")
     if "error" not in answer:
         scale = k / rows if rows else 1.0
-        answer["passes"] = len(answer["cpu"])
+        answer["fastest"] = min(answer["cpu"]) * scale
         answer |= {clock: statistics.median(answer[clock]) * scale for clock in ("cpu", "wall")}
         answer["extrapolated"] = bool(rows)
     return answer
+
+
+def growth(workers: dict[str, Worker], folder: Path, turns: int = 9) -> list[dict[str, float]]:
+    """CPU seconds of overlap_2 at k = 1,000 and 10,000, one right after the other, by turns.
+
+    Of each turn the fastest pass: a list of 10,000 fills the caches that other work on the machine
+    takes away, so load would be measured as growth. `folder` holds the lists of `measure_all`.
+    """
+    found = []
+    for turn in range(turns):
+        path = {k: folder / f"lists-{k}-{turn % ROUNDS[k]}.jsonl" for k in (1_000, 10_000)}
+        answers = {k: _ask(workers, "overlap_2", path[k], None, k) for k in path}
+        if all("error" not in answer for answer in answers.values()):
+            found.append({str(k): answer["fastest"] for k, answer in answers.items()})
+    return found
 
 
 def real_lists(workers: dict[str, Worker], folder: Path) -> dict[str, Any]:
@@ -95,15 +114,18 @@ def memory(workers: dict[str, Worker], folder: Path) -> dict[str, dict[str, Any]
     found = {}
     for name, k in wanted:
         python = workers[CONTESTANTS[name].environment].python
+        request = {"contestant": name, "ballots": str(folder / f"lists-{k}-0.jsonl")}
         with Worker(python, EXACT_MEMORY) as fresh:
-            path = folder / f"lists-{k}-0.jsonl"
-            found[f"{name} {k}"] = fresh.ask(contestant=name, ballots=str(path), memory=True)
+            answer = fresh.ask(**request, resident=True)
+        with Worker(python, COUNTED_MEMORY) as fresh:
+            counted = fresh.ask(**request, memray=str(SCRATCH / "memray"))
+        found[f"{name}, k = {k:,}"] = answer | {"counted": counted.get("counted")}
     return found
 
 
 def agreement(measured: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, Any]:
     """How often two contestants elected the same, and how far their scores lie apart."""
-    same = lists = scored = 0
+    same = lists = scored = ties = 0
     apart = 0.0
     for mine, theirs in measured:
         if "error" in mine or "error" in theirs:
@@ -111,11 +133,13 @@ def agreement(measured: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> dict
         for i, scores in enumerate(theirs["scores"]):
             if not theirs.get("extrapolated"):
                 lists += 1
-                same += mine["winners"][i] == theirs["winners"][i]
+                ours, other = mine["winners"][i], theirs["winners"][i]
+                same += ours == other
+                ties += ours != other and abs(mine["scores"][i][ours] - mine["scores"][i][other]) < TIE
             if len(scores) == 1:  # the winner's alone
                 pairs = [(mine["scores"][i][theirs["winners"][i]], scores[0])]
             else:
                 pairs = list(zip(mine["scores"][i], scores, strict=False))
             scored += len(pairs)
             apart = max([apart, *(abs(a - b) for a, b in pairs)])
-    return {"same": same, "lists": lists, "scores": scored, "apart": apart}
+    return {"same": same, "ties": ties, "lists": lists, "scores": scored, "apart": apart}

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from contestants import CONTESTANTS
 
 Data = dict[str, Any]
+REAL_PAIRS = (
+    ("overlap_2", "sacrebleu BLEU", 1_000),
+    ("overlap_2", "plain overlap_2", 10),
+    ("precision_2", "plain precision_2", 10),
+    ("bleu_4", "sacrebleu BLEU", 800),
+    ("chrf", "fastchrf", 12),
+)
 
 
 @dataclass(frozen=True)
@@ -47,34 +55,38 @@ def _linear(data: Data) -> list[Row]:
 
 
 def _growth(data: Data) -> list[Row]:
-    small, large = (mean(data, "overlap_2", k) for k in (1_000, 10_000))
-    if small is None or large is None:
-        return [Row("time", "<= 12 x", "not measured", None, "", "")]
-    times = Row(
-        "CPU time",
-        "<= 12 x",
-        f"{large / small:.1f} x",
-        large / small <= 12,
-        f"{milliseconds(small)} at k = 1,000",
-        f"{milliseconds(large)} at k = 10,000",
-    )
+    turns = data["growth"]
+    if not turns:
+        times = Row("CPU time", "<= 12 x", "not measured", None, "", "")
+    else:
+        each = [turn["10000"] / turn["1000"] for turn in turns]
+        grown = median(each)
+        times = Row(
+            "CPU time",
+            "<= 12 x",
+            f"{grown:.1f} x ({min(each):.1f} to {max(each):.1f})",
+            grown <= 12,
+            f"{milliseconds(median(turn['1000'] for turn in turns))} at k = 1,000",
+            f"{milliseconds(median(turn['10000'] for turn in turns))} at k = 10,000",
+        )
     return [times, _memory_growth(data["memory"])]
 
 
 def _memory_growth(memory: Data) -> Row:
-    small, large = memory["overlap_2 1000"], memory["overlap_2 10000"]
+    small, large = (memory[f"overlap_2, k = {k}"] for k in ("1,000", "10,000"))
     target = "no faster than the input"
     if "error" in small or "error" in large:
-        return Row("memory above the input", target, "not measured", None, "", "")
-    grown = large["grown"] / max(small["grown"], 1)
-    input_grown = large["input"] / small["input"]
+        return Row("memory", target, "not measured", None, "", "")
+    counted = bool(small.get("counted") and large.get("counted"))
+    key = "counted" if counted else "grown"
+    grown, input_grown = large[key] / max(small[key], 1), large["input"] / small["input"]
     return Row(
-        "memory above the input",
+        "memory allocated above the input" if counted else "resident memory above the input",
         target,
         f"{grown:.1f} x (input: {input_grown:.1f} x)",
         grown <= input_grown,
-        f"{megabytes(small['grown'])} (input {megabytes(small['input'])}) at k = 1,000",
-        f"{megabytes(large['grown'])} (input {megabytes(large['input'])}) at k = 10,000",
+        f"{megabytes(small[key])} (input {megabytes(small['input'])}) at k = 1,000",
+        f"{megabytes(large[key])} (input {megabytes(large['input'])}) at k = 10,000",
     )
 
 
@@ -85,10 +97,9 @@ def _bleu(data: Data) -> list[Row]:
         faster(data, "bleu_4", "mbrs", 1_000, 1_200),
         faster(data, "smoothed_bleu_4", "mbrs", 1_000, 1_200),
         faster(data, "bleu_4", "mbrs same", 1_000, 1_200),
-        faster(data, "smoothed_bleu_4", "mbrs same+1", 1_000, 1_200),
     ]
     for name in ("bleu_4", "smoothed_bleu_4"):
-        found = data["memory"][f"{name} 1000"]
+        found = data["memory"][f"{name}, k = 1,000"]
         peak = found.get("peak")
         measured = megabytes(peak) if peak else "not measured"
         what = f"{name}, peak of the whole process, k = 1,000"
@@ -97,14 +108,14 @@ def _bleu(data: Data) -> list[Row]:
 
 
 def faster(data: Data, mine: str, theirs: str, k: int, times: int) -> Row:
-    """How many times as fast as `theirs` we are, on the lists that both had."""
+    """How many times as fast as `theirs` we are: the median of the rounds that both had."""
     what = f"{mine} against {CONTESTANTS[theirs].label}, k = {k:,}"
     pairs = shared(data, mine, theirs, k)
     if not pairs:
         return Row(what, f">= {times:,} x", f"not measured: {why(data, theirs, k)}", None, "", "")
-    ours, other = (sum(p[i]["cpu"] for p in pairs) / len(pairs) for i in (0, 1))
+    ours, other = (median(pair[i]["cpu"] for pair in pairs) for i in (0, 1))
     each = [b["cpu"] / a["cpu"] for a, b in pairs]
-    ratio = other / ours
+    ratio = median(each)
     spread = f" ({factor(min(each))} to {factor(max(each))})" if len(each) > 1 else ""
     return Row(
         what,
@@ -116,6 +127,38 @@ def faster(data: Data, mine: str, theirs: str, k: int, times: int) -> Row:
     )
 
 
+def on_real_lists(data: Data) -> list[tuple[Row, str, str]]:
+    """The same comparisons on the real lists: row, agreement, largest difference of scores."""
+    rows = []
+    for name, found in data["real"].items():
+        for mine, theirs, times in REAL_PAIRS:
+            a, b = found["answers"][mine], found["answers"][theirs]
+            what = f"{name}: {mine} against {CONTESTANTS[theirs].label}"
+            if "error" in a or "error" in b:
+                rows.append((Row(what, "", "not measured", None, "", ""), "", ""))
+                continue
+            ratio, judged = b["cpu"] / a["cpu"], found["k"] == 100
+            target, reached = (f">= {times:,} x", ratio >= times) if judged else ("-", None)
+            row = Row(
+                what,
+                target,
+                f"{factor(ratio)} x",
+                reached,
+                milliseconds(a["cpu"]),
+                milliseconds(b["cpu"]),
+            )
+            same = CONTESTANTS[theirs].like == mine
+            agreed = found["agreement"][theirs]
+            rows.append((row, winners(agreed) if same else "-", f"{agreed['apart']:.0e}" if same else "-"))
+    return rows
+
+
+def winners(agreed: Data) -> str:
+    """How often two elected the same."""
+    tied = f", {agreed['ties']} tied" if agreed["ties"] else ""
+    return f"{agreed['same']:,} of {agreed['lists']:,}{tied}"
+
+
 def shared(data: Data, mine: str, theirs: str, k: int) -> list[tuple[Data, Data]]:
     """The answers of two contestants in the rounds that both finished."""
     a, b = (data["speed"][name].get(str(k), []) for name in (mine, theirs))
@@ -123,10 +166,10 @@ def shared(data: Data, mine: str, theirs: str, k: int) -> list[tuple[Data, Data]
     return [pair for pair in pairs if "error" not in pair[0] and "error" not in pair[1]]
 
 
-def mean(data: Data, name: str, k: int) -> float | None:
-    """CPU seconds per election, the mean of the rounds."""
+def typical(data: Data, name: str, k: int) -> float | None:
+    """CPU seconds per election, the median of the rounds."""
     done = [a["cpu"] for a in data["speed"][name].get(str(k), []) if "error" not in a]
-    return sum(done) / len(done) if done else None
+    return median(done) if done else None
 
 
 def why(data: Data, name: str, k: int) -> str:
@@ -140,25 +183,28 @@ def _files(files: Data) -> list[Row]:
         return [Row("rangevote vote", "<= 4 x", f"not measured: {files['error']}", None, "", "")]
     rows = []
     for clock, kind in (("cpu", "msgspec"), ("wall", "msgspec"), ("cpu", "msgspec typed")):
-        vote, alone = (after_start(files["times"], name, clock) for name in ("vote", kind))
+        votes, rewrites = (after_start(files["times"], name, clock) for name in ("vote", kind))
+        each = [vote / alone for vote, alone in zip(votes, rewrites, strict=True)]
+        ratio = median(each)
         judged = kind == "msgspec" and clock == "cpu"
         label = "msgspec, into classes" if kind == "msgspec typed" else kind
         rows.append(
             Row(
                 f"against {label}, {'CPU' if clock == 'cpu' else 'wall'} time",
                 "<= 4 x" if judged else "(for comparison)",
-                f"{vote / alone:.2f} x",
-                vote / alone <= 4 if judged else None,
-                f"{vote:.2f} s",
-                f"{alone:.2f} s",
+                f"{ratio:.2f} x ({min(each):.2f} to {max(each):.2f})",
+                ratio <= 4 if judged else None,
+                f"{median(votes):.2f} s",
+                f"{median(rewrites):.2f} s",
             )
         )
     return rows
 
 
-def after_start(times: Data, name: str, clock: str) -> float:
-    """What all the ballots took beyond what one ballot took."""
-    return float(times[f"{name} all"][clock] - times[f"{name} one"][clock])
+def after_start(times: Data, name: str, clock: str) -> list[float]:
+    """What all the ballots took beyond what one ballot took, by round."""
+    start = median(times[f"{name} one"][clock])
+    return [took - start for took in times[f"{name} all"][clock]]
 
 
 def _start_up(found: Data) -> list[Row]:
@@ -167,9 +213,9 @@ def _start_up(found: Data) -> list[Row]:
     wanted = {"help": ("`rangevote --help`", 0.3), "election": ("import and first election", 0.4)}
     rows = []
     for clock in ("cpu", "wall"):
-        python = found["times"]["python"][clock]
+        python = median(found["times"]["python"][clock])
         for name, (label, limit) in wanted.items():
-            took = found["times"][name][clock]
+            took = median(found["times"][name][clock])
             rows.append(
                 Row(
                     f"{label}, {'CPU' if clock == 'cpu' else 'wall'} time",
@@ -186,7 +232,7 @@ def _start_up(found: Data) -> list[Row]:
 def milliseconds(seconds: float) -> str:
     """Three figures, with thousands apart."""
     value = seconds * 1e3
-    return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"
+    return f"{value:,.0f} ms" if value >= 99.95 else f"{value:#.3g} ms"
 
 
 def megabytes(size: float) -> str:

@@ -29,7 +29,9 @@ void Index::add(const std::vector<std::vector<std::int64_t>> &ids) { encode(ids,
 void Index::tokenise(std::string_view text) {
     Level &first = levels_[0];
     if (unit_ == Unit::words)
-        each_word(text, [&](std::string_view w) { tokens_.push_back(words_.intern(w, first.next)); });
+        each_word(text, [&](std::string_view word, std::uint64_t digest) {
+            tokens_.push_back(words_.intern(word, digest, first.next));
+        });
     else
         each_char(text, [&](std::uint64_t c) { tokens_.push_back(first.grams.intern(c, first.next)); });
 }
@@ -120,29 +122,25 @@ void Index::emit_short(Level &level, Items &items, Id known) {
     items.sizes.push_back(1);
 }
 
-namespace {
-
-constexpr int BITS = 60;
-
-int unit_bits(double a, std::uint32_t largest) {
-    if (a == 0) return BITS;
-    int exponent = 0;
-    std::frexp(std::pow(static_cast<double>(largest), a), &exponent);
-    return BITS - std::max(0, exponent);
+int unit_bits(const std::vector<double> &masses) {
+    std::int64_t whole = 0;
+    for (const double mass : masses) whole += std::llrint(std::ldexp(mass, 20));
+    int length = 0;
+    for (; whole > 0; whole >>= 1) ++length;
+    return 60 - std::max(0, length - 21);
 }
-
-}  // namespace
 
 void Index::tally(const double *weights, double a, bool own, double *scores) const {
     check();
     const Sequences &voters = electorate(own);
     std::fill(scores, scores + candidates(), 0.0);
     std::vector<std::int64_t> votes;
+    std::vector<double> masses(voters.lengths.size());
     for (std::size_t order = 0; order < orders_.size(); ++order) {
         const Items &from = voters.orders[order], &to = candidates_.orders[order];
-        std::uint32_t largest = 1;
-        for (const std::uint32_t size : from.sizes) largest = std::max(largest, size);
-        const int bits = unit_bits(a, largest);
+        for (std::size_t v = 0; v < from.count(); ++v)
+            masses[v] = a == 0 ? weights[v] : weights[v] * std::pow(static_cast<double>(from.sizes[v]), a);
+        const int bits = unit_bits(masses);
         votes.assign(known_[order], 0);
         for (std::size_t v = 0; v < from.count(); ++v) {
             if (from.sizes[v] == 0) continue;

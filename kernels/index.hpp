@@ -27,6 +27,9 @@ struct Sequences {
     std::vector<std::uint32_t> lengths;  // in tokens
 };
 
+// Bits after the binary point of a tally that is at most the sum of masses (plain.py, unit_bits).
+int unit_bits(const std::vector<double> &masses);
+
 class Index {
 public:
     Index(Unit unit, std::vector<int> orders, bool bag, bool short_sequences);

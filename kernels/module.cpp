@@ -122,8 +122,8 @@ std::size_t count_keys(nb::bytes line) {
         const char c = *p++;
         if (c == ':') ++keys;
         if (c != '"') continue;
-        while (p < end && *p != '"') p += *p == '\\' ? 2 : 1;
-        ++p;
+        while (p < end && *p != '"') p += *p == '\\' && end - p > 1 ? 2 : 1;
+        if (p < end) ++p;
     }
     return keys;
 }

@@ -236,11 +236,12 @@ template <class Formula> void Index::grade_pairs(bool own, Formula &&formula, do
 template <class Formula>
 void Index::tally_pairs(const double *weights, bool own, Formula &&formula, double *scores) const {
     std::vector<std::int64_t> votes((candidates() / BLOCK + 1) * BLOCK, 0);
+    const int bits = unit_bits(std::vector<double>(weights, weights + voters(own)));
     each_block(own, formula, [&](std::size_t v, std::size_t first, std::size_t, const double *grades) {
-        const double scaled = std::ldexp(weights[v], 60);
-        for (std::size_t j = 0; j < BLOCK; ++j) votes[first + j] += std::llrint(scaled * grades[j]);
+        for (std::size_t j = 0; j < BLOCK; ++j) // scaling by a power of two is exact: before or after
+            votes[first + j] += std::llrint(std::ldexp(1.0, bits) * (weights[v] * grades[j]));
     });
-    for (std::size_t c = 0; c < candidates(); ++c) scores[c] = std::ldexp(static_cast<double>(votes[c]), -60);
+    for (std::size_t c = 0; c < candidates(); ++c) scores[c] = std::ldexp(static_cast<double>(votes[c]), -bits);
 }
 
 void Index::grades(double a, bool own, double *out) const {

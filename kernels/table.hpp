@@ -102,9 +102,8 @@ class WordTable {
     }
 
 public:
-    Id intern(std::string_view word, Id &next) {
+    Id intern(std::string_view word, std::uint64_t key, Id &next) {
         if (word.size() >= NONE) throw std::length_error("a word of more than 4 GiB");
-        const std::uint64_t key = digest(word);
         std::size_t mask = slots_.size() - 1, i = hash(key, word.size()) & mask;
         for (; slots_[i].id != NONE; i = (i + 1) & mask)
             if (same(slots_[i], key, word)) return slots_[i].id;

@@ -22,36 +22,76 @@ inline int space_at(const unsigned char *p, const unsigned char *end) {
     return (p[1] == 0x81 && p[2] == 0x9F) ? 3 : 0;
 }
 
-// The first byte from p that is not 0x21..0x7F, the range that is never white space; eight at a time.
-inline const unsigned char *skip_plain(const unsigned char *p, const unsigned char *end) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    constexpr std::uint64_t EACH = 0x0101010101010101ull;
-    while (end - p >= 8) {
-        std::uint64_t x;
-        std::memcpy(&x, p, 8);
-        // high bit of each byte below 0x21 (exact up to the first such byte) or above 0x7F
-        const std::uint64_t special = ((x - 0x21 * EACH) | x) & 0x80 * EACH;
-        if (special) return p + (__builtin_ctzll(special) >> 3);
-        p += 8;
-    }
+#define RANGEVOTE_EIGHT_AT_A_TIME 1
+constexpr std::uint64_t EACH = 0x0101010101010101ull;
+
+// For eight bytes, the high bit of each that is not 0x21..0x7F, the range that is never white space.
+// Exact up to the first such byte, which is all that is asked.
+inline std::uint64_t special_bytes(std::uint64_t x) { return ((x - 0x21 * EACH) | x) & 0x80 * EACH; }
+#endif
+
+inline std::uint64_t load8(const unsigned char *p) {
+    std::uint64_t x;
+    std::memcpy(&x, p, 8);
+    return x;
+}
+
+// The first byte from p that may be white space.
+inline const unsigned char *skip_plain(const unsigned char *p, const unsigned char *end) {
+#ifdef RANGEVOTE_EIGHT_AT_A_TIME
+    for (; end - p >= 8; p += 8)
+        if (const std::uint64_t special = special_bytes(load8(p))) return p + (__builtin_ctzll(special) >> 3);
 #endif
     while (p < end && static_cast<unsigned>(*p) - 0x21u < 0x5Fu) ++p;
     return p;
 }
 
-// Calls f(word) for every word of the text.
+constexpr std::uint64_t MIX = 0x9E3779B97F4A7C15ull;
+
+// A number for a word: up to 8 bytes its bytes, so that number and length are the word; beyond, a hash.
+inline std::uint64_t digest(std::string_view word) {
+    const char *p = word.data();
+    std::size_t n = word.size();
+    std::uint64_t h = 0, chunk;
+    for (; n > 8; p += 8, n -= 8) {
+        std::memcpy(&chunk, p, 8);
+        h = (h ^ chunk) * MIX;
+        h ^= h >> 32;
+    }
+    chunk = 0;
+    std::memcpy(&chunk, p, n);
+    return word.size() <= 8 ? chunk : (h ^ chunk) * MIX;
+}
+
+// Calls f(word, its digest) for every word of the text.
 template <class F> void each_word(std::string_view text, F &&f) {
     auto p = reinterpret_cast<const unsigned char *>(text.data());
     const auto end = p + text.size();
-    for (;;) {
-        while (p < end)
-            if (const int width = space_at(p, end)) p += width;
-            else break;
-        if (p == end) return;
+    const auto view = [](const unsigned char *from, const unsigned char *to) {
+        return std::string_view(reinterpret_cast<const char *>(from), static_cast<std::size_t>(to - from));
+    };
+    while (p < end) {
+#ifdef RANGEVOTE_EIGHT_AT_A_TIME
+        // The usual word, up to 7 plain bytes and a space: one load gives its end and its digest.
+        if (end - p >= 8) {
+            const std::uint64_t x = load8(p), special = special_bytes(x);
+            const int n = special ? __builtin_ctzll(special) >> 3 : 0;
+            if (n > 0 && p[n] == ' ') {
+                f(view(p, p + n), x & ((1ull << (8 * n)) - 1));
+                p += n + 1;
+                continue;
+            }
+        }
+#endif
+        if (const int width = space_at(p, end)) {
+            p += width;
+            continue;
+        }
         const auto start = p;
         do p = skip_plain(p + 1, end);
         while (p < end && !space_at(p, end));
-        f(std::string_view(reinterpret_cast<const char *>(start), static_cast<std::size_t>(p - start)));
+        f(view(start, p), digest(view(start, p)));
     }
 }
 
@@ -72,37 +112,6 @@ template <class F> void each_char(std::string_view text, F &&f) {
         f(point);
         p += width;
     }
-}
-
-// Up to 8 bytes as a number, by loads that overlap instead of a loop. Together with its length the
-// number is the word: different words of one length give different numbers.
-inline std::uint64_t load_upto8(const char *p, std::size_t n) {
-    std::uint64_t wide = 0;
-    if (n >= 4) {
-        std::uint32_t first, last;
-        std::memcpy(&first, p, 4);
-        std::memcpy(&last, p + n - 4, 4);
-        return static_cast<std::uint64_t>(first) << 32 | last;
-    }
-    const auto byte = [p](std::size_t i) { return static_cast<std::uint64_t>(static_cast<unsigned char>(p[i])); };
-    if (n > 0) wide = byte(0) << 16 | byte(n / 2) << 8 | byte(n - 1);
-    return wide;
-}
-
-constexpr std::uint64_t MIX = 0x9E3779B97F4A7C15ull;
-
-// A number for a word that is the word itself up to 8 bytes, and a hash of it beyond.
-inline std::uint64_t digest(std::string_view word) {
-    const char *p = word.data();
-    std::size_t n = word.size();
-    if (n <= 8) return load_upto8(p, n);
-    std::uint64_t h = 0, chunk;
-    for (; n > 8; p += 8, n -= 8) {
-        std::memcpy(&chunk, p, 8);
-        h = (h ^ chunk) * MIX;
-        h ^= h >> 32;
-    }
-    return (h ^ load_upto8(p, n)) * MIX;
 }
 
 }  // namespace rangevote

@@ -85,11 +85,10 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 def choose(kind: str, name: str, table: Mapping[str, T]) -> T:
     """Look `name` up in a stage's table, or say what the table holds."""
-    if name in table:
+    if isinstance(name, str) and name in table:
         return table[name]
-    raise UnknownName(
-        f"unknown {kind} {name!r}.{nearest(name, table)} Choose from: {', '.join(sorted(table))}."
-    )
+    near = nearest(name, table) if isinstance(name, str) else ""
+    raise UnknownName(f"unknown {kind} {name!r}.{near} Choose from: {', '.join(sorted(table))}.")
 
 
 def need(module: str, extra: str, purpose: str) -> ModuleType:

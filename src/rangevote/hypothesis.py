@@ -122,32 +122,25 @@ class Hypotheses(Sequence[Hypothesis]):
     def _from_rows(
         cls, rows: list[Hypothesis], logprobs: Iterable[float | None] | None, role: str
     ) -> Hypotheses:
-        texts: list[Any] = [row.text for row in rows]
-        tokens: list[Any] | None = [row.tokens for row in rows]
-        if tokens is not None and tokens.count(None) == len(tokens):
-            tokens = None
-        missing = texts.count(None)
-        if missing:
-            _check_contents(texts, tokens, role)
-        own = [row.logprob for row in rows]
+        texts, tokens = _present([row.text for row in rows]), _present([row.tokens for row in rows])
+        own, weights = _present([row.logprob for row in rows]), _present([row.weight for row in rows])
+        if texts is None or None in texts:
+            _check_contents(texts, tokens, role, len(rows))
+            texts = None
         if logprobs is not None:
-            if own.count(None) != len(own):
+            if own is not None:
                 raise UsageError(
                     f"log-probabilities of the {role} are given twice: in the Hypothesis objects "
                     f"and as an argument. Give them once."
                 )
             own = list(logprobs)
-        states: list[Any] | None = [row.state for row in rows]
-        if all(state is None for state in states or ()):
-            states = None
-        weights = [row.weight for row in rows]
         return cls(
-            None if missing else texts,
+            texts,
             tokens,
-            _logprob_column(own, len(rows), role) if own.count(None) != len(own) else None,
-            states,
-            _weight_column(weights, role) if weights.count(None) != len(weights) else None,
-            any(row.sampled for row in rows),
+            _logprob_column(own, len(rows), role),
+            _present([row.state for row in rows]),
+            None if weights is None else _weight_column(weights, role),
+            True in [row.sampled for row in rows],
             rows,
             role,
         )
@@ -185,6 +178,14 @@ class Hypotheses(Sequence[Hypothesis]):
         return Hypotheses.of([self[index]], role=self.role)
 
 
+def _present(column: list[Any]) -> list[Any] | None:
+    """The column, or None where it holds nothing but None."""
+    try:
+        return None if column.count(None) == len(column) else column
+    except ValueError:  # an array in it, which has no single answer to `== None`
+        return column
+
+
 def _row(item: object, index: int, role: str) -> Hypothesis:
     """One item of a user's list as a Hypothesis."""
     if isinstance(item, Hypothesis):
@@ -201,12 +202,12 @@ def _row(item: object, index: int, role: str) -> Hypothesis:
     )
 
 
-def _check_contents(texts: list[Any], tokens: list[Any] | None, role: str) -> None:
+def _check_contents(texts: list[Any] | None, tokens: list[Any] | None, role: str, size: int) -> None:
     """Every hypothesis needs a text, or else every one needs token ids."""
-    for i, text in enumerate(texts):
-        if text is None and (tokens is None or tokens[i] is None):
+    for i in range(size):
+        if (texts is None or texts[i] is None) and (tokens is None or tokens[i] is None):
             raise DataError("has neither text nor tokens; give at least one.", field=f"{role}[{i}]")
-    if tokens is None or any(ids is None for ids in tokens):
+    if texts is not None and tokens is not None and any(ids is None for ids in tokens):
         i = texts.index(None)
         raise DataError(
             "has no text while others have no token ids; give all of them texts, or all of them tokens.",

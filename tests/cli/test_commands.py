@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 
 import rangevote
 from rangevote.cli import COMMANDS
+from rangevote.kernel import COMPILED
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"]])
@@ -28,7 +30,18 @@ def test_every_command_has_help_that_begins_with_its_usage(run, name):
 
 
 def test_the_version_is_the_packages(run):
-    assert run("--version").out.decode() == f"rangevote {rangevote.__version__}\n"
+    assert run("--version").out.decode().startswith(f"rangevote {rangevote.__version__} (")
+
+
+def test_the_version_tells_which_kernels_count():
+    for pure, told in (("0", "(compiled kernels)"), ("1", "(plain kernels: RANGEVOTE_PURE is set)")):
+        if pure == "0" and not COMPILED:
+            continue
+        command = [sys.executable, "-m", "rangevote", "--version"]
+        done = subprocess.run(
+            command, capture_output=True, text=True, env={**os.environ, "RANGEVOTE_PURE": pure}
+        )
+        assert told in done.stdout
 
 
 def test_demo_marks_the_winner_of_figure_1(run):

@@ -59,11 +59,12 @@ def test_a_byte_order_mark_inside_is_skipped(pack: Pack) -> None:
 @PACKERS
 def test_what_stands_before_the_cut_is_read(pack: Pack) -> None:
     packed = pack(TEXT)
-    seen = []
+    lines = open_stream(io.BytesIO(packed[: len(packed) * 3 // 4])).lines()
+    seen: list[bytes] = []
     with pytest.raises(DataError, match=r"input: the (gzip|zstd) data is cut off"):
-        for line in open_stream(io.BytesIO(packed[: len(packed) * 3 // 4])).lines():
-            seen.append(line)
-    assert seen[:100] == TEXT.split(b"\n")[:100]
+        seen.extend(lines)
+    assert len(seen) > 1000
+    assert seen == TEXT.split(b"\n")[: len(seen)]
 
 
 def test_a_checksum_that_is_missing_is_a_cut() -> None:
@@ -92,9 +93,7 @@ def test_rubbish_after_the_end_is_damage() -> None:
 def test_a_bomb_is_stopped(pack: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "EXPANSION_FLOOR", 2**20)
     packed = pack(b"\n" * 2**22)
-    with pytest.raises(
-        DataError, match=r"expand to [\d,]+, more than 500 times .* unpack the file"
-    ):
+    with pytest.raises(DataError, match=r"expand to [\d,]+, more than 500 times .* unpack the file"):
         lines_of(packed)
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,11 +24,14 @@ EXAMPLES = {
     "openai": b'{"id":"b","custom_id":"r","response":{"status_code":200,"body":{"choices":[]}}}\n',
     "pipeline": b'[[{"generated_text": "a"}]]\n',
 }
-SETTLED = {"mbrs": {"per_source": 2}, "sockeye": {"normalisation": "length"}}
+SETTLED: dict[str, dict[str, Any]] = {
+    "mbrs": {"per_source": 2},
+    "sockeye": {"normalisation": "length"},
+}
 
 
-def found(data: bytes, **options: object) -> str | None:
-    with read(io.BytesIO(data), ReadOptions(**options)) as reading:  # type: ignore[arg-type]
+def found(data: bytes, **options: Any) -> str | None:
+    with read(io.BytesIO(data), ReadOptions(**options)) as reading:
         return reading.format
 
 
@@ -38,7 +42,7 @@ def test_there_is_an_example_of_every_format() -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_format_is_known_by_its_first_bytes(name: str) -> None:
     options = SETTLED.get(name, {})
-    with read(io.BytesIO(EXAMPLES[name]), ReadOptions(**options)) as reading:  # type: ignore[arg-type]
+    with read(io.BytesIO(EXAMPLES[name]), ReadOptions(**options)) as reading:
         assert reading.format == name
         assert [entry.error for entry in reading] == [None]
 

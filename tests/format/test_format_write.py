@@ -35,9 +35,7 @@ def test_probability_zero_is_written_without_infinity() -> None:
 def test_arrays_and_columns_are_written_as_lists() -> None:
     state = np.array([0.5, 1.0])
     listed = Ballot([Hypothesis("a", np.array([1, 2]), state=state)])  # type: ignore[arg-type]
-    assert decode_ballot(write_ballot(listed)).candidates == [
-        Hypothesis("a", [1, 2], state=[0.5, 1.0])
-    ]
+    assert decode_ballot(write_ballot(listed)).candidates == [Hypothesis("a", [1, 2], state=[0.5, 1.0])]
     columns = Ballot(Hypotheses.of(["a", "b"], logprobs=[-1.0, -math.inf]))
     found = decode_ballot(write_ballot(columns)).candidates
     assert [(h.text, h.logprob) for h in found] == [("a", -1.0), ("b", -math.inf)]
@@ -135,9 +133,7 @@ def test_flat_text_and_its_scores_are_read_back(tmp_path: Path) -> None:
 def test_flat_text_needs_lists_of_one_size() -> None:
     write = writer("mbrs")
     write(BALLOTS[0])
-    with pytest.raises(
-        DataError, match="has 1 candidates where the first ballot has 2; the format"
-    ):
+    with pytest.raises(DataError, match="has 1 candidates where the first ballot has 2; the format"):
         write(Ballot([Hypothesis("a")]))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 from collections.abc import Callable
 
 import pytest
 
 from rangevote.errors import DataError
-from rangevote.format import Entry, read
+from rangevote.format import Entry, ReadOptions, read
 from rangevote.format.jsonl import decode_ballot
 
 DEEP = 200_000
@@ -196,9 +197,7 @@ def test_the_second_ballot_of_an_id_is_refused(entries: Callable[..., list[Entry
     data = b"".join(b'{"id": %s, "candidates": ["a"]}\n' % id for id in (b"1", b'"1"', b"2", b"1"))
     found = entries(data)
     assert [entry.ballot is not None for entry in found] == [True, True, True, False]
-    assert str(found[3].error) == (
-        "input:4: id: the id 1 was used before; ids must differ, or be left out"
-    )
+    assert str(found[3].error) == ("input:4: id: the id 1 was used before; ids must differ, or be left out")
 
 
 def test_equal_ids_pass_where_that_is_asked_for(entries: Callable[..., list[Entry]]) -> None:
@@ -215,3 +214,20 @@ def test_the_wrong_file_is_no_traceback() -> None:
     for data in (b"{" + noise, b"[" + noise, b"{" * DEEP, b'{"candidates": ' + noise):
         for entry in read(io.BytesIO(data)):
             assert isinstance(entry.error, DataError)
+
+
+@pytest.mark.parametrize("depth", [500, 900, 5000, 50_000])
+def test_nesting_of_any_depth_is_read_or_refused(depth: int) -> None:
+    """Escapes make a second pass necessary, which must not go deeper than the first."""
+    nested = b'[{"a": ' * depth + b'"\\u0041"' + b"}]" * depth
+    line = b'{"candidates": ["a"], "x": ' + nested + b"}"
+    options = ReadOptions(warn=lambda message: None)
+    for data in (line, line.replace(b'"a"]', b'"a\x00"]')):  # the second is left to Python's reader
+        with contextlib.suppress(DataError):
+            assert decode_ballot(data, options).candidates[0].text in ("a", "a\x00")
+
+
+def test_a_key_twice_among_very_many_is_found_in_time() -> None:
+    keys = b",".join(b'"%d": 0' % i for i in range(100_000))
+    with pytest.raises(DataError, match="the key '99999' appears more than once"):
+        decode_ballot(b'{"candidates": [], ' + keys + b', "99999": 1}')

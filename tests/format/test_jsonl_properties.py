@@ -99,9 +99,7 @@ def hypotheses(draw: st.DrawFn) -> Any:
     """Mostly good ones, as pairs; now and then a key twice, or a value of any kind."""
     names = draw(st.lists(st.sampled_from([*good]), unique=True, max_size=4))
     pairs = Pairs([("text", "a")] if "text" not in names else [])
-    pairs += [
-        (name, draw(good[name])) for name in names if name != "prob" or "logprob" not in names
-    ]
+    pairs += [(name, draw(good[name])) for name in names if name != "prob" or "logprob" not in names]
     flaw = draw(st.integers(0, 20))
     if flaw == 0:
         pairs.append((draw(st.sampled_from([*good])), draw(anything)))
@@ -152,9 +150,7 @@ def lines(draw: st.DrawFn) -> bytes:
 @st.composite
 def damaged_lines(draw: st.DrawFn) -> bytes:
     line = bytearray(draw(lines()))
-    for place, byte in draw(
-        st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=3)
-    ):
+    for place, byte in draw(st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=3)):
         line[place % len(line)] = byte
     return bytes(line[: draw(st.integers(1, len(line)))])
 

@@ -88,9 +88,7 @@ def test_scores_may_be_positive_where_they_are_scaled(ballots: Ballots) -> None:
 def test_counting_ignores_scores(ballots: Ballots) -> None:
     (ballot,) = ballots(MOSES, score_scale="count")
     assert [h.logprob for h in ballot.candidates] == [None, None]
-    assert ballots(b"0 ||| no scores here\n", score_scale="count")[0].candidates[0].text == (
-        "no scores here"
-    )
+    assert ballots(b"0 ||| no scores here\n", score_scale="count")[0].candidates[0].text == ("no scores here")
 
 
 def test_bases_and_lengths_are_as_the_options_say(ballots: Ballots) -> None:
@@ -107,8 +105,9 @@ def test_crlf_empty_texts_blank_lines_and_lists_of_any_length_are_read(ballots: 
 
 
 def test_ids_that_are_no_numbers_are_kept_as_text(ballots: Ballots) -> None:
-    data = b"doc1.s2 ||| a ||| F0= -1 ||| -1\n007 ||| a ||| F0= -1 ||| -1\n"
-    assert [ballot.id for ballot in ballots(data)] == ["doc1.s2", "007"]
+    names = ["doc1.s2", "007", "\u0664", "1" * 5000]
+    data = "".join(f"{name} ||| a ||| F0= -.5e0 ||| -1\n" for name in names).encode()
+    assert [ballot.id for ballot in ballots(data)] == names
 
 
 def test_an_id_that_comes_back_later_is_refused(entries: Entries) -> None:
@@ -149,3 +148,12 @@ def test_scores_that_are_means_are_doubted(ballots: Ballots) -> None:
     data = b"0 ||| a ||| F0= -0.1 ||| -1\n0 ||| b ||| F0= -0.1 ||| -1\n"
     ballots(data, warn=said.append)
     assert "look length-normalised" in said[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["1-" + "111-" * 20_000 + "x", "1 " * 50_000 + "x", "a=" * 50_000, "-" * 100_000]
+)
+def test_no_text_takes_long_to_tell_from_a_column(text: str) -> None:
+    assert row_of(f" {text} ||| {text} ||| F0= -1 ||| -1").text.startswith(text.strip())
+    with pytest.raises(DataError, match="expected 'id"):
+        row_of(f" a ||| {text} ||| -1 x ||| {text}")

@@ -25,9 +25,7 @@ CHAT = (
 
 def batch(*choices: dict[str, Any], **row: Any) -> bytes:
     response = {"status_code": 200, "body": {"choices": list(choices)}}
-    return (
-        json.dumps({"custom_id": "r", "response": response, "error": None, **row}).encode() + b"\n"
-    )
+    return json.dumps({"custom_id": "r", "response": response, "error": None, **row}).encode() + b"\n"
 
 
 def test_choices_are_samples_and_log_probabilities_are_summed(ballots: Ballots) -> None:
@@ -40,9 +38,7 @@ def test_choices_are_samples_and_log_probabilities_are_summed(ballots: Ballots) 
 
 
 def test_completions_are_read(ballots: Ballots) -> None:
-    line = batch(
-        {"text": "a b", "logprobs": {"token_logprobs": [-0.25, -0.5], "tokens": ["a", "b"]}}
-    )
+    line = batch({"text": "a b", "logprobs": {"token_logprobs": [-0.25, -0.5], "tokens": ["a", "b"]}})
     assert ballots(line)[0].candidates == [Hypothesis("a b", logprob=-0.75, sampled=True)]
 
 
@@ -109,11 +105,14 @@ def test_failed_requests_are_errors_and_reading_goes_on(entries: Entries) -> Non
         ),
     ],
 )
-def test_bad_choices_are_named(
-    fault: Callable[..., DataError], choice: dict[str, Any], message: str
-) -> None:
+def test_bad_choices_are_named(fault: Callable[..., DataError], choice: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         raise fault(batch(choice))
+
+
+def test_a_body_without_choices_is_named(fault: Callable[..., DataError]) -> None:
+    line = b'{"custom_id": "r", "response": {"status_code": 200, "body": {"output": []}}}'
+    assert str(fault(line)) == "input:1: response.body: object missing required field choices"
 
 
 def test_an_id_of_another_kind_is_named(fault: Callable[..., DataError]) -> None:

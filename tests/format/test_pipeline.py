@@ -64,18 +64,14 @@ def test_there_are_no_scores_to_reinterpret(entries: Entries) -> None:
         (b'[[{"generated_text": "a", "generated_text": "b"}]]', "the key 'generated_text' appears"),
     ],
 )
-def test_bad_documents_are_named(
-    fault: Callable[..., DataError], data: bytes, message: str
-) -> None:
+def test_bad_documents_are_named(fault: Callable[..., DataError], data: bytes, message: str) -> None:
     with pytest.raises(DataError, match=message):
         raise fault(data, format="pipeline")
 
 
 def test_a_document_over_the_limit_is_named(fault: Callable[..., DataError]) -> None:
     data = json.dumps(INPUTS).encode()
-    assert str(fault(data, max_line_bytes=20)) == (
-        "input: the document exceeds --max-line-bytes (20 bytes)"
-    )
+    assert str(fault(data, max_line_bytes=20)) == ("input: the document exceeds --max-line-bytes (20 bytes)")
 
 
 def test_an_empty_document_has_no_ballots(entries: Entries) -> None:

@@ -30,9 +30,7 @@ def test_a_file_without_permission_is_named(tmp_path: Path) -> None:
         open_stream(path)
 
 
-def test_no_permission_is_a_matter_of_setup(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_permission_is_a_matter_of_setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -73,7 +71,7 @@ def test_a_process_without_standard_input_is_told_so(monkeypatch: pytest.MonkeyP
 
 def test_a_non_blocking_input_is_not_taken_for_an_empty_one() -> None:
     class Empty(io.RawIOBase):
-        def read(self, size: int = -1) -> None:  # type: ignore[override]
+        def read(self, size: int = -1) -> None:
             return None
 
     with pytest.raises(SetupError, match="non-blocking"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ def test_a_poll_with_batches_of_voters_counts_as_one_with_all_of_them(label, cut
     slate, voters = columns(full(rng, sentences(rng, 6))), full(rng, sentences(rng, 9))
     weights = weights_for(rng, 9)
     poll = open_poll(measure(label), slate)
-    for start, end in zip(cuts, cuts[1:], strict=False):
+    for start, end in pairwise(cuts):
         poll.add(columns(voters[start:end], "voters"))
     whole = columns(voters, "voters")
     assert poll.tally(weights).tobytes() == measure(label).tally(slate, whole, weights).tobytes()

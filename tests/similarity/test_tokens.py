@@ -11,19 +11,17 @@ from sacrebleu.tokenizers.tokenizer_intl import TokenizerV14International
 from sacrebleu.tokenizers.tokenizer_zh import TokenizerZh
 
 import rangevote as rv
-from rangevote import _kernels, kernel
 from rangevote.hypothesis import Hypothesis
-from rangevote.kernel import plain
+from tests.kernel.both import compiled, each_kernel, needs_compiled
 from tests.similarity.samples import columns, full, sentences
 
-KERNELS = [plain.Index] if not kernel.COMPILED else [plain.Index, _kernels.Index]
 SPACES = [chr(c) for c in range(sys.maxunicode + 1) if chr(c).isspace()]
 LOOKALIKES = "\u200b\u200c\u2060\ufeff\u180e\u00ad\x00\x1b\x7f\u0084\u0086\u00a1\u2007x\u3001"
 
 
-def same_bag(index_class, unit: str, text: str, other: str) -> bool:
+def same_bag(kernel, unit: str, text: str, other: str) -> bool:
     """Whether two texts have the same tokens, order aside: each fully covers the other."""
-    index = index_class([text, other], unit, [1], True, True)
+    index = kernel.Index([text, other], unit, [1], True, True)
     return bool((index.grades(0.0, True) == 1.0).all())
 
 
@@ -33,35 +31,38 @@ def test_python_knows_29_white_space_characters():
     assert {"\x1c", "\x1f", "\x85", "\xa0", "\u1680", "\u2028", "\u202f", "\u205f", "\u3000"} <= set(SPACES)
 
 
-@pytest.mark.parametrize("index_class", KERNELS, ids=lambda c: c.__module__)
+@each_kernel
 @pytest.mark.parametrize("space", SPACES, ids=ascii)
-def test_every_white_space_of_str_split_ends_a_word(index_class, space):
+def test_every_white_space_of_str_split_ends_a_word(kernel, space):
     text = f"{space}one{space}{space}two{space}ünï{space}日本{space}"
-    assert same_bag(index_class, "words", text, "one two ünï 日本")
-    assert same_bag(index_class, "chars", text, "onetwoünï日本")
+    assert same_bag(kernel, "words", text, "one two ünï 日本")
+    assert same_bag(kernel, "chars", text, "onetwoünï日本")
 
 
-@pytest.mark.parametrize("index_class", KERNELS, ids=lambda c: c.__module__)
+@each_kernel
 @pytest.mark.parametrize("character", [c for c in LOOKALIKES if not c.isspace()], ids=ascii)
-def test_what_only_looks_like_white_space_does_not_end_a_word(index_class, character):
-    index = index_class([f"a{character}b", "a b", f"a{character}b"], "words", [1], True, True)
+def test_what_only_looks_like_white_space_does_not_end_a_word(kernel, character):
+    index = kernel.Index([f"a{character}b", "a b", f"a{character}b"], "words", [1], True, True)
     np.testing.assert_array_equal(index.grades(0.0, True)[0], [1, 0, 1])
 
 
-@pytest.mark.skipif(not kernel.COMPILED, reason="rangevote._kernels is not built")
+@needs_compiled
 def test_the_compiled_kernel_splits_at_every_character_of_unicode_as_python_does():
     scalars = [chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c <= 0xDFFF]
     for part in np.array_split(np.array(scalars, dtype=object), 8):
         text = "".join(f"a{c}b." for c in part)
-        assert same_bag(_kernels.Index, "words", text, " ".join(text.split()))
-        assert same_bag(_kernels.Index, "chars", text, "".join(text.split()))
+        assert same_bag(compiled, "words", text, " ".join(text.split()))
+        assert same_bag(compiled, "chars", text, "".join(text.split()))
         # and the words are different words: as many as Python finds
         words = text.split()
-        index = _kernels.Index([text, " ".join(words[:-1])], "words", [1], True, True)
+        index = compiled.Index([text, " ".join(words[:-1])], "words", [1], True, True)
         assert index.grades(0.0, True)[0, 1] == (len(words) - 1) / len(words)
 
 
 TEXTS = [
+    "It's 3.5 km.",
+    "3.5 km it's!",
+    "“我来自”中国 — 3.5",
     "Hello, world! It's 3.5 km (or 1,000 m).",
     "Das ist ein &quot;Test&quot; &amp; mehr -- wirklich?",
     "“Quotes” … and – dashes; $5 + £6 = €11",

@@ -56,12 +56,24 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, "--version", message="rangevote %(version)s")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=lambda c, p, v: _version(c, v)
+)
 def cli() -> None:
     """Elect the most representative output of a language model.
 
     Sequences vote for each other: score(c) = sum of P(v) sim(v, c) over the voters v.
     """
+
+
+def _version(context: click.Context, wanted: bool) -> None:
+    """Print the version, and which kernels count the votes."""
+    if wanted:
+        from rangevote.kernel import COMPILED, WHY_PLAIN
+
+        kernels = "compiled kernels" if COMPILED else f"plain kernels: {WHY_PLAIN}"
+        click.echo(f"rangevote {__version__} ({kernels})")
+        context.exit()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -73,9 +73,12 @@ def vote(
     """
     from rangevote.cli.lines import Shape
     from rangevote.format import pair, read
+    from rangevote.kernel import PURE, WHY_PLAIN
 
     check_input(ballots)
     notes = Notes(quiet=quiet)
+    if WHY_PLAIN and not PURE:
+        notes.tell(WHY_PLAIN)
     remembered = {k: v for k, v in click.get_current_context().params.items() if k not in FREE}
     with ExitStack() as files:
         place = files.enter_context(sink(output, ballots, remembered, resume=resume, force=force))

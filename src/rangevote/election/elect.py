@@ -115,7 +115,7 @@ def count(
         return settings.similarity.matrix(candidates.only(index), voters)[:, 0]
 
     outcome = settings.rule(Contest(candidates, weights, opened, grades_for), settings.winners)
-    outcome.scores.flags.writeable = False
+    outcome.scores.flags.writeable = weights.flags.writeable = False
     return Result(
         candidates,
         voters,

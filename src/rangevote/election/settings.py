@@ -12,7 +12,7 @@ from rangevote.election.weights import WEIGHTS
 from rangevote.errors import UsageError, choose
 from rangevote.hypothesis import Hypotheses
 from rangevote.similarity import PRESETS, get_similarity
-from rangevote.similarity.measure import Measure, Similarity
+from rangevote.similarity.measure import Measure, Similarity, short
 from rangevote.similarity.tokens import Tokenise
 from rangevote.version import __version__
 
@@ -83,7 +83,7 @@ class Settings:
             parts.append(f"on:{on}")
         parts.append(f"w:{weighting}")
         if weighting == "probability":
-            parts.append(f"T:{self.temperature:g}")
+            parts.append(f"T:{short(self.temperature)}")
         if self.rule_name != "range":
             parts.append(f"rule:{self.rule_name}")
         if self.winners > 1:

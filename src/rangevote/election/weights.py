@@ -36,7 +36,8 @@ def probability(voters: Hypotheses, temperature: float) -> list[float]:
     if largest == -math.inf:
         return [0.0] * len(voters)
     # math.exp, not numpy's: one value for one number, on every machine of a kind and in any place
-    masses = list(map(math.exp, ((logprobs - largest) / temperature).tolist()))
+    with np.errstate(over="ignore"):  # near temperature 0 the exponent is minus infinity, and P is 0
+        masses = list(map(math.exp, ((logprobs - largest) / temperature).tolist()))
     for index in repeated(voters):
         masses[index] = 0.0
     return masses
@@ -45,14 +46,18 @@ def probability(voters: Hypotheses, temperature: float) -> list[float]:
 def repeated(voters: Hypotheses) -> list[int]:
     """Voters that are exact duplicates of an earlier one: the same tokens; or, where only text is
     known, the same text and log-probability."""
-    if voters.tokens is not None and None not in voters.tokens:
-        keys: Sequence[object] = [tuple(ids) for ids in voters.tokens if ids is not None]
-    else:
-        texts = voters.texts or []
-        if len(set(texts)) == len(texts):
+    logprobs = [] if voters.logprobs is None else voters.logprobs.tolist()
+    keys: list[object]
+    if voters.tokens is None:
+        if len(set(logprobs)) == len(logprobs):  # the usual case, and numbers are quicker to hash than texts
             return []
-        logprobs = [] if voters.logprobs is None else voters.logprobs.tolist()
-        keys = list(zip(texts, logprobs, strict=True))
+        keys = list(zip(voters.texts or (), logprobs, strict=True))
+    else:
+        texts = voters.texts or [""] * len(voters)
+        keys = [
+            (text, logprob) if ids is None else tuple(ids)
+            for text, logprob, ids in zip(texts, logprobs, voters.tokens, strict=True)
+        ]
     if len(set(keys)) == len(keys):
         return []
     seen: set[object] = set()
@@ -71,8 +76,7 @@ def importance(voters: Hypotheses, temperature: float) -> list[float]:
             "is not known, which weights='importance' needs (field `weight` of each voter).",
             field=f"{voters.role}[0].weight",
         )
-    weights: list[float] = voters.weights.tolist()
-    return weights
+    return _scaled(voters.weights.tolist())
 
 
 WEIGHTS = {"probability": probability, "count": count, "importance": importance}
@@ -95,11 +99,27 @@ def weigh(voters: Hypotheses, weights: str | Sequence[float] | None, temperature
 
 
 def _given(voters: Hypotheses, weights: Sequence[float]) -> list[float]:
-    masses = [float(weight) for weight in weights]
+    try:
+        masses = [_number(weight, i) for i, weight in enumerate(weights)]
+    except TypeError:
+        raise UsageError(
+            f"weights must be {', '.join(sorted(WEIGHTS))}, or one number for each voter; got {weights!r}."
+        ) from None
     if len(masses) != len(voters):
         raise UsageError(f"{len(voters)} voters but {len(masses)} weights; give exactly one for each.")
     for i, mass in enumerate(masses):
         if not math.isfinite(mass) or mass < 0:
             raise DataError(f"{mass!r} is not a weight; weights are finite and >= 0.", field=f"weights[{i}]")
+    return _scaled(masses)
+
+
+def _number(weight: object, index: int) -> float:
+    if isinstance(weight, (str, bytes)) or not hasattr(weight, "__float__"):
+        raise DataError(f"{weight!r} is not a number.", field=f"weights[{index}]")
+    return float(weight)
+
+
+def _scaled(masses: list[float]) -> list[float]:
+    """Divided by the largest, so that sums neither overflow nor vanish."""
     largest = max(masses, default=0.0)
     return [mass / largest for mass in masses] if largest > 0 else masses

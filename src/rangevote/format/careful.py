@@ -199,8 +199,9 @@ def _note_unknown(item: dict[str, Any], known: Sequence[str], prefix: str, optio
     for name in item:
         key = ("unknown", prefix, name)
         if name not in known and not options.told(key):
+            fate = "is refused where strict" if options.strict else "is ignored"
             near = nearest(name, known)
-            options.doubt(f"unknown field {prefix + name!r} is ignored.{near}", key=key)
+            options.doubt(f"unknown field {prefix + name!r} {fate}.{near}", key=key)
 
 
 def _kind(value: Any) -> str:

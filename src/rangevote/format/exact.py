@@ -40,13 +40,13 @@ def parse_slowly(line: bytes) -> Any:
         value = json.loads(
             text, strict=False, object_pairs_hook=_object, parse_int=_integer, parse_constant=float
         )
+        if "\\u" in text:  # the bytes were valid UTF-8, so only an escape can bring a surrogate
+            _refuse_surrogates(value, "")
     except json.JSONDecodeError as error:
         place = len(text[: error.pos].encode()) + 1
         raise DataError(f"not valid JSON: {_lowered(error.msg)} (byte {place:,})") from None
     except RecursionError:
         raise DataError("not readable JSON: nested too deeply") from None
-    if "\\u" in text or "\\U" in text:  # only escapes can bring surrogates: the bytes were valid UTF-8
-        _refuse_surrogates(value, "")
     return value
 
 
@@ -80,10 +80,12 @@ def decoded(line: bytes) -> str:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        values = " and ".join(_short(value) for key, value in pairs if key == twice)
-        raise DataError(f"the key {twice!r} appears more than once in one object, with {values}")
+        seen: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in seen:
+                both = f"{_short(seen[key])} and {_short(value)}"
+                raise DataError(f"the key {key!r} appears more than once in one object, with {both}")
+            seen[key] = value
     return found
 
 

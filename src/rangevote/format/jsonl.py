@@ -60,7 +60,7 @@ _decode_mixed = msgspec.json.Decoder(MixedLine).decode
 def read_jsonl(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """One entry a line, in file order."""
     if options.sign == -1:
-        raise UsageError("--sign -1 does not apply to the format 'jsonl': a logprob is never positive.")
+        raise UsageError("--sign - does not apply to the format 'jsonl': a logprob is never positive.")
     scale = scale_of(options)
     if scale == _AS_IS:
         return each_row(stream, options, lambda line: decode_ballot(line, options))

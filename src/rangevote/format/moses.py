@@ -28,10 +28,11 @@ from rangevote.format.stream import Stream
 from rangevote.hypothesis import Ballot, Hypothesis
 
 BAR = "|||"
-_NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|inf(?:inity)?|nan)"
+_NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|inf(?:inity)?|nan)"
 _SCORE = re.compile(rf"\s*{_NUMBER}\s*", re.IGNORECASE)
 _FEATURES = re.compile(rf"\s*(?:(?:\S+=(?:{_NUMBER})?|{_NUMBER})\s+)*", re.IGNORECASE)
-_ALIGNMENT = re.compile(r"(?:\s*\d+-\d+(?:=\d+-\d+)?)+\s*")
+_LINK = r"\d+-\d+(?:=\d+-\d+)?"
+_ALIGNMENT = re.compile(rf"\s*{_LINK}(?:\s+{_LINK})*\s*")
 _MARIAN = re.compile(r"\s*F0=\s*(\S+)\s*")
 
 
@@ -148,7 +149,7 @@ def _total(row: Row, where: str) -> float:
 
 
 def number_or_name(name: str | None) -> int | str | None:
-    """An id as a number where it is written like one."""
-    if name is not None and name.isascii() and name.isdigit() and str(int(name)) == name:
+    """An id as a number where it is written like one, and not longer than programs count."""
+    if name is not None and re.fullmatch(r"0|[1-9][0-9]{0,17}", name):
         return int(name)
     return name

@@ -89,7 +89,7 @@ def _ballot(row: Any, scored: bool) -> Ballot:
         answer = msgspec.convert(body, Body)
     except msgspec.ValidationError as error:
         fault = misshapen(error)
-        raise DataError(fault.problem, field=path + fault.field) from None
+        raise DataError(fault.problem, field=(path + fault.field).rstrip(".")) from None
     custom = row.get("custom_id", answer.id)
     if not isinstance(custom, (str, int, type(None))) or isinstance(custom, bool):
         raise DataError("expected a string", field="custom_id")

@@ -82,7 +82,7 @@ def checked(logprob: float, index: int, role: str = "candidates") -> float:
         return logprob
     raise DataError(
         f"{logprob!r} is not a log-probability; it must be a number from -inf to 0 (natural log of "
-        f"P, summed over all tokens). Scores that are costs need --sign -1, scores of another kind "
+        f"P, summed over all tokens). Scores that are costs need --sign -, scores of another kind "
         f"--score-scale.",
         field=f"{role}[{index}].logprob",
     )

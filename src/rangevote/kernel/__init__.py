@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["COMPILED", "WHY_PLAIN", "Index", "count_keys"]
+__all__ = ["COMPILED", "PURE", "WHY_PLAIN", "Index", "count_keys"]
+
+#: Whether the plain kernels were asked for.
+PURE = os.environ.get("RANGEVOTE_PURE", "0") not in ("", "0")
 
 #: Whether the compiled kernels are in use.
 COMPILED = False
 #: Why they are not, or the empty string.
 WHY_PLAIN = ""
 
-if os.environ.get("RANGEVOTE_PURE", "0") not in ("", "0"):
+if PURE:
     WHY_PLAIN = "RANGEVOTE_PURE is set"
 else:
     try:

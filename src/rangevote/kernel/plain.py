@@ -5,7 +5,7 @@ explain elections (`election/explain.py`), and are what the compiled kernels are
 
 **Votes are integers.** A vote of strength x is counted as round(x * 2^bits), half to even, so sums do
 not depend on the order of the voters. With weights that sum to 1 and grades up to 1, 60 bits
-leave room in 64-bit integers; where the exponent `a` lets a sum exceed 1, `unit_bits` takes fewer.
+leave room in 64-bit integers; where a sum may exceed 1 (the exponent `a`), `unit_bits` takes fewer.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 Item = Hashable  # an n-gram, or in a bag an n-gram with its occurrence number
 BITS = 60
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)  # one that does not end takes the rest
 
 
 def count_keys(line: bytes) -> int:
@@ -30,9 +30,13 @@ def count_keys(line: bytes) -> int:
     return _STRING.sub(b"", line).count(b":")
 
 
-def unit_bits(a: float, largest: int) -> int:
-    """Bits after the binary point of a tally: sum of P(v)|v|^a < 2^e, so 60 - e cannot overflow."""
-    return BITS if a == 0 else BITS - max(0, math.frexp(math.pow(largest, a))[1])
+def unit_bits(masses: Iterable[float]) -> int:
+    """Bits after the binary point of a tally that is at most the sum of `masses`: 60 if that is below 2.
+
+    The sum is itself counted (in units of 2^-20), so that no order of the voters gives another unit.
+    """
+    whole = sum(round(math.ldexp(mass, 20)) for mass in masses)
+    return BITS - max(0, whole.bit_length() - 21)
 
 
 def share(weight: float, size: int, a: float, bits: int) -> int:
@@ -115,7 +119,10 @@ class Index:
     def votes(self, order: int, weights: Sequence[float], a: float, own: bool) -> tuple[dict[Item, int], int]:
         """A[g] = sum of P(v) / |v|^(1-a) over the voters that have item g, in units of 2^-bits."""
         voters = self._electorate(own)[order]
-        bits = unit_bits(a, max(map(len, voters), default=0) or 1)
+        bits = unit_bits(
+            weight if a == 0 else weight * math.pow(len(items), a)
+            for weight, items in zip(weights, voters, strict=True)
+        )
         votes: dict[Item, int] = {}
         for weight, items in zip(weights, voters, strict=True):
             if items:
@@ -205,12 +212,15 @@ def _scaled(won: int, bits: int, size: int, a: float) -> float:
     return score if a == 0 else score * math.pow(size, -a)
 
 
+def counted(terms: Array, bits: int, axis: int) -> Array:
+    """The sum along an axis, counted in units of 2^-bits: the same for every order of the terms."""
+    votes = np.rint(np.ldexp(terms, bits)).astype(np.int64).sum(axis=axis)
+    return np.asarray(np.ldexp(votes.astype(np.float64), -bits))
+
+
 def count_votes(weights: Array, grades: Array) -> Array:
     """score(c) = sum of P(v) sim(v, c) over the rows of `grades` (voters, candidates), counted."""
-    scaled = np.ldexp(weights, BITS)  # (voters,)
-    votes = np.rint(scaled[:, None] * grades).astype(np.int64)  # (voters, candidates)
-    totals = votes.sum(axis=0)  # (candidates,): exact, in any order
-    return np.asarray(np.ldexp(totals.astype(np.float64), -BITS))
+    return counted(weights[:, None] * grades, unit_bits(weights.tolist()), axis=0)
 
 
 def gram_of(item: Any, bag: bool) -> tuple[Hashable, ...]:

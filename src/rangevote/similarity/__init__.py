@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from rangevote.errors import UnknownName, UsageError, nearest
 from rangevote.similarity.measure import Measure, Similarity
-from rangevote.similarity.tokens import Tokenise
+from rangevote.similarity.tokens import Tokenise, check_tokeniser
 
 
 class Listing(NamedTuple):
@@ -80,6 +80,7 @@ def _named(name: str, tokenize: str) -> Similarity:
 
 
 def _build(name: str, tokenize: Tokenise) -> Similarity:
+    check_tokeniser(tokenize)
     if "*" in name or "+" in name:
         from rangevote.similarity.mixture import Mixture
 

@@ -9,6 +9,7 @@ from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import Index
 from rangevote.similarity.indexed import IndexMeasure, IndexPoll
+from rangevote.similarity.measure import refuse_argument, short
 from rangevote.similarity.tokens import Tokenise
 
 
@@ -22,7 +23,7 @@ class Chrf(IndexMeasure):
             raise UsageError(f"chrf: order {order} must be from 1 to 50, beta {beta} from 0 to 100.")
         self.orders, self.beta = list(range(1, order + 1)), beta
         plain = order == 6 and beta == 2.0
-        self.name = "chrf" if plain else f"chrf_{order}b{beta:g}"
+        self.name = "chrf" if plain else f"chrf_{order}b{short(beta)}"
 
     def poll(self, candidates: Hypotheses) -> IndexPoll:
         """Open an election among these candidates."""
@@ -41,6 +42,5 @@ class Chrf(IndexMeasure):
 
 def chrf(argument: str, tokenize: Tokenise) -> Chrf:
     """Character n-gram F-score, as sacrebleu's sentence chrF."""
-    if argument:
-        raise UsageError(f"chrf takes no order in its name, got chrf_{argument}; use rv.Chrf(order, beta).")
+    refuse_argument("chrf", argument)
     return Chrf()

@@ -9,9 +9,9 @@ import numpy as np
 
 from rangevote.errors import choose
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.kernel.plain import BITS
+from rangevote.kernel.plain import unit_bits
 from rangevote.similarity.measure import Measure, check_pairs
-from rangevote.similarity.tokens import Tokenise
+from rangevote.similarity.tokens import Tokenise, refuse_surrogates
 
 Key = Callable[[str], Hashable]
 
@@ -81,6 +81,7 @@ class Exact(Measure):
         return ExactPoll(candidates, self._keys)
 
     def _keys(self, hypotheses: Hypotheses) -> list[Hashable]:
+        refuse_surrogates(hypotheses)
         contents = (hypotheses.content(i) for i in range(len(hypotheses)))
         if self.key is None:
             return [c if isinstance(c, str) else tuple(c) for c in contents]
@@ -102,10 +103,11 @@ class ExactPoll:
     def tally(self, weights: Array) -> Array:
         """score(c): the mass of the voters with c's key, shape (candidates,)."""
         votes: dict[Hashable, int] = {}
-        for key, vote in zip(self._voters, np.ldexp(weights, BITS).tolist(), strict=True):
+        bits = unit_bits(weights.tolist())
+        for key, vote in zip(self._voters, np.ldexp(weights, bits).tolist(), strict=True):
             if key is not None:
                 votes[key] = votes.get(key, 0) + round(vote)
-        return np.ldexp([float(votes.get(key, 0)) for key in self._candidates], -BITS)
+        return np.ldexp([float(votes.get(key, 0)) for key in self._candidates], -bits)
 
     def matrix(self) -> Array:
         """1 where the keys are the same, shape (voters, candidates)."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import Index
 from rangevote.similarity.measure import Measure, check_pairs
-from rangevote.similarity.tokens import Reader, Tokenise, name_surrogate, tokeniser_name
+from rangevote.similarity.tokens import Reader, Tokenise, refuse_surrogates, tokeniser_name
 
 
 class IndexMeasure(Measure):
@@ -55,7 +55,8 @@ class IndexPoll:
                 measure.short,
             )
         except UnicodeEncodeError:
-            raise name_surrogate(candidates) from None
+            refuse_surrogates(candidates)
+            raise
 
     def add(self, voters: Hypotheses) -> None:
         """Take more voters in; each costs its own length."""
@@ -72,7 +73,8 @@ class IndexPoll:
         try:
             self._index.add(self._reader.read(voters))
         except UnicodeEncodeError:
-            raise name_surrogate(voters) from None
+            refuse_surrogates(voters)
+            raise
 
     def tally(self, weights: Array) -> Array:
         """score(c), shape (candidates,)."""

@@ -113,9 +113,28 @@ def open_poll(similarity: Similarity, candidates: Hypotheses) -> Poll:
     return StoredPoll(similarity, candidates)
 
 
+def short(number: float) -> str:
+    """A number for a name or signature: different numbers look different, whole ones have no point."""
+    return repr(float(number)).removesuffix(".0")
+
+
+def refuse_argument(name: str, argument: str) -> None:
+    """For measures whose name is complete."""
+    if argument:
+        raise UsageError(f"{name} takes no order or key in its name, got {argument!r}; write {name}.")
+
+
+def pair_limit() -> int:
+    """How many pairs may be graded: `RANGEVOTE_MAX_PAIRS`, or `MAX_PAIRS`."""
+    given = os.environ.get("RANGEVOTE_MAX_PAIRS", "")
+    if given and not given.isdecimal():
+        raise UsageError(f"RANGEVOTE_MAX_PAIRS is {given!r}; it must be a whole number.")
+    return int(given) if given else MAX_PAIRS
+
+
 def check_pairs(voters: int, candidates: int, *, matrix: bool = False) -> None:
     """Refuse what would take hours or all memory, with the numbers, before it starts."""
-    limit = MAX_MATRIX if matrix else int(os.environ.get("RANGEVOTE_MAX_PAIRS", MAX_PAIRS))
+    limit = MAX_MATRIX if matrix else pair_limit()
     pairs = voters * candidates
     if pairs > limit:
         raise UsageError(

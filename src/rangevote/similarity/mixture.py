@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rangevote.errors import UsageError
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.similarity.measure import Measure, Poll, Similarity, open_poll
+from rangevote.similarity.measure import Measure, Poll, Similarity, open_poll, short
 
 
 class Mixture(Measure):
@@ -20,7 +20,7 @@ class Mixture(Measure):
                 f"stay within -1 and 1, as in 0.5*overlap_2+0.5*states."
             )
         self.parts = tuple(parts)
-        self.name = "+".join(f"{coefficient:g}*{part.name}" for coefficient, part in parts)
+        self.name = "+".join(f"{short(coefficient)}*{part.name}" for coefficient, part in parts)
         self.linear = all(getattr(part, "linear", False) for _, part in parts)
         negative = any(coefficient < 0 for coefficient, _ in parts)
         self.lowest = -1.0 if negative else min(getattr(part, "lowest", -1.0) for _, part in parts)

@@ -17,6 +17,7 @@ from rangevote.errors import UsageError
 from rangevote.hypothesis import Array
 from rangevote.kernel import Index
 from rangevote.similarity.indexed import IndexMeasure
+from rangevote.similarity.measure import short
 from rangevote.similarity.tokens import Tokenise, check_tokeniser
 
 _ORDERS = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?(?:@(\d*\.?\d+))?")
@@ -37,7 +38,7 @@ class Ngrams(IndexMeasure):
         self.orders, self.bag, self.a, self.tokenize = list(orders), bag, a, tokenize
         first, last = orders[0], orders[-1]
         kind = "precision" if bag else "overlap"
-        self.name = f"{kind}_{first}" + (f"-{last}" if last > first else "") + (f"@{a:g}" if a else "")
+        self.name = f"{kind}_{first}" + (f"-{last}" if last > first else "") + (f"@{short(a)}" if a else "")
 
     def count(self, index: Index, weights: Array, own: bool) -> Array:
         """score(c), shape (candidates,)."""

@@ -9,12 +9,21 @@ import numpy as np
 
 from rangevote.errors import UsageError, need
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.kernel.plain import BITS
-from rangevote.similarity.measure import Measure, check_pairs
-from rangevote.similarity.tokens import Reader, Tokenise, check_tokeniser, tokeniser_name
+from rangevote.kernel.plain import unit_bits
+from rangevote.similarity.measure import Measure, check_pairs, refuse_argument
+from rangevote.similarity.tokens import (
+    Reader,
+    Tokenise,
+    check_tokeniser,
+    refuse_surrogates,
+    tokeniser_name,
+)
 
 #: Pairs graded at a time: 32 MB of grades.
 CHUNK = 1 << 22
+
+#: How far rounding may lift a user's grade above 1.
+SLACK = 1e-9
 
 GradeRows = Callable[[Sequence[Any], Sequence[Any]], Array]
 
@@ -36,13 +45,14 @@ class PairPoll:
         """score(c), shape (candidates,): votes counted in units of 2^-60, so in any order."""
         check_pairs(len(self._voters), len(self._candidates))
         votes = np.zeros(len(self._candidates), dtype=np.int64)  # (candidates,)
-        scaled = np.ldexp(weights, BITS)  # (voters,)
+        bits = unit_bits(weights.tolist())
         step = max(1, CHUNK // max(1, len(self._candidates)))
         for start in range(0, len(self._voters), step):
             rows = self._voters[start : start + step]
             grades = self._grade(rows, self._candidates)  # (rows, candidates)
-            votes += np.rint(scaled[start : start + step, None] * grades).astype(np.int64).sum(axis=0)
-        return np.ldexp(votes.astype(np.float64), -BITS)
+            strengths = np.ldexp(weights[start : start + step, None] * grades, bits)
+            votes += np.rint(strengths).astype(np.int64).sum(axis=0)
+        return np.asarray(np.ldexp(votes.astype(np.float64), -bits))
 
     def matrix(self) -> Array:
         """sim(v, c), shape (voters, candidates)."""
@@ -64,6 +74,7 @@ class SequenceMeasure(Measure):
         ids: dict[Any, int] = {}
 
         def read(hypotheses: Hypotheses) -> list[list[int]]:
+            refuse_surrogates(hypotheses)
             return [_numbers(item, reader.unit, ids) for item in reader.read(hypotheses)]
 
         return PairPoll(read(candidates), self._grade, read)
@@ -91,11 +102,13 @@ class SequenceMeasure(Measure):
 
 def edit(argument: str, tokenize: Tokenise) -> SequenceMeasure:
     """1 - word edit distance / length of the longer."""
+    refuse_argument("edit", argument)
     return SequenceMeasure("edit", "Levenshtein", tokenize)
 
 
 def rouge_l(argument: str, tokenize: Tokenise) -> SequenceMeasure:
     """F1 of the longest common subsequence: 2 LCS / (|v| + |c|)."""
+    refuse_argument("rouge_l", argument)
     return SequenceMeasure("rouge_l", "LCSseq", tokenize)
 
 
@@ -129,14 +142,14 @@ class Custom(Measure):
                 f"the similarity {self.name!r} returned shape {grades.shape} for {len(voters)} voters and "
                 f"{len(candidates)} candidates; expected {(len(voters), len(candidates))}."
             )
-        wrong = ~(np.abs(grades) <= 1.0)  # NaN is wrong too
+        wrong = ~(np.abs(grades) <= 1.0 + SLACK)  # NaN is wrong too
         if wrong.any():
             v, c = (int(i) for i in np.argwhere(wrong)[0])
             raise UsageError(
                 f"the similarity {self.name!r} gave {float(grades[v, c])!r} to voter {v} and candidate {c}; "
                 f"grades must be from -1 to 1."
             )
-        return grades
+        return np.asarray(np.clip(grades, -1.0, 1.0))
 
 
 def _contents(hypotheses: Hypotheses) -> list[Any]:
@@ -144,8 +157,9 @@ def _contents(hypotheses: Hypotheses) -> list[Any]:
 
 
 def _numbers(item: Any, unit: str, ids: dict[Any, int]) -> list[int]:
-    """A sequence as small numbers, the same for the same token."""
-    if unit == "ids":
-        return list(item)
-    words = item.split()
-    return [ids.setdefault(token, len(ids)) for token in ("".join(words) if unit == "chars" else words)]
+    """A sequence as small numbers, the same for the same token: rapidfuzz compares hashes, and those of
+    small numbers are the numbers."""
+    if unit != "ids":
+        words = item.split()
+        item = "".join(words) if unit == "chars" else words
+    return [ids.setdefault(token, len(ids)) for token in item]

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from rangevote.errors import DataError, UsageError, warn
+from rangevote.errors import DataError, warn
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.kernel.plain import BITS
-from rangevote.similarity.measure import Measure, check_pairs
+from rangevote.kernel.plain import counted, unit_bits
+from rangevote.similarity.measure import Measure, check_pairs, refuse_argument
 from rangevote.similarity.tokens import Tokenise
 
 
@@ -46,8 +46,9 @@ class StatePoll:
 
     def tally(self, weights: Array) -> Array:
         """score(c), shape (candidates,); both sums are counted in units of 2^-60."""
-        sums = _counted(weights[:, None] * self._voters(), axis=0)  # (dim,)
-        return _counted(sums[None, :] * self._candidates, axis=1)  # (candidates,)
+        bits = unit_bits(weights.tolist())
+        sums = counted(weights[:, None] * self._voters(), bits, axis=0)  # (dim,)
+        return counted(sums[None, :] * self._candidates, bits, axis=1)  # (candidates,)
 
     def matrix(self) -> Array:
         """sim(v, c), shape (voters, candidates)."""
@@ -55,12 +56,6 @@ class StatePoll:
         # not BLAS: its rounding depends on where a row stands
         grades = np.einsum("vd,cd->vc", self._voters(), self._candidates, optimize=False)
         return np.asarray(np.clip(grades, -1.0, 1.0))
-
-
-def _counted(terms: Array, axis: int) -> Array:
-    """The sum along an axis, in integers: the same for every order of the terms."""
-    votes = np.rint(np.ldexp(terms, BITS)).astype(np.int64).sum(axis=axis)
-    return np.asarray(np.ldexp(votes.astype(np.float64), -BITS))
 
 
 def unit_vectors(hypotheses: Hypotheses, dimension: int | None) -> Array:
@@ -102,6 +97,5 @@ def _numbers(states: list[Any], role: str) -> Array:
 
 def states(argument: str, tokenize: Tokenise) -> States:
     """Cosine of the averaged decoder states."""
-    if argument:
-        raise UsageError(f"states takes no order, got states_{argument}.")
+    refuse_argument("states", argument)
     return States()

@@ -87,14 +87,13 @@ def _token_ids(hypotheses: Hypotheses) -> list[Sequence[int]]:
     return found
 
 
-def name_surrogate(hypotheses: Hypotheses) -> DataError:
-    """The error for a text that holds half a surrogate pair, which no encoding can write."""
+def refuse_surrogates(hypotheses: Hypotheses) -> None:
+    """Refuse a text that holds half a surrogate pair, which no encoding can write."""
     for i, text in enumerate(hypotheses.texts or ()):
         try:
             text.encode("utf-8")
         except UnicodeEncodeError as error:
-            return DataError(
+            raise DataError(
                 f"holds a lone surrogate (character {error.start}), which is not valid text.",
                 field=f"{hypotheses.role}[{i}].text",
-            )
-    return DataError("holds a lone surrogate, which is not valid text.", field=hypotheses.role)
+            ) from None

@@ -1,0 +1,139 @@
+"""Voters that arrive one at a time or in batches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import rangevote as rv
+from rangevote.hypothesis import Hypothesis
+from tests.similarity.samples import EVERY, full, sentences
+
+BATCHES = {"one at a time": 1, "in threes": 3, "all at once": 11}
+
+
+@pytest.mark.parametrize("label", EVERY)
+@pytest.mark.parametrize("size", BATCHES.values(), ids=BATCHES)
+@pytest.mark.parametrize("weights", ["count", "probability"])
+def test_a_streamed_election_equals_the_one_shot_election_bit_for_bit(label, size, weights):
+    rng = np.random.default_rng(0)
+    candidates, voters = full(rng, sentences(rng, 6)), full(rng, sentences(rng, 11))
+    similarity, tokenize = EVERY[label]
+    options = {"weights": weights, "tokenize": tokenize}
+    electorate = rv.Electorate(candidates, similarity, **options)
+    for start in range(0, len(voters), size):
+        electorate.add(voters[start : start + size])
+        streamed = electorate.result()
+        so_far = voters[: start + size]
+        at_once = rv.elect(candidates, voters=so_far, similarity=similarity, **options)
+        assert streamed.scores.tobytes() == at_once.scores.tobytes()
+        assert streamed.ranking == at_once.ranking
+        assert streamed.signature == at_once.signature
+        assert len(electorate) == len(so_far)
+
+
+OPTIONS = {
+    "rule": {"rule": "reweighted", "winners": 3},
+    "temperature": {"temperature": 2.5, "weights": "probability"},
+    "preset": {"preset": "blend"},
+    "normalize": {"normalize": "NFC"},
+    "merge": {"merge": True},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_every_option_of_elect_works_on_a_stream(options):
+    candidates = ["é a", "e\u0301 a", "b c", "b c", "b"]
+    own = [-4.0, -3.0, -5.0, -2.0, -1.0]
+    voters, logprobs = ["e\u0301 a", "b c", "b c", "b", "é a"], [-1.0, -2.0, -3.0, -4.0, -5.0]
+    electorate = rv.Electorate(candidates, logprobs=own, **options)
+    electorate.add(voters[:2], logprobs[:2]).add(voters[2:], logprobs[2:])
+    at_once = rv.elect(candidates, own, voters=voters, voter_logprobs=logprobs, **options)
+    streamed = electorate.result()
+    assert streamed.scores.tobytes() == at_once.scores.tobytes()
+    assert streamed.elected == at_once.elected
+    assert streamed.ranking == at_once.ranking
+    assert streamed.signature == at_once.signature
+
+
+def test_texts_and_hypotheses_may_arrive_in_turn():
+    electorate = rv.Electorate(["a b", "c"], "overlap_1")
+    electorate.add("a").add(["b", Hypothesis(text="c")]).add([Hypothesis(text="a b", tokens=(1,))]).add([])
+    assert electorate.result().scores.tolist() == pytest.approx([3 / 4, 1 / 4])
+
+
+def test_log_probabilities_known_of_some_batches_only_make_it_a_count():
+    electorate = rv.Electorate(["a", "b"]).add(["a"], [-1.0])
+    assert "|w:probability|" in electorate.result().signature
+    assert "|w:count|" in electorate.add(["b"]).result().signature
+
+
+def test_a_duplicate_in_a_later_batch_votes_once_under_probability():
+    electorate = rv.Electorate(["a", "b"], "exact").add(["a", "b"], [-1.0, -1.0]).add(["a"], [-1.0])
+    assert electorate.result().weights.tolist() == [0.5, 0.5, 0.0]
+
+
+def test_a_single_hypothesis_is_one_voter_as_a_single_text_is():
+    assert len(rv.Electorate(["a"]).add(Hypothesis(text="a"))) == 1
+
+
+def test_asking_for_the_result_changes_nothing():
+    electorate = rv.Electorate(["a b", "a c"]).add(["a b"])
+    first = electorate.result().scores.tolist()
+    assert electorate.result().scores.tolist() == first
+    electorate.decided()
+    assert electorate.add(["a c", "a c"]).result().scores.tolist() == pytest.approx([1 / 3, 2 / 3])
+
+
+def test_an_earlier_result_stays_as_it_was():
+    electorate = rv.Electorate(["a b", "a c"]).add(["a b"])
+    early = electorate.result()
+    before = early.scores.tolist(), early.weights.tolist(), len(early.voters)
+    electorate.add(["a c"] * 5).result()
+    assert (early.scores.tolist(), early.weights.tolist(), len(early.voters)) == before
+
+
+BAD_BATCHES = {
+    "overlap_2": ["a", "\ud800"],
+    "chrf": ["a", "\ud800"],
+    "states": [Hypothesis(text="a", state=(1.0, 2.0)), Hypothesis(text="b", state=(1.0,))],
+    "0.5*overlap_1+0.5*states": [Hypothesis(text="a")],
+    "0.5*exact+0.5*overlap_1": ["a", "\ud800"],
+}
+
+
+@pytest.mark.parametrize(("similarity", "batch"), BAD_BATCHES.items(), ids=BAD_BATCHES)
+def test_a_refused_batch_leaves_the_electorate_as_it_was(similarity, batch):
+    candidates = [Hypothesis(text="a", state=(1.0, 0.0)), Hypothesis(text="b", state=(0.0, 1.0))]
+    electorate = rv.Electorate(candidates, similarity).add(candidates[:1])
+    before = electorate.result()
+    with pytest.raises(rv.DataError, match=r"^voters"):
+        electorate.add(batch)
+    assert len(electorate) == 1
+    assert electorate.result().scores.tobytes() == before.scores.tobytes()
+    assert electorate.add(candidates[1:]).result().weights.tolist() == [0.5, 0.5]
+
+
+def test_before_anybody_votes_there_is_no_result():
+    with pytest.raises(rv.DataError, match=r"voters: nobody has voted yet; add voters first"):
+        rv.Electorate(["a"]).result()
+    with pytest.raises(rv.DataError, match=r"nobody has voted yet"):
+        rv.Electorate(["a"]).add([]).result()
+
+
+def test_there_must_be_candidates():
+    with pytest.raises(rv.DataError, match=r"candidates: there are no candidates"):
+        rv.Electorate([])
+
+
+@pytest.mark.parametrize("rule", ["most_likely", "length_normalised"])
+def test_rules_in_which_nobody_votes_have_no_electorate(rule):
+    with pytest.raises(rv.UsageError, match=rf"nobody votes under rule='{rule}'; use elect"):
+        rv.Electorate(["a"], rule=rule)
+
+
+def test_bad_voters_are_named_as_voters():
+    with pytest.raises(rv.DataError, match=r"voters\[1\]: expected a text.*got NoneType"):
+        rv.Electorate(["a"]).add(["a", None])
+    with pytest.raises(rv.UsageError, match=r"2 voters but 1 log-probabilities"):
+        rv.Electorate(["a"]).add(["a", "b"], [-1.0])

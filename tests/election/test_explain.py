@@ -1,0 +1,137 @@
+"""Why a candidate has its score: the parts sum to it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import rangevote as rv
+from rangevote.hypothesis import Hypothesis
+from tests.election.draws import MEASURES, texts, weighted
+from tests.similarity.samples import EVERY, full, sentences
+
+DECOMPOSES = ("overlap", "precision", "exact", "blend", "a user's key")
+
+
+def random_result(label: str, seed: int, **options):
+    rng = np.random.default_rng(seed)
+    similarity, tokenize = EVERY[label]
+    candidates, voters = full(rng, sentences(rng, 5)), full(rng, sentences(rng, 8))
+    return rv.elect(candidates, voters=voters, similarity=similarity, tokenize=tokenize, **options)
+
+
+@pytest.mark.parametrize("label", EVERY)
+@pytest.mark.parametrize("weights", ["probability", "count"])
+def test_what_the_voters_gave_sums_to_the_score(label, weights):
+    result = random_result(label, 0, weights=weights)
+    for i, score in enumerate(result.scores):
+        explanation = result.explain(i)
+        assert explanation.score == score
+        assert explanation.index == i
+        assert math.fsum(vote.score for vote in explanation.voters) == pytest.approx(score, abs=1e-12)
+        assert sorted(vote.voter for vote in explanation.voters) == list(range(8))
+        for vote in explanation.voters:
+            assert vote.score == vote.weight * vote.grade
+            assert vote.weight == result.weights[vote.voter]
+
+
+@pytest.mark.parametrize("label", EVERY)
+def test_what_the_ngrams_earned_sums_to_the_score(label):
+    result = random_result(label, 1, weights="probability")
+    for i, score in enumerate(result.scores):
+        ngrams = result.explain(i).ngrams
+        assert (ngrams is not None) == label.startswith(DECOMPOSES)
+        if ngrams is not None:
+            assert math.fsum(part.score for part in ngrams) == pytest.approx(score, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@given(candidates=texts, voters=weighted())
+def test_the_parts_of_any_score_sum_to_it(name, candidates, voters):
+    result = rv.elect(candidates, voters=voters[0], weights=voters[1], similarity=name)
+    explanation = result.explain()
+    assert explanation.index == result.index
+    assert math.fsum(vote.score for vote in explanation.voters) == pytest.approx(result.score, abs=1e-12)
+    if explanation.ngrams is not None:
+        assert math.fsum(p.score for p in explanation.ngrams) == pytest.approx(result.score, abs=1e-12)
+
+
+def test_each_ngram_earns_what_its_voters_gave_it():
+    # v1 has 2 bigrams and weight 1/2, v2 has 1 and weight 1/2
+    result = rv.elect(["a b c", "x"], voters=["a b d", "b c"], similarity="overlap_2")
+    earned = {part.ngram: part.score for part in result.explain(0).ngrams}
+    assert earned == pytest.approx({"a b": 0.25, "b c": 0.5})
+
+
+def test_repeated_ngrams_of_a_bag_are_one_line():
+    result = rv.elect(["a a b"], voters=["a a a b"], similarity="precision_1")
+    parts = result.explain().ngrams
+    assert [(part.ngram, part.order) for part in parts] == [("a", 1), ("b", 1)]
+    assert [part.score for part in parts] == pytest.approx([0.5, 0.25])
+
+
+def test_orders_are_told_apart():
+    parts = rv.elect(["a b"], similarity="overlap_1-2").explain().ngrams
+    assert {(part.ngram, part.order): part.score for part in parts} == pytest.approx(
+        {("a b", 2): 0.5, ("a", 1): 0.25, ("b", 1): 0.25}
+    )
+
+
+TOKENISATIONS = {
+    "words": ("words", "a b", {"a b"}),
+    "chars": ("chars", "ab", {"ab"}),
+    "13a": ("13a", "hi!", {"hi !"}),
+    "zh": ("zh", "你好", {"你 好"}),
+    "a function": (lambda text: text.split("-"), "left-right", {"left right"}),
+}
+
+
+@pytest.mark.parametrize(("tokenize", "text", "ngrams"), TOKENISATIONS.values(), ids=TOKENISATIONS)
+def test_ngrams_are_shown_as_the_tokens_they_are_made_of(tokenize, text, ngrams):
+    parts = rv.elect([text], similarity="overlap_2", tokenize=tokenize).explain().ngrams
+    assert {part.ngram for part in parts} == ngrams
+
+
+def test_token_ids_are_shown_as_numbers():
+    assert rv.elect([[7, 8]]).explain().ngrams[0].ngram == "7 8"
+
+
+def test_a_list_compared_by_token_ids_is_explained_by_them_even_where_one_has_a_text():
+    hypotheses = [Hypothesis(text="a b", tokens=(1, 2)), Hypothesis(tokens=(1, 2)), Hypothesis(tokens=(3,))]
+    result = rv.elect(hypotheses)
+    assert "|on:tokens|" in result.signature
+    assert math.fsum(vote.score for vote in result.explain(0).voters) == pytest.approx(result.scores[0])
+    assert rv.elect(hypotheses, rule="reweighted", winners=2).elected == (0, 2)
+
+
+def test_the_largest_parts_come_first():
+    result = rv.elect(["a b c", "a b", "b c", "a b"], similarity="overlap_1-2", weights="count")
+    explanation = result.explain()
+    for parts in (explanation.ngrams, explanation.voters):
+        scores = [part.score for part in parts]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_an_explanation_reads_as_lines():
+    shown = str(rv.elect(["a b", "a b", "x"], similarity="overlap_1").explain())
+    assert shown.splitlines() == ["score 0.666667 of candidate 0", "  0.333333  a", "  0.333333  b"]
+    shown = str(rv.elect(["a b", "x"], similarity="edit").explain())
+    assert "does not decompose over n-grams" in shown
+    assert "  0.500000  voter 0: 0.5000 x 1.0000" in shown
+
+
+def test_indices_may_count_from_the_end_and_must_exist():
+    result = rv.elect(["a", "b", "c"])
+    assert result.explain(-1).index == 2
+    for index in (3, -4):
+        with pytest.raises(rv.UsageError, match=rf"there is no candidate {index}; indices go from 0 to 2"):
+            result.explain(index)
+
+
+@pytest.mark.parametrize("rule", ["most_likely", "length_normalised"])
+def test_where_nobody_voted_there_is_nothing_to_explain(rule):
+    with pytest.raises(rv.UsageError, match=r"nobody voted in this election, so there is nothing to explain"):
+        rv.elect(["a"], [-1.0], rule=rule).explain()

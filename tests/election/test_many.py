@@ -1,0 +1,159 @@
+"""Many elections: in order, lazily, on any number of threads, with the same bits."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+import numpy as np
+import pytest
+
+import rangevote as rv
+from rangevote.election.threads import BATCH
+from rangevote.hypothesis import Ballot, Hypothesis
+from tests.similarity.samples import EVERY, full, sentences
+
+THREADS = [1, 2, 8]
+on_any_number_of_threads = pytest.mark.parametrize("threads", THREADS)
+
+
+def ballots(size: int, seed: int = 0) -> list[Ballot]:
+    rng = np.random.default_rng(seed)
+    made = []
+    for i in range(size):
+        candidates = full(rng, sentences(rng, int(rng.integers(1, 9))))
+        voters = full(rng, sentences(rng, 6)) if i % 3 == 0 else None
+        made.append(Ballot(candidates=candidates, voters=voters, id=i))
+    return made
+
+
+@pytest.mark.parametrize("label", EVERY)
+def test_every_measure_gives_the_same_bits_on_1_2_and_8_threads(label):
+    similarity, tokenize = EVERY[label]
+    options = {"similarity": similarity, "tokenize": tokenize}
+    given = ballots(40)
+    expected = [rv.elect(ballot, **options) for ballot in given]
+    for threads in THREADS:
+        results = list(rv.elect_many(given, threads=threads, **options))
+        assert [r.scores.tobytes() for r in results] == [r.scores.tobytes() for r in expected]
+        assert [r.ranking for r in results] == [r.ranking for r in expected]
+        assert [r.signature for r in results] == [r.signature for r in expected]
+
+
+@on_any_number_of_threads
+def test_hundreds_of_ballots_come_back_in_order(threads):
+    texts = [[f"text {i}", f"text {i}", "x"] for i in range(500)]
+    results = rv.elect_many(texts, threads=threads, similarity="overlap_1")
+    assert [result.winner for result in results] == [f"text {i}" for i in range(500)]
+
+
+@on_any_number_of_threads
+def test_a_result_does_not_depend_on_what_else_is_in_the_batch(threads):
+    given = ballots(60)
+    together = list(rv.elect_many(given, threads=threads))
+    backwards = list(rv.elect_many(given[::-1], threads=threads))[::-1]
+    alone = [next(iter(rv.elect_many([ballot]))) for ballot in given]
+    for one, two, three in zip(together, backwards, alone, strict=True):
+        assert one.scores.tobytes() == two.scores.tobytes() == three.scores.tobytes()
+
+
+SOURCES = {
+    "list": list,
+    "tuple": tuple,
+    "iterator": iter,
+    "generator": lambda items: (item for item in items),
+    "dict values": lambda items: dict(enumerate(items)).values(),
+}
+
+
+@on_any_number_of_threads
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_any_iterable_of_ballots_will_do(threads, source):
+    texts = [["a b", "a c", "a b"], ["x", "y", "y"], [[1, 2], [1]], [Hypothesis(text="only")]]
+    results = rv.elect_many(source(texts), threads=threads)
+    assert [result.winner for result in results] == ["a b", "y", (1, 2), "only"]
+
+
+@on_any_number_of_threads
+def test_no_ballots_give_no_results(threads):
+    assert list(rv.elect_many([], threads=threads)) == []
+    assert list(rv.elect_many(iter(()), threads=threads)) == []
+
+
+@on_any_number_of_threads
+def test_ballots_are_taken_as_results_are_asked_for(threads):
+    taken = itertools.count()
+    endless = (["a", f"b {next(taken)}"] for _ in itertools.count())
+    results = rv.elect_many(endless, threads=threads)
+    assert next(taken) == 0  # nothing was read before the first result is asked for
+    for _ in range(10):
+        next(results)
+    ahead = 10 + (2 * threads + 1) * BATCH
+    assert next(taken) <= ahead + 2
+    results.close()
+
+
+@on_any_number_of_threads
+def test_a_caller_who_stops_early_leaves_no_thread_behind(threads):
+    before = threading.active_count()
+    results = rv.elect_many(([f"a {i}"] for i in itertools.count()), threads=threads)
+    assert next(results).winner == "a 0"
+    results.close()
+    assert threading.active_count() == before
+
+
+@on_any_number_of_threads
+@pytest.mark.parametrize("place", [0, 5, BATCH - 1, BATCH, 100])
+def test_a_bad_ballot_surfaces_in_its_place(threads, place):
+    texts = [["a", "b"]] * place + [[]] + [["a", "b"]] * 50
+    results = rv.elect_many(texts, threads=threads)
+    assert [next(results).index for _ in range(place)] == [0] * place
+    with pytest.raises(rv.DataError, match=r"candidates: there are no candidates"):
+        next(results)
+
+
+@on_any_number_of_threads
+@pytest.mark.parametrize("place", [0, 1, BATCH, 50])
+def test_a_source_that_fails_loses_nothing_that_came_before(threads, place):
+    def source():
+        yield from [["a", "b"]] * place
+        raise OSError("the disk is gone")
+
+    results = rv.elect_many(source(), threads=threads)
+    assert [next(results).index for _ in range(place)] == [0] * place
+    with pytest.raises(OSError, match="the disk is gone"):
+        next(results)
+
+
+@on_any_number_of_threads
+def test_what_a_users_measure_raises_surfaces_in_its_place(threads):
+    def fails(voter: str, candidate: str) -> float:
+        if voter == "bad":
+            raise ZeroDivisionError("mine")
+        return 1.0
+
+    results = rv.elect_many([["good"], ["good"], ["bad"]], similarity=fails, threads=threads)
+    assert [next(results).winner for _ in range(2)] == ["good"] * 2
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        next(results)
+
+
+@on_any_number_of_threads
+def test_one_text_in_place_of_a_ballot_is_refused(threads):
+    with pytest.raises(rv.UsageError, match=r"candidates is one str, not a list"):
+        list(rv.elect_many(["a b", "a c"], threads=threads))
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", True, None])
+def test_threads_are_a_whole_number_from_1(threads):
+    with pytest.raises(rv.UsageError, match=r"threads must be a whole number from 1, got"):
+        rv.elect_many([["a"]], threads=threads)
+
+
+def test_options_are_those_of_elect():
+    options = {"similarity": "chrf", "weights": "count", "rule": "reweighted", "winners": 2}
+    (many,) = rv.elect_many([["ab", "abc", "x"]], **options)
+    one = rv.elect(["ab", "abc", "x"], **options)
+    assert (many.elected, many.signature) == (one.elected, one.signature)
+    (blend,) = rv.elect_many([Ballot([Hypothesis(text="a", logprob=-1.0)])], preset="blend", merge=True)
+    assert "|sim:overlap_1-4@0.25|on:words|w:probability|T:2|merge:text|" in blend.signature

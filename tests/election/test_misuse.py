@@ -1,0 +1,190 @@
+"""Ballots that cannot be meant, and how that is said; ballots that are odd and fine."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import rangevote as rv
+from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
+
+BAD_LISTS = {
+    "one text": ("a dog", rv.UsageError, r"^candidates is one str, not a list: pass a list of texts"),
+    "bytes": (b"a dog", rv.UsageError, r"^candidates is one bytes, not a list"),
+    "None inside": (["a", None], rv.DataError, r"^candidates\[1\]: expected a text, .* got NoneType"),
+    "a number inside": ([1, "a"], rv.DataError, r"^candidates\[0\]: expected a text, .* got int"),
+    "bytes inside": ([b"a"], rv.DataError, r"^candidates\[0\]: expected a text, .* got bytes"),
+    "a dict inside": ([{"text": "a"}], rv.DataError, r"^candidates\[0\]: expected a text, .* got dict"),
+    "floats as token ids": ([[1.5, 2.0]], rv.DataError, r"^candidates\[0\].* token ids"),
+    "bools as token ids": ([[True, False]], rv.DataError, r"^candidates\[0\].* token ids"),
+    "a float array": ([np.array([0.5])], rv.DataError, r"^candidates\[0\].* token ids"),
+    "no content": (
+        [Hypothesis(logprob=-1.0)],
+        rv.DataError,
+        r"^candidates\[0\]: has neither text nor tokens",
+    ),
+    "text or tokens": (
+        [Hypothesis(tokens=(1,)), Hypothesis(text="a")],
+        rv.DataError,
+        r"^candidates\[0\]: has no text while others have no token ids; give all of them texts, or all",
+    ),
+    "empty": ([], rv.DataError, r"^candidates: there are no candidates, so nobody can be elected"),
+    "token ids too large": ([[2**63]], rv.DataError, r"^candidates\[0\].*9223372036854775808"),
+    "no text": ([Hypothesis(text=5)], rv.DataError, r"^candidates\[0\]\.text.*int"),
+    "tokens that are text": ([Hypothesis(tokens="ab")], rv.DataError, r"^candidates\[0\]\.tokens"),
+    "tokens that are floats": ([Hypothesis(tokens=(1.5,))], rv.DataError, r"^candidates\[0\]\.tokens"),
+}
+
+
+@pytest.mark.parametrize(("candidates", "error", "message"), BAD_LISTS.values(), ids=BAD_LISTS)
+def test_candidates_that_are_no_list_of_sequences_are_refused(candidates, error, message):
+    with pytest.raises(error, match=message):
+        rv.elect(candidates)
+
+
+@pytest.mark.parametrize("name", [name for name in BAD_LISTS if name != "empty"])
+def test_voters_are_checked_like_candidates_and_named_as_voters(name):
+    voters, error, message = BAD_LISTS[name]
+    with pytest.raises(error, match=message.replace("candidates", "voters")):
+        rv.elect([[1]] if "token" in name else ["a"], voters=voters)
+
+
+def test_an_empty_list_of_voters_is_refused():
+    with pytest.raises(rv.DataError, match=r"^voters: there are no voters; leave the list out"):
+        rv.elect(["a"], voters=[])
+    with pytest.raises(rv.DataError, match=r"^voters: there are no voters"):
+        rv.elect(Ballot(candidates=[Hypothesis(text="a")], voters=[]))
+
+
+BAD_LOGPROBS = {
+    "too few": ([-1.0], rv.UsageError, r"^2 candidates but 1 log-probabilities; give exactly one for each"),
+    "too many": ([-1.0] * 3, rv.UsageError, r"^2 candidates but 3 log-probabilities"),
+    "none": ([], rv.UsageError, r"^2 candidates but 0 log-probabilities"),
+    "NaN": ([-1.0, math.nan], rv.DataError, r"^candidates\[1\]\.logprob: nan is not a log-probability"),
+    "+inf": ([math.inf, -1.0], rv.DataError, r"^candidates\[0\]\.logprob: inf is not a log-probability"),
+    "a probability": (
+        [0.4, 0.3],
+        rv.DataError,
+        r"candidates\[0\]\.logprob: 0\.4 is not .* from -inf to 0",
+    ),
+    "just above 0": ([-1.0, 1.1e-6], rv.DataError, r"^candidates\[1\]\.logprob: 1\.1e-06 is not a log-prob"),
+    "True": ([True, -1.0], rv.DataError, r"^candidates\[0\]\.logprob: expected a number, got bool True"),
+    "False": ([False, -1.0], rv.DataError, r"^candidates\[0\]\.logprob: expected a number, got bool False"),
+    "text": (["-1.0", -2.0], rv.DataError, r"^candidates\[0\]\.logprob: expected a number, got str '-1\.0'"),
+    "lists": ([[-1.0], [-2.0]], rv.DataError, r"^candidates\[0\]\.logprob: expected a number, got list"),
+    "complex": ([1j, -2.0], rv.DataError, r"^candidates\[0\]\.logprob: expected a number, got complex"),
+    "a matrix": (np.zeros((2, 2)), rv.DataError, r"^candidates\[0\]\.logprob: expected a number, got list"),
+    "one number": (-1.0, rv.UsageError, r"log-probabilities"),
+}
+
+
+@pytest.mark.parametrize(("logprobs", "error", "message"), BAD_LOGPROBS.values(), ids=BAD_LOGPROBS)
+def test_log_probabilities_that_are_none_are_refused(logprobs, error, message):
+    with pytest.raises(error, match=message):
+        rv.elect(["a", "b"], logprobs)
+    with pytest.raises(error, match=message.replace("candidates", "voters")):
+        rv.elect(["a"], voters=["a", "b"], voter_logprobs=logprobs)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 0.5, "-1", True])
+def test_log_probabilities_inside_hypotheses_are_checked_too(value):
+    with pytest.raises(rv.DataError, match=r"^candidates\[1\]\.logprob: "):
+        rv.elect([Hypothesis(text="a", logprob=-1.0), Hypothesis(text="b", logprob=value)])
+
+
+def test_a_log_probability_a_rounding_above_0_counts_as_0():
+    result = rv.elect(["a", "b"], [1e-6, 0.0])
+    assert result.weights.tolist() == [0.5, 0.5]
+    assert result.candidates.logprob(0) == 0.0
+
+
+GOOD_LOGPROBS = {
+    "list": [-1.0, -2.0],
+    "tuple": (-1.0, -2.0),
+    "integers": [-1, -2],
+    "array": np.array([-1.0, -2.0]),
+    "float32 array": np.array([-1.0, -2.0], dtype=np.float32),
+    "integer array": np.array([-1, -2]),
+    "numpy numbers": [np.float32(-1.0), np.int64(-2)],
+    "dict values": {0: -1.0, 1: -2.0}.values(),
+}
+
+
+@pytest.mark.parametrize("logprobs", GOOD_LOGPROBS.values(), ids=GOOD_LOGPROBS)
+def test_log_probabilities_may_come_in_any_list_of_numbers(logprobs):
+    expected = rv.elect(["a", "b"], [-1.0, -2.0]).weights.tolist()
+    assert rv.elect(["a", "b"], logprobs).weights.tolist() == expected
+    assert rv.elect(["a", "b"], iter([-1.0, -2.0])).weights.tolist() == expected
+
+
+GOOD_LISTS = {
+    "generator": lambda: (t for t in ["a b", "a c", "a b"]),
+    "tuple": lambda: ("a b", "a c", "a b"),
+    "array of texts": lambda: np.array(["a b", "a c", "a b"]),
+    "hypotheses": lambda: [Hypothesis(text=t) for t in ("a b", "a c", "a b")],
+    "mixed": lambda: ["a b", Hypothesis(text="a c"), "a b"],
+    "columns": lambda: Hypotheses.of(["a b", "a c", "a b"]),
+    "ballot": lambda: Ballot([Hypothesis(text=t) for t in ("a b", "a c", "a b")]),
+}
+
+
+@pytest.mark.parametrize("make", GOOD_LISTS.values(), ids=GOOD_LISTS)
+def test_candidates_may_come_in_any_list_of_sequences(make):
+    result = rv.elect(make())
+    assert result.winner == "a b"
+    assert result.scores.tolist() == pytest.approx([2 / 3, 1 / 3, 2 / 3])
+
+
+@pytest.mark.parametrize(
+    "candidates",
+    [
+        [[1, 2], [1, 3], [1, 2]],
+        [(1, 2), (1, 3), (1, 2)],
+        np.array([[1, 2], [1, 3], [1, 2]]),
+        [np.array([1, 2], dtype=np.uint16), np.array([1, 3]), np.array([1, 2], dtype=np.int32)],
+        [[np.int64(1), np.int64(2)], [1, 3], [1, 2]],
+        [Hypothesis(tokens=np.array([1, 2])), Hypothesis(tokens=np.array([1, 3])), Hypothesis(tokens=[1, 2])],
+    ],
+    ids=["lists", "tuples", "matrix", "arrays", "numpy integers", "arrays in hypotheses"],
+)
+def test_token_ids_may_come_in_any_list_of_integers(candidates):
+    result = rv.elect(candidates)
+    assert result.index == 0
+    assert list(result.winner) == [1, 2]
+
+
+def test_log_probabilities_beside_columns_are_used_or_refused_but_not_dropped():
+    # found: elect(Hypotheses.of(texts), logprobs) held a count of unweighted votes
+    expected = rv.elect(["a", "b"], [-1.0, -5.0]).weights.tolist()
+    try:
+        result = rv.elect(Hypotheses.of(["a", "b"]), [-1.0, -5.0])
+    except rv.UsageError:
+        return
+    assert result.weights.tolist() == expected
+
+
+def test_log_probabilities_are_given_once():
+    with pytest.raises(rv.UsageError, match=r"log-probabilities of the candidates are given twice"):
+        rv.elect([Hypothesis(text="a", logprob=-1.0)], [-1.0])
+    with pytest.raises(rv.UsageError, match=r"log-probabilities of the voters are given twice"):
+        rv.elect(["a"], voters=[Hypothesis(text="a", logprob=-1.0)], voter_logprobs=[-1.0])
+
+
+@pytest.mark.parametrize("extra", ["logprobs", "voters", "voter_logprobs"])
+def test_a_ballot_stands_alone(extra):
+    with pytest.raises(rv.UsageError, match=r"a Ballot brings its own voters and log-probabilities"):
+        rv.elect(Ballot([Hypothesis(text="a")]), **{extra: [-1.0]})
+
+
+def test_log_probabilities_of_voters_need_voters():
+    with pytest.raises(rv.UsageError, match=r"voter_logprobs without voters; give the voters"):
+        rv.elect(["a"], voter_logprobs=[-1.0])
+
+
+def test_thousands_of_words_and_thousands_of_candidates_are_ordinary():
+    long = [" ".join(str(i % m) for i in range(5000)) for m in (7, 11, 13, 17)]
+    assert rv.elect(long, similarity="chrf").score > 0
+    many = [f"a b {i % 10}" for i in range(20_000)]
+    assert rv.elect(many, similarity="overlap_2").scores[0] == pytest.approx(0.5 + 0.05)

@@ -1,0 +1,161 @@
+"""What must hold of every election, whatever its texts and weights."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import rangevote as rv
+from rangevote.election.result import NEAR_TIE
+from tests.election.draws import MEASURES, likely, measures, shuffled, text, texts, weighted
+
+each_measure = pytest.mark.parametrize("measure", MEASURES)
+
+
+@each_measure
+@given(candidates=texts, voters=weighted())
+def test_a_score_lies_between_0_and_1(measure, candidates, voters):
+    result = rv.elect(candidates, voters=voters[0], weights=voters[1], similarity=measure)
+    assert (result.scores >= 0).all()
+    assert (result.scores <= 1 + 1e-12).all()
+    assert math.isclose(math.fsum(result.weights), 1.0, abs_tol=1e-12)
+
+
+@given(st.data(), texts, weighted(), measures)
+def test_the_order_of_the_voters_changes_no_bit(data, candidates, voters, measure):
+    order = shuffled(data.draw, len(voters[0]))
+    there = rv.elect(candidates, voters=voters[0], weights=voters[1], similarity=measure)
+    again = rv.elect(
+        candidates,
+        voters=[voters[0][i] for i in order],
+        weights=[voters[1][i] for i in order],
+        similarity=measure,
+    )
+    assert there.scores.tobytes() == again.scores.tobytes()
+
+
+@given(st.data(), likely(), measures)
+def test_the_order_of_voters_weighed_by_probability_changes_no_bit(data, voters, measure):
+    order = shuffled(data.draw, len(voters[0]))
+    candidates = sorted(set(voters[0]))
+    there = rv.elect(candidates, voters=voters[0], voter_logprobs=voters[1], similarity=measure)
+    listed = [voters[0][i] for i in order], [voters[1][i] for i in order]
+    again = rv.elect(candidates, voters=listed[0], voter_logprobs=listed[1], similarity=measure)
+    assert there.scores.tobytes() == again.scores.tobytes()
+
+
+@given(st.data(), likely(), measures)
+def test_the_order_of_the_candidates_matters_only_for_ties(data, ballot, measure):
+    listed, logprobs = ballot
+    order = shuffled(data.draw, len(listed))
+    there = rv.elect(listed, logprobs, similarity=measure)
+    again = rv.elect([listed[i] for i in order], [logprobs[i] for i in order], similarity=measure)
+    assert again.scores.tobytes() == there.scores[order].tobytes()
+    rank = [(there.scores[i], logprobs[i]) for i in there.ranking]
+    assert rank == [(again.scores[i], again.candidates.logprob(i)) for i in again.ranking]
+    assert rank == sorted(rank, reverse=True)
+
+
+@given(st.data(), texts, weighted(), measures)
+def test_splitting_a_voters_mass_among_clones_moves_scores_by_rounding_only(
+    data, candidates, voters, measure
+):
+    listed, weights = voters
+    i = data.draw(st.integers(0, len(listed) - 1))
+    parts = data.draw(st.lists(st.floats(0.01, 1), min_size=2, max_size=6))
+    shares = [weights[i] * part / math.fsum(parts) for part in parts]
+    whole = rv.elect(candidates, voters=listed, weights=weights, similarity=measure)
+    split = rv.elect(
+        candidates,
+        voters=listed[:i] + [listed[i]] * len(shares) + listed[i + 1 :],
+        weights=weights[:i] + shares + weights[i + 1 :],
+        similarity=measure,
+    )
+    np.testing.assert_allclose(split.scores, whole.scores, rtol=0, atol=1e-13)
+    if not whole.near_tie:
+        assert split.index == whole.index
+
+
+@given(st.data(), texts, weighted(), measures)
+def test_a_clone_ties_with_its_original_exactly(data, candidates, voters, measure):
+    i = data.draw(st.integers(0, len(candidates) - 1))
+    at = data.draw(st.integers(0, len(candidates)))
+    grown = [*candidates[:at], candidates[i], *candidates[at:]]
+    before = rv.elect(candidates, voters=voters[0], weights=voters[1], similarity=measure)
+    after = rv.elect(grown, voters=voters[0], weights=voters[1], similarity=measure)
+    assert after.scores[at] == before.scores[i]
+    assert np.delete(after.scores, at).tobytes() == before.scores.tobytes()
+
+
+@given(texts, weighted(), measures, st.integers(-900, 900))
+def test_scaling_all_weights_by_a_power_of_two_changes_nothing(candidates, voters, measure, power):
+    listed, weights = voters
+    scaled = [math.ldexp(weight, power) for weight in weights]
+    assume(all(math.ldexp(s, -power) == w for s, w in zip(scaled, weights, strict=True)))  # no underflow
+    there = rv.elect(candidates, voters=listed, weights=weights, similarity=measure)
+    again = rv.elect(candidates, voters=listed, weights=scaled, similarity=measure)
+    assert there.scores.tobytes() == again.scores.tobytes()
+
+
+@given(texts, weighted(), measures, st.floats(1e-200, 1e200))
+def test_scaling_all_weights_changes_no_winner_but_in_near_ties(candidates, voters, measure, factor):
+    listed, weights = voters
+    there = rv.elect(candidates, voters=listed, weights=weights, similarity=measure)
+    scaled = [w * factor for w in weights]
+    again = rv.elect(candidates, voters=listed, weights=scaled, similarity=measure)
+    np.testing.assert_allclose(again.scores, there.scores, rtol=0, atol=1e-12)
+    assert again.index == there.index or there.margin < NEAR_TIE
+
+
+@given(likely(), measures, st.integers(-2000, -1))
+def test_only_the_ratios_of_probabilities_matter(ballot, measure, shift):
+    listed, logprobs = ballot[0], [round(lp * 64) / 64 for lp in ballot[1]]  # so that the sums are exact
+    there = rv.elect(listed, logprobs, similarity=measure)
+    again = rv.elect(listed, [lp + shift for lp in logprobs], similarity=measure)
+    assert again.scores.tobytes() == there.scores.tobytes()
+    assert again.ranking == there.ranking
+
+
+@each_measure
+@given(only=text, logprob=st.one_of(st.none(), st.floats(-900, 0)))
+def test_one_candidate_is_elected(measure, only, logprob):
+    result = rv.elect([only], [logprob], similarity=measure)
+    assert (result.winner, result.index, result.ranking, result.margin) == (only, 0, (0,), None)
+    assert not result.near_tie
+
+
+@given(weighted(), measures)
+def test_the_candidates_vote_as_the_same_list_of_voters_would(ballot, measure):
+    listed, weights = ballot
+    own = rv.elect(listed, weights=weights, similarity=measure)
+    other = rv.elect(listed, voters=listed, weights=weights, similarity=measure)
+    assert own.scores.tobytes() == other.scores.tobytes()
+    assert own.ranking == other.ranking
+
+
+@given(texts, weighted(), measures)
+def test_a_voter_of_weight_0_might_as_well_not_be_there(candidates, voters, measure):
+    listed, weights = voters
+    without = rv.elect(candidates, voters=listed, weights=weights, similarity=measure)
+    with_zero = rv.elect(candidates, voters=["a b c", *listed], weights=[0.0, *weights], similarity=measure)
+    assert with_zero.scores.tobytes() == without.scores.tobytes()
+
+
+@given(texts, weighted(), measures)
+def test_who_else_stands_changes_nobodys_score(candidates, voters, measure):
+    everybody = rv.elect(candidates, voters=voters[0], weights=voters[1], similarity=measure)
+    for i, candidate in enumerate(candidates):
+        alone = rv.elect([candidate], voters=voters[0], weights=voters[1], similarity=measure)
+        assert alone.scores[0] == everybody.scores[i]
+
+
+@given(weighted(), measures)
+def test_ballots_are_left_as_they_were(ballot, measure):
+    listed, weights = ballot
+    before = list(listed), list(weights)
+    rv.elect(listed, weights=weights, similarity=measure, rule="reweighted")
+    assert (listed, weights) == before

@@ -1,0 +1,54 @@
+"""The oracle itself, against values worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from rangevote.election import reference
+
+
+@pytest.mark.parametrize(
+    ("sequence", "n", "grams"),
+    [
+        ("abc", 1, ["a", "b", "c"]),
+        ("abc", 2, ["ab", "bc"]),
+        ("abc", 3, ["abc"]),
+        ("abc", 4, ["abc"]),  # shorter than n: itself
+        ("", 2, []),
+        ("aaa", 2, ["aa", "aa"]),
+    ],
+)
+def test_grams(sequence, n, grams):
+    assert reference.grams(sequence, n) == [tuple(gram) for gram in grams]
+
+
+@pytest.mark.parametrize(
+    ("v", "c", "n", "overlap", "precision"),
+    [
+        ("aab", "ab", 1, 1.0, 2 / 3),
+        ("ab", "aab", 1, 1.0, 1.0),
+        ("abcd", "bcd", 2, 2 / 3, 2 / 3),
+        ("abab", "ab", 2, 1 / 2, 1 / 3),
+        ("", "ab", 1, 0.0, 0.0),
+        ("ab", "", 1, 0.0, 0.0),
+        ("", "", 1, 0.0, 0.0),
+        ("a", "a", 3, 1.0, 1.0),
+    ],
+)
+def test_equations_2_and_3(v, c, n, overlap, precision):
+    assert reference.overlap(v, c, n) == overlap
+    assert reference.precision(v, c, n) == precision
+
+
+def test_the_family_holds_the_papers_measures_and_averages_orders():
+    assert reference.family("aab", "ab", [1], 0.0, True) == reference.precision("aab", "ab", 1)
+    assert reference.family("aab", "ab", [1], 0.0, False) == reference.overlap("aab", "ab", 1)
+    assert reference.family("aab", "ab", [1], 1.0, True) == 1.0
+    assert reference.family("abcd", "a", [1], 0.5, False) == 0.5
+    assert reference.family("ab", "ab", [1, 2], 0.25, True) == pytest.approx(1.0)
+    assert reference.family("ab", "ba", [1, 2], 0.0, True) == 0.5
+
+
+def test_equation_1():
+    scores = reference.scores(["a", "b"], ["a", "b", "ab"], [0.5, 0.2, 0.3], lambda v, c: float(c in v))
+    assert scores == pytest.approx([0.8, 0.5])

@@ -1,0 +1,129 @@
+"""Winner, ranking, ties, margins and flags."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import rangevote as rv
+from rangevote.hypothesis import Hypothesis
+
+
+def fixed(*scores: float):
+    """A similarity that gives the candidate named by its number the score of that number."""
+    return lambda voter, candidate: scores[int(candidate)]
+
+
+def names(size: int) -> list[str]:
+    return [str(i) for i in range(size)]
+
+
+def test_a_higher_score_ranks_first():
+    result = rv.elect(names(4), similarity=fixed(0.1, 0.9, -0.5, 0.4))
+    assert (result.index, result.winner, result.ranking) == (1, "1", (1, 3, 0, 2))
+    assert result.margin == pytest.approx(0.5)
+    assert not result.near_tie
+
+
+def test_of_equal_scores_the_higher_log_probability_ranks_first():
+    result = rv.elect(names(4), [-3.0, -1.0, -2.0, -0.5], similarity=fixed(0.5, 0.5, 0.5, 0.1))
+    assert result.ranking == (1, 2, 0, 3)
+
+
+def test_of_equal_scores_and_log_probabilities_the_first_ranks_first():
+    assert rv.elect(names(3), [-1.0] * 3, similarity=fixed(0.5, 0.5, 0.5)).ranking == (0, 1, 2)
+    assert rv.elect(names(3), similarity=fixed(0.5, 0.7, 0.7)).ranking == (1, 2, 0)
+
+
+def test_an_unknown_log_probability_ranks_last_among_equals():
+    result = rv.elect(names(3), [None, -50.0, -math.inf], similarity=fixed(0.5, 0.5, 0.5))
+    assert result.ranking[0] == 1
+    assert set(result.ranking[1:]) == {0, 2}
+
+
+@pytest.mark.parametrize("size", [2, 3, 9, 200])
+def test_clones_are_ranked_by_likelihood_then_place_however_many(size):
+    # torch.topk, used by a peer, returns an arbitrary one of many equals
+    logprobs = [-5.0] * size
+    logprobs[size // 2] = logprobs[-1] = -4.0
+    assert rv.elect(["same words here"] * size, logprobs).index == size // 2
+
+
+@pytest.mark.parametrize(("gap", "near"), [(0.0, True), (9e-10, True), (1.1e-9, False), (1e-3, False)])
+def test_a_margin_below_a_billionth_is_a_near_tie(gap, near):
+    result = rv.elect(names(2), similarity=fixed(0.5, 0.5 - gap))
+    assert result.near_tie is near
+    assert result.margin == pytest.approx(gap, abs=1e-15)
+
+
+def test_one_candidate_has_no_margin():
+    result = rv.elect(["a"])
+    assert result.margin is None
+    assert not result.near_tie
+
+
+def test_a_text_no_voter_shares_anything_with_has_no_support():
+    result = rv.elect(["a b", "c d"], [-2.0, -1.0], voters=["x y", "z"])
+    assert result.no_support
+    assert result.near_tie
+    assert result.winner == "c d"  # the tie order decides: the more likely one
+
+
+def test_when_all_candidates_are_empty_the_most_likely_is_elected_and_flagged():
+    result = rv.elect(["", " ", "\t"], [-3.0, -1.0, -2.0])
+    assert result.no_support
+    assert result.index == 1
+
+
+def test_one_vote_is_support():
+    assert not rv.elect(["a b", "c d"], voters=["x y", "a b"]).no_support
+
+
+def test_the_empty_output_is_never_elected_while_there_is_another_with_support():
+    result = rv.elect(["", "a dog", "a cat"], [-0.1, -5.0, -6.0])
+    assert result.winner == "a dog"
+    assert result.scores[0] == 0.0
+
+
+def test_one_word_answers_win_by_majority_under_overlap_2():
+    assert rv.elect(["yes", "no", "yes", "no", "yes"]).winner == "yes"
+
+
+def test_a_result_is_frozen():
+    result = rv.elect(["a b", "a"], [-1.0, -2.0])
+    with pytest.raises(dataclasses.FrozenInstanceError, match="cannot assign to field 'signature'"):
+        result.signature = "other"
+    for column in (result.scores, result.weights):
+        with pytest.raises(ValueError, match="read-only"):
+            column[0] = 1.0
+
+
+def test_the_winner_comes_with_all_that_is_known_of_it():
+    hypotheses = [Hypothesis(text="a b", logprob=-2.0, finished=False), Hypothesis(text="x", logprob=-9.0)]
+    result = rv.elect(hypotheses)
+    assert result.hypothesis is hypotheses[0]
+    assert rv.elect(["a", "b"], [-1.0, -2.0]).hypothesis == Hypothesis(text="a", logprob=-1.0)
+
+
+def test_a_winner_without_text_is_its_token_ids():
+    result = rv.elect([[1, 2], [1, 2, 3]], [-1.0, -1.1], similarity="overlap_1")
+    assert result.winner == (1, 2, 3)
+    assert str(result) == "1 2 3"
+
+
+def test_a_result_shows_its_numbers_and_not_the_whole_ballot():
+    shown = repr(rv.elect(["some text"] * 100, [-1.0] * 100))
+    assert "signature=" in shown
+    assert "elected=" in shown
+    assert "some text" not in shown
+
+
+def test_scores_are_one_float_for_each_candidate():
+    result = rv.elect(["a", "b", "c"], voters=["a"] * 7)
+    assert result.scores.dtype == np.float64
+    assert result.scores.shape == (3,)
+    assert result.weights.shape == (7,)
+    assert isinstance(result.score, float)

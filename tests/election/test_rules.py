@@ -1,0 +1,140 @@
+"""Range voting for several winners, reweighted range voting, and the baselines without voters."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rangevote as rv
+from rangevote.hypothesis import Hypothesis
+from tests.election.draws import MEASURES, texts, weighted
+from tests.similarity.samples import EVERY, columns, full, measure, sentences, weights_for
+
+
+def reweighted_by_definition(grades, weights, winners: int) -> list[int]:
+    """Smith (2005): each round the highest sum wins; a voter then counts 1 / (1 + what it gave winners)."""
+    voters, candidates = grades.shape
+    elected: list[int] = []
+    while len(elected) < min(winners, candidates):
+        power = [weights[v] / (1 + sum(max(grades[v][e], 0) for e in elected)) for v in range(voters)]
+        totals = {
+            c: math.fsum(power[v] * grades[v][c] for v in range(voters))
+            for c in range(candidates)
+            if c not in elected
+        }
+        best = max(totals.values())
+        elected.append(next(c for c, total in totals.items() if total >= best - 1e-12))
+    return elected
+
+
+@pytest.mark.parametrize("label", [label for label in EVERY if label != "states"])
+@pytest.mark.parametrize("seed", range(3))
+def test_reweighted_range_voting_follows_smiths_definition(label, seed):
+    rng = np.random.default_rng(seed)
+    candidates, voters = full(rng, sentences(rng, 6)), full(rng, sentences(rng, 9))
+    bare = [Hypothesis(text=h.text, tokens=h.tokens, state=h.state) for h in candidates]  # ties: the first
+    weights = weights_for(rng, 9)
+    grades = measure(label).matrix(columns(bare), columns(voters, "voters"))
+    expected = reweighted_by_definition(grades, weights, 4)
+    named, tokenize = EVERY[label]
+    options = {"similarity": named, "tokenize": tokenize, "weights": weights.tolist()}
+    result = rv.elect(bare, voters=voters, rule="reweighted", winners=4, **options)
+    assert list(result.elected) == expected
+    assert result.winners == tuple(bare[i].text for i in expected)
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@settings(max_examples=40)
+@given(candidates=texts, voters=weighted(), winners=st.integers(1, 8))
+def test_every_round_of_reweighting_elects_a_best_of_those_left(name, candidates, voters, winners):
+    winners = min(winners, len(candidates))
+    options = {"voters": voters[0], "weights": voters[1], "similarity": name}
+    result = rv.elect(candidates, rule="reweighted", winners=winners, **options)
+    assert len(set(result.elected)) == winners
+    grades = rv.get_similarity(name).matrix(result.candidates, result.voters)
+    given_so_far = np.zeros(len(voters[0]))
+    for round_, winner in enumerate(result.elected):
+        totals = (result.weights / (1 + given_so_far)) @ grades
+        left = [c for c in range(len(candidates)) if c not in result.elected[:round_]]
+        assert totals[winner] >= max(totals[left]) - 1e-12
+        given_so_far += np.maximum(grades[:, winner], 0)
+
+
+def test_the_second_winner_speaks_for_those_the_first_did_not():
+    # three fifths vote for a and its near copy, two fifths for b: proportional, where range voting is not
+    candidates, voters = ["a a2", "a a2 a3", "b"], ["a a2"] * 3 + ["b"] * 2
+    options = {"voters": voters, "similarity": "overlap_1", "winners": 2}
+    assert rv.elect(candidates, rule="range", **options).winners == ("a a2", "a a2 a3")
+    assert rv.elect(candidates, rule="reweighted", **options).winners == ("a a2", "b")
+
+
+def test_one_winner_is_the_same_under_both_rules_and_scores_are_those_of_the_first_round():
+    rng = np.random.default_rng(0)
+    listed = sentences(rng, 9)
+    plain, again = (rv.elect(listed, rule=rule) for rule in ("range", "reweighted"))
+    assert plain.index == again.index
+    several = rv.elect(listed, rule="reweighted", winners=5)
+    assert plain.scores.tobytes() == again.scores.tobytes() == several.scores.tobytes()
+    assert several.index == several.elected[0] == plain.index
+
+
+@given(texts, st.integers(1, 7))
+def test_several_winners_of_range_voting_are_the_first_of_the_ranking(listed, winners):
+    winners = min(winners, len(listed))
+    result = rv.elect(listed, winners=winners)
+    assert result.elected == result.ranking[:winners]
+
+
+@pytest.mark.parametrize("rule", ["range", "reweighted", "most_likely", "length_normalised"])
+def test_more_winners_than_candidates_elects_all_and_warns(rule):
+    with pytest.warns(rv.RangevoteWarning, match=r"5 winners asked of 2 candidates: all of them are elected"):
+        result = rv.elect(["a b", "a c"], [-1.0, -2.0], rule=rule, winners=5)
+    assert sorted(result.elected) == [0, 1]
+
+
+def test_ties_in_later_rounds_go_to_the_more_likely():
+    result = rv.elect(
+        ["a", "b", "c"], [-1.0, -3.0, -2.0], weights="count", similarity="exact", rule="reweighted", winners=3
+    )
+    assert result.elected == (0, 2, 1)
+
+
+def test_most_likely_elects_by_log_probability_alone():
+    result = rv.elect(["a b", "a b c", "x"], [-3.0, -2.0, -1.0], rule="most_likely")
+    assert (result.winner, result.ranking) == ("x", (2, 1, 0))
+    assert result.scores.tolist() == [-3.0, -2.0, -1.0]
+    assert len(result.voters) == 0
+
+
+def test_length_normalised_divides_by_the_words_and_the_end_of_the_sequence():
+    result = rv.elect(["a b c", "x", ""], [-4.0, -2.5, -1.5], rule="length_normalised")
+    assert result.scores.tolist() == [-4 / 4, -2.5 / 2, -1.5 / 1]
+    assert result.winner == "a b c"
+
+
+def test_length_normalised_counts_tokens_where_all_are_known():
+    hypotheses = [
+        Hypothesis(text="abc", tokens=(1, 2, 3), logprob=-4.0),
+        Hypothesis(text="a b c d", tokens=(9,), logprob=-4.0),
+    ]
+    assert rv.elect(hypotheses, rule="length_normalised").scores.tolist() == [-1.0, -2.0]
+
+
+@pytest.mark.parametrize("rule", ["most_likely", "length_normalised"])
+@pytest.mark.parametrize("logprobs", [None, [-1.0, None]], ids=str)
+def test_the_baselines_need_every_log_probability(rule, logprobs):
+    message = rf"candidates\[\]\.logprob: are not all known, which rule='{rule}' needs"
+    with pytest.raises(rv.DataError, match=message):
+        rv.elect(["a", "b"], logprobs, rule=rule)
+
+
+@pytest.mark.parametrize("rule", ["most_likely", "length_normalised"])
+def test_candidates_of_no_probability_can_still_be_chosen_from(rule):
+    result = rv.elect(["a", "b", "c"], [-math.inf, -math.inf, -math.inf], rule=rule)
+    assert result.index == 0
+    assert result.margin == 0.0
+    assert rv.elect(["a", "b"], [-math.inf, -1.0], rule=rule).margin == math.inf

@@ -1,0 +1,100 @@
+"""Unicode normal forms, and merging of equal texts."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+import numpy as np
+import pytest
+
+import rangevote as rv
+from rangevote.hypothesis import Hypothesis
+
+COMPOSED, DECOMPOSED = "café", "cafe\u0301"
+
+
+def test_texts_that_differ_in_encoding_only_are_distinct_by_default():
+    assert unicodedata.normalize("NFC", DECOMPOSED) == COMPOSED
+    result = rv.elect([COMPOSED, DECOMPOSED, "tea", "tea"], similarity="exact")
+    assert result.winner == "tea"
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])
+def test_a_normal_form_makes_them_one(form):
+    result = rv.elect(["tea", COMPOSED, DECOMPOSED, "tea", DECOMPOSED], similarity="exact", normalize=form)
+    assert result.winner == unicodedata.normalize(form, COMPOSED)
+    assert f"|norm:{form}|" in result.signature
+
+
+def test_voters_are_normalised_too():
+    voters = [DECOMPOSED, "tea", DECOMPOSED]
+    result = rv.elect(["tea", COMPOSED], voters=voters, similarity="exact", normalize="NFC")
+    assert result.winner == COMPOSED
+
+
+def test_only_the_compatibility_forms_unite_ligatures():
+    texts = ["ﬁne", "fine"]
+    assert rv.elect(texts, similarity="exact", normalize="NFC").score == 0.5
+    assert rv.elect(texts, similarity="exact", normalize="NFKC").score == 1.0
+
+
+def test_normalising_keeps_everything_else():
+    hypothesis = Hypothesis(text=DECOMPOSED, tokens=(1,), logprob=-2.0, finished=False, state=(1.0,))
+    winner = rv.elect([hypothesis], normalize="NFC").hypothesis
+    assert winner == Hypothesis(text=COMPOSED, tokens=(1,), logprob=-2.0, finished=False, state=(1.0,))
+    assert rv.elect([[1, 2]], normalize="NFC").winner == (1, 2)
+
+
+def test_merging_gives_the_first_of_equal_texts_the_mass_of_all():
+    hypotheses = [
+        Hypothesis(text="a cat", tokens=(1, 2), logprob=math.log(0.2)),
+        Hypothesis(text="a dog", tokens=(3,), logprob=math.log(0.4)),
+        Hypothesis(text="a cat", tokens=(4,), logprob=math.log(0.4)),
+    ]
+    result = rv.elect(hypotheses, merge=True, similarity="exact")
+    assert result.weights.tolist() == pytest.approx([0.6, 0.4, 0.0])
+    assert result.index == 0  # indices keep their meaning
+    assert rv.elect(hypotheses, merge=True, rule="most_likely").index == 0
+    assert rv.elect(hypotheses, rule="most_likely").index == 1
+
+
+@pytest.mark.parametrize("similarity", ["overlap_2", "chrf", "exact", "edit"])
+def test_merging_changes_no_score_since_voting_merges_surface_forms_anyway(similarity):
+    rng = np.random.default_rng(0)
+    texts = rng.choice(["a b", "a c", "b c d", "x"], size=12).tolist()
+    logprobs = np.log(rng.dirichlet(np.ones(12))).tolist()
+    plain, merged = (rv.elect(texts, logprobs, similarity=similarity, merge=m) for m in (False, True))
+    np.testing.assert_allclose(merged.scores, plain.scores, rtol=0, atol=1e-12)
+    assert merged.winner == plain.winner
+
+
+def test_an_exact_duplicate_adds_no_mass_when_merged():
+    logprobs = [math.log(0.3), math.log(0.3), math.log(0.4)]
+    result = rv.elect(["a", "a", "b"], logprobs, merge=True, similarity="exact")
+    assert result.weights.tolist() == pytest.approx([3 / 7, 0, 4 / 7])
+    assert result.winner == "b"
+
+
+def test_merging_after_normalising_unites_encodings():
+    logprobs = [math.log(p) for p in (0.3, 0.4, 0.3)]
+    result = rv.elect(
+        [COMPOSED, "tea", DECOMPOSED], logprobs, merge=True, normalize="NFC", rule="most_likely"
+    )
+    assert result.index == 0
+
+
+@pytest.mark.parametrize("logprobs", [None, [None, None, None], [-1.0, None, -2.0]], ids=str)
+def test_merging_without_log_probabilities_leaves_the_count(logprobs):
+    result = rv.elect(["a", "a", "b"], logprobs, merge=True, similarity="exact")
+    assert result.scores.tolist() == pytest.approx([2 / 3, 2 / 3, 1 / 3])
+
+
+def test_merging_candidates_without_text_compares_their_tokens():
+    hypotheses = [Hypothesis(tokens=[1], logprob=-1.0), Hypothesis(tokens=(1,), logprob=-2.0)]
+    assert rv.elect(hypotheses, merge=True).weights.tolist() == [1.0, 0.0]
+
+
+def test_impossible_texts_merge_to_impossible():
+    result = rv.elect(["a", "a", "b"], [-math.inf, -math.inf, -1.0], merge=True)
+    assert result.winner == "b"

@@ -1,0 +1,199 @@
+"""How much each voter counts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rangevote as rv
+from rangevote.hypothesis import Hypothesis
+
+THREE = ["a", "b", "c"]
+
+
+def weights_of(*arguments, **options) -> list[float]:
+    return rv.elect(*arguments, similarity="exact", **options).weights.tolist()
+
+
+def test_probabilities_are_normalised_to_sum_to_1():
+    assert weights_of(THREE, [math.log(p) for p in (0.002, 0.001, 0.001)]) == pytest.approx([0.5, 0.25, 0.25])
+
+
+@given(st.lists(st.floats(-300, 0), min_size=1, max_size=8, unique=True), st.floats(0.1, 50))
+def test_a_temperature_raises_probabilities_to_the_power_of_its_inverse(logprobs, temperature):
+    powers = [math.exp(lp / temperature - max(logprobs) / temperature) for lp in logprobs]
+    expected = [power / math.fsum(powers) for power in powers]
+    texts = [str(i) for i in range(len(logprobs))]
+    assert weights_of(texts, logprobs, temperature=temperature) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(("temperature", "first"), [(1, 0.8), (0.5, 16 / 17), (2, 2 / 3)])
+def test_a_higher_temperature_makes_voters_more_equal(temperature, first):
+    weights = weights_of(["a", "b"], [math.log(0.8), math.log(0.2)], temperature=temperature)
+    assert weights == pytest.approx([first, 1 - first])
+
+
+@pytest.mark.parametrize("offset", [-700, -746, -1000, -1e6, -1e300])
+def test_log_probabilities_far_below_what_exp_can_say_still_vote(offset):
+    logprobs = [offset, offset - 1, offset]
+    first = 1.0 / (2.0 + math.exp(logprobs[1] - offset))
+    assert weights_of(THREE, logprobs)[0] == pytest.approx(first, rel=1e-9)
+
+
+def test_minus_infinity_weighs_nothing_and_may_still_be_elected():
+    result = rv.elect(["a b", "a c", "a b c"], [-1.0, -2.0, -math.inf], similarity="overlap_1")
+    assert result.weights[2] == 0.0
+    assert result.winner == "a b c"
+
+
+@pytest.mark.parametrize("temperature", [1, 3])
+def test_when_every_probability_is_0_nobody_votes(temperature):
+    with pytest.raises(rv.DataError, match=r"candidates: all voters have weight 0.*use weights='count'"):
+        rv.elect(THREE, [-math.inf] * 3, temperature=temperature)
+    assert weights_of(THREE, [-math.inf] * 3, weights="count") == pytest.approx([1 / 3] * 3)
+
+
+def test_count_gives_every_voter_the_same_and_counts_multiplicity():
+    assert weights_of(["a", "a", "b"], [-1, -1, -9], weights="count") == pytest.approx([1 / 3] * 3)
+    assert rv.elect(["a", "b"], voters=["b", "a", "b"], similarity="exact").scores.tolist() == pytest.approx(
+        [1 / 3, 2 / 3]
+    )
+
+
+def test_count_ignores_the_temperature():
+    assert weights_of(["a", "b"], [-1, -9], weights="count", temperature=0.1) == [0.5, 0.5]
+
+
+def test_importance_weights_are_the_voters_own_normalised():
+    voters = [Hypothesis(text=t, weight=w, logprob=-5.0) for t, w in zip(THREE, (2.0, 0.0, 6.0), strict=True)]
+    assert weights_of(THREE, voters=voters, weights="importance") == [0.25, 0.0, 0.75]
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e308])
+def test_importance_weights_of_any_size_are_normalised(size):
+    assert weights_of([Hypothesis(text=t, weight=size) for t in "abcd"]) == pytest.approx([0.25] * 4)
+
+
+@pytest.mark.parametrize(
+    "given_as", [list, tuple, np.array, iter], ids=["list", "tuple", "array", "iterator"]
+)
+def test_weights_may_be_given_one_for_each_voter(given_as):
+    assert weights_of(THREE, weights=given_as([1.0, 0.0, 3.0])) == [0.25, 0.0, 0.75]
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-300, 1e308])
+def test_given_weights_of_any_size_are_normalised(size):
+    assert weights_of(THREE, weights=[size] * 3) == pytest.approx([1 / 3] * 3)
+
+
+# Duplicates: each distinct sequence votes once with its probability.
+
+
+def test_the_same_text_with_the_same_log_probability_votes_once():
+    assert weights_of(["a", "b", "a"], [-1.0, -1.0, -1.0]) == [0.5, 0.5, 0.0]
+
+
+def test_the_same_text_with_another_log_probability_is_another_encoding():
+    assert weights_of(["a", "b", "a"], [-1.0, -1.0, -1.5])[2] > 0
+
+
+def test_where_tokens_are_known_they_decide_who_is_a_duplicate():
+    rows = [(1, 2), (1, 2), (3,), (3,)]
+    texts = ["ab", "ab", "ab", "c"]  # the last: other text, same tokens (special tokens dropped)
+    hypotheses = [Hypothesis(text=t, tokens=r, logprob=-2.0) for t, r in zip(texts, rows, strict=True)]
+    assert weights_of(hypotheses) == [0.5, 0.0, 0.5, 0.0]
+
+
+def test_two_encodings_of_equal_probability_both_vote_even_beside_a_voter_without_tokens():
+    hypotheses = [
+        Hypothesis(text="ab", tokens=(1, 2), logprob=-2.0),
+        Hypothesis(text="ab", tokens=(3,), logprob=-2.0),
+        Hypothesis(text="c", logprob=-2.0),
+    ]
+    assert weights_of(hypotheses) == pytest.approx([1 / 3] * 3)
+
+
+def test_token_lists_and_tuples_are_one_sequence():
+    hypotheses = [Hypothesis(tokens=[1, 2], logprob=-1.0), Hypothesis(tokens=(1, 2), logprob=-1.0)]
+    assert weights_of(hypotheses) == [1.0, 0.0]
+
+
+# The default: importance where voters have such weights; count for samples and unknown
+# log-probabilities; else probability.
+
+DEFAULTS = {
+    "importance": [
+        Hypothesis(text="a", logprob=-1.0, weight=2.0),
+        Hypothesis(text="b", logprob=-1.0, weight=1.0),
+    ],
+    "count": [Hypothesis(text="a", logprob=-1.0, sampled=True), Hypothesis(text="b", logprob=-2.0)],
+    "probability": [Hypothesis(text="a", logprob=-1.0), Hypothesis(text="b", logprob=-2.0)],
+}
+
+
+@pytest.mark.parametrize(("name", "voters"), DEFAULTS.items(), ids=DEFAULTS)
+def test_the_default_weighting_follows_from_the_voters(name, voters):
+    assert f"|w:{name}|" in rv.elect(voters).signature
+    assert f"|w:{name}|" in rv.elect(["a", "b"], [-1.0, -2.0], voters=voters).signature
+    assert f"|w:{name}|" in rv.Electorate(["a"]).add(voters).result().signature
+    (result,) = rv.elect_many([rv.Ballot(candidates=voters)])
+    assert f"|w:{name}|" in result.signature
+
+
+@pytest.mark.parametrize("logprobs", [None, [None, None], [-1.0, None]], ids=str)
+def test_unknown_log_probabilities_make_it_a_count(logprobs):
+    assert "|w:count|" in rv.elect(["a", "b"], logprobs).signature
+
+
+def test_the_voters_and_not_the_candidates_decide_the_default():
+    assert "|w:count|" in rv.elect(["a", "b"], [-1.0, -2.0], voters=["a"]).signature
+    assert "|w:probability|" in rv.elect(["a", "b"], voters=["a"], voter_logprobs=[-3.0]).signature
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        (
+            {"weights": "probability"},
+            rv.DataError,
+            r"candidates\[0\]\.logprob: is not known.*use weights='c",
+        ),
+        (
+            {"logprobs": [-1, None, -2], "weights": "probability"},
+            rv.DataError,
+            r"candidates\[1\]\.logprob: is not known, which weights='probability' needs",
+        ),
+        ({"weights": "importance"}, rv.DataError, r"candidates\[0\]\.weight: is not known.*field `weight`"),
+        ({"weights": [1, 2]}, rv.UsageError, r"3 voters but 2 weights; give exactly one for each"),
+        ({"weights": [1, 2, 3, 4]}, rv.UsageError, r"3 voters but 4 weights"),
+        (
+            {"weights": [1, -2, 3]},
+            rv.DataError,
+            r"weights\[1\]: -2\.0 is not a weight; weights are finite and >= 0",
+        ),
+        ({"weights": [1, 2, math.nan]}, rv.DataError, r"weights\[2\]: nan is not a weight"),
+        ({"weights": [math.inf, 2, 1]}, rv.DataError, r"weights\[0\]: inf is not a weight"),
+        ({"weights": [0, 0, 0]}, rv.DataError, r"all voters have weight 0"),
+        ({"weights": ["x", 0, 0]}, rv.RangevoteError, r"weights\[0\].*'x'"),
+        ({"weights": 5}, rv.UsageError, r"weights"),
+        (
+            {"weights": "probabilities"},
+            rv.UnknownName,
+            r"unknown weights 'probabilities'\. Did you mean 'probability'\?",
+        ),
+    ],
+)
+def test_weights_that_cannot_be_meant_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        rv.elect(THREE, **options)
+
+
+@pytest.mark.parametrize("weight", [-1.0, math.nan, math.inf, None])
+def test_importance_weights_are_finite_and_not_negative(weight):
+    voters = [Hypothesis(text="a", weight=1.0), Hypothesis(text="b", weight=weight)]
+    with pytest.raises(rv.DataError, match=r"voters\[1\]\.weight: .* is not an importance weight"):
+        rv.elect(THREE, voters=voters)

@@ -1,0 +1,64 @@
+"""Which kernel is used, and that the choice changes no result."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from rangevote import kernel
+from tests.kernel.both import compiled, needs_compiled
+
+SCRIPT = """
+import rangevote as rv
+from rangevote import kernel
+texts = ["a man on a bench", "a man sits", "", "on a bench sits a man", "x"]
+print(kernel.COMPILED, repr(kernel.WHY_PLAIN), kernel.Index.__module__)
+for name in ("overlap_2", "precision_1-4@0.25", "bleu_4", "smoothed_bleu_4", "chrf", "blend"):
+    result = rv.elect(texts, [-1.0, -2.5, -0.1, -3.0, -4.0], similarity=name)
+    print(name, result.index, result.scores.tobytes().hex(), result.signature)
+"""
+
+
+def run(script: str = SCRIPT, **environment: str) -> list[str]:
+    clean = {k: v for k, v in os.environ.items() if k != "RANGEVOTE_PURE"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=clean | environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()
+
+
+@needs_compiled
+def test_the_compiled_kernel_is_used_where_it_was_built():
+    assert run()[0] == "True '' rangevote._kernels"
+
+
+@pytest.mark.parametrize("value", ["1", "yes"])
+def test_the_environment_chooses_the_plain_kernel(value):
+    assert run(RANGEVOTE_PURE=value)[0] == "False 'RANGEVOTE_PURE is set' rangevote.kernel.plain"
+
+
+@needs_compiled
+@pytest.mark.parametrize("value", ["0", ""])
+def test_0_and_nothing_do_not_choose_it(value):
+    assert run(RANGEVOTE_PURE=value)[0].startswith("True")
+
+
+@needs_compiled
+def test_both_kernels_elect_alike_to_the_last_bit():
+    assert run()[1:] == run(RANGEVOTE_PURE="1")[1:]
+
+
+def test_an_install_without_the_compiled_kernel_says_what_it_lacks():
+    hide = "import sys; sys.modules['rangevote._kernels'] = None\n"
+    (line, *results) = run(hide + SCRIPT)
+    assert line.startswith("False 'the package was installed without its compiled kernels")
+    assert "Install a C++17 compiler and reinstall" in line
+    assert results == run(RANGEVOTE_PURE="1")[1:]
+
+
+def test_the_kernel_in_use_is_one_of_the_two():
+    assert (kernel.WHY_PLAIN == "") == kernel.COMPILED
+    assert kernel.COMPILED is False or kernel.Index is compiled.Index

@@ -1,0 +1,110 @@
+"""The compiled kernel and its plain twin give the same bits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rangevote.kernel import plain
+from tests.kernel.both import needs_compiled, same_bits
+from tests.similarity.samples import sentences, weights_for
+
+pytestmark = needs_compiled
+
+ORDERS = [[1], [2], [3], [1, 2], [2, 4], [1, 2, 3, 4], [1, 2, 3, 4, 5, 6], [1, 7]]
+settings_of_an_index = pytest.mark.parametrize(
+    ("bag", "short"), [(True, False), (True, True), (False, True), (False, False)]
+)
+
+
+def sequences(rng: np.random.Generator, unit: str, size: int) -> list:
+    if unit != "ids":
+        return sentences(rng, size, longest=12)
+    return [rng.integers(-3, 4, size=rng.integers(0, 12)).tolist() for _ in range(size)]
+
+
+@pytest.mark.parametrize("unit", ["words", "chars", "ids"])
+@pytest.mark.parametrize("orders", ORDERS, ids=str)
+@settings_of_an_index
+def test_random_elections(unit, orders, bag, short):
+    rng = np.random.default_rng(len(orders))
+    for batches in (1, 2, 5):
+        candidates, voters = sequences(rng, unit, 8), sequences(rng, unit, 11)
+        same_bits(candidates, voters, unit, orders, bag, short, weights_for(rng, 11), batches)
+
+
+# Blocks of candidates are 64 wide: the edges of one, two and three blocks.
+@pytest.mark.parametrize("size", [1, 2, 16, 63, 64, 65, 128, 130])
+def test_any_number_of_candidates(size):
+    rng = np.random.default_rng(size)
+    candidates, voters = sentences(rng, size, longest=6), sentences(rng, 5)
+    same_bits(candidates, voters, "words", [1, 2], True, False, weights_for(rng, 5))
+    same_bits(candidates, voters, "words", [2], False, True, weights_for(rng, 5))
+
+
+# A candidate's matches are summed in bytes and moved on after 255 items: lengths around its multiples.
+@pytest.mark.parametrize("length", [254, 255, 256, 300, 510, 511, 766])
+def test_long_sequences_and_grams_repeated_hundreds_of_times(length):
+    candidates = [
+        "x " * length,
+        " ".join(map(str, range(length))),
+        "x y " * (length // 2),
+        "x",
+        "y " * (length // 3) + "x " * 300,
+    ]
+    voters = [*candidates, "z " * length + "x " * 301]
+    weights = np.full(len(voters), 1 / len(voters))
+    same_bits(candidates, voters, "words", [1, 2, 3, 4], True, False, weights)
+    same_bits(candidates, voters, "words", [1, 2], False, True, weights)
+    same_bits(["".join(c.split()) for c in candidates], voters, "chars", [1, 2, 3], True, False, weights)
+
+
+texts = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), min_size=1, max_size=4)
+masses = st.lists(st.floats(0, 1), min_size=4, max_size=4)
+
+
+@given(
+    candidates=texts,
+    voters=texts,
+    drawn=masses,
+    unit=st.sampled_from(["words", "chars"]),
+    short=st.booleans(),
+)
+def test_any_text_there_is(candidates, voters, drawn, unit, short):
+    weights = np.array(drawn[: len(voters)])
+    weights = weights / max(1.0, weights.sum())
+    same_bits(candidates, voters, unit, [1, 2, 3], True, short, weights)
+
+
+ids = st.lists(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=6), min_size=1, max_size=4)
+
+
+@given(candidates=ids, voters=ids, bag=st.booleans(), short=st.booleans())
+def test_any_64_bit_token_ids(candidates, voters, bag, short):
+    same_bits(candidates, voters, "ids", [1, 2], bag, short, np.full(len(voters), 1 / len(voters)))
+
+
+@pytest.mark.parametrize("power", [0, -1, -30, -59, -60, -61, -62, -500, -1074])
+def test_votes_around_and_below_the_unit_are_rounded_alike(power):
+    rng = np.random.default_rng(7)
+    candidates = sequences(rng, "words", 9)
+    weights = np.ldexp(rng.random(9) / 9, power)
+    same_bits(candidates, candidates, "words", [1, 2, 3, 4], True, False, weights)
+    same_bits(candidates, candidates, "words", [1, 2], False, True, weights)
+
+
+def test_half_a_unit_is_rounded_to_even():
+    # 2^-61 is half a unit: even zero; 3 * 2^-61 is one and a half: even two
+    for vote, units in ((2.0**-61, 0), (3 * 2.0**-61, 2), (5 * 2.0**-61, 2), (1.5 * 2.0**-61, 1)):
+        same_bits(["a"], ["a"], "words", [1], True, False, np.array([vote]))
+        index = plain.Index(["a"], "words", [1], True, False)
+        index.add(["a"])
+        assert index.tally(np.array([vote]), 0.0, False)[0] == units * 2.0**-60
+
+
+def test_hundreds_of_voters_with_random_lengths():
+    rng = np.random.default_rng(11)
+    candidates, voters = sentences(rng, 20, longest=25), sentences(rng, 200, longest=25)
+    same_bits(candidates, voters, "words", [1, 2, 3, 4], True, False, weights_for(rng, 200), batches=7)

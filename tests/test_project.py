@@ -1,0 +1,97 @@
+"""What the README, the changelog and the package metadata say is so."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import rangevote
+from rangevote.cli import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    """The code blocks of the README in one language."""
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_readme_examples_run_and_print_what_their_comments_say(capsys):
+    names: dict[str, object] = {}
+    for block in blocks("python"):
+        exec(compile(block, "README.md", "exec"), names)
+    promised = [comment.strip() for comment in re.findall(r"print\(.*\)\s+# (.*)", "".join(blocks("python")))]
+    assert len(promised) >= 2
+    assert capsys.readouterr().out.splitlines() == promised
+
+
+def test_the_readme_signature_is_the_one_of_its_example():
+    names: dict[str, object] = {}
+    exec(compile(blocks("python")[0], "README.md", "exec"), names)
+    assert f"`{names['result'].signature}`" in README  # type: ignore[attr-defined]
+
+
+def test_the_readme_commands_exist():
+    for line in "".join(blocks("console")).splitlines():
+        words = line.removeprefix("$ ").split()
+        if words[0] == "rangevote":
+            assert words[1] in COMMANDS
+            module = COMMANDS[words[1]][0].partition(":")[0].replace(".", "/")
+            source = (ROOT / "src" / f"{module}.py").read_text() + (
+                ROOT / "src/rangevote/cli/options.py"
+            ).read_text()
+            for option in re.findall(r"(?<=\s)--?[a-z]+", line):
+                assert f'"{option}"' in source, (line, option)
+        else:
+            assert words[0] == "make"
+            assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+def tree() -> list[str]:
+    """The paths in the README's tree."""
+    paths, parent = [], ""
+    for line in blocks("text")[0].splitlines():
+        name = line.split()[0]
+        parent = parent if line.startswith(" ") else name
+        paths.append(parent + name if line.startswith(" ") else name)
+    return paths
+
+
+def test_the_readme_tree_names_what_is_there_and_all_of_it():
+    for path in tree():
+        assert (ROOT / path).exists(), path
+    inside = {
+        f"src/rangevote/{p.name}/" for p in (ROOT / "src/rangevote").iterdir() if (p / "__init__.py").exists()
+    }
+    assert inside <= set(tree())
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if tracked.returncode == 0:
+        folders = {line.split("/")[0] + "/" for line in tracked.stdout.splitlines() if "/" in line}
+        folders -= {"src/", ".ci/"}
+        assert folders <= set(tree())
+
+
+def test_the_version_is_the_same_everywhere():
+    assert f'version = "{rangevote.__version__}"' in (ROOT / "pyproject.toml").read_text()
+    assert f"## {rangevote.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_core_needs_four_packages_and_no_torch():
+    needed = re.search(
+        r"^dependencies = \[(.*?)\]", (ROOT / "pyproject.toml").read_text(), re.MULTILINE | re.DOTALL
+    )
+    assert needed is not None
+    assert re.findall(r'"([a-z]+)', needed[1]) == ["numpy", "msgspec", "click", "rich"]
+
+
+def test_no_file_holds_a_path_of_one_machine():
+    pattern = r"[^A-Za-z0-9_.]/(home|root|work)/[A-Za-z.]"
+    command = ["git", "grep", "-nE", pattern, "--", ":!tests/test_project.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        pytest.skip("not a git checkout")
+    assert done.stdout == ""
