@@ -48,9 +48,18 @@ install sacrebleu "import sacrebleu" sacrebleu
 install nltk "import nltk" nltk
 install fastchrf "import fastchrf" fastchrf
 install matplotlib "import matplotlib" matplotlib
-# The CPU build of torch goes in before mbrs, so that mbrs does not fetch the CUDA one; mbrs imports
-# pkg_resources, which setuptools dropped in version 81.
-install torch "import torch" torch "setuptools<81"
+# The CPU build of torch goes in before mbrs, so that mbrs does not fetch a CUDA one; where pip finds
+# only that, both are left out. mbrs imports pkg_resources, which setuptools dropped in version 81.
+wants_cuda() {
+  "$venv/bin/python" -m pip install --quiet --dry-run --report - -c "$constraints" torch 2>>"$log" |
+    grep -qi '"name": "nvidia'
+}
+if ! have "import torch" && wants_cuda; then
+  echo "peers: torch and mbrs left out: pip finds no CPU build of torch (PIP_FIND_LINKS can name one)" >&2
+  missing=1
+else
+  install torch "import torch" torch "setuptools<81"
+fi
 if have "import torch"; then
   install mbrs "from mbrs.decoders import DecoderMBR" mbrs "setuptools<81"
 fi
@@ -65,8 +74,5 @@ if [ ! -d "$memray/memray" ]; then
   fi
 fi
 
-if "$venv/bin/python" -m pip list 2>/dev/null | grep -qi '^nvidia'; then
-  echo "peers: a CUDA build of torch was pulled in; only CPU time is measured, so this wastes disk" >&2
-fi
 [ $missing = 0 ] && touch "$complete"
 exit 0

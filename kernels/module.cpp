@@ -38,7 +38,11 @@ std::vector<std::vector<std::int64_t>> token_ids(nb::handle sequences) {
     std::vector<std::vector<std::int64_t>> all;
     for (nb::handle sequence : nb::iter(sequences)) {
         all.emplace_back();
-        for (nb::handle id : nb::iter(sequence)) all.back().push_back(nb::cast<std::int64_t>(id));
+        for (nb::handle id : nb::iter(sequence)) {
+            const long long value = PyLong_AsLongLong(id.ptr());
+            if (value == -1 && PyErr_Occurred()) throw nb::python_error();  // beyond 64 bits
+            all.back().push_back(value);
+        }
     }
     return all;
 }

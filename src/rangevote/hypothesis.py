@@ -124,6 +124,7 @@ class Hypotheses(Sequence[Hypothesis]):
     ) -> Hypotheses:
         texts, tokens = _present([row.text for row in rows]), _present([row.tokens for row in rows])
         own, weights = _present([row.logprob for row in rows]), _present([row.weight for row in rows])
+        _check_kinds(texts, tokens, role)
         if texts is None or None in texts:
             _check_contents(texts, tokens, role, len(rows))
             texts = None
@@ -174,8 +175,18 @@ class Hypotheses(Sequence[Hypothesis]):
         return self.texts[index] if self.texts is not None else self[index].content
 
     def only(self, index: int) -> Hypotheses:
-        """The list that holds this one hypothesis."""
-        return Hypotheses.of([self[index]], role=self.role)
+        """The list that holds this one hypothesis, with the same columns."""
+        one = slice(index, index + 1)
+        return Hypotheses(
+            None if self.texts is None else self.texts[one],
+            None if self.tokens is None else self.tokens[one],
+            None if self.logprobs is None else self.logprobs[one],
+            None if self.states is None else self.states[one],
+            None if self.weights is None else self.weights[one],
+            self.sampled,
+            [self[index]],
+            self.role,
+        )
 
 
 def _present(column: list[Any]) -> list[Any] | None:
@@ -186,6 +197,26 @@ def _present(column: list[Any]) -> list[Any] | None:
         return column
 
 
+def _check_kinds(texts: list[Any] | None, tokens: list[Any] | None, role: str) -> None:
+    """Texts are strings, token ids are whole numbers."""
+    if texts is not None and not set(map(type, texts)) <= {str, type(None)}:
+        i = next(i for i, text in enumerate(texts) if text is not None and not isinstance(text, str))
+        raise DataError(f"expected a text, got {type(texts[i]).__name__}.", field=f"{role}[{i}].text")
+    for i, ids in enumerate(tokens or ()):
+        if ids is not None and not (isinstance(ids, (tuple, list)) and set(map(type, ids)) <= {int}):
+            _check_tokens(ids, f"{role}[{i}].tokens")
+
+
+def _check_tokens(ids: Any, field: str) -> None:
+    """Arrays and other sequences of whole numbers will do; texts, floats and truth values will not."""
+    listed = ids.tolist() if hasattr(ids, "tolist") else ids
+    if isinstance(listed, (str, bytes)) or not isinstance(listed, Sequence):
+        raise DataError(f"expected a list of token ids, got {type(ids).__name__}.", field=field)
+    for token in listed:
+        if isinstance(token, bool) or not isinstance(token, (int, np.integer)):
+            raise DataError(f"expected whole numbers, got {type(token).__name__} {token!r}.", field=field)
+
+
 def _row(item: object, index: int, role: str) -> Hypothesis:
     """One item of a user's list as a Hypothesis."""
     if isinstance(item, Hypothesis):
@@ -194,8 +225,10 @@ def _row(item: object, index: int, role: str) -> Hypothesis:
         return Hypothesis(text=item)
     if isinstance(item, np.ndarray) and item.ndim == 1 and item.dtype.kind in "iu":
         return Hypothesis(tokens=tuple(item.tolist()))
-    if isinstance(item, (list, tuple)) and all(type(token) is int for token in item):
-        return Hypothesis(tokens=tuple(item))
+    if isinstance(item, (list, tuple)) and all(
+        isinstance(token, (int, np.integer)) and not isinstance(token, bool) for token in item
+    ):
+        return Hypothesis(tokens=tuple(map(int, item)))
     raise DataError(
         f"expected a text, a list of token ids or a Hypothesis, got {type(item).__name__}.",
         field=f"{role}[{index}]",
@@ -219,15 +252,16 @@ def _logprob_column(values: Iterable[float | None] | None, size: int, role: str)
     """Log-probabilities as float64, unknown ones as NaN; anything impossible is named and refused."""
     if values is None:
         return None
-    listed = values.tolist() if hasattr(values, "tolist") else list(values)  # numpy, torch
+    listed = values.tolist() if hasattr(values, "tolist") else values  # numpy, torch
+    if not isinstance(listed, Iterable):
+        raise UsageError(f"the log-probabilities of the {role} must be a list, got {listed!r}.")
+    listed = list(listed)
     if len(listed) != size:
         raise UsageError(f"{size} {role} but {len(listed)} log-probabilities; give exactly one for each.")
-    try:
+    if set(map(type, listed)) <= {float, int}:
         column = np.array(listed, dtype=np.float64)
-    except (TypeError, ValueError):
-        column = None
-    if column is not None and column.ndim == 1 and bool((column <= 0.0).all()):
-        return column
+        if (column <= 0.0).all():
+            return column
     return np.array([_logprob(value, i, role) for i, value in enumerate(listed)])
 
 

@@ -17,7 +17,7 @@ from rangevote.election.electorate import BETS, log_wealth
 
 CONFIDENCE = 0.9
 ELECTORATES = 350  # for each of the six settings: 2,100
-VOTERS = 100
+VOTERS = 80
 
 
 class Table(rv.Custom):

@@ -97,9 +97,8 @@ def test_more_winners_than_candidates_elects_all_and_warns(rule):
 
 
 def test_ties_in_later_rounds_go_to_the_more_likely():
-    result = rv.elect(
-        ["a", "b", "c"], [-1.0, -3.0, -2.0], weights="count", similarity="exact", rule="reweighted", winners=3
-    )
+    options = {"weights": "count", "similarity": "exact", "rule": "reweighted", "winners": 3}
+    result = rv.elect(["a", "b", "c"], [-1.0, -3.0, -2.0], **options)
     assert result.elected == (0, 2, 1)
 
 

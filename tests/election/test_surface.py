@@ -76,12 +76,25 @@ def test_an_exact_duplicate_adds_no_mass_when_merged():
     assert result.winner == "b"
 
 
-def test_merging_after_normalising_unites_encodings():
-    logprobs = [math.log(p) for p in (0.3, 0.4, 0.3)]
-    result = rv.elect(
-        [COMPOSED, "tea", DECOMPOSED], logprobs, merge=True, normalize="NFC", rule="most_likely"
-    )
-    assert result.index == 0
+@pytest.mark.parametrize("second", [0.31, 0.3])
+def test_merging_after_normalising_unites_encodings(second):
+    # at 0.3 too: these were two texts before they were normalised, not one that was listed twice
+    logprobs = [math.log(p) for p in (0.3, 0.39, second)]
+    options = {"normalize": "NFC", "similarity": "exact"}
+    for merge in (True, False):
+        result = rv.elect([COMPOSED, "tea", DECOMPOSED], logprobs, merge=merge, **options)
+        assert result.winner == COMPOSED
+        assert result.score == pytest.approx((0.3 + second) / (0.69 + second))
+
+
+def test_merged_masses_above_1_are_refused_or_kept_but_not_cut():
+    # probabilities of one text that sum to more than 1 are no distribution; cutting them to 1 moves votes
+    masses = 0.9, 0.8, 0.6
+    try:
+        result = rv.elect(["a", "a", "b"], [math.log(mass) for mass in masses], merge=True)
+    except rv.DataError:
+        return
+    assert result.weights[0] == pytest.approx(1.7 / 2.3)
 
 
 @pytest.mark.parametrize("logprobs", [None, [None, None, None], [-1.0, None, -2.0]], ids=str)

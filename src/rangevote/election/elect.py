@@ -78,9 +78,8 @@ def decide(candidates: Hypotheses, voters: Hypotheses | None, settings: Settings
         raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
     if settings.winners > len(candidates):
         warn(f"{settings.winners} winners asked of {len(candidates)} candidates: all of them are elected.")
-    if settings.normalize or settings.merge:
-        candidates = prepare(candidates, settings.normalize, settings.merge)
-        voters = None if voters is None else prepare(voters, settings.normalize, settings.merge)
+    candidates = prepare(candidates, settings.normalize, settings.merge)
+    voters = None if voters is None else prepare(voters, settings.normalize, settings.merge)
     roll = candidates if voters is None else voters
     if settings.rule_name in WITHOUT_VOTERS:
         roll = Hypotheses([], role="voters")

@@ -27,8 +27,8 @@ from rangevote.election.settings import Grader, Settings
 from rangevote.election.surface import prepare
 from rangevote.election.weights import default_weights, weigh
 from rangevote.errors import DataError, UsageError
-from rangevote.hypothesis import Array, Hypotheses
-from rangevote.similarity.measure import open_poll
+from rangevote.hypothesis import Array, Hypotheses, Hypothesis
+from rangevote.similarity.measure import Measure, open_poll, same_content
 from rangevote.similarity.tokens import Tokenise
 
 #: The shares a gambler bets; small ones find small leads in long runs, large ones great leads early.
@@ -66,27 +66,33 @@ class Electorate:
         )
         if rule in WITHOUT_VOTERS:
             raise UsageError(f"nobody votes under rule={rule!r}; use elect.")
-        self._candidates = self._prepared(Hypotheses.of(candidates, logprobs))
+        self._candidates = prepare(Hypotheses.of(candidates, logprobs), normalize, merge)
         if not len(self._candidates):
             raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
         self._poll = open_poll(self._settings.similarity, self._candidates)
         self._voters: list[Hypotheses] = []
         self._grades: list[Array] = []  # of the voters already graded for `decided`, in batches
 
-    def _prepared(self, hypotheses: Hypotheses) -> Hypotheses:
-        if self._settings.normalize:
-            return prepare(hypotheses, self._settings.normalize, False)
-        return hypotheses
-
     def __len__(self) -> int:
         """How many voters there are so far."""
         return sum(map(len, self._voters))
 
-    def add(self, voters: Listed | str, logprobs: Iterable[float | None] | None = None) -> Electorate:
-        """Take in more voters (a single text is one voter); returns the electorate."""
-        listed = [voters] if isinstance(voters, str) else voters
-        batch = self._prepared(Hypotheses.of(listed, logprobs, role="voters"))
-        self._poll.add(batch)
+    def add(
+        self, voters: Listed | str | Hypothesis, logprobs: Iterable[float | None] | None = None
+    ) -> Electorate:
+        """Take in more voters (a single text or Hypothesis is one voter); returns the electorate.
+
+        A batch that is refused leaves the electorate as it was.
+        """
+        listed = [voters] if isinstance(voters, (str, Hypothesis)) else voters
+        batch = prepare(Hypotheses.of(listed, logprobs, role="voters"), self._settings.normalize, False)
+        try:
+            self._poll.add(batch)
+        except BaseException:  # a part of the poll may have taken the batch in
+            self._poll = open_poll(self._settings.similarity, self._candidates)
+            for before in self._voters:
+                self._poll.add(before)
+            raise
         self._voters.append(batch)
         return self
 
@@ -142,8 +148,9 @@ class Electorate:
 
     def _rivals(self, leader: int) -> list[int]:
         """Everybody but the leader and its clones, which have the same grades from every voter."""
-        contents = [self._candidates.content(i) for i in range(len(self._candidates))]
-        return [i for i, content in enumerate(contents) if content != contents[leader]]
+        measure, candidates = self._settings.similarity, self._candidates
+        keys = measure.keys(candidates) if isinstance(measure, Measure) else same_content(candidates)
+        return [i for i, key in enumerate(keys) if key != keys[leader]]
 
     def _width(self) -> float:
         """The largest possible difference of two grades."""

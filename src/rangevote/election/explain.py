@@ -110,7 +110,6 @@ def _counted(
     reader = Reader(measure.tokenize, candidate)
     index = plain.Index(reader.read(candidate), reader.unit, measure.orders, measure.bag, measure.short)
     index.add(reader.read(voters))
-    joint = "" if reader.unit == "chars" else " "
     found: dict[tuple[int, str], float] = {}
     for order, n in enumerate(measure.orders):
         votes, bits = index.votes(order, weights.tolist(), measure.a, False)
@@ -118,6 +117,6 @@ def _counted(
         for item in items:
             part = math.ldexp(float(votes.get(item, 0)), -bits) / len(measure.orders)
             part = part if measure.a == 0 else part * math.pow(len(items), -measure.a)
-            key = (n, joint.join(map(str, plain.gram_of(item, measure.bag))))
+            key = (n, reader.spell(plain.gram_of(item, measure.bag)))
             found[key] = found.get(key, 0.0) + part  # later occurrences of a gram are one line
     return [Contribution(text, n, score) for (n, text), score in found.items()]

@@ -83,9 +83,9 @@ def most_likely(contest: Contest, winners: int) -> Outcome:
 def length_normalised(contest: Contest, winners: int) -> Outcome:
     """log P(c) / length, the length being its tokens (words where only text is known) and the end."""
     candidates = contest.candidates
-    if candidates.tokens is not None and None not in candidates.tokens:
-        lengths = [len(ids or ()) for ids in candidates.tokens]
-    else:
+    tokens = candidates.tokens or [None]
+    lengths = [len(ids) for ids in tokens if ids is not None]
+    if len(lengths) < len(candidates):  # not all have token ids
         lengths = [len(text.split()) for text in candidates.texts or ()]
     scores = _logprobs(candidates, "length_normalised") / (np.array(lengths, dtype=np.float64) + 1.0)
     return Outcome(scores, leaders(scores, contest.candidates, winners))

@@ -14,6 +14,8 @@ from rangevote.hypothesis import Hypotheses, Hypothesis
 
 def prepare(hypotheses: Hypotheses, normalize: str | None, merge: bool) -> Hypotheses:
     """The same list with normalised texts and, with `merge`, masses gathered at the first of equals."""
+    if not normalize and not merge:
+        return hypotheses
     rows = list(hypotheses)
     if normalize:
         rows = [_normalised(row, normalize) for row in rows]

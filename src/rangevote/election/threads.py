@@ -28,6 +28,16 @@ def in_order(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterat
     from concurrent.futures import ThreadPoolExecutor  # slow to import, and one thread needs none
 
     source = iter(items)
+    failure: list[BaseException] = []  # of the source itself; raised after what came before it
+
+    def take() -> list[T]:
+        taken: list[T] = []
+        try:
+            for item in islice(source, 0 if failure else BATCH):
+                taken.append(item)
+        except Exception as error:
+            failure.append(error)
+        return taken
 
     def batch(taken: list[T]) -> list[R | Exception]:
         done: list[R | Exception] = []
@@ -42,9 +52,11 @@ def in_order(work: Callable[[T], R], items: Iterable[T], threads: int) -> Iterat
     with ThreadPoolExecutor(threads, thread_name_prefix="election") as pool:
         try:
             while True:
-                while len(waiting) < 2 * threads and (taken := list(islice(source, BATCH))):
+                while len(waiting) < 2 * threads and (taken := take()):
                     waiting.append(pool.submit(batch, taken))
                 if not waiting:
+                    if failure:
+                        raise failure[0]
                     return
                 for result in waiting.popleft().result():
                     if isinstance(result, Exception):

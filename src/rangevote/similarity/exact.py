@@ -10,7 +10,7 @@ import numpy as np
 from rangevote.errors import choose
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import unit_bits
-from rangevote.similarity.measure import Measure, check_pairs
+from rangevote.similarity.measure import Measure, check_pairs, same_content
 from rangevote.similarity.tokens import Tokenise, refuse_surrogates
 
 Key = Callable[[str], Hashable]
@@ -78,14 +78,15 @@ class Exact(Measure):
 
     def poll(self, candidates: Hypotheses) -> ExactPoll:
         """Open an election among these candidates."""
-        return ExactPoll(candidates, self._keys)
+        return ExactPoll(candidates, self.keys)
 
-    def _keys(self, hypotheses: Hypotheses) -> list[Hashable]:
-        refuse_surrogates(hypotheses)
-        contents = (hypotheses.content(i) for i in range(len(hypotheses)))
+    def keys(self, candidates: Hypotheses) -> list[Hashable]:
+        """What is compared: the text, the token ids, or what the key function finds in the text."""
+        refuse_surrogates(candidates)
+        contents = same_content(candidates)
         if self.key is None:
-            return [c if isinstance(c, str) else tuple(c) for c in contents]
-        return [self.key(c) if isinstance(c, str) else None for c in contents]
+            return contents
+        return [self.key(content) if isinstance(content, str) else None for content in contents]
 
 
 class ExactPoll:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import Index
 from rangevote.similarity.measure import Measure, check_pairs
-from rangevote.similarity.tokens import Reader, Tokenise, refuse_surrogates, tokeniser_name
+from rangevote.similarity.tokens import Reader, Tokenise, refuse_unreadable, tokeniser_name
 
 
 class IndexMeasure(Measure):
@@ -54,8 +54,8 @@ class IndexPoll:
                 measure.bag,
                 measure.short,
             )
-        except UnicodeEncodeError:
-            refuse_surrogates(candidates)
+        except (UnicodeEncodeError, OverflowError):
+            refuse_unreadable(candidates)
             raise
 
     def add(self, voters: Hypotheses) -> None:
@@ -72,8 +72,8 @@ class IndexPoll:
     def _read(self, voters: Hypotheses) -> None:
         try:
             self._index.add(self._reader.read(voters))
-        except UnicodeEncodeError:
-            refuse_surrogates(voters)
+        except (UnicodeEncodeError, OverflowError):
+            refuse_unreadable(voters)
             raise
 
     def tally(self, weights: Array) -> Array:

@@ -9,6 +9,7 @@ be counted again under other weights without reading anything twice.
 from __future__ import annotations
 
 import os
+from collections.abc import Hashable
 from typing import Protocol, runtime_checkable
 
 from rangevote.errors import UsageError
@@ -75,9 +76,19 @@ class Measure:
         poll.add(voters)
         return poll
 
+    def keys(self, candidates: Hypotheses) -> list[Hashable]:
+        """One key for each candidate; candidates with the same key get the same grades from everybody."""
+        return same_content(candidates)
+
     def signature_on(self, candidates: Hypotheses) -> str:
         """What the n-grams of these candidates are made of, as the signature names it."""
         return self.on
+
+
+def same_content(candidates: Hypotheses) -> list[Hashable]:
+    """Keys under which candidates with the same text, or the same token ids, are the same."""
+    contents = (candidates.content(i) for i in range(len(candidates)))
+    return [content if isinstance(content, str) else tuple(content) for content in contents]
 
 
 class StoredPoll:

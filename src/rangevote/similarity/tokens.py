@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rangevote.errors import DataError, choose, need
@@ -71,6 +71,13 @@ class Reader:
         ids = self._ids
         return [[ids.setdefault(token, len(ids)) for token in tokens] for tokens in tokenised]
 
+    def spell(self, gram: Iterable[Any]) -> str:
+        """An n-gram as a person reads it."""
+        if self._call is not None and self.unit == "ids":
+            names = list(self._ids)
+            return " ".join(str(names[token]) for token in gram)
+        return ("" if self.unit == "chars" else " ").join(map(str, gram))
+
 
 def _token_ids(hypotheses: Hypotheses) -> list[Sequence[int]]:
     if not len(hypotheses):
@@ -85,6 +92,15 @@ def _token_ids(hypotheses: Hypotheses) -> list[Sequence[int]]:
             )
         found.append(ids)
     return found
+
+
+def refuse_unreadable(hypotheses: Hypotheses) -> None:
+    """Name what the kernels could not read: half a surrogate pair, or a token id beyond 64 bits."""
+    refuse_surrogates(hypotheses)
+    for i, ids in enumerate(hypotheses.tokens or ()):
+        for token in ids or ():
+            if not -(2**63) <= token < 2**63:
+                raise DataError(f"{token} does not fit in 64 bits.", field=f"{hypotheses.role}[{i}].tokens")
 
 
 def refuse_surrogates(hypotheses: Hypotheses) -> None:

@@ -1,0 +1,139 @@
+"""Hypotheses and ballots: frozen, read from JSON, and held as columns."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+
+import rangevote as rv
+from rangevote.hypothesis import LOGPROB_SLACK, Ballot, Hypotheses, Hypothesis
+
+
+def test_a_hypothesis_is_a_text_that_ended_of_itself_and_was_not_sampled():
+    hypothesis = Hypothesis("a dog")
+    assert (hypothesis.text, hypothesis.finished, hypothesis.sampled) == ("a dog", True, False)
+    assert (hypothesis.tokens, hypothesis.logprob, hypothesis.state, hypothesis.weight) == (None,) * 4
+
+
+@pytest.mark.parametrize(
+    ("frozen", "field"),
+    [(Hypothesis(text="a"), "text"), (Ballot([Hypothesis(text="a")]), "candidates")],
+    ids=["Hypothesis", "Ballot"],
+)
+def test_hypotheses_and_ballots_are_frozen(frozen, field):
+    with pytest.raises(AttributeError, match="immutable type"):
+        setattr(frozen, field, "b")
+
+
+def test_hypotheses_are_compared_and_hashed_by_value():
+    assert Hypothesis(text="a", logprob=-1.0) == Hypothesis(text="a", logprob=-1.0)
+    assert Hypothesis(text="a", logprob=-1.0) != Hypothesis(text="a", logprob=-2.0)
+    assert len({Hypothesis(text="a"), Hypothesis(text="a"), Hypothesis(text="b")}) == 2
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "content"),
+    [
+        (Hypothesis(text="a", tokens=(1,)), "a"),
+        (Hypothesis(text="", tokens=(1,)), ""),
+        (Hypothesis(tokens=(1, 2)), (1, 2)),
+        (Hypothesis(tokens=()), ()),
+        (Hypothesis(), ()),
+    ],
+)
+def test_the_content_is_the_text_where_there_is_one(hypothesis, content):
+    assert hypothesis.content == content
+
+
+def test_the_shape_of_the_ballot_file_is_read_as_it_stands():
+    line = (
+        b'{"id": "42", "source": "ein Hund", "references": ["a dog"], "candidates": [{"text": "a dog", '
+        b'"logprob": -12.3, "tokens": [5, 9], "state": [0.1, 0.2], "finished": true}, {"text": "dogs"}], '
+        b'"voters": [{"text": "a dog", "sampled": true}]}'
+    )
+    ballot = msgspec.json.decode(line, type=Ballot)
+    assert ballot.id == "42"
+    assert ballot.source == "ein Hund"
+    assert list(ballot.references) == ["a dog"]
+    assert ballot.candidates[0].logprob == -12.3
+    assert list(ballot.candidates[0].tokens) == [5, 9]
+    assert ballot.voters[0].sampled
+    assert rv.elect(ballot).winner == "a dog"
+    assert msgspec.json.decode(msgspec.json.encode(ballot), type=Ballot) == ballot
+
+
+def test_an_unknown_field_of_a_hypothesis_is_not_swallowed():
+    with pytest.raises(msgspec.ValidationError, match="unknown field `log_prob`"):
+        msgspec.json.decode(b'{"text": "a", "log_prob": -1.0}', type=Hypothesis)
+
+
+def test_fields_that_say_nothing_are_not_written():
+    assert msgspec.json.encode(Hypothesis(text="a", logprob=-1.0)) == b'{"text":"a","logprob":-1.0}'
+
+
+def test_columns_hold_what_the_hypotheses_say():
+    rows = [Hypothesis(text="a", logprob=-1.0, tokens=(1,)), Hypothesis(text="b", tokens=(2,))]
+    columns = Hypotheses.of(rows)
+    assert columns.texts == ["a", "b"]
+    assert columns.tokens == [(1,), (2,)]
+    assert columns.states is None
+    assert columns.weights is None
+    assert not columns.complete
+    assert [columns.logprob(0), columns.logprob(1)] == [-1.0, None]
+    assert math.isnan(columns.logprobs[1])
+
+
+def test_columns_of_texts_are_a_sequence_of_hypotheses():
+    columns = Hypotheses.of(["a", "b", "c"], [-1.0, None, -3.0])
+    assert len(columns) == 3
+    assert columns[0] == Hypothesis(text="a", logprob=-1.0)
+    assert columns[-1] == Hypothesis(text="c", logprob=-3.0)
+    assert columns[1:] == [Hypothesis(text="b"), Hypothesis(text="c", logprob=-3.0)]
+    assert [h.text for h in columns] == ["a", "b", "c"]
+    assert columns.content(1) == "b"
+    assert columns.only(2)[0] == Hypothesis(text="c", logprob=-3.0)
+    with pytest.raises(IndexError, match="out of range"):
+        columns[3]
+
+
+def test_columns_without_texts_hold_token_ids():
+    columns = Hypotheses.of([[1, 2], np.array([3]), ()])
+    assert columns.texts is None
+    assert [columns.content(i) for i in range(3)] == [(1, 2), (3,), ()]
+
+
+def test_columns_are_taken_as_they_are():
+    columns = Hypotheses.of(["a"])
+    assert Hypotheses.of(columns) is columns
+
+
+def test_an_empty_list_has_empty_columns():
+    columns = Hypotheses.of([])
+    assert (len(columns), list(columns), columns.logprobs, columns.complete) == (0, [], None, False)
+
+
+def test_a_log_probability_may_exceed_0_by_a_rounding_and_is_then_0():
+    columns = Hypotheses.of(["a", "b"], [LOGPROB_SLACK, -1.0])
+    assert columns.logprobs.tolist() == [0.0, -1.0]
+    with pytest.raises(rv.DataError, match=r"candidates\[0\]\.logprob: 2e-06 is not a log-probability"):
+        Hypotheses.of(["a", "b"], [2 * LOGPROB_SLACK, -1.0])
+
+
+def test_the_callers_lists_are_not_changed():
+    texts, logprobs = ["a", "b"], np.array([-1.0, 1e-7])
+    Hypotheses.of(texts, logprobs)
+    assert texts == ["a", "b"]
+    assert logprobs.tolist() == [-1.0, 1e-7]
+
+
+@pytest.mark.parametrize("role", ["candidates", "voters", "samples"])
+def test_errors_use_the_name_of_the_list(role):
+    with pytest.raises(rv.DataError, match=rf"^{role}\[0\]: expected a text"):
+        Hypotheses.of([None], role=role)
+    with pytest.raises(rv.UsageError, match=rf"^{role} is one str"):
+        Hypotheses.of("a", role=role)
+    with pytest.raises(rv.UsageError, match=rf"^1 {role} but 2 log-probabilities"):
+        Hypotheses.of(["a"], [-1.0, -2.0], role=role)
