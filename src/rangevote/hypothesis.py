@@ -43,7 +43,9 @@ class Hypothesis(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forb
     @property
     def content(self) -> str | Sequence[int]:
         """The text where there is one, else the token ids."""
-        return self.text if self.text is not None else self.tokens or ()
+        if self.text is not None:
+            return self.text
+        return () if self.tokens is None else self.tokens
 
 
 class Ballot(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -105,6 +107,8 @@ class Hypotheses(Sequence[Hypothesis]):
         that do not carry their own.
         """
         if isinstance(items, Hypotheses):
+            if logprobs is not None:
+                raise UsageError(f"the {role} are checked already and bring their own log-probabilities.")
             return items
         if isinstance(items, (str, bytes)):
             raise UsageError(
@@ -200,8 +204,9 @@ def _present(column: list[Any]) -> list[Any] | None:
 def _check_kinds(texts: list[Any] | None, tokens: list[Any] | None, role: str) -> None:
     """Texts are strings, token ids are whole numbers."""
     if texts is not None and not set(map(type, texts)) <= {str, type(None)}:
-        i = next(i for i, text in enumerate(texts) if text is not None and not isinstance(text, str))
-        raise DataError(f"expected a text, got {type(texts[i]).__name__}.", field=f"{role}[{i}].text")
+        for i, text in enumerate(texts):
+            if not isinstance(text, (str, type(None))):
+                raise DataError(f"expected a text, got {type(text).__name__}.", field=f"{role}[{i}].text")
     for i, ids in enumerate(tokens or ()):
         if ids is not None and not (isinstance(ids, (tuple, list)) and set(map(type, ids)) <= {int}):
             _check_tokens(ids, f"{role}[{i}].tokens")
@@ -222,7 +227,7 @@ def _row(item: object, index: int, role: str) -> Hypothesis:
     if isinstance(item, Hypothesis):
         return item
     if isinstance(item, str):
-        return Hypothesis(text=item)
+        return Hypothesis(text=str(item))  # numpy's strings too
     if isinstance(item, np.ndarray) and item.ndim == 1 and item.dtype.kind in "iu":
         return Hypothesis(tokens=tuple(item.tolist()))
     if isinstance(item, (list, tuple)) and all(

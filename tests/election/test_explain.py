@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 import rangevote as rv
 from rangevote.hypothesis import Hypothesis
@@ -49,6 +49,7 @@ def test_what_the_ngrams_earned_sums_to_the_score(label):
 
 
 @pytest.mark.parametrize("name", MEASURES)
+@settings(max_examples=40)
 @given(candidates=texts, voters=weighted())
 def test_the_parts_of_any_score_sum_to_it(name, candidates, voters):
     result = rv.elect(candidates, voters=voters[0], weights=voters[1], similarity=name)

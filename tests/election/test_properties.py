@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import rangevote as rv
@@ -17,6 +17,7 @@ each_measure = pytest.mark.parametrize("measure", MEASURES)
 
 
 @each_measure
+@settings(max_examples=40)
 @given(candidates=texts, voters=weighted())
 def test_a_score_lies_between_0_and_1(measure, candidates, voters):
     result = rv.elect(candidates, voters=voters[0], weights=voters[1], similarity=measure)
@@ -121,6 +122,7 @@ def test_only_the_ratios_of_probabilities_matter(ballot, measure, shift):
 
 
 @each_measure
+@settings(max_examples=40)
 @given(only=text, logprob=st.one_of(st.none(), st.floats(-900, 0)))
 def test_one_candidate_is_elected(measure, only, logprob):
     result = rv.elect([only], [logprob], similarity=measure)

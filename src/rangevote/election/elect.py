@@ -78,9 +78,9 @@ def decide(candidates: Hypotheses, voters: Hypotheses | None, settings: Settings
         raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
     if settings.winners > len(candidates):
         warn(f"{settings.winners} winners asked of {len(candidates)} candidates: all of them are elected.")
+    given = candidates if voters is None else voters
     candidates = prepare(candidates, settings.normalize, settings.merge)
-    voters = None if voters is None else prepare(voters, settings.normalize, settings.merge)
-    roll = candidates if voters is None else voters
+    roll = candidates if voters is None else prepare(voters, settings.normalize, settings.merge)
     if settings.rule_name in WITHOUT_VOTERS:
         roll = Hypotheses([], role="voters")
         weighting, weights = "none", np.zeros(0)
@@ -89,7 +89,7 @@ def decide(candidates: Hypotheses, voters: Hypotheses | None, settings: Settings
             raise DataError(
                 "there are no voters; leave the list out to let the candidates vote.", field="voters"
             )
-        weighting, weights = weigh(roll, settings.weights, settings.temperature)
+        weighting, weights = weigh(roll, settings.weights, settings.temperature, given)
     return count(candidates, roll, weighting, weights, settings, None)
 
 

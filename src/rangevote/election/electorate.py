@@ -85,16 +85,19 @@ class Electorate:
         A batch that is refused leaves the electorate as it was.
         """
         listed = [voters] if isinstance(voters, (str, Hypothesis)) else voters
-        batch = prepare(Hypotheses.of(listed, logprobs, role="voters"), self._settings.normalize, False)
+        batch = Hypotheses.of(listed, logprobs, role="voters")
         try:
-            self._poll.add(batch)
+            self._poll.add(self._normal(batch))
         except BaseException:  # a part of the poll may have taken the batch in
             self._poll = open_poll(self._settings.similarity, self._candidates)
             for before in self._voters:
-                self._poll.add(before)
+                self._poll.add(self._normal(before))
             raise
         self._voters.append(batch)
         return self
+
+    def _normal(self, voters: Hypotheses) -> Hypotheses:
+        return prepare(voters, self._settings.normalize, False)
 
     def _all(self) -> Hypotheses:
         if len(self._voters) != 1:
@@ -106,8 +109,8 @@ class Electorate:
         voters = self._all()
         if not len(voters):
             raise DataError("nobody has voted yet; add voters first.", field="voters")
-        roll = prepare(voters, None, True) if self._settings.merge else voters
-        weighting, weights = weigh(roll, self._settings.weights, self._settings.temperature)
+        roll = prepare(voters, self._settings.normalize, self._settings.merge)
+        weighting, weights = weigh(roll, self._settings.weights, self._settings.temperature, voters)
         return count(self._candidates, roll, weighting, weights, self._settings, self._poll)
 
     def decided(self, confidence: float = 0.99) -> bool:
@@ -140,7 +143,7 @@ class Electorate:
         done = sum(map(len, self._grades))
         fresh = self._all()[done:]
         if len(fresh):
-            batch = Hypotheses.of(fresh, role="voters")
+            batch = self._normal(Hypotheses.of(fresh, role="voters"))
             self._grades.append(self._settings.similarity.matrix(self._candidates, batch))
         if len(self._grades) != 1:
             self._grades = [np.concatenate([np.zeros((0, len(self._candidates))), *self._grades])]

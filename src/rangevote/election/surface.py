@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 
 from rangevote.election.weights import repeated
-from rangevote.hypothesis import Hypotheses, Hypothesis
+from rangevote.errors import DataError
+from rangevote.hypothesis import LOGPROB_SLACK, Hypotheses, Hypothesis
 
 
 def prepare(hypotheses: Hypotheses, normalize: str | None, merge: bool) -> Hypotheses:
@@ -20,7 +21,7 @@ def prepare(hypotheses: Hypotheses, normalize: str | None, merge: bool) -> Hypot
     if normalize:
         rows = [_normalised(row, normalize) for row in rows]
     if merge:
-        rows = _merged(rows, set(repeated(Hypotheses.of(rows, role=hypotheses.role))))
+        rows = _merged(rows, set(repeated(hypotheses)), hypotheses.role)
     return Hypotheses.of(rows, role=hypotheses.role)
 
 
@@ -30,7 +31,7 @@ def _normalised(row: Hypothesis, form: str) -> Hypothesis:
     return msgspec.structs.replace(row, text=unicodedata.normalize(form, row.text))  # type: ignore[arg-type]
 
 
-def _merged(rows: list[Hypothesis], duplicates: set[int]) -> list[Hypothesis]:
+def _merged(rows: list[Hypothesis], duplicates: set[int], role: str) -> list[Hypothesis]:
     """The first of equal texts gets the log of their summed probabilities, the others -inf.
 
     Exact duplicates are one sequence and add nothing (`weights.repeated`). All stay in the list, so that
@@ -45,6 +46,11 @@ def _merged(rows: list[Hypothesis], duplicates: set[int]) -> list[Hypothesis]:
         if len(members) == 1 or any(logprob is None for logprob in known):
             continue
         total = float(np.logaddexp.reduce(sorted(lp for lp in known if lp is not None)))
+        if total > LOGPROB_SLACK:
+            raise DataError(
+                f"the probabilities of this text sum to {math.exp(total):.4g}; more than 1 cannot be merged.",
+                field=f"{role}[{members[0]}].logprob",
+            )
         for i in members:
             logprob = min(total, 0.0) if i == members[0] else -math.inf
             merged[i] = msgspec.structs.replace(rows[i], logprob=logprob)

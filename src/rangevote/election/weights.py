@@ -23,8 +23,8 @@ def default_weights(voters: Hypotheses) -> str:
     return "probability" if voters.complete and not voters.sampled else "count"
 
 
-def probability(voters: Hypotheses, temperature: float) -> list[float]:
-    """P(v)^(1/T), where each distinct sequence votes once."""
+def probability(voters: Hypotheses, temperature: float, given: Hypotheses) -> list[float]:
+    """P(v)^(1/T), where each distinct sequence votes once: distinct as they were given."""
     logprobs = voters.logprobs
     if logprobs is None or not voters.complete:
         index = 0 if logprobs is None else int(np.flatnonzero(np.isnan(logprobs))[0])
@@ -38,7 +38,7 @@ def probability(voters: Hypotheses, temperature: float) -> list[float]:
     # math.exp, not numpy's: one value for one number, on every machine of a kind and in any place
     with np.errstate(over="ignore"):  # near temperature 0 the exponent is minus infinity, and P is 0
         masses = list(map(math.exp, ((logprobs - largest) / temperature).tolist()))
-    for index in repeated(voters):
+    for index in repeated(given):
         masses[index] = 0.0
     return masses
 
@@ -64,12 +64,12 @@ def repeated(voters: Hypotheses) -> list[int]:
     return [i for i, key in enumerate(keys) if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
 
 
-def count(voters: Hypotheses, temperature: float) -> list[float]:
+def count(voters: Hypotheses, temperature: float, given: Hypotheses) -> list[float]:
     """Every voter the same; right for samples, which come as often as they are probable."""
     return [1.0] * len(voters)
 
 
-def importance(voters: Hypotheses, temperature: float) -> list[float]:
+def importance(voters: Hypotheses, temperature: float, given: Hypotheses) -> list[float]:
     """The voters' own weights, for samples drawn without replacement (stochastic beam search)."""
     if voters.weights is None:
         raise DataError(
@@ -82,11 +82,16 @@ def importance(voters: Hypotheses, temperature: float) -> list[float]:
 WEIGHTS = {"probability": probability, "count": count, "importance": importance}
 
 
-def weigh(voters: Hypotheses, weights: str | Sequence[float] | None, temperature: float) -> tuple[str, Array]:
-    """The name of the weighting for the signature, and one weight for each voter, summing to 1."""
+def weigh(
+    voters: Hypotheses, weights: str | Sequence[float] | None, temperature: float, given: Hypotheses
+) -> tuple[str, Array]:
+    """The name of the weighting for the signature, and one weight for each voter, summing to 1.
+
+    `given` are the same voters before their texts were normalised or merged.
+    """
     if weights is None or isinstance(weights, str):
         name = weights or default_weights(voters)
-        masses = choose("weights", name, WEIGHTS)(voters, temperature)
+        masses = choose("weights", name, WEIGHTS)(voters, temperature, given)
     else:
         name, masses = "given", _given(voters, weights)
     total = math.fsum(masses)

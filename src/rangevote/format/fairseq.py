@@ -93,12 +93,14 @@ def read_fairseq(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
         found = LINE.fullmatch(line)
         if found is None:
             continue
-        where = f"{stream.name}:{count}"
-        sample = samples.setdefault(int(found[2]), _Sample(where))
+        id = int(found[2])
+        sample = samples.get(id)
+        if sample is None:
+            sample = samples[id] = _Sample(f"{stream.name}:{count}")
         try:
             sample.add(found[1], found[3] or b"")
         except DataError as error:
-            sample.error = sample.error or error.at(where)
+            sample.error = sample.error or error.at(f"{stream.name}:{count}")
     for id in sorted(samples):
         yield _entry(samples.pop(id), id, options)
 

@@ -133,7 +133,8 @@ def _logprobs(rows: list[Row], scale: Scale | None, where: str) -> list[float | 
         scores = [number(row.score.encode(), "score") for row in rows]
     else:
         scores = [_total(row, where) for row in rows]
-    return [*scale.logprobs(scores, [len(row.text.split()) + 1 for row in rows])]
+    lengths = [len(row.text.split()) + 1 if scale.alpha else 1 for row in rows]
+    return [*scale.logprobs(scores, lengths)]
 
 
 def _total(row: Row, where: str) -> float:
