@@ -22,7 +22,9 @@ Array = np.ndarray[Any, np.dtype[np.float64]]
 Item = Hashable  # an n-gram, or in a bag an n-gram with its occurrence number
 BITS = 60
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)', re.DOTALL)  # one that does not end takes the rest
+_STRING = re.compile(
+    rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL
+)  # one that does not end takes the rest
 
 
 def count_keys(line: bytes) -> int:
