@@ -29,7 +29,7 @@ def file_to_file(folder: Path, rounds: int = 7) -> dict[str, Any]:
     files["one"].write_text(next(generate.lines(made[:1])), encoding="utf-8")
     out = folder / "out.jsonl"
     vote = [*command_line(), "vote", "--similarity", "overlap_2", "--threads", "1", "-o"]
-    rewrite = [sys.executable, HERE / "roundtrip.py"]
+    rewrite: list[str | Path] = [sys.executable, HERE / "roundtrip.py"]
     commands: dict[str, Sequence[str | Path]] = {}
     for which, path in files.items():
         commands[f"vote {which}"] = [*vote, out, path]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import rangevote as rv
 from rangevote import kernel
 
 
-def elect(texts: list[str], logprobs: list[float], *, similarity: str) -> tuple[int, Sequence[float]]:
+def elect(texts: list[str], logprobs: list[float], *, similarity: str) -> tuple[int, Iterable[float]]:
     """The winner's index and all scores."""
     result = rv.elect(texts, logprobs, similarity=similarity)
     return result.index, result.scores

@@ -114,7 +114,7 @@ def memory(workers: dict[str, Worker], folder: Path) -> dict[str, dict[str, Any]
     found = {}
     for name, k in wanted:
         python = workers[CONTESTANTS[name].environment].python
-        request = {"contestant": name, "ballots": str(folder / f"lists-{k}-0.jsonl")}
+        request: dict[str, Any] = {"contestant": name, "ballots": str(folder / f"lists-{k}-0.jsonl")}
         with Worker(python, EXACT_MEMORY) as fresh:
             answer = fresh.ask(**request, resident=True)
         with Worker(python, COUNTED_MEMORY) as fresh:

@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -142,7 +143,7 @@ def version(package: str) -> str:
     """The version of a package in this environment."""
     if package == "rangevote":
         return str(importlib.import_module("ours").version())
-    return importlib.import_module("importlib.metadata").version(package)
+    return metadata.version(package)
 
 
 def main() -> None:

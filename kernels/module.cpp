@@ -4,6 +4,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <mutex>
 
@@ -118,6 +120,48 @@ template <class Work> Scores matrix_of(const Index &index, bool own, Work &&work
     return array(std::move(grades), {rows, index.candidates()});
 }
 
+// Log-probabilities as an array, if each is a number from minus infinity to 0; else None.
+nb::object logprob_column(nb::list values) {
+    const std::size_t n = values.size();
+    auto column = room(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        const nb::handle value = values[i];
+        if (!PyFloat_CheckExact(value.ptr()) && !PyLong_CheckExact(value.ptr())) return nb::none();
+        const double number = PyFloat_AsDouble(value.ptr());
+        if (!(number <= 0.0)) {  // NaN too; an integer beyond all floats has set an error
+            PyErr_Clear();
+            return nb::none();
+        }
+        column[i] = number;
+    }
+    return nb::cast(array(std::move(column), {n}));
+}
+
+// Whether no two numbers are the same.
+bool distinct(const Weights &values) {
+    std::vector<double> sorted(values.data(), values.data() + values.shape(0));
+    std::sort(sorted.begin(), sorted.end());
+    return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+}
+
+// P^(1/T), normalised to sum to 1; those in `again` count nothing. All 0 if every P is 0.
+Scores softmax(const Weights &logprobs, double temperature, const std::vector<std::size_t> &again) {
+    const std::size_t n = logprobs.shape(0);
+    const double *in = logprobs.data();
+    auto out = room(n);
+    const double largest = n ? *std::max_element(in, in + n) : 0.0;
+    const bool none = std::isinf(largest);
+    for (std::size_t i = 0; i < n; ++i) out[i] = none ? 0.0 : std::exp((in[i] - largest) / temperature);
+    for (const std::size_t i : again) out[i] = 0.0;
+    int length = 0;
+    for (std::size_t rest = n; rest > 0; rest >>= 1) ++length;
+    std::int64_t whole = 0;  // the sum, counted: the same in any order
+    for (std::size_t i = 0; i < n; ++i) whole += std::llrint(std::ldexp(out[i], 62 - length));
+    const double total = std::ldexp(static_cast<double>(whole), length - 62);
+    for (std::size_t i = 0; i < n && whole > 0; ++i) out[i] /= total;
+    return array(std::move(out), {n});
+}
+
 // Colons outside strings: one for each key of a JSON text.
 std::size_t count_keys(nb::bytes line) {
     const char *p = static_cast<const char *>(line.data()), *end = p + line.size();
@@ -137,6 +181,9 @@ std::size_t count_keys(nb::bytes line) {
 NB_MODULE(_kernels, m) {
     m.doc() = "Compiled counting kernels; rangevote.kernel.plain holds the same functions in Python.";
     m.def("count_keys", &count_keys, nb::arg("line"));
+    m.def("logprob_column", &logprob_column, nb::arg("values"));
+    m.def("distinct", &distinct, nb::arg("values"));
+    m.def("softmax", &softmax, nb::arg("logprobs"), nb::arg("temperature"), nb::arg("again"));
     nb::class_<Index>(m, "Index")
         .def("__init__", &construct, nb::arg("sequences"), nb::arg("unit"), nb::arg("orders"), nb::arg("bag"),
              nb::arg("short"))

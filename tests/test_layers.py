@@ -18,7 +18,7 @@ ROOT = Path(rangevote.__file__).parent
 BELOW = {
     "errors": set(),
     "version": set(),
-    "hypothesis": set(),
+    "hypothesis": {"kernel"},
     "kernel": set(),
     "similarity": {"kernel", "election"},
     "election": {"kernel", "similarity"},
@@ -62,9 +62,10 @@ def test_a_stage_imports_only_what_stands_to_its_left(path):
         assert not imports(path) & LAST
 
 
-def test_errors_import_nothing_of_the_package_and_hypotheses_only_errors():
+def test_errors_and_kernels_import_nothing_of_the_package_and_hypotheses_only_those():
     assert imports(ROOT / "errors.py") == set()
-    assert imports(ROOT / "hypothesis.py") == {"errors"}
+    assert all(imports(path) <= {"kernel", "_kernels"} for path in (ROOT / "kernel").glob("*.py"))
+    assert imports(ROOT / "hypothesis.py") == {"errors", "kernel"}
 
 
 def test_only_the_kernel_knows_the_compiled_one():

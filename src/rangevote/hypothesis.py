@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from rangevote.errors import DataError, UsageError
+from rangevote.kernel import logprob_column
 
 #: A log-probability may exceed 0 by this much, since sums of float32 logits do.
 LOGPROB_SLACK = 1e-6
@@ -263,11 +264,10 @@ def _logprob_column(values: Iterable[float | None] | None, size: int, role: str)
     listed = list(listed)
     if len(listed) != size:
         raise UsageError(f"{size} {role} but {len(listed)} log-probabilities; give exactly one for each.")
-    if set(map(type, listed)) <= {float, int}:
-        column = np.array(listed, dtype=np.float64)
-        if (column <= 0.0).all():
-            return column
-    return np.array([_logprob(value, i, role) for i, value in enumerate(listed)])
+    column = logprob_column(listed)
+    if column is None:  # something is unknown, of another type, or wrong
+        column = np.array([_logprob(value, i, role) for i, value in enumerate(listed)])
+    return column
 
 
 def _logprob(value: object, index: int, role: str) -> float:

@@ -101,7 +101,8 @@ def test_token_ids_are_shown_as_numbers():
 
 
 def test_a_list_compared_by_token_ids_is_explained_by_them_even_where_one_has_a_text():
-    hypotheses = [Hypothesis(text="a b", tokens=(1, 2)), Hypothesis(tokens=(1, 2)), Hypothesis(tokens=(3,))]
+    rows = [(1, 2), (3,), (3,)]
+    hypotheses = [Hypothesis(text="a b", tokens=(1, 2)), *(Hypothesis(tokens=row) for row in rows)]
     result = rv.elect(hypotheses)
     assert "|on:tokens|" in result.signature
     assert math.fsum(vote.score for vote in result.explain(0).voters) == pytest.approx(result.scores[0])

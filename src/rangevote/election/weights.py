@@ -1,7 +1,7 @@
 """How much each voter counts: by probability, by multiplicity, or by importance weight.
 
-Weights are normalised to sum to 1. Sums use `math.fsum`, which is exact, so no weight depends on the
-order of the voters.
+Weights are normalised to sum to 1, with sums that are counted or exact (`math.fsum`), so that no weight
+depends on the order of the voters.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from rangevote.errors import DataError, UsageError, choose
 from rangevote.hypothesis import Array, Hypotheses
+from rangevote.kernel import distinct, softmax
 
 
 def default_weights(voters: Hypotheses) -> str:
@@ -23,7 +24,7 @@ def default_weights(voters: Hypotheses) -> str:
     return "probability" if voters.complete and not voters.sampled else "count"
 
 
-def probability(voters: Hypotheses, temperature: float, given: Hypotheses) -> list[float]:
+def probability(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
     """P(v)^(1/T), where each distinct sequence votes once: distinct as they were given."""
     logprobs = voters.logprobs
     if logprobs is None or not voters.complete:
@@ -32,25 +33,22 @@ def probability(voters: Hypotheses, temperature: float, given: Hypotheses) -> li
             "is not known, which weights='probability' needs; give it, or use weights='count'.",
             field=f"{voters.role}[{index}].logprob",
         )
-    largest = float(logprobs.max(initial=-math.inf))
-    if largest == -math.inf:
-        return [0.0] * len(voters)
-    # math.exp, not numpy's: one value for one number, on every machine of a kind and in any place
-    with np.errstate(over="ignore"):  # near temperature 0 the exponent is minus infinity, and P is 0
-        masses = list(map(math.exp, ((logprobs - largest) / temperature).tolist()))
-    for index in repeated(given):
-        masses[index] = 0.0
-    return masses
+    return softmax(logprobs, temperature, repeated(given))
 
 
 def repeated(voters: Hypotheses) -> list[int]:
     """Voters that are exact duplicates of an earlier one: the same tokens; or, where only text is
     known, the same text and log-probability."""
-    logprobs = [] if voters.logprobs is None else voters.logprobs.tolist()
+    if (
+        voters.tokens is None
+        and voters.complete
+        and voters.logprobs is not None
+        and distinct(voters.logprobs)
+    ):
+        return []  # the usual case, and numbers are quicker to compare than texts
+    logprobs = [None] * len(voters) if voters.logprobs is None else voters.logprobs.tolist()
     keys: list[object]
     if voters.tokens is None:
-        if len(set(logprobs)) == len(logprobs):  # the usual case, and numbers are quicker to hash than texts
-            return []
         keys = list(zip(voters.texts or (), logprobs, strict=True))
     else:
         texts = voters.texts or [""] * len(voters)
@@ -64,19 +62,19 @@ def repeated(voters: Hypotheses) -> list[int]:
     return [i for i, key in enumerate(keys) if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
 
 
-def count(voters: Hypotheses, temperature: float, given: Hypotheses) -> list[float]:
+def count(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
     """Every voter the same; right for samples, which come as often as they are probable."""
-    return [1.0] * len(voters)
+    return np.full(len(voters), 1.0 / len(voters))
 
 
-def importance(voters: Hypotheses, temperature: float, given: Hypotheses) -> list[float]:
+def importance(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
     """The voters' own weights, for samples drawn without replacement (stochastic beam search)."""
     if voters.weights is None:
         raise DataError(
             "is not known, which weights='importance' needs (field `weight` of each voter).",
             field=f"{voters.role}[0].weight",
         )
-    return _scaled(voters.weights.tolist())
+    return _normalised(voters.weights.tolist())
 
 
 WEIGHTS = {"probability": probability, "count": count, "importance": importance}
@@ -91,19 +89,18 @@ def weigh(
     """
     if weights is None or isinstance(weights, str):
         name = weights or default_weights(voters)
-        masses = choose("weights", name, WEIGHTS)(voters, temperature, given)
+        shares = choose("weights", name, WEIGHTS)(voters, temperature, given)
     else:
-        name, masses = "given", _given(voters, weights)
-    total = math.fsum(masses)
-    if len(voters) and not total > 0:
+        name, shares = "given", _given(voters, weights)
+    if not shares.any():
         raise DataError(
             "all voters have weight 0 (every probability is 0), so nobody votes; use weights='count'.",
             field=voters.role,
         )
-    return name, np.array(masses, dtype=np.float64) / (total or 1.0)
+    return name, shares
 
 
-def _given(voters: Hypotheses, weights: Sequence[float]) -> list[float]:
+def _given(voters: Hypotheses, weights: Sequence[float]) -> Array:
     try:
         masses = [_number(weight, i) for i, weight in enumerate(weights)]
     except TypeError:
@@ -115,7 +112,7 @@ def _given(voters: Hypotheses, weights: Sequence[float]) -> list[float]:
     for i, mass in enumerate(masses):
         if not math.isfinite(mass) or mass < 0:
             raise DataError(f"{mass!r} is not a weight; weights are finite and >= 0.", field=f"weights[{i}]")
-    return _scaled(masses)
+    return _normalised(masses)
 
 
 def _number(weight: object, index: int) -> float:
@@ -124,7 +121,10 @@ def _number(weight: object, index: int) -> float:
     return float(weight)
 
 
-def _scaled(masses: list[float]) -> list[float]:
-    """Divided by the largest, so that sums neither overflow nor vanish."""
+def _normalised(masses: list[float]) -> Array:
+    """Divided by their sum; by the largest first, so that the sum neither overflows nor vanishes."""
     largest = max(masses, default=0.0)
-    return [mass / largest for mass in masses] if largest > 0 else masses
+    if not largest > 0:
+        return np.zeros(len(masses))
+    scaled = [mass / largest for mass in masses]
+    return np.array(scaled, dtype=np.float64) / math.fsum(scaled)

@@ -32,6 +32,39 @@ def count_keys(line: bytes) -> int:
     return _STRING.sub(b"", line).count(b":")
 
 
+def logprob_column(values: list[Any]) -> Array | None:
+    """Log-probabilities as an array, if each is a number from minus infinity to 0; else None."""
+    if not set(map(type, values)) <= {float, int}:
+        return None
+    try:
+        column = np.array(values, dtype=np.float64)
+    except OverflowError:  # an integer beyond all floats
+        return None
+    return column if (column <= 0.0).all() else None
+
+
+def distinct(values: Array) -> bool:
+    """Whether no two numbers are the same (there is no NaN among them)."""
+    return len(set(values.tolist())) == len(values)
+
+
+def softmax(logprobs: Array, temperature: float, again: Sequence[int]) -> Array:
+    """P^(1/T), normalised to sum to 1; those in `again` count nothing. All 0 if every P is 0.
+
+    The sum is counted, so that no weight depends on the order of the voters.
+    """
+    numbers = logprobs.tolist()
+    largest = max(numbers, default=0.0)
+    if math.isinf(largest):
+        return np.zeros(len(numbers))
+    masses = [math.exp((number - largest) / temperature) for number in numbers]
+    for i in again:
+        masses[i] = 0.0
+    bits = 62 - len(masses).bit_length()
+    total = math.ldexp(float(sum(round(math.ldexp(mass, bits)) for mass in masses)), -bits)
+    return np.array([mass / total for mass in masses] if total else masses, dtype=np.float64)
+
+
 def unit_bits(masses: Iterable[float]) -> int:
     """Bits after the binary point of a tally that is at most the sum of `masses`: 60 if that is below 2.
 
