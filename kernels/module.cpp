@@ -128,10 +128,11 @@ nb::object logprob_column(nb::list values) {
         const nb::handle value = values[i];
         if (!PyFloat_CheckExact(value.ptr()) && !PyLong_CheckExact(value.ptr())) return nb::none();
         const double number = PyFloat_AsDouble(value.ptr());
-        if (!(number <= 0.0)) {  // NaN too; an integer beyond all floats has set an error
+        if (number == -1.0 && PyErr_Occurred()) {  // an integer beyond all floats
             PyErr_Clear();
             return nb::none();
         }
+        if (!(number <= 0.0)) return nb::none();  // NaN too
         column[i] = number;
     }
     return nb::cast(array(std::move(column), {n}));

@@ -278,7 +278,10 @@ def _logprob(value: object, index: int, role: str) -> float:
         raise DataError(
             f"expected a number, got {type(value).__name__} {value!r}.", field=f"{role}[{index}].logprob"
         )
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond all floats
+        number = math.inf if value > 0 else -math.inf
     if math.isnan(number) or number > LOGPROB_SLACK:
         raise DataError(
             f"{number!r} is not a log-probability; it must be a number from -inf to 0 (natural log of "

@@ -2,54 +2,69 @@
 
 The compiled kernel keeps words by a 64-bit digest and ids by a hash, but compares the whole word and
 the whole key (kernels/table.hpp). `digest` below is that of kernels/text.hpp for words of 16 bytes:
-with f a mixing of the first 8 bytes and g a mere reordering of the last 8,
+with f a mixing of the first 8 bytes as a number,
 
-    digest(w) = (f(first) ^ g(last)) * MIX
+    digest(w) = (f(first) ^ last) * MIX
 
-so for any two beginnings p, q and an end e, the end e' with g(e') = f(p) ^ g(e) ^ f(q) makes p+e and
-q+e' collide. If text.hpp changes its digest, these words only stop colliding; the tests stay right.
+so for any two beginnings p, q and an end e, the end e' = f(p) ^ e ^ f(q) makes p+e and q+e' collide.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tests.kernel.both import each_kernel
 
+SOURCES = Path(__file__).parents[2] / "kernels"
 MASK = 2**64 - 1
 MIX = 0x9E3779B97F4A7C15
 KEY_MIX = 0xD6E8FEB86659FD93
 
 
+@pytest.mark.skipif(not SOURCES.exists(), reason="the sources of the kernels are not here")
+@pytest.mark.parametrize(
+    ("file", "lines"),
+    [
+        (
+            "text.hpp",
+            ["h = (h ^ chunk) * MIX;", "h ^= h >> 32;", "(h ^ chunk) * MIX;", f"MIX = 0x{MIX:X}ull"],
+        ),
+        ("table.hpp", ["key ^= key >> 32;", f"key *= 0x{KEY_MIX:X}ull;", "(key ^ (key >> 32))"]),
+    ],
+)
+def test_the_sources_hash_as_these_tests_believe(file, lines):
+    # without this the words below would silently stop colliding when the sources change
+    source = (SOURCES / file).read_text(encoding="utf-8")
+    assert [line for line in lines if line not in source] == []
+
+
+def number(chunk: bytes) -> int:
+    return int.from_bytes(chunk, "little")
+
+
 def f(chunk: bytes) -> int:
-    h = int.from_bytes(chunk, "little") * MIX & MASK
+    h = number(chunk) * MIX & MASK
     return h ^ h >> 32
-
-
-def g(chunk: bytes) -> int:
-    return int.from_bytes(chunk[:4], "little") << 32 | int.from_bytes(chunk[4:], "little")
-
-
-def g_inverse(number: int) -> bytes:
-    return (number >> 32).to_bytes(4, "little") + (number & 0xFFFFFFFF).to_bytes(4, "little")
 
 
 def digest(word: str) -> int:
     data = word.encode()
     assert len(data) == 16
-    return (f(data[:8]) ^ g(data[8:])) * MIX & MASK
+    return (f(data[:8]) ^ number(data[8:])) * MIX & MASK
 
 
 def colliding_words(wanted: int) -> list[str]:
     """Different printable words of 16 bytes with one digest."""
     rng = np.random.default_rng(0)
     first, last = b"abcdefgh", b"ijklmnop"
-    target = f(first) ^ g(last)
+    target = f(first) ^ number(last)
     found = [(first + last).decode()]
     while len(found) < wanted:
         start = rng.integers(0x21, 0x7F, size=8, dtype=np.uint8).tobytes()
-        end = g_inverse(target ^ f(start))
+        end = (target ^ f(start)).to_bytes(8, "little")
         if all(0x21 <= byte < 0x7F for byte in end):
             found.append((start + end).decode())
     return found
@@ -81,17 +96,39 @@ def test_bigrams_of_words_with_one_digest_are_different_bigrams(kernel, words):
     )
 
 
+def key_hash(key: int) -> int:
+    key ^= key >> 32
+    key = key * KEY_MIX & MASK
+    return key ^ key >> 32
+
+
+def signed(key: int) -> int:
+    return key - 2**64 if key >= 2**63 else key
+
+
 def ids_of_one_slot(wanted: int) -> list[int]:
-    """Keys whose hash (kernels/table.hpp, KeyTable) ends in 24 zero bits: one slot in any table here."""
+    """Keys whose hash ends in 24 zero bits: all in one slot of any table here."""
     inverse = pow(KEY_MIX, -1, 2**64)
     keys = []
     for j in range(wanted):
         h = j << 24
         h ^= h >> 32
         key = h * inverse & MASK
-        key ^= key >> 32
-        keys.append(key - 2**64 if key >= 2**63 else key)
-    return keys
+        keys.append(key ^ key >> 32)
+        assert key_hash(keys[-1]) == j << 24
+    return [signed(key) for key in keys]
+
+
+def twins_of_one_slot(wanted: int, shift: int) -> list[int]:
+    """Pairs of keys that differ in one byte only, and whose hashes end in the same 10 bits."""
+    rng = np.random.default_rng(shift)
+    found: list[int] = []
+    while len(found) < 2 * wanted:
+        key = int(rng.integers(2**63))
+        other = key ^ int(rng.integers(1, 256)) << shift
+        if (key_hash(key) ^ key_hash(other)) & 1023 == 0:
+            found += [signed(key), signed(other)]
+    return found
 
 
 @each_kernel
@@ -100,6 +137,14 @@ def test_token_ids_that_all_fall_into_one_slot_are_different_tokens(kernel):
     assert len(set(ids)) == 700
     index = kernel.Index([[i] for i in ids], "ids", [1], True, True)
     np.testing.assert_array_equal(index.grades(0.0, True), np.eye(700))
+
+
+@each_kernel
+@pytest.mark.parametrize("shift", range(0, 64, 8))
+def test_token_ids_of_one_slot_that_differ_in_one_byte_are_different_tokens(kernel, shift):
+    ids = twins_of_one_slot(10, shift)
+    index = kernel.Index([[i] for i in ids], "ids", [1], True, True)
+    np.testing.assert_array_equal(index.grades(0.0, True), np.eye(20))
 
 
 @each_kernel

@@ -1,0 +1,78 @@
+"""Log-probabilities as columns and weights: compiled and plain agree, and both with the definition."""
+
+from __future__ import annotations
+
+import math
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rangevote.kernel import plain
+
+compiled = pytest.importorskip("rangevote._kernels", reason="the compiled kernels were not built")
+kernels = pytest.mark.parametrize("kernel", [plain, compiled], ids=["plain", "compiled"])
+
+logprobs = st.lists(st.floats(-2000, 0) | st.just(-math.inf), max_size=40)
+anything = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=2)
+
+
+@given(st.lists(anything, max_size=6))
+def test_both_take_the_same_values_and_leave_the_same_to_others(values):
+    ours, theirs = plain.logprob_column(values), compiled.logprob_column(values)
+    assert (ours is None) == (theirs is None)
+    if ours is not None:
+        assert ours.tolist() == theirs.tolist()
+        assert all(type(value) in (int, float) and value <= 0 for value in values)
+
+
+@kernels
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e-300, True, None, "-1", 10**400, np.float64(-1.0)])
+def test_what_is_no_plain_log_probability_is_left_to_the_careful_path(kernel, value):
+    assert kernel.logprob_column([-1.0, value]) is None
+
+
+@given(logprobs, st.sampled_from([0.1, 1.0, 2.0, 1e-300, 1e300]))
+def test_both_give_the_same_weights_bit_for_bit(values, temperature):
+    column = np.array(values, dtype=np.float64)
+    again = [i for i in range(len(values)) if i % 3 == 2]
+    ours = plain.softmax(column, temperature, again)
+    assert ours.tobytes() == compiled.softmax(column, temperature, again).tobytes()
+
+
+@kernels
+@given(values=st.lists(st.floats(-50, 0), min_size=1, max_size=40))
+def test_weights_are_the_normalised_probabilities(kernel, values):
+    masses = [Fraction(math.exp(value - max(values))) for value in values]
+    expected = [float(mass / sum(masses)) for mass in masses]
+    np.testing.assert_allclose(kernel.softmax(np.array(values), 1.0, []), expected, rtol=1e-14, atol=1e-17)
+
+
+@kernels
+def test_no_weight_depends_on_the_order(kernel):
+    rng = random.Random(1)
+    values = [-rng.random() * 30 for _ in range(200)]
+    weights = dict(zip(values, kernel.softmax(np.array(values), 1.0, []).tolist(), strict=True))
+    for _ in range(20):
+        rng.shuffle(values)
+        assert kernel.softmax(np.array(values), 1.0, []).tolist() == [weights[value] for value in values]
+
+
+@kernels
+def test_probabilities_of_zero_have_no_weight(kernel):
+    assert kernel.softmax(np.array([-math.inf, -3.0]), 1.0, []).tolist() == [0.0, 1.0]
+    assert kernel.softmax(np.array([-math.inf, -math.inf]), 1.0, []).tolist() == [0.0, 0.0]
+    assert kernel.softmax(np.array([]), 1.0, []).tolist() == []
+    assert kernel.softmax(np.array([-1.0, -1.0]), 1.0, [1]).tolist() == [1.0, 0.0]
+
+
+@kernels
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [([], True), ([-1.0], True), ([-1.0, -2.0, -1.0], False), ([-0.0, 0.0], False), ([-math.inf] * 2, False)],
+)
+def test_equal_numbers_are_noticed(kernel, values, expected):
+    assert kernel.distinct(np.array(values, dtype=np.float64)) is expected
