@@ -35,7 +35,7 @@ def convert(source: str, to: str, output: str | None, force: bool, quiet: bool, 
     notes = Notes(quiet=quiet)
     write = writer(to)
     with sink(output, source, {"to": to}, force=force) as place, read(source, reading) as entries:
-        bar = Bar(entries, quiet=quiet)
+        bar = Bar(entries, "converting", quiet=quiet)
         try:
             for entry in entries:
                 place.write(_written(entry, write))

@@ -25,7 +25,8 @@ class Bar:
     PATIENCE = 1.0  # seconds before it appears
     STEP = 0.1  # seconds between looks
 
-    def __init__(self, stream: Position, *, quiet: bool) -> None:
+    def __init__(self, stream: Position, verb: str, *, quiet: bool) -> None:
+        self._verb = verb
         self._stream, self._wanted = stream, not quiet and sys.stderr.isatty()
         self._begun = self._looked = time.monotonic()
         self._bar: Progress | None = None
@@ -57,7 +58,7 @@ class Bar:
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
         bar = Progress(
-            TextColumn("voting"),
+            TextColumn(self._verb),
             BarColumn(),
             TaskProgressColumn(),
             TextColumn("{task.fields[rate]}"),
@@ -66,7 +67,7 @@ class Bar:
             transient=True,
         )
         bar.start()
-        return bar, bar.add_task("voting", total=self._stream.size, rate="")
+        return bar, bar.add_task(self._verb, total=self._stream.size, rate="")
 
     def close(self) -> None:
         """Take the bar away."""

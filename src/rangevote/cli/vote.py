@@ -83,7 +83,7 @@ def vote(
     with ExitStack() as files:
         place = files.enter_context(sink(output, ballots, remembered, resume=resume, force=force))
         entries = files.enter_context(read(ballots, reading))
-        bar = Bar(entries, quiet=quiet)
+        bar = Bar(entries, "voting", quiet=quiet)
         run = Run(place, bar, notes, threads, on_error == "skip", require_nonempty)
         shape = Shape(text, scores, explain, allow_empty)
         if voters is None:

@@ -1,0 +1,57 @@
+"""The progress bar: on a terminal, after a second, with rate and time left; never in a pipe."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from rangevote.cli.progress import Bar
+
+
+class Halfway:
+    position, size = 500, 1000
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch):
+    """A clock that the test moves."""
+    now = [100.0]
+    monkeypatch.setattr("rangevote.cli.progress.time.monotonic", lambda: now[0])
+    return now
+
+
+def shown(monkeypatch: pytest.MonkeyPatch, clock: list[float], *, seconds: float, **options: bool) -> str:
+    terminal = Terminal() if options.pop("terminal", True) else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "120")
+    bar = Bar(Halfway(), "voting", quiet=options.get("quiet", False))
+    for _ in range(10):
+        clock[0] += seconds / 10
+        bar.advance()
+    bar.close()
+    assert bar.items == 10
+    return terminal.getvalue()
+
+
+def test_a_long_run_shows_share_rate_and_time_left(monkeypatch, clock):
+    text = shown(monkeypatch, clock, seconds=2.0)
+    assert "50%" in text
+    assert "ballots/s" in text
+    assert "0:00" in text or "-:--:--" in text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"seconds": 0.5}, {"seconds": 2.0, "quiet": True}, {"seconds": 2.0, "terminal": False}],
+    ids=["short", "quiet", "piped"],
+)
+def test_otherwise_nothing_is_shown(monkeypatch, clock, options):
+    assert shown(monkeypatch, clock, **options) == ""

@@ -1,0 +1,50 @@
+"""Elections over real beams give the BLEU scores that were measured when the beams were made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rangevote as rv
+from rangevote.format import read
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "nbest"
+pytestmark = pytest.mark.skipif(
+    not DATA.exists(), reason="the real n-best lists (../shared/data) are not here"
+)
+
+
+def ballots(k: int) -> list[rv.Ballot]:
+    with read(DATA / f"test_2016_flickr.en-de.k{k}.jsonl.gz") as entries:
+        return [entry.get() for entry in entries]
+
+
+# sacreBLEU (13a) of the winners, as the data's own README has it
+@pytest.mark.parametrize(
+    ("k", "options", "bleu"),
+    [
+        (4, {"rule": "most_likely"}, 35.40),
+        (10, {"rule": "most_likely"}, 30.83),
+        (100, {"rule": "most_likely"}, 27.41),
+        (4, {"similarity": "overlap_2"}, 36.15),
+        (10, {"similarity": "overlap_2"}, 36.18),
+        (100, {"similarity": "overlap_2"}, 35.19),
+        (4, {"similarity": "overlap_1"}, 36.23),
+        (100, {"similarity": "overlap_1"}, 32.39),
+        (10, {"similarity": "overlap_3"}, 36.24),
+        (100, {"similarity": "overlap_3"}, 35.90),
+    ],
+)
+def test_range_voting_repairs_what_large_beams_break(k, options, bleu):
+    sacrebleu = pytest.importorskip("sacrebleu")
+    listed = ballots(k)
+    winners = [str(result) for result in rv.elect_many(listed, **options)]
+    references = [[ballot.references[0] for ballot in listed]]
+    assert sacrebleu.corpus_bleu(winners, references).score == pytest.approx(bleu, abs=0.05)
+
+
+def test_the_most_likely_output_of_a_large_beam_is_often_empty():
+    winners = [str(result) for result in rv.elect_many(ballots(100), rule="most_likely")]
+    assert winners.count("") == 176
+    assert [str(result) for result in rv.elect_many(ballots(100))].count("") == 0
