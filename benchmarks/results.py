@@ -96,13 +96,13 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _file_note(files: Data) -> str:
     times = files["times"]
+    tied = f", {files['ties']} tie with it: of equals rangevote takes the more probable"
     starts = {name: median(times[f"{name} one"]["cpu"]) for name in ("vote", "msgspec")}
     return (
         f"The file has {megabytes(files['bytes'])}. Start-up taken off: {starts['vote']:.2f} s of "
         f"`rangevote vote`, {starts['msgspec']:.2f} s of Python with msgspec. "
-        f"{files['same']:,} of {files['ballots']:,} winners are those of the plain-Python version, "
-        f"{files['ties']} others tie with them: rangevote counts in integers, sees the tie and takes the "
-        f"more probable."
+        f"{files['same']:,} of {files['ballots']:,} winners are those of the plain-Python version"
+        f"{tied if files['ties'] else ''}."
     )
 
 

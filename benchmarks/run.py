@@ -86,8 +86,8 @@ def _agreements(measured: speed.Measured) -> dict[str, Any]:
 
 def _real_agreements(answers: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: speed.agreement([(answers[CONTESTANTS[name].like], answer)])
-        for name, answer in answers.items()
+        name: speed.agreement([(answers[CONTESTANTS[name].like][0], answered[0])])
+        for name, answered in answers.items()
         if not CONTESTANTS[name].ours
     }
 

@@ -17,6 +17,7 @@ from harness import COUNTED_MEMORY, EXACT_MEMORY, ROOT, SCRATCH, Worker, say, wr
 Measured = dict[str, dict[str, list[dict[str, Any]]]]  # contestant -> k -> rounds
 REAL = ROOT.parent / "shared" / "data" / "nbest"
 REAL_LISTS = {10: 20, 100: 5}
+REAL_ROUNDS = 5  # of the peers, the first only
 #: CPU seconds that a quick contestant may use in one turn.
 QUICK = 0.2
 #: Scores this near are a tie: which of the two a sum of floating-point numbers prefers is chance.
@@ -89,10 +90,13 @@ def real_lists(workers: dict[str, Worker], folder: Path) -> dict[str, Any]:
         for path in sorted(REAL.glob(f"*.k{k}.jsonl.gz")):
             lists = _read(path, count)
             written = write_lists(folder / f"{path.name}.lists", lists)
-            answers = {name: _ask(workers, name, written, None, k) for name in REAL_CONTESTANTS}
+            answers: dict[str, list[dict[str, Any]]] = {name: [] for name in REAL_CONTESTANTS}
+            for turn in range(REAL_ROUNDS):
+                for name in REAL_CONTESTANTS:
+                    if turn == 0 or CONTESTANTS[name].environment == "main":
+                        answers[name].append(_ask(workers, name, written, None, k))
             looks = generate.describe([generate.Ballot(*ballot) for ballot in lists])
-            name = path.name.removesuffix(".jsonl.gz")
-            found[name] = {"k": k, "looks": looks, "answers": answers}
+            found[path.name.removesuffix(".jsonl.gz")] = {"k": k, "looks": looks, "answers": answers}
     return found
 
 

@@ -108,23 +108,35 @@ def _bleu(data: Data) -> list[Row]:
 
 
 def faster(data: Data, mine: str, theirs: str, k: int, times: int) -> Row:
-    """How many times as fast as `theirs` we are: the median of the rounds that both had."""
+    """How many times as fast as `theirs` we are at one k."""
     what = f"{mine} against {CONTESTANTS[theirs].label}, k = {k:,}"
-    pairs = shared(data, mine, theirs, k)
+    answers = [data["speed"][name].get(str(k), []) for name in (mine, theirs)]
+    return compare(what, finished(*answers), times, why(data, theirs, k))
+
+
+def compare(what: str, pairs: list[tuple[Data, Data]], times: int | None, missing: str) -> Row:
+    """The median ratio of the rounds that both had; without `times` nothing must be reached."""
+    target = f">= {times:,} x" if times else "-"
     if not pairs:
-        return Row(what, f">= {times:,} x", f"not measured: {why(data, theirs, k)}", None, "", "")
+        return Row(what, target, f"not measured: {missing}", None, "", "")
     ours, other = (median(pair[i]["cpu"] for pair in pairs) for i in (0, 1))
     each = [b["cpu"] / a["cpu"] for a, b in pairs]
     ratio = median(each)
     spread = f" ({factor(min(each))} to {factor(max(each))})" if len(each) > 1 else ""
     return Row(
         what,
-        f">= {times:,} x",
+        target,
         f"{factor(ratio)} x{spread}",
-        ratio >= times,
+        ratio >= times if times else None,
         milliseconds(ours),
         milliseconds(other),
     )
+
+
+def finished(mine: list[Data], theirs: list[Data]) -> list[tuple[Data, Data]]:
+    """The answers of two contestants in the rounds that both finished."""
+    pairs = zip(mine, theirs, strict=False)
+    return [pair for pair in pairs if "error" not in pair[0] and "error" not in pair[1]]
 
 
 def on_real_lists(data: Data) -> list[tuple[Row, str, str]]:
@@ -132,20 +144,11 @@ def on_real_lists(data: Data) -> list[tuple[Row, str, str]]:
     rows = []
     for name, found in data["real"].items():
         for mine, theirs, times in REAL_PAIRS:
-            a, b = found["answers"][mine], found["answers"][theirs]
-            what = f"{name}: {mine} against {CONTESTANTS[theirs].label}"
-            if "error" in a or "error" in b:
-                rows.append((Row(what, "", "not measured", None, "", ""), "", ""))
-                continue
-            ratio, judged = b["cpu"] / a["cpu"], found["k"] == 100
-            target, reached = (f">= {times:,} x", ratio >= times) if judged else ("-", None)
-            row = Row(
-                what,
-                target,
-                f"{factor(ratio)} x",
-                reached,
-                milliseconds(a["cpu"]),
-                milliseconds(b["cpu"]),
+            row = compare(
+                f"{name}: {mine} against {CONTESTANTS[theirs].label}",
+                finished(found["answers"][mine], found["answers"][theirs]),
+                times if found["k"] == 100 else None,
+                "a library is missing",
             )
             same = CONTESTANTS[theirs].like == mine
             agreed = found["agreement"][theirs]
@@ -157,13 +160,6 @@ def winners(agreed: Data) -> str:
     """How often two elected the same."""
     tied = f", {agreed['ties']} tied" if agreed["ties"] else ""
     return f"{agreed['same']:,} of {agreed['lists']:,}{tied}"
-
-
-def shared(data: Data, mine: str, theirs: str, k: int) -> list[tuple[Data, Data]]:
-    """The answers of two contestants in the rounds that both finished."""
-    a, b = (data["speed"][name].get(str(k), []) for name in (mine, theirs))
-    pairs = zip(a, b, strict=False)
-    return [pair for pair in pairs if "error" not in pair[0] and "error" not in pair[1]]
 
 
 def typical(data: Data, name: str, k: int) -> float | None:

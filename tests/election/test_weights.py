@@ -197,3 +197,13 @@ def test_importance_weights_are_finite_and_not_negative(weight):
     voters = [Hypothesis(text="a", weight=1.0), Hypothesis(text="b", weight=weight)]
     with pytest.raises(rv.DataError, match=r"voters\[1\]\.weight: .* is not an importance weight"):
         rv.elect(THREE, voters=voters)
+
+
+def test_samples_that_look_like_a_distribution_are_pointed_out():
+    voters = [
+        Hypothesis(text=text, logprob=logprob) for text, logprob in (("a", -1.0), ("b", -2.0), ("a", -1.0))
+    ]
+    with pytest.warns(rv.RangevoteWarning, match=r"if the voters are samples, use weights='count'"):
+        rv.elect(["a", "b"], voters=voters)
+    rv.elect(["a", "b"], voters=voters, weights="probability")  # asked for: no warning
+    rv.elect(["a", "b"], voters=voters[:2])

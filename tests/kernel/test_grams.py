@@ -141,3 +141,14 @@ def test_a_lone_surrogate_is_an_encoding_error_and_adds_nobody(kernel):
         index.add(["a", "\ud800"])
     assert index.voters == 0
     assert index.tally(np.zeros(0), 0.0, False).tolist() == [0.0]
+
+
+@each_kernel
+@pytest.mark.parametrize("too_large", [2**63, -(2**63) - 1, 2**200])
+def test_a_token_id_beyond_64_bits_is_an_overflow_and_adds_nobody(kernel, too_large):
+    with pytest.raises(OverflowError, match=""):
+        kernel.Index([[1], [too_large]], "ids", [1], True, True)
+    index = kernel.Index([[1]], "ids", [1], True, True)
+    with pytest.raises(OverflowError, match=""):
+        index.add([[1], [too_large]])
+    assert index.voters == 0

@@ -11,7 +11,7 @@ from rangevote.election.rules import WITHOUT_VOTERS, Contest
 from rangevote.election.settings import Grader, Settings, Weights
 from rangevote.election.surface import prepare
 from rangevote.election.threads import in_order
-from rangevote.election.weights import weigh
+from rangevote.election.weights import repeated, weigh
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.hypothesis import Array, Ballot, Hypotheses, Hypothesis
 from rangevote.similarity.measure import Poll, open_poll
@@ -90,6 +90,11 @@ def decide(candidates: Hypotheses, voters: Hypotheses | None, settings: Settings
                 "there are no voters; leave the list out to let the candidates vote.", field="voters"
             )
         weighting, weights = weigh(roll, settings.weights, settings.temperature, given)
+        if voters is not None and settings.weights is None and weighting == "probability" and repeated(given):
+            warn(
+                "some voters repeat others and count once, by their probability; if the voters are samples, "
+                "use weights='count'."
+            )
     return count(candidates, roll, weighting, weights, settings, None)
 
 
