@@ -48,7 +48,7 @@ def test_the_signature_names_every_option_that_was_chosen(options, signature):
 
 
 def test_the_example_of_the_design():
-    voters = ["x"] * 1000
+    voters = [f"x {i}" for i in range(1000)]
     result = rv.elect(["a"] * 10, [-1.0] * 10, voters=voters, voter_logprobs=[-1.0] * 1000)
     assert result.signature == (
         "rv:0.1|sim:overlap_2|on:words|w:probability|T:1|cand:10|vot:1000|tie:score,logprob,first"
