@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <mutex>
 
@@ -171,6 +172,13 @@ std::size_t count_keys(nb::bytes line) {
         const char c = *p++;
         if (c == ':') ++keys;
         if (c != '"') continue;
+        // to the end of the string: the next quote, unless there is a backslash before it
+        const auto left = static_cast<std::size_t>(end - p);
+        const char *quote = static_cast<const char *>(std::memchr(p, '"', left));
+        if (quote && !std::memchr(p, '\\', static_cast<std::size_t>(quote - p))) {
+            p = quote + 1;
+            continue;
+        }
         while (p < end && *p != '"') p += *p == '\\' && end - p > 1 ? 2 : 1;
         if (p < end) ++p;
     }
