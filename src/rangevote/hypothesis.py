@@ -116,6 +116,8 @@ class Hypotheses(Sequence[Hypothesis]):
                 f"{role} is one {type(items).__name__}, not a list: pass a list of texts, "
                 f"token-id lists or Hypothesis objects."
             )
+        if not isinstance(items, Iterable):
+            raise UsageError(f"{role} must be a list, got {type(items).__name__}.")
         listed = list(items)
         kinds = set(map(type, listed))
         if kinds == {str}:

@@ -43,9 +43,10 @@ def test_the_order_of_the_voters_changes_no_bit(data, candidates, voters, measur
 def test_the_order_of_voters_weighed_by_probability_changes_no_bit(data, voters, measure):
     order = shuffled(data.draw, len(voters[0]))
     candidates = sorted(set(voters[0]))
-    there = rv.elect(candidates, voters=voters[0], voter_logprobs=voters[1], similarity=measure)
+    options = {"similarity": measure, "weights": "probability"}
+    there = rv.elect(candidates, voters=voters[0], voter_logprobs=voters[1], **options)
     listed = [voters[0][i] for i in order], [voters[1][i] for i in order]
-    again = rv.elect(candidates, voters=listed[0], voter_logprobs=listed[1], similarity=measure)
+    again = rv.elect(candidates, voters=listed[0], voter_logprobs=listed[1], **options)
     assert there.scores.tobytes() == again.scores.tobytes()
 
 

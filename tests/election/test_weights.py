@@ -117,6 +117,15 @@ def test_two_encodings_of_equal_probability_both_vote_even_beside_a_voter_withou
     assert weights_of(hypotheses) == pytest.approx([1 / 3] * 3)
 
 
+def test_voters_that_repeat_are_pointed_out_where_nobody_said_how_to_weigh_them():
+    voters = {"voters": ["a", "a", "b"], "voter_logprobs": [-1.0, -1.0, -2.0]}
+    with pytest.warns(rv.RangevoteWarning, match=r"some voters repeat others.*samples, use weights='count'"):
+        rv.elect(THREE, **voters)
+    for weights in ("probability", "count"):  # said: no warning, which would be an error here
+        rv.elect(THREE, **voters, weights=weights)
+    rv.elect(["a", "a", "b"], [-1.0, -1.0, -2.0])  # a beam that repeats itself is no sample
+
+
 def test_token_lists_and_tuples_are_one_sequence():
     hypotheses = [Hypothesis(tokens=[1, 2], logprob=-1.0), Hypothesis(tokens=(1, 2), logprob=-1.0)]
     assert weights_of(hypotheses) == [1.0, 0.0]

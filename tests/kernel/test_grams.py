@@ -144,11 +144,11 @@ def test_a_lone_surrogate_is_an_encoding_error_and_adds_nobody(kernel):
 
 
 @each_kernel
-@pytest.mark.parametrize("too_large", [2**63, -(2**63) - 1, 2**200])
+@pytest.mark.parametrize("too_large", [2**63, -(2**63) - 1, 2**200], ids=["2^63", "-2^63-1", "2^200"])
 def test_a_token_id_beyond_64_bits_is_an_overflow_and_adds_nobody(kernel, too_large):
-    with pytest.raises(OverflowError, match="int too (large|big) to convert|64 bits"):
+    with pytest.raises(OverflowError, match=r"int too (large|big) to convert|64 bits"):
         kernel.Index([[1], [too_large]], "ids", [1], True, True)
     index = kernel.Index([[1]], "ids", [1], True, True)
-    with pytest.raises(OverflowError, match="int too (large|big) to convert|64 bits"):
+    with pytest.raises(OverflowError, match=r"int too (large|big) to convert|64 bits"):
         index.add([[1], [too_large]])
     assert index.voters == 0

@@ -147,3 +147,8 @@ def test_weights_that_sum_to_more_than_one_are_counted_or_refused_but_never_over
         except rv.UsageError:
             continue
         np.testing.assert_allclose(tally, [30.0, 0.0], rtol=1e-12)
+
+
+def test_orders_with_gaps_are_refused_since_their_name_could_not_say_so():
+    with pytest.raises(rv.UsageError, match=r"orders have no gaps"):
+        rv.Ngrams(range(1, 10, 2), bag=False)

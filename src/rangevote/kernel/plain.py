@@ -123,7 +123,10 @@ class Index:
 
     def _tokens(self, sequence: Any) -> tuple[Hashable, ...]:
         if self.unit == "ids":
-            return tuple(map(int, sequence))
+            ids = tuple(map(int, sequence))
+            if ids and not -(2**63) <= min(ids) <= max(ids) < 2**63:
+                raise OverflowError("a token id beyond 64 bits")  # as compiled
+            return ids
         sequence.encode("utf-8")  # a lone surrogate is not text: UnicodeEncodeError, as compiled
         words = sequence.split()
         return tuple("".join(words) if self.unit == "chars" else words)

@@ -59,6 +59,9 @@ class Measure:
     #: Whether an election costs the number of tokens, or the number of pairs.
     linear: bool = False
 
+    def __repr__(self) -> str:
+        return f"<similarity {self.name}>"
+
     def poll(self, candidates: Hypotheses) -> Poll:
         """Open an election among these candidates."""
         raise NotImplementedError(f"{type(self).__name__} has no poll")
