@@ -89,10 +89,13 @@ class Hypotheses(Sequence[Hypothesis]):
         sampled: bool = False,
         rows: Sequence[Hypothesis] | None = None,
         role: str = "candidates",
+        complete: bool | None = None,
     ) -> None:
         self.texts, self.tokens, self.logprobs, self.states = texts, tokens, logprobs, states
         self.weights, self.sampled, self._rows, self.role = weights, sampled, rows, role
-        self.complete = logprobs is not None and not np.isnan(logprobs).any()
+        if complete is None:
+            complete = logprobs is not None and not bool(np.isnan(logprobs).any())
+        self.complete = complete
 
     @classmethod
     def of(
@@ -121,7 +124,8 @@ class Hypotheses(Sequence[Hypothesis]):
         listed = list(items)
         kinds = set(map(type, listed))
         if kinds == {str}:
-            return cls(listed, logprobs=_logprob_column(logprobs, len(listed), role), role=role)  # type: ignore[arg-type]
+            column, complete = _logprob_column(logprobs, len(listed), role)
+            return cls(listed, logprobs=column, role=role, complete=complete)  # type: ignore[arg-type]
         rows = listed if kinds == {Hypothesis} else [_row(item, i, role) for i, item in enumerate(listed)]
         return cls._from_rows(rows, logprobs, role)  # type: ignore[arg-type]
 
@@ -142,15 +146,17 @@ class Hypotheses(Sequence[Hypothesis]):
                     f"and as an argument. Give them once."
                 )
             own = list(logprobs)
+        column, complete = _logprob_column(own, len(rows), role)
         return cls(
             texts,
             tokens,
-            _logprob_column(own, len(rows), role),
+            column,
             _present([row.state for row in rows]),
             None if weights is None else _weight_column(weights, role),
             True in [row.sampled for row in rows],
             rows,
             role,
+            complete,
         )
 
     def __len__(self) -> int:
@@ -256,10 +262,11 @@ def _check_contents(texts: list[Any] | None, tokens: list[Any] | None, role: str
         )
 
 
-def _logprob_column(values: Iterable[float | None] | None, size: int, role: str) -> Array | None:
-    """Log-probabilities as float64, unknown ones as NaN; anything impossible is named and refused."""
+def _logprob_column(values: Iterable[float | None] | None, size: int, role: str) -> tuple[Array | None, bool]:
+    """Log-probabilities as float64, unknown ones as NaN, and whether all are known; anything impossible
+    is named and refused."""
     if values is None:
-        return None
+        return None, False
     listed = values.tolist() if hasattr(values, "tolist") else values  # numpy, torch
     if not isinstance(listed, Iterable):
         raise UsageError(f"the log-probabilities of the {role} must be a list, got {listed!r}.")
@@ -267,9 +274,11 @@ def _logprob_column(values: Iterable[float | None] | None, size: int, role: str)
     if len(listed) != size:
         raise UsageError(f"{size} {role} but {len(listed)} log-probabilities; give exactly one for each.")
     column = logprob_column(listed)
-    if column is None:  # something is unknown, of another type, or wrong
-        column = np.array([_logprob(value, i, role) for i, value in enumerate(listed)])
-    return column
+    if column is not None:
+        return column, True
+    # something is unknown, of another type, or wrong
+    checked = np.array([_logprob(value, i, role) for i, value in enumerate(listed)], dtype=np.float64)
+    return checked, not bool(np.isnan(checked).any())
 
 
 def _logprob(value: object, index: int, role: str) -> float:

@@ -7,7 +7,7 @@ depends on the order of the voters.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -39,27 +39,31 @@ def probability(voters: Hypotheses, temperature: float, given: Hypotheses) -> Ar
 def repeated(voters: Hypotheses) -> list[int]:
     """Voters that are exact duplicates of an earlier one: the same tokens; or, where only text is
     known, the same text and log-probability."""
-    if (
-        voters.tokens is None
-        and voters.complete
-        and voters.logprobs is not None
-        and distinct(voters.logprobs)
-    ):
-        return []  # the usual case, and numbers are quicker to compare than texts
-    logprobs = [None] * len(voters) if voters.logprobs is None else voters.logprobs.tolist()
-    keys: list[object]
-    if voters.tokens is None:
-        keys = list(zip(voters.texts or (), logprobs, strict=True))
+    tokens, texts = voters.tokens, voters.texts
+    keys: Iterable[tuple[int, object]]
+    if tokens is not None:
+        keys = ((i, _identity(voters, i) if ids is None else tuple(ids)) for i, ids in enumerate(tokens))
+    elif not voters.complete or voters.logprobs is None:
+        keys = ((i, _identity(voters, i)) for i in range(len(voters)))
+    elif distinct(voters.logprobs):
+        return []  # the usual case: numbers are quicker to compare than texts
     else:
-        texts = voters.texts or [""] * len(voters)
-        keys = [
-            (text, logprob) if ids is None else tuple(ids)
-            for text, logprob, ids in zip(texts, logprobs, voters.tokens, strict=True)
-        ]
-    if len(set(keys)) == len(keys):
-        return []
+        shared = _sharing(voters.logprobs)
+        keys = ((i, (texts[i], voters.logprobs[i])) for i in shared) if texts is not None else ()
     seen: set[object] = set()
-    return [i for i, key in enumerate(keys) if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
+    return [i for i, key in keys if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
+
+
+def _identity(voters: Hypotheses, index: int) -> tuple[object, object]:
+    return voters.content(index), voters.logprob(index)
+
+
+def _sharing(numbers: Array) -> list[int]:
+    """The places of numbers that stand there more than once."""
+    ordered = np.sort(numbers)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    places: list[int] = np.flatnonzero(np.isin(numbers, twice)).tolist()
+    return places
 
 
 def count(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:

@@ -33,8 +33,8 @@ class Ngrams(IndexMeasure):
         check_tokeniser(tokenize)
         if not orders or orders[0] < 1 or orders.step != 1 or not 0 <= a <= 1:
             raise UsageError(
-                f"orders {orders} with exponent {a}: orders start at 1, the exponent is from 0 to 1, and orders "
-                f"have no gaps."
+                f"orders {orders} with exponent {a}: orders start at 1, the exponent is from 0 to 1, and "
+                f"orders have no gaps."
             )
         self.orders, self.bag, self.a, self.tokenize = list(orders), bag, a, tokenize
         first, last = orders[0], orders[-1]
