@@ -26,9 +26,10 @@ inline int space_at(const unsigned char *p, const unsigned char *end) {
 #define RANGEVOTE_EIGHT_AT_A_TIME 1
 constexpr std::uint64_t EACH = 0x0101010101010101ull;
 
-// For eight bytes, the high bit of each that is not 0x21..0x7F, the range that is never white space.
-// Exact up to the first such byte, which is all that is asked.
-inline std::uint64_t special_bytes(std::uint64_t x) { return ((x - 0x21 * EACH) | x) & 0x80 * EACH; }
+// For eight bytes, the high bit of each below 0x21. Exact up to the first such byte, which is all that is
+// asked. Where a text has no byte that can begin wide white space, these are all that can end a word.
+inline std::uint64_t ends_of_words(std::uint64_t x) { return (x - 0x21 * EACH) & ~x & 0x80 * EACH; }
+inline unsigned first_byte(std::uint64_t mask) { return static_cast<unsigned>(__builtin_ctzll(mask)) >> 3; }
 #endif
 
 inline std::uint64_t load8(const unsigned char *p) {
@@ -37,17 +38,19 @@ inline std::uint64_t load8(const unsigned char *p) {
     return x;
 }
 
-// The first byte from p that may be white space.
-inline const unsigned char *skip_plain(const unsigned char *p, const unsigned char *end) {
-#ifdef RANGEVOTE_EIGHT_AT_A_TIME
-    for (; end - p >= 8; p += 8)
-        if (const std::uint64_t special = special_bytes(load8(p))) return p + (__builtin_ctzll(special) >> 3);
-#endif
-    while (p < end && static_cast<unsigned>(*p) - 0x21u < 0x5Fu) ++p;
-    return p;
+// Whether no white space outside ASCII can be in the text: it begins with one of four bytes (space_at).
+inline bool only_narrow_spaces(std::string_view text) {
+    for (const int lead : {0xC2, 0xE1, 0xE2, 0xE3})
+        if (std::memchr(text.data(), lead, text.size())) return false;
+    return true;
 }
 
 constexpr std::uint64_t MIX = 0x9E3779B97F4A7C15ull;
+
+inline std::uint64_t mixed(std::uint64_t h, std::uint64_t chunk) {
+    h = (h ^ chunk) * MIX;
+    return h ^ (h >> 32);
+}
 
 // A number for a word: up to 8 bytes its bytes, so that number and length are the word; beyond, a hash.
 inline std::uint64_t digest(std::string_view word) {
@@ -56,43 +59,68 @@ inline std::uint64_t digest(std::string_view word) {
     std::uint64_t h = 0, chunk;
     for (; n > 8; p += 8, n -= 8) {
         std::memcpy(&chunk, p, 8);
-        h = (h ^ chunk) * MIX;
-        h ^= h >> 32;
+        h = mixed(h, chunk);
     }
     chunk = 0;
     std::memcpy(&chunk, p, n);
-    return word.size() <= 8 ? chunk : (h ^ chunk) * MIX;
+    return word.size() <= 8 ? chunk : mixed(h, chunk);
 }
+
+// Calls f(word, its digest) for the word that begins at p; returns where it ends.
+template <class F>
+const unsigned char *take_word(const unsigned char *p, const unsigned char *end, F &&f) {
+    const auto start = p;
+    do ++p;
+    while (p < end && !space_at(p, end));
+    const std::string_view word(reinterpret_cast<const char *>(start), static_cast<std::size_t>(p - start));
+    f(word, digest(word));
+    return p;
+}
+
+#ifdef RANGEVOTE_EIGHT_AT_A_TIME
+// The words from p on while there are 16 bytes to load, for a text with narrow spaces only. The usual word,
+// up to 15 bytes and a space, takes two loads, which give its end and its digest, and no loop over its bytes.
+template <class F>
+const unsigned char *take_words(const unsigned char *p, const unsigned char *stop, const unsigned char *end, F &&f) {
+    while (p < stop) {
+        const std::uint64_t x = load8(p), y = load8(p + 8);
+        const std::uint64_t in_x = ends_of_words(x), in_y = ends_of_words(y);
+        const unsigned n = in_x ? first_byte(in_x) : in_y ? 8 + first_byte(in_y) : 0;
+        if (n > 0 && p[n] == ' ') {
+            const std::uint64_t tail = (n < 8 ? x : y) & ((1ull << (8 * (n & 7))) - 1);
+            const std::string_view word(reinterpret_cast<const char *>(p), n);
+            f(word, n < 8 ? tail : n == 8 ? x : mixed(mixed(0, x), tail));
+            p += n + 1;
+        } else if (space_at(p, end)) {
+            ++p;
+        } else {
+            p = take_word(p, end, f);
+        }
+    }
+    return p;
+}
+#endif
 
 // Calls f(word, its digest) for every word of the text.
 template <class F> void each_word(std::string_view text, F &&f) {
     auto p = reinterpret_cast<const unsigned char *>(text.data());
-    const auto end = p + text.size();
-    const auto view = [](const unsigned char *from, const unsigned char *to) {
-        return std::string_view(reinterpret_cast<const char *>(from), static_cast<std::size_t>(to - from));
-    };
-    while (p < end) {
+    auto end = p + text.size();
 #ifdef RANGEVOTE_EIGHT_AT_A_TIME
-        // The usual word, up to 7 plain bytes and a space: one load gives its end and its digest.
-        if (end - p >= 8) {
-            const std::uint64_t x = load8(p), special = special_bytes(x);
-            const int n = special ? __builtin_ctzll(special) >> 3 : 0;
-            if (n > 0 && p[n] == ' ') {
-                f(view(p, p + n), x & ((1ull << (8 * n)) - 1));
-                p += n + 1;
-                continue;
-            }
-        }
-#endif
-        if (const int width = space_at(p, end)) {
-            p += width;
-            continue;
-        }
-        const auto start = p;
-        do p = skip_plain(p + 1, end);
-        while (p < end && !space_at(p, end));
-        f(view(start, p), digest(view(start, p)));
+    if (only_narrow_spaces(text)) {
+        if (text.size() >= 16) p = take_words(p, end - 15, end, f);
+        if (p >= end) return;
+        // the last bytes once more, with spaces behind them, so that there are 16 to load from each
+        unsigned char tail[32];
+        const auto left = static_cast<std::size_t>(end - p);
+        std::memset(tail, ' ', sizeof tail);
+        std::memcpy(tail, p, left);
+        take_words(tail, tail + left, tail + sizeof tail, f);
+        return;
     }
+#endif
+    while (p < end)
+        if (const int width = space_at(p, end)) p += width;
+        else p = take_word(p, end, f);
 }
 
 // Calls f(code point) for every character that is not white space. The text is valid UTF-8 (it

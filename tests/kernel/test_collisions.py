@@ -4,7 +4,7 @@ The compiled kernel keeps words by a 64-bit digest and ids by a hash, but compar
 the whole key (kernels/table.hpp). `digest` below is that of kernels/text.hpp for words of 16 bytes:
 with f a mixing of the first 8 bytes as a number,
 
-    digest(w) = (f(first) ^ last) * MIX
+    digest(w) = f(f(first) ^ last)
 
 so for any two beginnings p, q and an end e, the end e' = f(p) ^ e ^ f(q) makes p+e and q+e' collide.
 """
@@ -30,7 +30,7 @@ KEY_MIX = 0xD6E8FEB86659FD93
     [
         (
             "text.hpp",
-            ["h = (h ^ chunk) * MIX;", "h ^= h >> 32;", ": (h ^ chunk) * MIX", f"0x{MIX:X}ull"],
+            ["h = (h ^ chunk) * MIX;", "return h ^ (h >> 32);", ": mixed(h, chunk)", f"0x{MIX:X}ull"],
         ),
         ("table.hpp", ["key ^= key >> 32;", f"key *= 0x{KEY_MIX:X}ull;", "(key ^ (key >> 32))"]),
     ],
@@ -45,26 +45,26 @@ def number(chunk: bytes) -> int:
     return int.from_bytes(chunk, "little")
 
 
-def f(chunk: bytes) -> int:
-    h = number(chunk) * MIX & MASK
+def f(chunk: int) -> int:
+    h = chunk * MIX & MASK
     return h ^ h >> 32
 
 
 def digest(word: str) -> int:
     data = word.encode()
     assert len(data) == 16
-    return (f(data[:8]) ^ number(data[8:])) * MIX & MASK
+    return f(f(number(data[:8])) ^ number(data[8:]))
 
 
 def colliding_words(wanted: int) -> list[str]:
     """Different printable words of 16 bytes with one digest."""
     rng = np.random.default_rng(0)
     first, last = b"abcdefgh", b"ijklmnop"
-    target = f(first) ^ number(last)
+    target = f(number(first)) ^ number(last)
     found = [(first + last).decode()]
     while len(found) < wanted:
         start = rng.integers(0x21, 0x7F, size=8, dtype=np.uint8).tobytes()
-        end = (target ^ f(start)).to_bytes(8, "little")
+        end = (target ^ f(number(start))).to_bytes(8, "little")
         if all(0x21 <= byte < 0x7F for byte in end):
             found.append((start + end).decode())
     return found
