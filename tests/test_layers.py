@@ -18,7 +18,8 @@ ROOT = Path(rangevote.__file__).parent
 BELOW = {
     "errors": set(),
     "version": set(),
-    "hypothesis": {"kernel"},
+    "columns": {"kernel"},
+    "hypothesis": {"kernel", "columns"},
     "kernel": set(),
     "similarity": {"kernel", "election"},
     "election": {"kernel", "similarity"},
@@ -65,7 +66,8 @@ def test_a_stage_imports_only_what_stands_to_its_left(path):
 def test_errors_and_kernels_import_nothing_of_the_package_and_hypotheses_only_those():
     assert imports(ROOT / "errors.py") == set()
     assert all(imports(path) <= {"kernel", "_kernels"} for path in (ROOT / "kernel").glob("*.py"))
-    assert imports(ROOT / "hypothesis.py") == {"errors", "kernel"}
+    assert imports(ROOT / "columns.py") == {"errors", "kernel"}
+    assert imports(ROOT / "hypothesis.py") == {"errors", "columns"}
 
 
 def test_only_the_kernel_knows_the_compiled_one():
