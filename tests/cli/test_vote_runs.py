@@ -248,3 +248,21 @@ def test_results_are_written_as_they_come_from_a_pipe():
     process.stdout.close()
     assert process.stderr is not None
     process.stderr.close()
+
+
+@posix
+def test_a_run_that_is_killed_resumes_to_the_same_bytes(run, tmp_path):
+    data, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    data.write_bytes(lines(*(ballot(i, *(f"a b {i} {j % 9}" for j in range(60))) for i in range(2500))))
+    process = spawn("vote", data, "-o", out, "--scores")
+    partial = tmp_path / "out.jsonl.partial"
+    deadline = time.monotonic() + 60
+    while not (partial.exists() and partial.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    assert not out.exists()
+    assert 0 < len(partial.read_bytes()) < len(run("vote", data, "--scores").out)
+    assert run("vote", data, "-o", out, "--scores", "--resume").code == 0
+    assert out.read_bytes() == run("vote", data, "--scores").out
