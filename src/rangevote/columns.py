@@ -14,7 +14,7 @@ from rangevote.kernel import logprob_column
 #: A log-probability may exceed 0 by this much, since sums of float32 logits do.
 LOGPROB_SLACK = 1e-6
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
+Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
 def present(column: list[Any]) -> list[Any] | None:

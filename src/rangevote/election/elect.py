@@ -83,7 +83,8 @@ def decide(candidates: Hypotheses, voters: Hypotheses | None, settings: Settings
     roll = candidates if voters is None else prepare(voters, settings.normalize, settings.merge)
     if settings.rule_name in WITHOUT_VOTERS:
         roll = Hypotheses([], role="voters")
-        weighting, weights = "none", np.zeros(0)
+        weighting = "none"
+        weights: Array = np.zeros(0)
     else:
         if not len(roll):
             raise DataError(

@@ -7,7 +7,7 @@ A rule is a function and one line in `RULES`. Range voting is the paper's; `rewe
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,12 +32,12 @@ class Outcome(NamedTuple):
     elected: tuple[int, ...]
 
 
-def order(scores: Array, candidates: Hypotheses) -> np.ndarray[Any, np.dtype[np.int64]]:
+def order(scores: Array, candidates: Hypotheses) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     """Indices, best first: higher score, then higher own log-probability, then first in the list."""
     if candidates.logprobs is None:
         return np.argsort(-scores, kind="stable")
     own = np.where(np.isnan(candidates.logprobs), np.inf, -candidates.logprobs)
-    return np.lexsort((own, -scores))
+    return np.asarray(np.lexsort((own, -scores)))
 
 
 def leaders(scores: Array, candidates: Hypotheses, number: int) -> tuple[int, ...]:

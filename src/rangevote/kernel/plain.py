@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
+Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Item = Hashable  # an n-gram, or in a bag an n-gram with its occurrence number
 BITS = 60
 
