@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,17 +28,18 @@ class ClosedPipe(RangevoteError):
     exit_code = 141
 
 
-class Sink:
+class Sink(ABC):
     """Takes lines of bytes."""
 
     #: Lines that an earlier run has already written, and the last of them.
     done = 0
     last = b""
 
+    @abstractmethod
     def write(self, line: bytes) -> None:
         """Write one line, with its line end."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finish(self) -> None:
         """All lines are there."""
 
@@ -45,8 +47,8 @@ class Sink:
         """Stop early; returns how to go on, or nothing."""
         return ""
 
-    def discard(self) -> None:
-        """Stop early and leave no file behind."""
+    def discard(self) -> None:  # noqa: B027
+        """Stop early and leave no file behind; standard output leaves none anyway."""
 
 
 class Standard(Sink):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 
 from rangevote.hypothesis import Array, Hypotheses
@@ -18,13 +19,13 @@ class IndexMeasure(Measure):
     short: bool = False
     tokenize: Tokenise = "words"
 
+    @abstractmethod
     def count(self, index: Index, weights: Array, own: bool) -> Array:
         """score(c), shape (candidates,)."""
-        raise NotImplementedError(f"{type(self).__name__} has no count")
 
+    @abstractmethod
     def grade(self, index: Index, own: bool) -> Array:
         """sim(v, c), shape (voters, candidates)."""
-        raise NotImplementedError(f"{type(self).__name__} has no grade")
 
     def poll(self, candidates: Hypotheses) -> IndexPoll:
         """Open an election among these candidates."""

@@ -9,6 +9,7 @@ be counted again under other weights without reading anything twice.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from typing import Protocol, runtime_checkable
 
@@ -48,7 +49,7 @@ class Poll(Protocol):
         """sim(v, c) of all voters so far, shape (voters, candidates)."""
 
 
-class Measure:
+class Measure(ABC):
     """A similarity made from a poll."""
 
     name: str
@@ -62,9 +63,9 @@ class Measure:
     def __repr__(self) -> str:
         return f"<similarity {self.name}>"
 
+    @abstractmethod
     def poll(self, candidates: Hypotheses) -> Poll:
         """Open an election among these candidates."""
-        raise NotImplementedError(f"{type(self).__name__} has no poll")
 
     def tally(self, candidates: Hypotheses, voters: Hypotheses, weights: Array) -> Array:
         """score(c) = sum of weights[v] * sim(v, c), shape (candidates,)."""
