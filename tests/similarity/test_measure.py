@@ -66,7 +66,7 @@ def test_a_measure_that_lacks_its_parts_says_so():
     class Half(Measure):
         name = "half"
 
-    with pytest.raises(TypeError, match="abstract class Half .*poll"):
+    with pytest.raises(TypeError, match=r"abstract class Half .*poll"):
         Half()
 
 
