@@ -266,3 +266,28 @@ def test_a_run_that_is_killed_resumes_to_the_same_bytes(run, tmp_path):
     assert 0 < len(partial.read_bytes()) < len(run("vote", data, "--scores").out)
     assert run("vote", data, "-o", out, "--scores", "--resume").code == 0
     assert out.read_bytes() == run("vote", data, "--scores").out
+
+
+def test_results_without_their_notes_are_not_thrown_away(run, tmp_path):
+    data, out = unfinished(run, tmp_path)
+    partial = tmp_path / "out.jsonl.partial"
+    kept = partial.read_bytes()
+    (tmp_path / "out.jsonl.partial.json").unlink()
+    done = run("vote", data, "-o", out, "--resume")
+    assert done.code == 5
+    assert "out.jsonl.partial.json, which says how it was made, is missing" in done.err
+    assert partial.read_bytes() == kept
+
+
+def test_a_disk_that_is_full_at_the_start_leaves_nothing_behind(run, tmp_path, monkeypatch):
+    data, out = many(tmp_path / "in.jsonl", 5), tmp_path / "out.jsonl"
+
+    def full(self: Path, *_: object, **__: object) -> None:
+        self.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    done = run("vote", data, "-o", out)
+    assert done.code == 5
+    assert "the disk is full" in done.err
+    assert [p.name for p in tmp_path.iterdir()] == ["in.jsonl"]

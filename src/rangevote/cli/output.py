@@ -82,12 +82,15 @@ class File(Sink):
         self.path = path
         self.partial = path.with_name(path.name + ".partial")
         self._notes = path.with_name(path.name + ".partial.json")
+        self._draft = path.with_name(path.name + ".partial.json.tmp")
         self._refuse_existing(resume, force)
         self._file = self._open()
         self._written = False
         try:
             lock(self._file, path)
-            self._start(options, resume and self._notes.exists())
+            self._start(options, resume and not force and self._something_to_resume())
+        except OSError as error:
+            self._fail(error)
         except BaseException:
             self._file.close()
             raise
@@ -112,6 +115,15 @@ class File(Sink):
                 f"cannot write {self.partial}: {(error.strerror or str(error)).lower()}."
             ) from error
 
+    def _something_to_resume(self) -> bool:
+        """Whether there are results, which are never thrown away for want of the notes beside them."""
+        if not self._notes.exists() and self.partial.stat().st_size:
+            raise SetupError(
+                f"cannot resume {self.partial}: {self._notes.name}, which says how it was made, is missing. "
+                f"Use --force to start again."
+            )
+        return self._notes.exists()
+
     def _start(self, options: Mapping[str, object], resume: bool) -> None:
         wanted = {name: str(value) for name, value in options.items()}
         if resume:
@@ -122,9 +134,8 @@ class File(Sink):
         text = json.dumps(
             {"fingerprint": fingerprint(wanted), "options": wanted}, indent=1, ensure_ascii=False
         )
-        temporary = self._notes.with_name(self._notes.name + ".tmp")
-        temporary.write_text(text + "\n", encoding="utf-8")
-        os.replace(temporary, self._notes)
+        self._draft.write_text(text + "\n", encoding="utf-8")
+        os.replace(self._draft, self._notes)
 
     def _check(self, wanted: dict[str, str]) -> None:
         """Refuse to go on under other options than the file was begun with."""
@@ -173,7 +184,7 @@ class File(Sink):
         """Take the temporary files away."""
         with suppress(OSError):  # a full disk: what is in the buffer cannot be written, and need not be
             self._file.close()
-        for path in (self.partial, self._notes):
+        for path in (self.partial, self._notes, self._draft):
             path.unlink(missing_ok=True)
 
     def close(self) -> None:
