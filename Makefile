@@ -7,7 +7,7 @@ SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard kernels/*.cp
 INSTALL := PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/pip install --quiet
 JOBS ?= 2
 
-.PHONY: demo test lint types check test-slow sanitize bench format clean
+.PHONY: demo test lint types test-slow sanitize bench format clean
 
 demo: $(VENV)/.core
 	$(BIN)/rangevote demo

@@ -49,7 +49,7 @@ class Preset(NamedTuple):
     temperature: float
 
 
-#: Settings fixed on one data set and confirmed on another (docs/design.md, section 2).
+#: `blend` was fixed on translations and tried on captions (tests/election/test_real_lists.py).
 PRESETS: dict[str, Preset] = {"blend": Preset("overlap_1-4@0.25", 2.0)}
 
 _NAMED = re.compile(r"(?P<stem>[a-z_]+?)(?:_(?P<order>\d[-@.\d]*)|:(?P<key>.*))?")
