@@ -1,0 +1,1 @@
+"""P(next token | input, prefix): n-gram models and Hugging Face models behind one seam (`protocol.py`)."""
