@@ -27,7 +27,8 @@ class Hypothesis(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forb
     sequence; never averaged. `state` is the mean of the decoder's states, `finished` tells whether
     the model ended the sequence itself, `sampled` whether it was drawn at random (then
     multiplicity, not probability, is its weight), `weight` its importance weight where it was drawn
-    without replacement.
+    without replacement, `ranked_by` what the search ordered it by where that is not `logprob`: normalised,
+    penalised or perturbed.
     """
 
     text: str | None = None
@@ -37,6 +38,7 @@ class Hypothesis(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forb
     finished: bool = True
     sampled: bool = False
     weight: float | None = None
+    ranked_by: float | None = None
 
     @property
     def content(self) -> str | Sequence[int]:

@@ -30,6 +30,7 @@ _HYPOTHESIS_FIELDS = (
     "finished",
     "sampled",
     "weight",
+    "ranked_by",
 )
 _NAMES = {dict: "an object", list: "an array", str: "a string", bool: "true or false"}
 
@@ -98,6 +99,7 @@ def _hypothesis(item: Any, path: str, index: int, role: str, options: ReadOption
         finished=_flag(item, "finished", True, path),
         sampled=_flag(item, "sampled", False, path),
         weight=_weight(item.get("weight"), f"{path}.weight"),
+        ranked_by=None if item.get("ranked_by") is None else _number(item["ranked_by"], f"{path}.ranked_by"),
     )
 
 
