@@ -1,0 +1,130 @@
+"""Paired bootstrap (Koehn 2004) for every metric that is a score of sums.
+
+A resample draws as many sentences as there are, with replacement, the same ones for all systems. How often
+each sentence was drawn is a matrix, so all resampled sums are one product with the sentence statistics.
+These are whole numbers, which makes the sums exact: they depend neither on threads nor on the order of
+summation. The draws of a seed are those of sacrebleu.
+
+Three p-values of the difference d of two systems, from the differences d* under resampling, B of them:
+
+    two_tailed  2 * koehn, at most 1: below 0.05 just where the 95 % interval of d* leaves 0 out
+    koehn       (1 + number of d* without the sign of d) / (B + 1): Koehn's, one-tailed
+    centred     (1 + number of |d*| - mean |d*| above |d|) / (B + 1): sacrebleu's and Moses'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from rangevote.errors import DataError, UsageError, choose
+from rangevote.hypothesis import Array
+
+#: Koehn drew 1,000; more cost little here, and let a two-tailed p go below 0.001.
+RESAMPLES = 10_000
+SEED = 12345  # sacrebleu's
+CONFIDENCE = 0.95
+_BLOCK = 2**22  # draws held at a time
+
+
+class Interval(NamedTuple):
+    """Where the middle 95 % of the resamples lie."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far a system is from its baseline: score less score, with interval and p-value."""
+
+    value: float
+    interval: Interval
+    p: float
+
+
+def resampled_sums(rows: Array, *, resamples: int = RESAMPLES, seed: int = SEED) -> Array:
+    """Sums of the statistics of each resample: rows (sentences, s) -> (resamples, s)."""
+    if resamples < 1:
+        raise UsageError(f"resamples must be 1 or more, got {resamples}.")
+    if not len(rows):
+        raise DataError("there are no sentences to draw from.")
+    return np.concatenate([counts @ rows for counts in _draws(len(rows), resamples, seed)])
+
+
+def _draws(sentences: int, resamples: int, seed: int) -> Iterator[Array]:
+    """How often each resample holds each sentence, in blocks of shape (some resamples, sentences)."""
+    generator = np.random.default_rng(seed)
+    step = max(1, _BLOCK // sentences)
+    for start in range(0, resamples, step):
+        size = min(step, resamples - start)
+        drawn = generator.integers(0, sentences, size=(size, sentences))
+        drawn += sentences * np.arange(size)[:, None]  # each resample has numbers of its own
+        counts = np.bincount(drawn.ravel(), minlength=size * sentences)
+        yield counts.reshape(size, sentences).astype(np.float64)
+
+
+def interval(scores: Array, confidence: float = CONFIDENCE) -> Interval:
+    """The middle `confidence` of resampled scores."""
+    low, high = np.quantile(scores, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(float(low), float(high))
+
+
+def koehn(differences: Array, observed: float) -> float:
+    """The share of resamples in which the better system is not better."""
+    lost = int((np.sign(observed) * differences <= 0).sum())
+    return (lost + 1) / (len(differences) + 1)
+
+
+def two_tailed(differences: Array, observed: float) -> float:
+    """Twice Koehn's, since either system might have been the better one."""
+    return min(1.0, 2 * koehn(differences, observed))
+
+
+def centred(differences: Array, observed: float) -> float:
+    """How often chance alone moves the difference by as much, as sacrebleu and Moses have it."""
+    sizes = np.abs(differences)
+    beyond = int((sizes - sizes.mean() > abs(observed)).sum())
+    return (beyond + 1) / (len(differences) + 1)
+
+
+P_VALUES: dict[str, Callable[[Array, float], float]] = {
+    "two_tailed": two_tailed,
+    "koehn": koehn,
+    "centred": centred,
+}
+
+
+def difference(scores: Array, baseline: Array, observed: float, p_value: str = "two_tailed") -> Difference:
+    """The difference of two systems from their scores under the same resamples, shape (resamples,)."""
+    differences = scores - baseline
+    p = choose("p-value", p_value, P_VALUES)(differences, observed)
+    return Difference(observed, interval(differences), p)
+
+
+def paired_bootstrap(
+    score: Callable[[Array], Array],
+    rows: Array,
+    baseline: Array,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    p_value: str = "two_tailed",
+) -> Difference:
+    """Whether a system differs from a baseline, given both systems' sentence statistics.
+
+    `rows` and `baseline` have shape (sentences, s), in the same order; `score` turns sums (..., s) into
+    scores (...).
+    """
+    if rows.shape != baseline.shape:
+        raise DataError(
+            f"the statistics have shapes {rows.shape} and {baseline.shape}; both systems must have been "
+            f"measured on the same sentences."
+        )
+    width = rows.shape[1]
+    sums = resampled_sums(np.hstack([rows, baseline]), resamples=resamples, seed=seed)
+    observed = float(score(rows.sum(axis=0)) - score(baseline.sum(axis=0)))
+    return difference(score(sums[:, :width]), score(sums[:, width:]), observed, p_value)

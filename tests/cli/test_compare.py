@@ -1,0 +1,159 @@
+"""`rangevote compare`: several systems in, a table with significance out."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from tests.cli.conftest import ballot, lines
+
+SIGNED = "rv:0.1|sim:{}|on:words|w:probability|T:1|cand:{}|vot:4|tie:score,logprob,first"
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Two systems of 60 outputs and their references, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    references = [f"the number {i} is a number" for i in range(60)]
+    (tmp_path / "ref.txt").write_text("".join(f"{text}\n" for text in references))
+    (tmp_path / "bad.txt").write_text("".join(f"a number {i}\n" for i in range(60)))
+    (tmp_path / "good.txt").write_text("".join(f"the number {i} is it\n" for i in range(60)))
+    return tmp_path
+
+
+def test_stars_tell_what_differs_from_the_first(run, files):
+    done = run("compare", "bad.txt", "good.txt", "again=bad.txt", "-r", "ref.txt", "-m", "bleu_1,length")
+    assert done.code == 0
+    shown = done.out.decode()
+    table = {line.split()[0]: line for line in shown.splitlines()[2:5]}
+    assert list(table) == ["bad", "good", "again"]
+    assert table["good"].count("***") == 2
+    assert "*" not in table["again"] + table["bad"]
+    assert "* p < 0.05, ** p < 0.01, *** p < 0.001 against bad: paired bootstrap (two-tailed)" in shown
+    assert "60 : 0" in shown  # sentences above and below
+
+
+def test_json_has_intervals_p_values_and_the_sign_test(run, files):
+    done = run("compare", "bad.txt", "good.txt", "-r", "ref.txt", "-m", "chrf", "--json", "--seed", 1)
+    found = json.loads(done.out)
+    good = found["systems"][1]["against_first"]["chrf"]
+    assert good["interval"][0] < good["difference"] < good["interval"][1]
+    assert good["p"] == 2 / 10_001
+    assert (good["above"], good["below"], good["sign_test_p"]) == (60, 0, 2 / 2**60)
+    assert found["bootstrap"] == {"resamples": 10_000, "seed": 1, "p_value": "two_tailed"}
+
+
+@pytest.mark.parametrize(("name", "least"), [("koehn", 1 / 1001), ("two_tailed", 2 / 1001)])
+def test_the_p_value_can_be_chosen(run, files, name, least):
+    arguments = ["-m", "length", "--resamples", 1000, "--p-value", name, "--json"]
+    found = json.loads(run("compare", "bad.txt", "good.txt", "-r", "ref.txt", *arguments).out)
+    assert found["systems"][1]["against_first"]["length"]["p"] == least
+
+
+@pytest.mark.parametrize(("format", "bold"), [("markdown", "**5.00**"), ("latex", r"\textbf{5.00}$^{***}$")])
+def test_tables_for_papers_have_the_best_in_bold(run, files, format, bold):
+    arguments = ["-r", "ref.txt", "-m", "length", "--format", format]
+    assert bold in run("compare", "bad.txt", "good.txt", *arguments).out.decode()
+
+
+def test_the_beam_of_the_last_system_tells_what_became_of_the_others_outputs(run, tmp_path):
+    large = lines(
+        ballot(1, "a b", "a c", references=["a b"]),
+        ballot(2, "d e", "d f", references=["d e"]),
+        ballot(3, "g", references=["g"]),
+        ballot(4, "h", "i", references=["h"]),
+    )
+    (tmp_path / "k4.jsonl").write_bytes(large)
+    small = lines(*({"id": id, "winner": text} for id, text in ((4, "h"), (3, "x"), (2, "d f"), (1, "a b"))))
+    (tmp_path / "w2.jsonl").write_bytes(small)
+    last = lines(*({"id": id, "winner": text} for id, text in ((1, "a b"), (2, "d e"), (3, "g"), (4, "h"))))
+    (tmp_path / "w4.jsonl").write_bytes(last)
+    arguments = ["compare", tmp_path / "w2.jsonl", tmp_path / "w4.jsonl", "--beam", tmp_path / "k4.jsonl"]
+    found = json.loads(run(*arguments, "-m", "bleu_1", "--json").out)
+    # "x" is in no beam, "d f" is there and lost, two were chosen again
+    assert found["selection"] == {
+        "larger": "w4",
+        "systems": [{"name": "w2", "items": 4, "absent": 25, "chosen_again": 50}],
+    }
+    # the references travelled along with the beam
+    assert found["systems"][1]["scores"]["bleu_1"]["value"] == 100
+    assert "absent from the beam (%)" in run(*arguments, "-m", "length").out.decode()
+
+
+def test_curves_are_drawn_from_names_with_k(run, files):
+    pytest.importorskip("matplotlib")
+    systems = ["beam@2=bad.txt", "beam@10=good.txt", "vote@2=good.txt", "vote@10=good.txt"]
+    arguments = ["-r", "ref.txt", "-m", "length", "--baseline", "beam", "--plot", "curves.svg"]
+    assert run("compare", *systems, *arguments).code == 0
+    drawn = (files / "curves.svg").read_text()
+    for text in ("beam", "vote", "references", "length", "beam size k"):
+        assert f"<!-- {text} -->" in drawn
+    assert "stroke-dasharray" in drawn
+    done = run("compare", *systems, *arguments)
+    assert (done.code, "Use --force to replace it" in done.err) == (5, True)
+
+
+def test_curves_are_drawn_from_what_vote_wrote_into_its_files(run, files):
+    pytest.importorskip("matplotlib")
+    for k in (2, 10):
+        for name in ("overlap_2", "overlap_2@0.5"):
+            signed = [{"id": 1, "winner": "a b", "signature": SIGNED.format(name, k)}]
+            (files / f"{name}.{k}.jsonl").write_bytes(lines(*signed))
+    systems = sorted(path.name for path in files.glob("overlap*"))
+    done = run("compare", *systems, "-m", "length", "--plot", "curves.png", "--format", "json", "--x", "k")
+    assert done.code == 0
+    assert (files / "curves.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_measures_exponent_is_not_taken_for_k(run, files):
+    found = json.loads(run("compare", "x@0.25=bad.txt", "y=good.txt", "-m", "length", "--json").out)
+    assert [system["name"] for system in found["systems"]] == ["x@0.25", "y"]
+
+
+def test_a_file_whose_name_holds_an_equals_sign_is_a_file(run, files):
+    (files / "k=4.txt").write_text("a\n" * 60)
+    found = json.loads(run("compare", "k=4.txt", "bad.txt", "-m", "length", "--json").out)
+    assert [system["name"] for system in found["systems"]] == ["k=4", "bad"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ([], 2, "there is nothing to compare: give two files or more, got 0"),
+        (["bad.txt"], 2, "give two files or more, got 1"),
+        (["bad.txt", "bad.txt"], 2, "two systems are called 'bad'; name them, as in NAME=bad.txt"),
+        (["bad.txt", "x=none.txt"], 5, "cannot read none.txt: no such file"),
+        (["bad.txt", "short=one.txt"], 3, "one.txt has 1 lines and ref.txt 60"),
+        (["bad.txt", "good.txt", "--p-value", "t"], 2, "unknown p-value 't'"),
+        (["bad.txt", "good.txt", "--plot", "x.gif"], 2, "its name must end in .svg, .png, .pdf"),
+        (
+            ["bad.txt", "good.txt", "--plot", "x.svg"],
+            2,
+            "cannot draw 'bad': its file does not tell",
+        ),
+        (
+            ["b@1=bad.txt", "g@1=good.txt", "--plot", "x.svg", "--baseline", "beam"],
+            2,
+            "--baseline 'beam' is none of the methods. Choose from: b, g.",
+        ),
+        (["bad.txt", "good.txt", "--beam", "one.txt"], 2, "cannot tell the format of one.txt"),
+        (["bad.txt", "good.txt", "--beam", "beam.jsonl"], 3, "bad.txt has 60 lines and beam.jsonl 1"),
+        (["bad.txt", "good.txt", "--source", "one.txt"], 3, "one.txt has 1 lines and ref.txt 60"),
+    ],
+)
+def test_mistakes_have_a_message_and_a_code(run, files, arguments, code, message):
+    (files / "one.txt").write_text("a\n")
+    (files / "beam.jsonl").write_bytes(lines(ballot(1, "a")))
+    done = run("compare", *arguments, "-r", "ref.txt")
+    assert (done.code, done.out) == (code, b"")
+    assert message in done.err
+    assert not list(files.glob("x.*"))
+
+
+def test_a_missing_matplotlib_is_named_before_anything_is_measured(run, files, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = run("compare", "b@1=bad.txt", "g@1=good.txt", "-r", "ref.txt", "--plot", "x.svg")
+    assert (done.code, done.out) == (5, b"")
+    assert 'pip install "rangevote[evaluate]"' in done.err
