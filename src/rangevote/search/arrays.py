@@ -67,6 +67,10 @@ class Arrays(ABC):
         """Single values."""
 
     @abstractmethod
+    def unsound(self, scores: Array) -> Mask:
+        """Which rows hold NaN."""
+
+    @abstractmethod
     def forbid(self, scores: Array, rows: Integers, tokens: Integers) -> None:
         """Write -inf to single places, in place."""
 

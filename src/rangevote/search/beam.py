@@ -42,7 +42,7 @@ class Beam(Search):
         whole(self, "k", 1)
         choose("finish", self.finish, FINISH)
         number(self, "length_penalty", np.isfinite, "a number")
-        if self.early_stopping not in (True, False, "never"):
+        if not isinstance(self.early_stopping, bool) and self.early_stopping != "never":
             raise UsageError(
                 f"Beam: early_stopping must be True, False or 'never', got {self.early_stopping!r}."
             )

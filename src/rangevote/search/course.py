@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rangevote.errors import DataError, UsageError
 from rangevote.model.protocol import Step
-from rangevote.search.arrays import Array, Arrays, Floats, Integers, arrays_of
+from rangevote.search.arrays import Array, Arrays, Floats, Integers, Mask, arrays_of
 from rangevote.search.copy_filter import CopyFilter
 
 
@@ -186,12 +186,12 @@ class Course(ABC):
     def advance(self, step: Step[Any]) -> tuple[Integers, Integers]:
         """One token further; returns for each row that goes on its row before, and its token."""
         arrays = self._arrays = arrays_of(step.log_probs)
+        self._check(arrays.unsound(step.log_probs))
         ranking = step.log_probs if step.ranking is None else step.ranking
         self._forbid(arrays, ranking)
         if self.task.states:
             self._add_hidden(arrays, step)
         kept = self.pick(arrays, step.log_probs, ranking)
-        self._check(kept.logprob, kept.parent)
         if self._hidden is not None:
             self._hidden = arrays.take(self._hidden, kept.parent)
         if self._filter is not None:
@@ -219,7 +219,6 @@ class Course(ABC):
 
     def close(self, extensions: Extensions, worth: Floats) -> list[Done]:
         """Make hypotheses of extensions that go no further; `worth` is what they compete by."""
-        self._check(extensions.logprob, extensions.parent)
         live, ended = self.live, self._ends(extensions)
         states = self._means(extensions.parent)
         return [
@@ -261,11 +260,10 @@ class Course(ABC):
         if self._filter is not None:
             arrays.forbid(ranking, *self._filter.forbidden())
 
-    def _check(self, logprobs: Floats, parents: Integers) -> None:
-        """NaN logits make every choice NaN; say so instead of going on with it."""
-        bad = np.isnan(logprobs)
+    def _check(self, bad: Mask) -> None:
+        """NaN compares with nothing; say so instead of going on with it."""
         if bad.any():
-            number = self.task.numbers[int(self.live.owner[parents[bad][0]])]
+            number = self.task.numbers[int(self.live.owner[bad][0])]
             raise DataError(
                 f"the model's log-probabilities are NaN after {self.live.length} tokens. Its weights or the "
                 f"input are out of range: try float32 (dtype='float32'), or leave the input out.",
@@ -280,6 +278,13 @@ def whole(options: object, name: str, least: int) -> None:
         raise UsageError(
             f"{type(options).__name__}: {name} must be a whole number from {least}, got {value!r}."
         )
+
+
+def switch(options: object, name: str) -> None:
+    """Check an option that must be true or false."""
+    value = getattr(options, name)
+    if not isinstance(value, bool):
+        raise UsageError(f"{type(options).__name__}: {name} must be True or False, got {value!r}.")
 
 
 def number(options: object, name: str, allowed: Any, told: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from rangevote.errors import UsageError
 from rangevote.search.arrays import Array, Arrays, Floats, Integers
 from rangevote.search.beam import BeamCourse
-from rangevote.search.course import Course, Done, Extensions, Search, Task, number, whole
+from rangevote.search.course import Course, Done, Extensions, Search, Task, number, switch, whole
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class DiverseDecoding(Search):
         super().__post_init__()
         whole(self, "k", 1)
         number(self, "gamma", lambda gamma: 0 <= gamma < np.inf, "a number from 0")
+        switch(self, "accumulate")
+        switch(self, "at_first")
 
     @property
     def size(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rangevote.search.arrays import Array, Arrays, Floats, Integers, Picks, Truncation, by_contest
+from rangevote.search.arrays import Array, Arrays, Floats, Integers, Mask, Picks, Truncation, by_contest
 
 
 class NumpyArrays(Arrays):
@@ -34,6 +34,10 @@ class NumpyArrays(Arrays):
         """See `Arrays.at`."""
         return np.asarray(scores[rows, tokens], dtype=np.float64)
 
+    def unsound(self, scores: Array) -> Mask:
+        """See `Arrays.unsound`."""
+        return np.asarray(np.isnan(scores).any(axis=1))
+
     def forbid(self, scores: Array, rows: Integers, tokens: Integers) -> None:
         """See `Arrays.forbid`."""
         scores[rows, tokens] = -np.inf
@@ -41,10 +45,8 @@ class NumpyArrays(Arrays):
     def draw(self, scores: Array, uniforms: Floats, truncation: Truncation) -> Integers:
         """See `Arrays.draw`."""
         with np.errstate(invalid="ignore"):
-            masses = np.exp(scores.astype(np.float64) - scores.max(axis=1, keepdims=True))
-        if truncation.temperature != 1.0:
-            masses = masses ** (1.0 / truncation.temperature)
-        masses = truncated(masses, truncation)
+            below = scores.astype(np.float64) - scores.max(axis=1, keepdims=True)
+            masses = truncated(np.exp(below / truncation.temperature), truncation)
         sums = masses.cumsum(axis=1)  # (rows, vocabulary)
         total = sums[:, -1]
         above = sums > (uniforms * total)[:, None]  # a token without mass is never the first above
@@ -54,8 +56,9 @@ class NumpyArrays(Arrays):
         self, scores: Array, exponentials: Array, proposal: Floats, perturbed: Floats
     ) -> tuple[Array, Array]:
         """See `Arrays.perturb`."""
-        children = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True) + proposal[:, None]
+        total = np.logaddexp.reduce(scores, axis=1, keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
+            children = np.where(np.isneginf(scores), -np.inf, scores - total + proposal[:, None])
             gumbels = children - np.log(exponentials)
             largest = gumbels.max(axis=1, keepdims=True)
             gap = np.maximum(largest - gumbels, 0.0)

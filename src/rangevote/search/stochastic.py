@@ -67,11 +67,12 @@ class StochasticCourse(BeamCourse):
     def extend(self, arrays: Arrays, log_probs: Array, ranking: Array) -> Extensions:
         """The best children by perturbed value."""
         live, size = self.live, int(ranking.shape[1])
-        noise = np.empty((len(live), size), dtype=np.float32)
+        noise = np.empty((len(live), size))
         for input in np.unique(live.owner):  # each its own stream, so that batches do not matter
             own = live.owner == input
-            noise[own] = self._chance[input].standard_exponential((int(own.sum()), size), dtype=np.float32)
-        noise = np.maximum(noise, np.finfo(np.float32).tiny)
+            noise[own] = self._chance[input].standard_exponential((int(own.sum()), size))
+        # In float64: the least float32 number would come once in millions, and carry any token to the top.
+        noise = np.maximum(noise, np.finfo(np.float64).tiny)
         children, perturbed = arrays.perturb(ranking, noise, live.proposal, live.score)
         picks = arrays.best(perturbed, np.zeros(len(live)), self.bounds(), self.k)
         rows, tokens = picks.rows, picks.tokens

@@ -13,7 +13,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from rangevote.search.arrays import Array, Arrays, Floats, Integers, Picks, Truncation, by_contest, sizes
+from rangevote.search.arrays import (
+    Array,
+    Arrays,
+    Floats,
+    Integers,
+    Mask,
+    Picks,
+    Truncation,
+    by_contest,
+    sizes,
+)
 
 #: Tokens in a block; a few cache lines.
 BLOCK = 64
@@ -65,6 +75,10 @@ class TorchArrays(Arrays):
         found = scores[self._integers(rows), self._integers(tokens)].double()
         return np.asarray(found.cpu().numpy())
 
+    def unsound(self, scores: Array) -> Mask:
+        """See `Arrays.unsound`; a sum shows NaN and is one quick pass."""
+        return np.asarray(scores.sum(dim=1).isnan().cpu().numpy())
+
     def forbid(self, scores: Array, rows: Integers, tokens: Integers) -> None:
         """See `Arrays.forbid`."""
         scores[self._integers(rows), self._integers(tokens)] = -torch.inf
@@ -96,7 +110,8 @@ class TorchArrays(Arrays):
         scores = scores.double()
         limit = torch.as_tensor(perturbed, device=scores.device)[:, None]  # (rows, 1)
         parents = torch.as_tensor(proposal, device=scores.device)[:, None]
-        children = scores - scores.logsumexp(dim=1, keepdim=True) + parents
+        total = scores.logsumexp(dim=1, keepdim=True)
+        children = torch.where(scores == -torch.inf, -torch.inf, scores - total + parents)
         gumbels = children - torch.as_tensor(exponentials, device=scores.device).double().log()
         gap = (gumbels.amax(dim=1, keepdim=True) - gumbels).clamp_(min=0.0)
         v = limit - gumbels + (-torch.expm1(-gap)).log()
