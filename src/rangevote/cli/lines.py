@@ -42,16 +42,22 @@ def line_of(entry: Entry, settings: Settings, shape: Shape) -> Line:
         ballot = entry.get()
         if shape.allow_empty and not ballot.candidates:
             return Line(b"\n" if shape.text else _encode(dict.fromkeys(FIELDS) | {"id": ballot.id}) + b"\n")
-        return Line(_result(ballot, hold(ballot, settings), shape))
+        return Line(result_line(ballot, hold(ballot, settings), shape))
     except DataError as error:
-        named = error if error.where else error.at(entry.where)
-        known = entry.ballot.id if entry.ballot else None
-        return Line(b"\n" if shape.text else _encode({"id": known, "error": str(named)}) + b"\n", named)
+        return error_line(entry, error, shape)
     except MemoryError:
         return Line(b"", SetupError(f"{entry.where}: out of memory."))
 
 
-def _result(ballot: Ballot, result: Result, shape: Shape) -> bytes:
+def error_line(entry: Entry, error: DataError, shape: Shape) -> Line:
+    """The line that stands for what went wrong, with the place where it did."""
+    named = error if error.where else error.at(entry.where)
+    known = entry.ballot.id if entry.ballot else None
+    return Line(b"\n" if shape.text else _encode({"id": known, "error": str(named)}) + b"\n", named)
+
+
+def result_line(ballot: Ballot, result: Result, shape: Shape) -> bytes:
+    """The line of an election that was held."""
     if shape.text:
         return _one_line(str(result))
     values = (ballot.id, result.winner, result.index, _finite(result.score), _finite(result.margin))

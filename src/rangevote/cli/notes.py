@@ -33,7 +33,7 @@ class Notes:
         self.tell("more warnings are not shown." if more else f"warning: {message}")
 
 
-def check_input(source: str) -> None:
+def check_input(source: str, what: str = "ballots") -> None:
     """Refuse to wait for a person to type a ballot file."""
     if source == "-" and sys.stdin is not None and sys.stdin.isatty():
-        raise click.UsageError("no input: give a file, or pipe ballots in.", click.get_current_context())
+        raise click.UsageError(f"no input: give a file, or pipe {what} in.", click.get_current_context())

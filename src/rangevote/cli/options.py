@@ -54,7 +54,7 @@ def election_options(command: Command) -> Command:
 
         return Settings.of(**given)
 
-    return _grouped(command, "settings", options, build)
+    return grouped(command, "settings", options, build)
 
 
 def reading_options(command: Command) -> Command:
@@ -88,10 +88,10 @@ def reading_options(command: Command) -> Command:
         ),
         "strict": click.option("--strict", is_flag=True, help="Refuse ballots that else only get a warning."),
     }
-    return _grouped(command, "reading", options, _read_options)
+    return grouped(command, "reading", options, _read_options)
 
 
-def _grouped(command: Command, name: str, options: Mapping[str, Option], build: Command) -> Command:
+def grouped(command: Command, name: str, options: Mapping[str, Option], build: Command) -> Command:
     """Add the options to a command; their values are built into the one argument `name`."""
 
     @functools.wraps(command)

@@ -43,6 +43,12 @@ class Sink(ABC):
     def finish(self) -> None:
         """All lines are there."""
 
+    def flush(self) -> None:  # noqa: B027
+        """Hand what was written to the system, so that it outlives the process."""
+
+    def cut(self, lines: int) -> None:  # noqa: B027
+        """Keep only so many of the lines that an earlier run wrote; standard output has none."""
+
     def abandon(self) -> str:
         """Stop early; returns how to go on, or nothing."""
         return ""
@@ -161,6 +167,17 @@ class File(Sink):
         except OSError as error:
             self._fail(error)
 
+    def flush(self) -> None:
+        """Hand what was written to the system."""
+        try:
+            self._file.flush()
+        except OSError as error:
+            self._fail(error)
+
+    def cut(self, lines: int) -> None:
+        """Drop what an earlier run wrote beyond so many lines."""
+        self.done, self.last = keep_whole_lines(self._file, lines)
+
     def finish(self) -> None:
         """Everything is on the disk, then the file gets its name."""
         try:
@@ -208,12 +225,12 @@ def fingerprint(options: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def keep_whole_lines(file: BinaryIO) -> tuple[int, bytes]:
-    """Cut a torn last line off; how many whole lines there are, and the last of them."""
+def keep_whole_lines(file: BinaryIO, most: int | None = None) -> tuple[int, bytes]:
+    """Cut off a torn last line, and lines beyond `most`; how many are left, and the last of them."""
     file.seek(0)
     lines, whole, last = 0, 0, b""
     for line in file:
-        if not line.endswith(b"\n"):
+        if not line.endswith(b"\n") or lines == most:
             break
         lines, whole, last = lines + 1, whole + len(line), line
     file.truncate(whole)

@@ -44,8 +44,8 @@ def get_search(spec: Search | str) -> Search:
         return spec
     if not isinstance(spec, str):
         raise UsageError(f"a search is a name such as 'beam:10' or an object such as Beam(10), got {spec!r}.")
-    head, *options = ["beam:1", *spec.split(",")[1:]] if spec.split(",")[0] == "greedy" else spec.split(",")
-    name, _, size = head.strip().partition(":")
+    head, *options = spec.split(",")
+    name, _, size = ("beam:1" if head.strip() == "greedy" else head.strip()).partition(":")
     kind = choose("search", name.strip(), SEARCHES)
     if not size.strip().isdecimal():
         raise UsageError(f"search {spec!r}: say how many hypotheses, as in '{name}:10'.")

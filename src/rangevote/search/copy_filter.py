@@ -37,7 +37,7 @@ class CopyFilter:
         table = np.full((len(distinct), width), NOTHING, dtype=np.int64)
         for i, tokens in enumerate(distinct):
             table[i, : len(tokens)] = tokens
-        # The slack keeps 0.1 * 30 = 3.0000000000000004 from asking for four.
+        # The slack keeps 0.28 * 25 = 7.000000000000001 from asking for eight.
         needed = np.array([math.ceil(share * len(tokens) - 1e-9) for tokens in distinct], dtype=np.int64)
         nobody = np.zeros(0, dtype=np.int64)
         return cls(table, needed, nobody, np.zeros((0, width), dtype=bool))

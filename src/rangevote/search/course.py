@@ -187,6 +187,8 @@ class Course(ABC):
         """One token further; returns for each row that goes on its row before, and its token."""
         arrays = self._arrays = arrays_of(step.log_probs)
         self._check(arrays.unsound(step.log_probs))
+        if step.ranking is not None:
+            self._check(arrays.unsound(step.ranking))
         ranking = step.log_probs if step.ranking is None else step.ranking
         self._forbid(arrays, ranking)
         if self.task.states:

@@ -26,9 +26,10 @@ from rangevote.search.course import Course, Done, Extensions, Search, Task, whol
 class StochasticBeam(Search):
     """k sequences without replacement, with importance weights; `seed` fixes them.
 
-    Come back in the order of their perturbed log-probabilities, which are their `score`; `weight` is the
+    They come back in the order of their perturbed log-probabilities (`ranked_by`); `weight` is the
     importance weight, by which they vote. Where fewer than k + 1 sequences are possible, all are found
-    and the weight is P.
+    and the weight is P. Where a filter or the model's settings forbid tokens, P is that of what is left,
+    renormalised at each step.
     """
 
     k: int

@@ -1,0 +1,201 @@
+"""`rangevote generate`: inputs and a model in, elected outputs out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rangevote.cli.interrupts import Interrupts
+from rangevote.cli.notes import Notes, check_input
+from rangevote.cli.options import election_options
+from rangevote.cli.outputs import Outputs, outputs
+from rangevote.cli.progress import Bar
+from rangevote.cli.searching import Searching, model_options, reads_images, searching_options
+from rangevote.cli.unfinished import unfinished
+from rangevote.cli.vote import skip_done
+from rangevote.errors import DataError
+
+if TYPE_CHECKING:
+    from rangevote.cli.lines import Line, Shape
+    from rangevote.election.settings import Settings
+    from rangevote.format import Entry
+    from rangevote.generation.batch import Elected
+    from rangevote.generation.plan import Plan
+    from rangevote.model.protocol import LanguageModel
+
+#: Options that change how a run goes but not what it writes; a resumed run may have others.
+FREE = frozenset({"source", "output", "ballots", "max_rows", "on_error", "resume", "force", "quiet"})
+
+
+@click.command()
+@model_options
+@click.option(
+    "-i",
+    "--input",
+    "source",
+    default="-",
+    metavar="FILE",
+    help="Lines of text, JSON lines, or images: a folder or a list.",
+)
+@searching_options
+@election_options
+@click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
+@click.option("--ballots", metavar="FILE", help="Keep candidates and voters, for rangevote vote.")
+@click.option("--scores", is_flag=True, help="Write the scores of all candidates.")
+@click.option("--explain", is_flag=True, help="Write which n-grams and voters earned the winner its score.")
+@click.option("--text", is_flag=True, help="Write the winning text alone, one a line.")
+@click.option("--input-format", type=click.Choice(["text", "jsonl"]), help="Else told by the file's name.")
+@click.option("--field", metavar="NAME", help="Where JSON lines have the text, messages, ids or image.")
+@click.option(
+    "--on-error",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+    show_default=True,
+    help="At a bad input.",
+)
+@click.option("--resume", is_flag=True, help="Go on with unfinished output files.")
+@click.option("--force", is_flag=True, help="Replace the output files, or start again.")
+@click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
+def generate(
+    load: Callable[[], LanguageModel[Any]],
+    source: str,
+    searching: Searching,
+    settings: Settings,
+    output: str | None,
+    ballots: str | None,
+    scores: bool,
+    explain: bool,
+    text: bool,
+    input_format: str | None,
+    field: str | None,
+    on_error: str,
+    resume: bool,
+    force: bool,
+    quiet: bool,
+) -> int:
+    """Search a model's outputs for every input, and elect one of them.
+
+    A SEARCH is a name, a number and options, as in beam:10, diverse_beam:12,groups=4, stochastic_beam:20,
+    sample:100,temperature=0.7, top_k:100,top=20 or nucleus:100,p=0.9. Results are written in the order of
+    the inputs, with the fields that rangevote vote writes.
+    """
+    from rangevote.cli.lines import Shape
+    from rangevote.format.inputs import read_inputs
+
+    check_input(source, "inputs")
+    notes = Notes(quiet=quiet)
+    plan = searching.plan(settings)
+    with ExitStack() as files:
+        place = files.enter_context(
+            outputs(output, ballots, source, remembered(), resume=resume, force=force)
+        )
+        model = load()
+        images = reads_images(model)
+        entries = files.enter_context(read_inputs(source, format=input_format, field=field, images=images))
+        shape = Shape(text, scores, explain, allow_empty=False)
+        run = Run(model, plan, place, shape, notes, on_error == "skip")
+        return run.answer(entries, Reached(place.done, entries.total), quiet=quiet)
+
+
+def remembered() -> dict[str, object]:
+    """The options that decide what is written."""
+    given = click.get_current_context().params
+    return {name: value for name, value in given.items() if name not in FREE} | {
+        "ballots": given["ballots"] is not None
+    }
+
+
+@dataclass
+class Reached:
+    """How many of the inputs are answered, for the progress bar."""
+
+    position: int
+    size: int | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One pass over the inputs: what answers them, where lines go, and what happens at a bad one."""
+
+    model: LanguageModel[Any]
+    plan: Plan
+    place: Outputs
+    shape: Shape
+    notes: Notes
+    skip: bool
+
+    def answer(self, entries: Iterator[Entry], reached: Reached, *, quiet: bool) -> int:
+        """Answer every entry and write every line; returns the exit code."""
+        from rangevote.generation.batch import batched
+
+        bar = Bar(reached, "generating", quiet=quiet, unit="inputs")
+        skipped = 0
+        with unfinished(self.place, bar) as interrupts:
+            front = self.place.front
+            rest = skip_done(entries, front, self.shape.text and front is self.place.results)
+            bar.show()
+            for batch in batched(enumerate(rest, self.place.done), self.plan.batch):
+                for line, ballot in self._lines(batch):
+                    skipped += self._skips(line)
+                    self._write(line, ballot, interrupts)
+                    reached.position += 1
+                    bar.advance()
+                self.place.flush()
+            self.place.finish()
+        if not self.place.done + bar.items:
+            self.notes.tell("there are no inputs.")
+        if skipped:
+            click.echo(f"rangevote: {skipped} of {bar.items} inputs were skipped.", err=True)
+        return 4 if skipped else 0
+
+    def _write(self, line: Line, ballot: bytes, interrupts: Interrupts) -> None:
+        interrupts.hold()
+        self.place.write(line.content, ballot)
+        interrupts.release()
+
+    def _skips(self, line: Line) -> bool:
+        """Whether the line stands for a bad input that is skipped; raises where it is not."""
+        if line.error is None:
+            return False
+        if not self.skip:
+            raise line.error
+        self.notes.warn(f"skipped: {line.error}")
+        return True
+
+    def _lines(self, batch: Sequence[tuple[int, Entry]]) -> Iterator[tuple[Line, bytes]]:
+        """The result and the ballot of each input; a bad one has a line too, and a ballot of nobody."""
+        from rangevote.cli.lines import Line, error_line, result_line
+        from rangevote.format.write import write_ballot
+        from rangevote.hypothesis import Ballot
+
+        for entry, held in self._held(batch):
+            if isinstance(held, DataError):
+                ballot, line = entry.ballot or Ballot(()), error_line(entry, held, self.shape)
+            else:
+                ballot, line = held.ballot, Line(result_line(held.ballot, held.result, self.shape))
+            yield line, b"" if self.place.ballots is None else write_ballot(ballot)
+
+    def _held(self, batch: Sequence[tuple[int, Entry]]) -> Iterator[tuple[Entry, Elected | DataError]]:
+        """The election of each input, or why there is none."""
+        from rangevote.format.inputs import Asked
+        from rangevote.generation.batch import Request, elect_each
+
+        asked = [(number, entry) for number, entry in batch if isinstance(entry, Asked)]
+        requests = [Request(number, entry.content, entry.get()) for number, entry in asked]
+        held = elect_each(self.model, requests, self.plan)
+        for _, entry in batch:
+            if entry.error is not None:
+                yield entry, entry.error
+                continue
+            one = next(held)
+            yield entry, placed(one, entry.where) if isinstance(one, DataError) else one
+
+
+def placed(error: DataError, where: str) -> DataError:
+    """The error with the place of the input in its file, instead of its number in the run."""
+    field = "" if error.field.startswith("inputs[") else error.field
+    return DataError(error.problem, field=field, where=where)

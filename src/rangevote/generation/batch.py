@@ -1,0 +1,172 @@
+"""The elections of a batch of inputs: search for candidates, search for voters, vote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from time import perf_counter
+from typing import Any, TypeVar
+
+import msgspec
+
+from rangevote.election.elect import hold
+from rangevote.election.result import Result
+from rangevote.errors import DataError, SetupError
+from rangevote.generation.adaptive import Turnout, draw_voters
+from rangevote.generation.once import ReadOnce
+from rangevote.generation.plan import Plan
+from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.model.protocol import LanguageModel
+from rangevote.search.course import Search
+from rangevote.search.run import Reading
+
+T = TypeVar("T")
+
+#: Candidates and voters that are sampled with the same seed are different draws all the same.
+STREAMS = {"candidates": 0, "voters": 1}
+#: What torch says, in several wordings, when there is not enough memory.
+NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One input and its place in the whole run, which fixes its random numbers whatever is beside it.
+
+    `blank` is the ballot to be filled in: id, source and references are there, candidates are not.
+    """
+
+    number: int
+    input: Any
+    blank: Ballot
+
+    @classmethod
+    def of(cls, number: int, input: Any) -> Request:
+        """A request that knows no more than its input."""
+        return cls(number, input, Ballot((), source=input if isinstance(input, str) else None))
+
+
+@dataclass(frozen=True)
+class Elected:
+    """One election that was held, and how many seconds went into finding its hypotheses and into voting.
+
+    What a batch did together is shared out evenly.
+    """
+
+    ballot: Ballot
+    result: Result
+    searching: float
+    voting: float
+
+
+def elections(model: LanguageModel[Any], requests: Iterable[Request], plan: Plan) -> Iterator[Elected]:
+    """Hold the election of every request, batch by batch; requests are taken as results are asked for."""
+    for batch in batched(requests, plan.batch):
+        yield from elect_batch(model, batch, plan)
+
+
+def batched(requests: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The requests in lists of `size`; the last may be shorter."""
+    source = iter(requests)
+    while batch := list(islice(source, size)):
+        yield batch
+
+
+def elect_batch(model: LanguageModel[Any], requests: Sequence[Request], plan: Plan) -> list[Elected]:
+    """The elections of requests that go through the model together; they fail as a whole."""
+    with memory_for(plan):
+        return Batch(model, requests, plan).elect()
+
+
+def elect_each(
+    model: LanguageModel[Any], requests: Sequence[Request], plan: Plan
+) -> Iterator[Elected | DataError]:
+    """The same, with its error in the place of each input that cannot be answered.
+
+    Where they fail together they are tried one by one, in order, as results are asked for.
+    """
+    try:
+        held = elect_batch(model, requests, plan)
+    except DataError as error:
+        if len(requests) == 1:
+            yield error
+            return
+        for request in requests:
+            yield from elect_each(model, [request], plan)
+    else:
+        yield from held
+
+
+class Batch:
+    """Inputs that the model reads once, for the candidates and for the voters."""
+
+    def __init__(self, model: LanguageModel[Any], requests: Sequence[Request], plan: Plan) -> None:
+        self._requests, self._plan = requests, plan
+        self._inputs = [request.input for request in requests]
+        self._numbers = [request.number for request in requests]
+        self._model = ReadOnce(model, self._inputs, self._numbers)
+
+    def elect(self) -> list[Elected]:
+        """Search, then vote."""
+        began = perf_counter()
+        slates = self._search(self._plan.candidates, "candidates")
+        turnout = self._turnout(slates)
+        searching = (perf_counter() - began - turnout.voting) / len(slates)
+        return [self._vote(i, slate, turnout, searching) for i, slate in enumerate(slates)]
+
+    def _turnout(self, slates: Sequence[Sequence[Hypothesis]]) -> Turnout:
+        """Find the voters."""
+        plan = self._plan
+        if plan.voters is None:
+            return Turnout([None] * len(slates))
+        if plan.confidence is None:
+            return Turnout(self._search(plan.voters, "voters"))
+        with self._read(plan.voters, "voters") as reading:
+            return draw_voters(reading, slates, plan)
+
+    def _vote(self, i: int, slate: Sequence[Hypothesis], turnout: Turnout, searching: float) -> Elected:
+        """Hold one election, or close the one that is under way."""
+        began, request = perf_counter(), self._requests[i]
+        ballot = msgspec.structs.replace(request.blank, candidates=slate, voters=turnout.voters[i])
+        try:
+            if turnout.electorates is None:
+                result = hold(ballot, self._plan.settings)
+            else:
+                result = turnout.electorates[i].result()
+        except DataError as error:
+            raise error.at(f"inputs[{request.number}]") from None
+        voting = turnout.voting / len(self._requests) + perf_counter() - began
+        return Elected(ballot, result, searching, voting)
+
+    def _search(self, search: Search, role: str) -> list[list[Hypothesis]]:
+        """All hypotheses of a search, at least one for each input."""
+        with self._read(search, role) as reading:
+            found = reading.all(self._plan.max_rows)
+        for request, hypotheses in zip(self._requests, found, strict=True):
+            if not hypotheses:
+                filtered = "" if search.copy_filter is None else " that the copy filter lets pass"
+                raise DataError(
+                    f"the search {str(search)!r} found no {role}{filtered}.",
+                    field=f"inputs[{request.number}]",
+                )
+        return found
+
+    def _read(self, search: Search, role: str) -> Reading:
+        """Open a search over what the model has read."""
+        plan, stream = self._plan, STREAMS[role]
+        return Reading(self._model, self._inputs, search, self._numbers, plan.states, stream)
+
+
+@contextmanager
+def memory_for(plan: Plan) -> Iterator[None]:
+    """Say what helps when the memory is too small."""
+    try:
+        yield
+    except RuntimeError as error:  # torch has no class of its own for this on every device
+        if any(told in str(error).lower() for told in NO_MEMORY):
+            raise SetupError(
+                f"out of memory with {plan.batch} inputs at a time, {plan.max_rows} rows; use fewer rows "
+                f"(max_rows), shorter outputs (max_new_tokens) or fewer hypotheses."
+            ) from error
+        raise

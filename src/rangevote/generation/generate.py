@@ -1,0 +1,67 @@
+"""Generate outputs by election."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rangevote.election.result import Result
+from rangevote.election.settings import Grader, Settings
+from rangevote.errors import UsageError
+from rangevote.generation.batch import Request, elections
+from rangevote.generation.plan import Plan
+from rangevote.model.protocol import LanguageModel
+from rangevote.search.course import Search
+from rangevote.search.run import MAX_ROWS
+from rangevote.similarity.tokens import Tokenise
+
+
+def generate(
+    model: LanguageModel[Any],
+    inputs: Sequence[Any],
+    *,
+    candidates: Search | str = "beam:10",
+    voters: Search | str | None = None,
+    similarity: Grader = "overlap_2",
+    weights: str | None = None,
+    temperature: float = 1.0,
+    rule: str = "range",
+    winners: int = 1,
+    tokenize: Tokenise = "words",
+    preset: str | None = None,
+    normalize: str | None = None,
+    merge: bool = False,
+    adaptive: float | bool | None = None,
+    states: bool | None = None,
+    max_rows: int = MAX_ROWS,
+) -> list[Result]:
+    """Search the model's outputs for each input, and elect one; a `Result` for each input, in order.
+
+    `candidates` and `voters` are searches (`Beam(4, copy_filter=0.5)`, `Sample(1000, seed=1)`) or their
+    names as on the command line ("beam:4,copy_filter=0.5"); without `voters` the candidates vote.
+    `adaptive=0.99` (or True) draws sampled voters in rounds and stops, for each input by itself, when no
+    rival can overtake the leader with that confidence. `states` keeps hidden states: by default only where
+    the similarity compares them. At most `max_rows` hypotheses are extended at a time. All other options
+    are those of `elect`.
+
+    >>> from rangevote.model.ngram import NgramModel
+    >>> known = ["the train leaves at ten", "a train leaves at ten", "the train leaves at noon", "i know"]
+    >>> model = NgramModel.train(2 * known, order=3)
+    >>> [result.winner for result in generate(model, ["", "the train"], candidates="beam:4")]
+    ['the train leaves at ten', 'leaves at ten']
+    """
+    settings = Settings.of(
+        similarity, weights, temperature, rule, winners, tokenize, preset, normalize, merge
+    )
+    plan = Plan.of(settings, candidates, voters, adaptive=adaptive, states=states, max_rows=max_rows)
+    if not hasattr(model, "start"):
+        raise UsageError(
+            f"model must be a language model, got {model!r:.60}; rangevote.load makes one of a name, a "
+            f"folder or a transformers model."
+        )
+    if isinstance(inputs, (str, bytes)) or not isinstance(inputs, Sequence):
+        raise UsageError(
+            f"inputs must be a list, got {type(inputs).__name__}; for one input give a list of one."
+        )
+    requests = (Request.of(number, input) for number, input in enumerate(inputs))
+    return [elected.result for elected in elections(model, requests, plan)]

@@ -1,0 +1,15 @@
+"""The door for `model.generate(..., custom_generate=FOLDER, trust_remote_code=True)`.
+
+Transformers prepares nothing for a method from a folder, so this calls `generate` again, with ours as a
+function. Unlike a function, a method from a folder is given the `tokenizer`: with one, texts vote.
+"""
+
+from typing import Any
+
+from rangevote.generation.custom import custom_generate
+
+
+def generate(model: Any, tokenizer: Any = None, **arguments: Any) -> Any:
+    """As `model.generate`, by election."""
+    method = custom_generate.with_options(tokenizer=tokenizer)
+    return model.generate(**arguments, custom_generate=method)

@@ -1,0 +1,106 @@
+"""How outputs are searched for and elected: all options of a generation, checked before a model runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rangevote.election.rules import WITHOUT_VOTERS
+from rangevote.election.settings import Settings
+from rangevote.errors import UsageError
+from rangevote.search import get_search
+from rangevote.search.course import Search
+from rangevote.search.run import MAX_ROWS
+from rangevote.search.sample import Sampling
+from rangevote.similarity.measure import Similarity
+from rangevote.similarity.mixture import Mixture
+from rangevote.similarity.states import States
+
+#: How sure an adaptive election is of its winner where nothing else is said.
+CONFIDENCE = 0.99
+#: Voters of the first round of an adaptive election; every further one doubles their number.
+FIRST = 16
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One search for the candidates, one for the voters (None: the candidates vote), and the election.
+
+    `confidence`: voters are drawn in rounds until the winner is this certain; None: all of them vote.
+    `states`: hypotheses keep the mean of their hidden states. `max_rows` bounds how many are extended at a
+    time.
+    """
+
+    settings: Settings
+    candidates: Search
+    voters: Search | None
+    confidence: float | None
+    states: bool
+    max_rows: int
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        candidates: Search | str = "beam:10",
+        voters: Search | str | None = None,
+        *,
+        adaptive: float | bool | None = None,
+        states: bool | None = None,
+        max_rows: int = MAX_ROWS,
+    ) -> Plan:
+        """Check every option."""
+        roll = None if voters is None else get_search(voters)
+        if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
+            raise UsageError(f"max_rows must be a whole number from 1, got {max_rows!r}.")
+        confidence = _confidence(adaptive)
+        if confidence is not None:
+            _check_adaptive(settings, roll)
+        kept = needs_states(settings.similarity) if states is None else bool(states)
+        return cls(settings, get_search(candidates), roll, confidence, kept, max_rows)
+
+    @property
+    def batch(self) -> int:
+        """How many inputs go through the model together."""
+        voters = 0 if self.voters is None else self.voters.size
+        if self.confidence is not None:
+            voters = min(voters, FIRST)  # most elections need few more, and ever fewer inputs want them
+        return max(1, self.max_rows // max(self.candidates.size, voters))
+
+
+def needs_states(similarity: Similarity) -> bool:
+    """Whether a measure compares hidden states, alone or in a mixture."""
+    if isinstance(similarity, Mixture):
+        return any(needs_states(part) for _, part in similarity.parts)
+    return isinstance(similarity, States)
+
+
+def _confidence(adaptive: float | bool | None) -> float | None:
+    if adaptive is None or adaptive is False:
+        return None
+    if adaptive is True:
+        return CONFIDENCE
+    if not isinstance(adaptive, (int, float)) or not 0 < adaptive < 1:
+        raise UsageError(
+            f"adaptive must be a confidence between 0 and 1 (as {CONFIDENCE}), or True, got {adaptive!r}."
+        )
+    return float(adaptive)
+
+
+def _check_adaptive(settings: Settings, voters: Search | None) -> None:
+    """Only independent voters of equal weight tell how the others will vote, and only about one winner."""
+    if not isinstance(voters, Sampling):
+        came = "the candidates vote" if voters is None else f"the voters are {str(voters)!r}"
+        raise UsageError(
+            f"adaptive draws voters until the election is decided, so they must be samples, but {came}. "
+            f"Use voters='sample:1000', or leave adaptive out."
+        )
+    if settings.weights not in (None, "count"):
+        raise UsageError(
+            f"adaptive needs sampled voters that count the same, got weights={settings.weights!r}; use "
+            f"weights='count'."
+        )
+    if settings.winners > 1 or settings.rule_name in WITHOUT_VOTERS:
+        raise UsageError(
+            f"adaptive tells when one winner by votes is certain, got rule={settings.rule_name!r} with "
+            f"winners={settings.winners}; leave adaptive out."
+        )

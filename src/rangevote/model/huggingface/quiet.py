@@ -1,0 +1,27 @@
+"""Keep transformers from writing to the terminal while we call it; what it would say, we say in our own
+errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from transformers.utils import logging as transformers_logging
+
+logging: Any = transformers_logging
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No log messages and no progress bars; the settings come back afterwards."""
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

@@ -1,0 +1,146 @@
+"""What inputs leave behind for their rows: keys and values, kept once for each input; and whose rows are
+whose.
+
+Beams of one input have its prompt in common, so the prompt's keys and values need not be repeated for each of
+them, neither in memory nor in the attention's products (Athiwaratkun et al. 2024, bifurcated attention;
+Juravsky et al. 2024, Hydragen). The same is true of all that a decoder takes from an encoder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import DynamicCache, EncoderDecoderCache
+from transformers.cache_utils import DynamicLayer
+
+from rangevote.model.protocol import Integers
+
+#: Prompts up to this length are copied to the rows: cheaper than attention in two parts.
+SHORT = 16
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """What one layer keeps of the inputs: `keys`, `values` (inputs, heads, length, size).
+
+    `mask` (inputs, 1, 1, length) is added to the attention's scores; None: nothing is masked.
+    """
+
+    keys: Tensor
+    values: Tensor
+    mask: Tensor | None
+
+    def take(self, inputs: Tensor) -> Prefix:
+        """These inputs, copied."""
+        mask = None if self.mask is None else self.mask.index_select(0, inputs)
+        return Prefix(self.keys.index_select(0, inputs), self.values.index_select(0, inputs), mask)
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Which rows belong to which input: `owner` (rows,), numbers below `inputs`."""
+
+    owner: Integers
+    inputs: int
+    device: torch.device
+
+    @cached_property
+    def width(self) -> int:
+        """The most rows of any input."""
+        return int(np.bincount(self.owner, minlength=1).max())
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether all inputs have equally many rows, which stand together and in order."""
+        return np.array_equal(self.owner, np.repeat(np.arange(self.inputs), self.width))
+
+    @cached_property
+    def _slots(self) -> tuple[Tensor, Tensor]:
+        """The place of every row among (inputs * width,), and the row of every place, or 0."""
+        order = np.argsort(self.owner, kind="stable")
+        counts = np.bincount(self.owner, minlength=self.inputs)
+        within = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+        places = np.empty(len(order), dtype=np.int64)
+        places[order] = self.owner[order] * self.width + within
+        rows = np.zeros(self.inputs * self.width, dtype=np.int64)
+        rows[places] = np.arange(len(order))
+        return torch.as_tensor(places, device=self.device), torch.as_tensor(rows, device=self.device)
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """(rows, ...) to (inputs, width, ...), with any row where there is none."""
+        chosen = rows if self.even else rows.index_select(0, self._slots[1].to(rows.device))
+        return chosen.reshape(self.inputs, self.width, *rows.shape[1:])
+
+    def scatter(self, grouped: Tensor) -> Tensor:
+        """(inputs, width, ...) back to (rows, ...)."""
+        flat = grouped.reshape(self.inputs * self.width, *grouped.shape[2:])
+        return flat if self.even else flat.index_select(0, self._slots[0].to(flat.device))
+
+
+@dataclass(frozen=True)
+class Shared:
+    """One `Prefix` for each layer: of the prompts in the decoder, and of what comes from an encoder."""
+
+    own: Sequence[Prefix]
+    cross: Sequence[Prefix]
+
+    def take(self, inputs: Tensor) -> Shared:
+        """These inputs, copied."""
+        return Shared([p.take(inputs) for p in self.own], [p.take(inputs) for p in self.cross])
+
+    @property
+    def inputs(self) -> int:
+        """How many there are."""
+        return len(self.own[0].keys)
+
+    @property
+    def device(self) -> torch.device:
+        """Where they are; layers of a model that is spread out may be elsewhere."""
+        return self.own[0].keys.device
+
+    @property
+    def copied(self) -> bool:
+        """Whether the prompts are so short that rows had better have copies of them."""
+        return self.own[0].keys.shape[2] <= SHORT and self.own[0].mask is None
+
+    @property
+    def kind(self) -> tuple[bool, ...]:
+        """What the attention has to mind: copies, padding of the prompts, padding of the encoder's part."""
+        return self.copied, self.own[0].mask is not None, bool(self.cross) and self.cross[0].mask is not None
+
+    @classmethod
+    def of(cls, cache: Any, own_mask: Tensor | None, cross_mask: Tensor | None) -> Shared | None:
+        """Take over transformers' cache after the prompt; None where it is of a kind that cannot be shared.
+
+        The masks (inputs, length) are 1 for tokens and 0 for padding.
+        """
+        pair = isinstance(cache, EncoderDecoderCache)
+        halves = [cache.self_attention_cache, cache.cross_attention_cache] if pair else [cache]
+        if any(type(half) is not DynamicCache for half in halves):
+            return None
+        own, cross = halves[0].layers, halves[1].layers if pair else []
+        # Windows, quantised and recurrent layers are other classes; layers that use another's are empty.
+        if any(type(layer) is not DynamicLayer or layer.get_seq_length() == 0 for layer in (*own, *cross)):
+            return None
+        if not own or not _covers(own_mask, own) or not _covers(cross_mask, cross):
+            return None
+        return cls(_prefixes(own, own_mask), _prefixes(cross, cross_mask))
+
+
+def _covers(mask: Tensor | None, layers: Sequence[Any]) -> bool:
+    """Whether a mask says all there is to say about the tokens in the layers."""
+    return mask is None or not layers or mask.shape[1] == layers[0].keys.shape[2] or bool(mask.all())
+
+
+def _prefixes(layers: Sequence[Any], mask: Tensor | None) -> list[Prefix]:
+    added = None
+    if layers and mask is not None and not bool(mask.all()):
+        zero = torch.zeros_like(mask, dtype=layers[0].keys.dtype)
+        added = zero.masked_fill(mask == 0, -torch.inf)[:, None, None]  # (inputs, 1, 1, length)
+    return [Prefix(layer.keys.contiguous(), layer.values.contiguous(), added) for layer in layers]

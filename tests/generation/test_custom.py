@@ -1,0 +1,271 @@
+"""custom_generate inside transformers' generate: what it elects is elected among transformers' own beams."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("transformers")
+
+import torch
+from torch import Tensor
+
+import rangevote as rv
+from rangevote.generation.custom import CustomGenerate
+from rangevote.search.run import batches
+from tests.generation import tiny
+
+K, NEW = 6, 8
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No network, and one thread: models this small only wait for a second one."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def generate(model: Any, given: dict[str, Tensor], **options: Any) -> Any:
+    usual = {"custom_generate": rv.custom_generate, "num_beams": K, "max_new_tokens": NEW, "do_sample": False}
+    return model.generate(**given, **{**usual, **options})
+
+
+def written(model: Any, given: dict[str, Tensor], row: list[int]) -> rv.Hypothesis:
+    """A row of the output without prompt, end and padding."""
+    start = 1 if model.config.is_encoder_decoder else given["input_ids"].shape[1]
+    tokens = row[start:]
+    finished = tiny.END in tokens
+    if finished:
+        end = tokens.index(tiny.END)
+        assert set(tokens[end + 1 :]) <= {tiny.PAD}  # nothing but padding follows the end
+        tokens = tokens[:end]
+    return rv.Hypothesis(tokens=tuple(tokens), finished=finished)
+
+
+def same(model: Any, given: dict[str, Tensor], rows: Tensor, expected: list[rv.Hypothesis]) -> None:
+    found = [written(model, given, row) for row in rows.tolist()]
+    assert [(h.tokens, h.finished) for h in found] == [(h.tokens, h.finished) for h in expected]
+
+
+@pytest.mark.parametrize("kind", sorted(tiny.MODELS))
+@pytest.mark.parametrize("similarity", ["overlap_1", "precision_2", "exact"])
+def test_the_winner_is_elected_among_transformers_own_beams(kind, similarity):
+    model = tiny.made(kind)
+    given = tiny.inputs(model)
+    rows = generate(model, given, similarity=similarity)
+    lists = tiny.beams(model, given, K, max_new_tokens=NEW)
+    same(model, given, rows, [rv.elect(found, similarity=similarity).hypothesis for found in lists])
+
+
+@pytest.mark.parametrize(
+    "options", [{"length_penalty": 0.0, "early_stopping": True}, {"length_penalty": 2.0}]
+)
+@pytest.mark.parametrize("kind", ["llama", "bart"])
+def test_the_settings_of_beam_search_are_kept(kind, options):
+    model = tiny.made(kind, seed=4)
+    given = tiny.inputs(model, padded=True)
+    rows = generate(model, given, similarity="overlap_1", **options)
+    lists = tiny.beams(model, given, K, max_new_tokens=NEW, **options)
+    same(model, given, rows, [rv.elect(found, similarity="overlap_1").hypothesis for found in lists])
+
+
+def test_some_winners_are_not_the_most_likely():
+    model = tiny.made("llama")
+    given = tiny.inputs(model, 6)
+    elected = generate(model, given, similarity="overlap_1")
+    likely = model.generate(**given, num_beams=K, max_new_tokens=NEW, do_sample=False, length_penalty=0.0)
+    assert elected[:, :6].equal(given["input_ids"])
+    assert elected.tolist() != likely.tolist()
+
+
+@pytest.mark.parametrize("kind", ["llama", "bart"])
+def test_several_sequences_are_several_winners(kind):
+    model = tiny.made(kind)
+    given = tiny.inputs(model)
+    out = generate(model, given, num_return_sequences=3, return_dict_in_generate=True, similarity="overlap_1")
+    lists = tiny.beams(model, given, K, max_new_tokens=NEW)
+    results = [rv.elect(found, similarity="overlap_1", winners=3) for found in lists]
+    expected = [result.candidates[i] for result in results for i in result.elected]
+    same(model, given, out.sequences, expected)
+    scores = torch.tensor([h.ranked_by for h in expected])
+    torch.testing.assert_close(out.sequences_scores, scores, atol=1e-4, rtol=0)
+    assert type(out).__name__.startswith("GenerateBeam")
+
+
+def test_rows_have_the_type_and_device_of_the_prompt_and_are_padded():
+    model = tiny.made("llama", seed=2)
+    given = tiny.inputs(model, 8, padded=True)
+    rows = generate(model, given)
+    assert (rows.dtype, rows.device) == (given["input_ids"].dtype, given["input_ids"].device)
+    assert len(rows) == 8
+    assert rows.shape[1] <= 6 + NEW
+
+
+def test_processors_bend_the_search_and_not_the_probabilities():
+    model = tiny.made("llama")
+    given = tiny.inputs(model)
+    plain = generate(model, given, return_dict_in_generate=True, similarity="overlap_1")
+    first = set(plain.sequences[:, 6:].flatten().tolist()) - {tiny.END, tiny.PAD}
+    forbidden = sorted(first)[:5]
+    rows = generate(model, given, bad_words_ids=[[token] for token in forbidden])
+    assert not set(rows[:, 6:].flatten().tolist()) & set(forbidden)
+    long = generate(model, given, min_new_tokens=NEW)
+    assert long.shape[1] == 6 + NEW
+    assert tiny.END not in long[:, 6:-1].flatten().tolist()
+
+
+def test_samples_follow_torchs_seed_and_the_settings_of_sampling():
+    model = tiny.made("gpt2")
+    given = tiny.inputs(model)
+
+    def drawn(seed: int, **options: Any) -> list[list[int]]:
+        torch.manual_seed(seed)
+        rows = generate(
+            model, given, **{"num_beams": 1, "num_return_sequences": 20, "do_sample": True, **options}
+        )
+        assert len(rows) == 3  # so many samples, one winner for each input
+        return rows.tolist()
+
+    assert drawn(1) == drawn(1)
+    assert drawn(1) != drawn(2)
+    greedy = model.generate(**given, num_beams=1, do_sample=False, max_new_tokens=NEW)
+    assert drawn(1, top_k=1) == greedy.tolist()
+
+
+def test_candidates_can_be_searched_for_as_elsewhere():
+    model = tiny.made("llama")
+    given = tiny.inputs(model)
+    rows = generate(model, given, num_beams=1, candidates="beam:6,finish=transformers,length_penalty=1")
+    lists = tiny.beams(model, given, K, max_new_tokens=NEW)
+    same(model, given, rows, [rv.elect(found).hypothesis for found in lists])
+
+
+@pytest.mark.parametrize("kind", ["llama", "bart"])
+def test_other_voters_are_those_of_a_search(kind):
+    model = tiny.made(kind)
+    given = tiny.inputs(model)
+    rows = generate(model, given, voters="sample:40,seed=1", similarity="overlap_1")
+    search = rv.Sample(40, seed=1, max_new_tokens=NEW)
+    [rolls] = batches(rv.load(model), given["input_ids"].tolist(), search, stream=1)
+    lists = tiny.beams(model, given, K, max_new_tokens=NEW)
+    results = [
+        rv.elect(found, voters=roll, similarity="overlap_1") for found, roll in zip(lists, rolls, strict=True)
+    ]
+    same(model, given, rows, [result.hypothesis for result in results])
+
+
+class Coarse:
+    """A tokenizer that writes many tokens as the same word."""
+
+    def decode(self, tokens: list[int], skip_special_tokens: bool) -> str:
+        assert skip_special_tokens
+        return " ".join(f"w{token % 4}" for token in tokens)
+
+
+def test_with_a_tokenizer_texts_vote():
+    model = tiny.made("llama")
+    given = tiny.inputs(model, 6)
+    lists = tiny.beams(model, given, K, max_new_tokens=NEW)
+    decode = Coarse().decode
+    texts = [[decode(list(h.tokens or ()), True) for h in found] for found in lists]
+    chosen = [
+        rv.elect(text, [h.logprob for h in found], similarity="overlap_1").index
+        for text, found in zip(texts, lists, strict=True)
+    ]
+    method = rv.custom_generate.with_options(tokenizer=Coarse(), similarity="overlap_1")
+    rows = generate(model, given, custom_generate=method)
+    same(model, given, rows, [found[i] for found, i in zip(lists, chosen, strict=True)])
+    by_tokens = [rv.elect(found, similarity="overlap_1").index for found in lists]
+    assert chosen != by_tokens
+
+
+def test_options_are_bound_or_given_and_what_is_given_counts():
+    model = tiny.made("llama")
+    given = tiny.inputs(model, 6)
+    bound = CustomGenerate(similarity="exact", max_rows=7)
+    assert bound.with_options(rule="most_likely").similarity == "exact"
+    other = generate(model, given, custom_generate=bound, similarity="overlap_1")
+    assert other.tolist() == generate(model, given, similarity="overlap_1").tolist()
+    likely = generate(model, given, custom_generate=bound, rule="most_likely", length_penalty=0.0)
+    plain = model.generate(**given, num_beams=K, max_new_tokens=NEW, do_sample=False, length_penalty=0.0)
+    assert likely[:, : plain.shape[1]].tolist() == plain.masked_fill(after_end(plain, 6), tiny.PAD).tolist()
+
+
+def after_end(rows: Tensor, prompt: int) -> Tensor:
+    """Transformers pads with the end where the padding token is 0."""
+    ended = (rows == tiny.END) & (torch.arange(rows.shape[1]) >= prompt)
+    return (ended.cumsum(dim=1) - ended.int()) > 0
+
+
+def test_no_argument_of_a_network_is_named_in_the_signature():
+    named = inspect.signature(rv.custom_generate).parameters
+    network = set(inspect.signature(tiny.llama().forward).parameters) - {"self", "input_ids", "kwargs"}
+    assert not network & set(named)
+    settings = set(vars(tiny.llama().generation_config))
+    assert not settings & set(named)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_beams": 1}, "one candidate is no election: set num_beams=10"),
+        ({"similarity": "overlop_2"}, "unknown similarity 'overlop_2'"),
+        ({"voters": "bean:3"}, "unknown search 'bean'"),
+        ({"max_time": 5.0}, "the stopping criterion MaxTimeCriteria cannot be kept"),
+        ({"output_logits": True}, "output_logits=True has no meaning for an election"),
+        ({"simularity": "overlap_2"}, "simularity"),  # transformers' own error
+    ],
+)
+def test_what_cannot_be_kept_is_refused(options, message):
+    model = tiny.made("llama")
+    with pytest.raises(ValueError, match=message):
+        generate(model, tiny.inputs(model), **options)
+
+
+def test_an_unknown_option_cannot_be_bound():
+    with pytest.raises(rv.UsageError, match="unknown option of custom_generate 'simularity'"):
+        rv.custom_generate.with_options(simularity="overlap_1")
+
+
+def test_the_text_generation_pipeline_elects():
+    from transformers import pipeline
+
+    model, words = tiny.made("llama"), tiny.tokenizer()
+    write = pipeline("text-generation", model=model, tokenizer=words, device="cpu")
+    options = {"num_beams": K, "do_sample": False, "max_new_tokens": NEW, "return_full_text": False}
+    texts = ["w5 w9 w12", "w30 w4"]
+    method = rv.custom_generate.with_options(tokenizer=words)
+    told = [one[0]["generated_text"] for one in write(texts, custom_generate=method, **options)]
+    for text, answer in zip(texts, told, strict=True):
+        given = dict(words(text, return_tensors="pt", return_token_type_ids=False))
+        [found] = tiny.beams(model, given, K, max_new_tokens=NEW)
+        spoken = [words.decode(list(h.tokens or ()), skip_special_tokens=True) for h in found]
+        assert answer == rv.elect(spoken, [h.logprob for h in found]).winner
+
+
+@pytest.fixture
+def modules(tmp_path, monkeypatch):
+    """Transformers copies code from folders; here to a place of the test's own."""
+    import transformers.dynamic_module_utils as dynamic
+
+    monkeypatch.setattr(dynamic, "HF_MODULES_CACHE", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+
+def test_a_folder_does_the_same_and_is_given_the_tokenizer(modules):
+    model, words = tiny.made("llama"), tiny.tokenizer()
+    given = tiny.inputs(model)
+    options = {"custom_generate": rv.custom_generate.folder, "trust_remote_code": True}
+    by_folder = generate(model, given, **options, similarity="overlap_1", num_return_sequences=2)
+    assert (
+        by_folder.tolist() == generate(model, given, similarity="overlap_1", num_return_sequences=2).tolist()
+    )
+    method = rv.custom_generate.with_options(tokenizer=words)
+    with_words = generate(model, given, **options, tokenizer=words)
+    assert with_words.tolist() == generate(model, given, custom_generate=method).tolist()
