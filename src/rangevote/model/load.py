@@ -73,15 +73,10 @@ def _wrapped(
 def _path(name: str) -> Path | None:
     """The file or folder of this name; None where it can only be the name of a model on the hub."""
     path = Path(name).expanduser()
-    if path.exists():
+    if name and path.exists():
         return path
-    if (
-        name.endswith(FILES)
-        or name.startswith((".", "~", "/"))
-        or name.count("/") > 1
-        or "\\" in name
-        or not name
-    ):
+    looks_so = name.endswith(FILES) or name.startswith((".", "~", "/")) or name.count("/") > 1 or "\\" in name
+    if looks_so or not name:
         raise SetupError(f"there is no file or folder {name!r} to load a model from.")
     return None
 

@@ -7,15 +7,24 @@ import os
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]'")
+torch = pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]'")
 pytest.importorskip("transformers", reason="needs transformers: pip install 'rangevote[models]'")
 
 from tests.model.huggingface import tiny
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread() -> Iterator[None]:
+    """Threads only wait for each other over models this small."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")
@@ -26,4 +35,5 @@ def tiny_model() -> Callable[[str], Any]:
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Any:
+    """Words apart at spaces, no chat template."""
     return tiny.make_tokenizer()

@@ -12,7 +12,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 VOCABULARY = 40
 PAD, BEGIN, END, UNKNOWN = range(4)
-WORDS = "a the dog cat man woman runs sits sleeps eats red green blue big small in on under house tree".split()
+WORDS = (
+    "a the dog cat man woman runs sits sleeps eats red green blue big small in on under house tree".split()
+)
 ROOM = 64
 
 NAMES = {"vocab_size": VOCABULARY, "bos_token_id": BEGIN, "eos_token_id": END, "pad_token_id": PAD}
@@ -75,7 +77,13 @@ def _git() -> Any:
 
 
 def _blip() -> Any:
-    text = {**DECODER, "initializer_range": 0.3, "encoder_hidden_size": 32, "projection_dim": 32, "sep_token_id": END}
+    text = {
+        **DECODER,
+        "initializer_range": 0.3,
+        "encoder_hidden_size": 32,
+        "projection_dim": 32,
+        "sep_token_id": END,
+    }
     config = transformers.BlipConfig(text_config=text, vision_config={**EYE, "projection_dim": 32})
     return transformers.BlipForConditionalGeneration(config)
 
@@ -90,7 +98,9 @@ def _t5() -> Any:
 #: kind -> makes a model of it
 MODELS: dict[str, Callable[[], Any]] = {
     "llama": lambda: transformers.LlamaForCausalLM(transformers.LlamaConfig(**DECODER)),
-    "qwen2": lambda: transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**DECODER, num_key_value_heads=2)),
+    "qwen2": lambda: transformers.Qwen2ForCausalLM(
+        transformers.Qwen2Config(**DECODER, num_key_value_heads=2)
+    ),
     "gpt2": lambda: transformers.GPT2LMHeadModel(_gpt2()),
     "opt": lambda: transformers.OPTForCausalLM(
         transformers.OPTConfig(**DECODER, ffn_dim=64, word_embed_proj_dim=32, init_std=0.5)

@@ -53,6 +53,14 @@ def take(name: str, value: Any, rows: Tensor, count: int) -> Any:
     return value
 
 
+def cached(cache: Any) -> int:
+    """How many tokens a cache holds; 0 where it does not count them."""
+    try:
+        return 0 if cache is None else int(cache.get_seq_length())
+    except (AttributeError, ValueError):  # recurrent layers have no length
+        return 0
+
+
 def twin(cache: Any) -> Any:
     """A cache of its own with the same tensors."""
     return copy.deepcopy(cache, {id(tensor): tensor for tensor in _tensors(cache)})

@@ -87,8 +87,8 @@ def _messages(input: Any, field: str) -> list[dict[str, Any]]:
         return [{"role": message["role"], "content": _parts(message["content"], field)} for message in input]
     except (TypeError, KeyError) as error:
         raise DataError(
-            'is no image, text or chat. A chat is a list of {"role": ..., "content": ...}, the content a text or '
-            f'a list of {{"type": "text", "text": ...}} and {{"type": "image", "image": ...}} ({error!r}).',
+            'is no image, text or chat. A chat is a list of {"role": ..., "content": ...}, the content a text '
+            f'or a list of {{"type": "text", "text": ...}} and {{"type": "image", "image": ...}} ({error!r}).',
             field=field,
         ) from None
 
@@ -113,8 +113,10 @@ def opened(input: Any, field: str) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pil.DecompressionBombWarning)
-            image = input if isinstance(input, pil.Image) else pil.open(input)
-            return image.convert("RGB")
+            if isinstance(input, pil.Image):
+                return input.convert("RGB")
+            with pil.open(input) as image:
+                return image.convert("RGB")
     except FileNotFoundError:
         raise DataError(f"there is no file {str(input)!r}.", field=field) from None
     except (

@@ -1,6 +1,4 @@
-"""Texts, chats, token ids and images to what `generate` takes. What cannot be read is refused, with its
-number.
-"""
+"""Texts, chats, token ids and images to what `generate` takes; what cannot be read is refused."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from transformers import DynamicCache, EncoderDecoderCache, LogitsProcessorList,
 from transformers.generation import logits_process
 
 from rangevote.errors import UsageError
-from rangevote.model.huggingface.arguments import CACHES, batch_dimension, reordered, take
+from rangevote.model.huggingface.arguments import batch_dimension, cached, reordered, take
 from rangevote.model.huggingface.head import Net
 from rangevote.model.huggingface.quiet import quiet
 
@@ -117,7 +117,7 @@ def _every(net: Net, name: str, value: Any, k: int) -> Any:
         return take(name, value, torch.arange(0, count, k, device=value.device), count)
     if isinstance(value, dict):
         return type(value)({part: _every(net, part, inside, k) for part, inside in value.items()})
-    if name in CACHES and isinstance(value, (DynamicCache, EncoderDecoderCache)) and value.get_seq_length():
+    if isinstance(value, (DynamicCache, EncoderDecoderCache)) and cached(value):
         own: Any = value.self_attention_cache if isinstance(value, EncoderDecoderCache) else value
         keys = own.layers[0].keys  # (rows, heads, length, size)
         return reordered(net, value, torch.arange(0, len(keys), k, device=keys.device))

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rangevote.model.huggingface.arguments import OF_PROMPTS, cache_name, twin, without
+from rangevote.model.huggingface.arguments import OF_PROMPTS, cache_name, cached, twin, without
 from rangevote.model.huggingface.cache import SharedCache
 from rangevote.model.huggingface.feed import Direct, Growing
 from rangevote.model.huggingface.forward import Prediction, predict
@@ -92,8 +92,7 @@ class Prompt:
 
 def _given(net: Net, ids: Tensor, kwargs: dict[str, Any]) -> dict[str, Any]:
     """The network's arguments for the prompt, less what a user's own cache has of it already."""
-    cache = kwargs.get("past_key_values")
-    before = 0 if cache is None else int(cache.get_seq_length())
+    before = cached(kwargs.get("past_key_values"))
     length = ids.shape[1] - before if 0 < before < ids.shape[1] else None
     return dict(
         net.prepare_inputs_for_generation(ids, next_sequence_length=length, is_first_iteration=True, **kwargs)

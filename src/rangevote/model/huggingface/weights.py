@@ -17,7 +17,7 @@ import transformers
 from transformers import modeling_gguf_pytorch_utils
 from transformers.models.auto import modeling_auto
 
-from rangevote.errors import SetupError, UsageError, need, warn
+from rangevote.errors import RangevoteError, SetupError, UsageError, need, warn
 from rangevote.model.huggingface.images import sees
 from rangevote.model.huggingface.limits import End
 from rangevote.model.huggingface.model import HuggingFace
@@ -164,8 +164,10 @@ def _told(name: str | Path) -> Iterator[None]:
     """Transformers' many ways to fail at reading, as ours."""
     try:
         yield
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
-        what = " ".join(str(error).split()).rstrip(".")
+    except RangevoteError:
+        raise
+    except Exception as error:  # also those of safetensors, of GGUF and of broken JSON
+        what = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".:")
         if "trust_remote_code" in what:
             problem = "it needs code of its author's to be run, which is not done here"
             remedy = "Choose a model that transformers knows."
