@@ -96,7 +96,10 @@ def need(module: str, extra: str, purpose: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
+        missing = (error.name or module).partition(".")[0]
+        if missing == "rangevote":  # a mistake of ours, which no install mends
+            raise
         raise MissingExtra(
-            f"{purpose} needs the package {module.partition('.')[0]!r}, which is not installed. "
+            f"{purpose} needs the package {missing!r}, which is not installed. "
             f'Install it with: pip install "rangevote[{extra}]"'
         ) from error

@@ -1,0 +1,214 @@
+"""The training loop of both systems.
+
+The order of the examples depends on (seed, epoch) and the noise of a step on (seed, step) alone, so a run
+that is interrupted goes on, from the state that it saved last, to the very weights of an undisturbed one (on
+the same machine, with as many threads).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from rangevote.errors import UsageError
+from rangevote.model.checkpoint import Model, save_checkpoint, write_card
+from rangevote.model.protocol import Integers
+from rangevote.model.vocabulary import PAD
+from rangevote.training.batches import batches
+from rangevote.training.examples import Examples
+from rangevote.training.options import TrainingOptions
+from rangevote.training.progress import Progress
+from rangevote.training.record import Log, Position, State, in_order
+from rangevote.training.schedules import SCHEDULES
+
+
+class Run:
+    """One training run in its folder, which is the caller's to lock."""
+
+    def __init__(
+        self,
+        model: Model,
+        examples: Examples,
+        dev: Examples,
+        options: TrainingOptions,
+        folder: Path,
+        fingerprint: str,
+    ) -> None:
+        self.model, self.net, self.options, self.folder = model, model.net.to(options.device), options, folder
+        self._examples = examples
+        self._dev = [dev.take(batch) for batch in batches(dev.lengths, options.batch_tokens)]
+        self._fingerprint = fingerprint
+        self._epoch_steps = len(batches(examples.lengths, options.batch_tokens))
+        self.total = options.epochs * self._epoch_steps
+        self._optimizer = adam(self.net, options)
+        self._state = State(folder, fingerprint)
+        self.position = Position()
+
+    def run(self, *, quiet: bool = False) -> None:
+        """Train to the end, from where an earlier run stopped; the folder then holds the best model."""
+        self.position = self._state.load(self.net, self._optimizer) or Position()
+        log = Log(self.folder, self.position.step)
+        progress = Progress(self.total, self.options.epochs, quiet=quiet)
+        try:
+            with torch.random.fork_rng():
+                while self.position.epoch < self.options.epochs and not self._stopped():
+                    self._epoch(log, progress)
+        finally:
+            progress.close()
+
+    def finish(self) -> None:
+        """Mark the best model as final; what only an unfinished run needs goes away."""
+        write_card(self.model, self.folder, self._facts(finished=True))
+        self._state.remove()
+
+    def _stopped(self) -> bool:
+        return 0 < self.options.patience <= self.position.waited
+
+    def _epoch(self, log: Log, progress: Progress) -> None:
+        """The rest of an epoch."""
+        options, epoch = self.options, self.position.epoch
+        rng = np.random.default_rng([options.seed, epoch])
+        plan = batches(self._examples.lengths, options.batch_tokens, rng)
+        for batch in plan[self.position.batch :]:
+            loss, tokens = self._advance(batch)
+            at = self.position
+            progress.step(at.step, epoch, loss, tokens)
+            last = at.batch == len(plan)
+            if last:
+                self.position = at = replace(at, epoch=epoch + 1, batch=0)
+            every = options.evaluate_every
+            evaluate = at.step % every == 0 or at.step == self.total if every else last
+            if evaluate:
+                self._evaluate(log, progress, epoch)
+            elif at.counted == options.log_every:
+                log.write({"step": at.step, "epoch": epoch + 1, **self._mean_loss()})
+            if evaluate or (options.save_every and at.step % options.save_every == 0):
+                self._state.save(self.net, self._optimizer, self.position)
+            if self._stopped():
+                return
+
+    def _advance(self, batch: Integers) -> tuple[float, int]:
+        """One step: its loss, and the number of target tokens."""
+        began, at = time.monotonic(), self.position
+        loss, tokens = self._step(*self._examples.take(batch), at.step + 1)
+        if not math.isfinite(loss):
+            raise UsageError(
+                f"the loss is {loss} at step {at.step + 1}; try a lower learning_rate than "
+                f"{self.options.learning_rate:g}, or a longer warmup than {self.options.warmup} steps."
+            )
+        self.position = replace(
+            at,
+            batch=at.batch + 1,
+            step=at.step + 1,
+            loss=at.loss + loss,
+            counted=at.counted + 1,
+            tokens=at.tokens + tokens,
+            seconds=at.seconds + time.monotonic() - began,
+        )
+        return loss, tokens
+
+    def _step(self, inputs: Tensor, tokens: Tensor, number: int) -> tuple[float, int]:
+        """Forward, backward, and a move of the weights; `number` counts from 1."""
+        options = self.options
+        torch.manual_seed(int(np.random.SeedSequence([options.seed, number]).generate_state(1)[0]))
+        share = SCHEDULES[options.schedule](number, self.total, options.warmup)
+        for group in self._optimizer.param_groups:
+            group["lr"] = options.learning_rate * share
+        self.net.train()
+        total, count = self._loss(inputs, tokens, options.label_smoothing)
+        self._optimizer.zero_grad()
+        (total / count).backward()  # type: ignore[no-untyped-call]
+        if options.clip:
+            nn.utils.clip_grad_norm_(self.net.parameters(), options.clip)
+        self._optimizer.step()
+        return float(total.detach()) / count, count
+
+    def _loss(self, inputs: Tensor, tokens: Tensor, smoothing: float = 0.0) -> tuple[Tensor, int]:
+        """Sum of -log P over the targets (batch, length) but START, and how many they are."""
+        device = self.options.device
+        inputs, tokens = inputs.to(device), tokens.to(device)
+        targets = tokens[:, 1:]
+        real = targets != PAD  # (batch, length)
+        with precise(device, self.options.precision):
+            states = self.net.states(inputs, tokens[:, :-1])[
+                real
+            ]  # (targets, dimension): no logits of padding
+            logits = self.net.logits(states)  # (targets, vocabulary)
+        chosen = targets[real]
+        found = nn.functional.cross_entropy(
+            logits.float(), chosen, reduction="sum", label_smoothing=smoothing
+        )
+        return found, len(chosen)
+
+    def dev_loss(self) -> float:
+        """Mean -log P of a token of the development set, ends included."""
+        self.net.eval()
+        with torch.no_grad():
+            found = [self._loss(*batch) for batch in self._dev]
+        return math.fsum(float(total) for total, _ in found) / sum(count for _, count in found)
+
+    def _evaluate(self, log: Log, progress: Progress, epoch: int) -> None:
+        """Development loss; the best model so far is kept."""
+        loss, at = self.dev_loss(), self.position
+        if not math.isfinite(loss):
+            raise UsageError(f"the development loss is {loss} at step {at.step}; try a lower learning_rate.")
+        better = at.best is None or loss < at.best
+        told = self._mean_loss()
+        seconds = round(at.seconds, 1)
+        log.write({"step": at.step, "epoch": epoch + 1, **told, "dev_loss": loss, "seconds": seconds})
+        progress.evaluated(at.step, epoch, told["loss"], loss, better)
+        if better:
+            self.position = replace(self.position, best=loss, best_step=at.step, waited=0)
+            save_checkpoint(self.model, self.folder, self._facts(finished=False))
+        else:
+            self.position = replace(self.position, waited=at.waited + 1)
+
+    def _mean_loss(self) -> dict[str, Any]:
+        """The training loss since it was last told, and the learning rate; the count begins anew."""
+        at = self.position
+        self.position = replace(at, loss=0.0, counted=0)
+        return {"loss": at.loss / max(1, at.counted), "learning_rate": self._optimizer.param_groups[0]["lr"]}
+
+    def _facts(self, finished: bool) -> dict[str, Any]:
+        """What the checkpoint tells about its training."""
+        at = self.position
+        return {
+            "finished": finished,
+            "fingerprint": self._fingerprint,
+            "dev_loss": at.best,
+            "best_step": at.best_step,
+            "steps": at.step,
+            "tokens": at.tokens,
+            "seconds": round(at.seconds, 1),
+            "examples": len(self._examples.lengths),
+            "threads": torch.get_num_threads(),
+            "torch": str(torch.__version__),
+            "options": asdict(self.options),
+        }
+
+
+def adam(net: nn.Module, options: TrainingOptions) -> torch.optim.Optimizer:
+    """Adam; weight decay (AdamW) is for matrices, not for biases and norms."""
+    parameters = [parameter for _, parameter in in_order(net)]
+    matrices = sum(parameter.ndim > 1 for parameter in parameters)
+    groups = [
+        {"params": parameters[:matrices], "weight_decay": options.weight_decay},
+        {"params": parameters[matrices:], "weight_decay": 0.0},
+    ]
+    rate = options.learning_rate
+    return torch.optim.AdamW(groups, lr=rate, betas=(0.9, options.beta2), eps=1e-8, fused=True)
+
+
+def precise(device: str, precision: str) -> AbstractContextManager[Any]:
+    """Products in bfloat16 where that is asked for."""
+    if precision == "float32":
+        return nullcontext()
+    return torch.autocast(torch.device(device).type, dtype=torch.bfloat16)
