@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
-
-os.environ["HF_HUB_OFFLINE"] = "1"
-
 import functools
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+os.environ["HF_HUB_OFFLINE"] = "1"
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]'")
 pytest.importorskip("transformers", reason="needs transformers: pip install 'rangevote[models]'")
 
-from tests.model.huggingface import tiny
+from tests.model.huggingface import tiny  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,4 +1,4 @@
-"""What transformers itself says of a sequence: one pass over all its tokens, without a cache ("teacher forcing")."""
+"""What transformers itself says of a sequence in one pass over all its tokens, without a cache."""
 
 from __future__ import annotations
 

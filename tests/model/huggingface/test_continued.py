@@ -1,4 +1,4 @@
-"""What transformers hands to a decoding method of one's own (`generate(custom_generate=...)`) is a model too."""
+"""What transformers hands to a decoding method (`generate(custom_generate=...)`) is a model too."""
 
 from __future__ import annotations
 

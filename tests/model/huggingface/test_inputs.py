@@ -10,7 +10,10 @@ from rangevote.errors import DataError, UsageError
 from rangevote.model.huggingface.model import HuggingFace
 from tests.model.huggingface.tiny import BEGIN, END, ROOM, make_tokenizer
 
-TEMPLATE = "{% for m in messages %}{{ m['role'] }} : {{ m['content'] }} {% endfor %}{% if add_generation_prompt %}assistant :{% endif %}"
+TEMPLATE = (
+    "{% for m in messages %}{{ m['role'] }} : {{ m['content'] }} {% endfor %}"
+    "{% if add_generation_prompt %}assistant :{% endif %}"
+)
 
 
 def first(model, *inputs) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""What a model's generation configuration asks for bends the ranking; the log-probabilities stay the model's."""
+"""What a generation configuration asks for bends the ranking; log-probabilities stay the model's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that share what their input left in the cache say what rows with copies of it say; and it is kept once."""
+"""Rows that share what their input left in the cache say what rows with copies of it say."""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+import transformers
+from packaging.version import Version
 
 from rangevote.model.huggingface.model import HuggingFace
 from tests.model.huggingface.forcing import forced
@@ -22,6 +24,8 @@ def given(kind: str) -> tuple[list, dict]:
 @pytest.mark.parametrize("share", [True, False], ids=["shared", "plain"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_say_what_one_pass_over_the_whole_sequence_says(tiny_model, kind, share):
+    if kind == "git" and Version(transformers.__version__) < Version("5.22"):
+        pytest.skip("its steps with a cache differ from one pass in older versions")
     net, (inputs, more) = tiny_model(kind), given(kind)
     model = HuggingFace(net, share=share, **more)
     written = np.random.default_rng(0).integers(4, 40, size=(2 * len(inputs), 20))

@@ -1,5 +1,7 @@
-"""Tiny random transformers models of many kinds, and tokenizers for them. The spread of their initial weights is
-large: with the usual one all tokens are about equally likely."""
+"""Tiny random transformers models of many kinds, and tokenizers for them.
+
+The spread of their initial weights is large: with the usual one all tokens are about equally likely.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 VOCABULARY = 40
 PAD, BEGIN, END, UNKNOWN = range(4)
-WORDS = (
-    "a the dog cat man woman runs sits sleeps eats red green blue big small in on under house tree".split()
-)
+TEXT = "a the dog cat man woman runs sits sleeps eats red green blue big small in on under house tree"
+WORDS = TEXT.split(" ")
 ROOM = 64
 
 NAMES = {"vocab_size": VOCABULARY, "bos_token_id": BEGIN, "eos_token_id": END, "pad_token_id": PAD}
@@ -131,8 +132,10 @@ MODELS: dict[str, Callable[[], Any]] = {
 
 #: Models whose input is an image.
 SEEING = ("vit-gpt2", "git", "blip")
-#: Models whose rows share what their inputs left in the cache.
-SHARING = ("llama", "qwen2", "gpt2", "opt", "bart", "marian", "t5", "vit-gpt2")
+#: Models whose rows share what their inputs left in the cache; T5 only where its attention can be replaced.
+SHARING = ("llama", "qwen2", "gpt2", "opt", "bart", "marian", "vit-gpt2")
+if hasattr(transformers.models.t5.modeling_t5, "ALL_ATTENTION_FUNCTIONS"):
+    SHARING = (*SHARING, "t5")
 
 
 def make(kind: str, seed: int = 0) -> Any:

@@ -30,8 +30,7 @@ def attend(
     bias: Tensor | None,
     options: dict[str, Any],
 ) -> Tensor:
-    """`query` (rows, heads, 1, size) -> (rows, 1, heads, size), with what the tag of `key` adds to keys and
-    values.
+    """`query` (rows, heads, 1, size) -> (rows, 1, heads, size); the tag of `key` says what else there is.
 
     `bias` (1, heads, 1, length) is added to the scores. Heads may share keys: then there are fewer of those.
     """

@@ -20,6 +20,9 @@ Net = Any
 LARGE = 1 << 13
 #: Numbers of a block that are turned around while they are still in the processor's cache.
 BLOCK = 1 << 16
+#: Rows from which oneDNN is quicker than the product turned around.
+SEVERAL = 8
+ONEDNN = bool(torch._C._has_mkldnn) and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 
 @contextmanager
@@ -43,9 +46,7 @@ def watched(net: Net) -> Iterator[list[Tensor]]:
 
 
 def _can_be_quick(head: nn.Module) -> bool:
-    """Whether it is a plain matrix of float32 on a processor, and nobody has put another `forward` in its
-    place.
-    """
+    """Whether it is a plain matrix of float32 on a processor, whose `forward` nobody has replaced."""
     return (
         type(head) is nn.Linear
         and head.weight.device.type == "cpu"
@@ -59,8 +60,11 @@ def product(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """hidden @ weight.T + bias: (..., dimension), (vocabulary, dimension) -> (..., vocabulary)."""
     flat = hidden.reshape(-1, hidden.shape[-1])  # (rows, dimension)
     rows = len(flat)
-    if rows == 1 or (8 < rows < 32 and torch.get_num_threads() == 1):  # where BLAS is good enough
+    if rows == 1:
         return nn.functional.linear(hidden, weight, bias)
+    if rows >= SEVERAL and ONEDNN:
+        found: Tensor = torch.ops.mkldnn._linear_pointwise(flat, weight, bias, "none", [], "")
+        return found.view(*hidden.shape[:-1], len(weight))
     out = flat.new_empty((rows, len(weight)))
     turned, size = flat.t(), max(1024, BLOCK // rows)
     for first in range(0, len(weight), size):

@@ -87,8 +87,9 @@ def _messages(input: Any, field: str) -> list[dict[str, Any]]:
         return [{"role": message["role"], "content": _parts(message["content"], field)} for message in input]
     except (TypeError, KeyError) as error:
         raise DataError(
-            'is no image, text or chat. A chat is a list of {"role": ..., "content": ...}, the content a text '
-            f'or a list of {{"type": "text", "text": ...}} and {{"type": "image", "image": ...}} ({error!r}).',
+            f"is no image, text or chat ({error!r}). A chat is a list of "
+            '{"role": ..., "content": ...}, the content a text or a list of {"type": "text", "text": ...} '
+            'and {"type": "image", "image": ...}.',
             field=field,
         ) from None
 

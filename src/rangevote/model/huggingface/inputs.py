@@ -21,9 +21,7 @@ from rangevote.model.protocol import Integers
 
 @dataclass(frozen=True)
 class Encoded:
-    """What `generate` takes, and the length of every prompt without padding (inputs,); None: all are the
-    same.
-    """
+    """What `generate` takes, and the prompts' lengths without padding (inputs,); None: all are the same."""
 
     tensors: dict[str, Any]
     lengths: Integers | None

@@ -1,5 +1,4 @@
-"""What transformers' `generate` prepares for a decoding method: encoder output, first tokens, processors, a
-cache.
+"""What transformers' `generate` prepares for a decoding method: encoder output, tokens, processors, a cache.
 
 It comes through the public door for decoding methods of one's own, `generate(custom_generate=...)`: ours asks
 for it with a method that returns what it was given, users hand it over when they call `generate` with theirs.

@@ -7,6 +7,7 @@ it is not written anywhere, so it is tried: the first prompts of a kind go on fo
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ class Prompt:
         prompt = cls(net, first, prepared.ids, prepared.processors, kwargs)
         return prompt._settled(trials) if trials.share else prompt
 
-    @property
+    @cached_property
     def needs_ids(self) -> bool:
         """Whether rows must keep all their token ids."""
         direct = self.shared is not None and Direct.of(self.net, self.kwargs) is not None

@@ -1,6 +1,4 @@
-"""Keep transformers from writing to the terminal while we call it; what it would say, we say in our own
-errors.
-"""
+"""Keep transformers from writing to the terminal; what matters, we say in errors and warnings of our own."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What inputs leave behind for their rows: keys and values, kept once for each input; and whose rows are
-whose.
+"""What inputs leave behind for their rows: keys and values, kept once; and whose rows are whose.
 
 Beams of one input have its prompt in common, so the prompt's keys and values need not be repeated for each of
 them, neither in memory nor in the attention's products (Athiwaratkun et al. 2024, bifurcated attention;
