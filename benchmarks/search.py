@@ -100,8 +100,7 @@ transformers' float32 sums at -150.
 
 
 KEPT = """
-SmolLM2 at k = 100, memory and voting are from the whole run before, in which the last layer was multiplied
-otherwise."""
+SmolLM2 at k = 100, memory and voting are from the whole run before."""
 
 REASONS = """## Where a target is not reached
 
@@ -130,8 +129,8 @@ def page(data: dict[str, Any]) -> str:
         f"before and after, {data['seconds'] / 60:.0f} minutes.\n"
         f"Python {platform.python_version()}, {versions}."
     )
-    if data.get("kept"):
-        told += f" {KEPT}"
+    told += f" {KEPT}" if data.get("kept") else ""
+    told += f"\n{data['note']}" if data.get("note") else ""
     tables = [speed_table(data), memory_table(data), voting_table(data), REASONS]
     return "\n".join([HEAD.format(threads=2, machine=told), *tables])
 

@@ -44,10 +44,10 @@ class Groups:
 
     def gather(self, rows: Tensor) -> Tensor:
         """(rows, ...) to (inputs, width, ...), with any row where there is none."""
-        chosen = rows if self.even else rows.index_select(0, self._slots[1])
+        chosen = rows if self.even else rows.index_select(0, self._slots[1].to(rows.device))
         return chosen.reshape(self.inputs, self.width, *rows.shape[1:])
 
     def scatter(self, grouped: Tensor) -> Tensor:
         """(inputs, width, ...) back to (rows, ...)."""
         flat = grouped.reshape(self.inputs * self.width, *grouped.shape[2:])
-        return flat if self.even else flat.index_select(0, self._slots[0])
+        return flat if self.even else flat.index_select(0, self._slots[0].to(flat.device))

@@ -36,6 +36,8 @@ def first(model, *inputs) -> torch.Tensor:
 
 @pytest.mark.parametrize("kind", ["llama", "bart", "vit-gpt2", "git", "blip", "mamba"])
 def test_a_folder_is_read_as_what_its_configuration_says(tmp_path, kind):
+    if kind in SEEING and "dummy" in transformers.AutoImageProcessor.__module__:
+        pytest.skip("older versions of transformers read no image processors without torchvision")
     model = load(saved(tmp_path, kind))
     assert type(model.hf) is type(make(kind))
     assert not model.hf.training

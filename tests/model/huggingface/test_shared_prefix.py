@@ -9,9 +9,9 @@ import pytest
 import torch
 import transformers
 
+from rangevote.model.groups import Groups
 from rangevote.model.huggingface import attention, cache, prompt
 from rangevote.model.huggingface.model import HuggingFace
-from rangevote.model.huggingface.shared import Groups
 from tests.model.huggingface.samples import IDS, images
 from tests.model.huggingface.tiny import DECODER, SEEING, SHARING, make, make_processor
 

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from rangevote.model.groups import Groups
 from rangevote.model.huggingface.cache import Tag
-from rangevote.model.huggingface.shared import Groups, Prefix
+from rangevote.model.huggingface.shared import Prefix
 
 #: Scores of one layer that are in memory at a time (numbers, not bytes).
 MOST_SCORES = 1 << 24

@@ -16,7 +16,8 @@ from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
 
-from rangevote.model.huggingface.shared import Groups, Prefix, Shared
+from rangevote.model.groups import Groups
+from rangevote.model.huggingface.shared import Prefix, Shared
 from rangevote.model.protocol import Integers
 
 #: Tokens by which a row's buffers grow.
