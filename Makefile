@@ -13,7 +13,7 @@ MODELS ?= 1
 comma := ,
 EXTRAS := dev$(if $(filter 0,$(MODELS)),,$(comma)models)
 
-.PHONY: demo test lint types test-slow sanitize bench bench-search format clean
+.PHONY: demo test lint types test-slow sanitize bench bench-search reproduce-captions reproduce-translation format clean
 
 # SmolLM2-135M-Instruct answers three prompts; the most likely and the elected answers side by side.
 demo: $(VENV)/.smollm2
@@ -45,6 +45,10 @@ bench: $(VENV)/.dev
 # Searches against transformers' own, on SmolLM2 and a random Marian; writes benchmarks/SEARCH.md.
 bench-search: $(VENV)/.dev $(VENV)/.smollm2
 	$(BIN)/python benchmarks/search.py
+
+# The paper's experiments on the data beside the repository; hours, cached and resumable.
+reproduce-captions reproduce-translation: reproduce-%: $(VENV)/.dev
+	$(BIN)/python experiments/run.py $* --scale local
 
 # The kernels' tests under AddressSanitizer and UndefinedBehaviorSanitizer.
 SANITIZE := .venv-sanitize

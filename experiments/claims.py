@@ -1,0 +1,215 @@
+"""What the paper says, and whether it was found here: each claim is asked of the recorded numbers.
+
+A claim holds or not by the means over seeds of the main system; how far is told beside it. Nothing is said
+of a claim whose numbers are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from experiments.findings import Findings
+from experiments.methods import BASELINES, label_of
+
+NGRAMS = ("overlap_1", "precision_1", "overlap_2", "precision_2")
+#: The paper's own baselines.
+PLAIN = ("beam", "length_normalised", "diverse_decoding", "diverse_beam", "no_copy")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a claim holds, and the numbers that say so."""
+
+    holds: bool
+    told: str
+
+
+Asked = Callable[[Findings], "Verdict | None"]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper, where it stands, and how it is asked of the results."""
+
+    text: str
+    where: str
+    ask: Asked
+
+
+def at(found: Findings, metric: str, method: str, k: int) -> float:
+    """A mean; KeyError where it was not measured, which `verdicts` takes for "cannot be asked"."""
+    value = found.mean(metric, (method, k))
+    if value is None:
+        raise KeyError(method)
+    return value
+
+
+def present(found: Findings, methods: Sequence[str]) -> list[str]:
+    """Those that were run; KeyError where none was."""
+    known = [method for method in methods if method in found.methods(found.main)]
+    if not known:
+        raise KeyError(", ".join(methods))
+    return known
+
+
+def fall(found: Findings, method: str) -> float:
+    """How much the deciding metric loses from a method's best k to the largest."""
+    ks = found.ks(found.main)
+    values = [at(found, found.metric, method, k) for k in ks]
+    return max(values) - values[-1]
+
+
+def falls(*methods: str) -> Asked:
+    """The methods lose from their best k to the largest."""
+
+    def ask(found: Findings) -> Verdict:
+        told = {method: fall(found, method) for method in present(found, methods)}
+        return Verdict(all(lost > 0 for lost in told.values()), _listed(found, told, "-"))
+
+    return ask
+
+
+def falls_less(methods: Sequence[str], than: Sequence[str]) -> Asked:
+    """Each of some methods loses less than each of others."""
+
+    def ask(found: Findings) -> Verdict:
+        ours = {method: fall(found, method) for method in present(found, methods)}
+        theirs = {method: fall(found, method) for method in present(found, than)}
+        told = f"{_listed(found, ours, '-')}; {_listed(found, theirs, '-')}"
+        return Verdict(max(ours.values()) < min(theirs.values()), told)
+
+    return ask
+
+
+def above(methods: Sequence[str], than: str, metric: str = "", *, least: int = 2, sign: int = 1) -> Asked:
+    """Each of some methods is above another, at every k from `least` on; below it with `sign` -1."""
+
+    def ask(found: Findings) -> Verdict:
+        name = metric or found.metric
+        pairs = [
+            (method, k, at(found, name, method, k) - at(found, name, than, k))
+            for method in present(found, methods)
+            for k in found.ks(found.main)
+            if k >= least
+        ]
+        if not pairs:
+            raise KeyError(f"k from {least}")
+        held = sum(sign * apart > 0 for *_, apart in pairs)
+        method, k, worst = min(pairs, key=lambda pair: sign * pair[2])
+        extreme = f"{worst:+.2f} ({label_of(method, found.experiment)}, k = {k})"
+        return Verdict(held == len(pairs), f"{held} of {len(pairs)} cases; least so: {extreme}")
+
+    return ask
+
+
+def below(methods: Sequence[str], than: str, metric: str = "", *, least: int = 2) -> Asked:
+    """Each of some methods is below another, at every k from `least` on."""
+    return above(methods, than, metric, least=least, sign=-1)
+
+
+def rises(method: str, metric: str, *, down: bool = False) -> Asked:
+    """A method's metric is higher at the largest k than at k = 2 (`down`: lower)."""
+
+    def ask(found: Findings) -> Verdict:
+        last = found.ks(found.main)[-1]
+        low, high = at(found, metric, method, 2), at(found, metric, method, last)
+        return Verdict(
+            (high < low) if down else (high > low), f"{low:.2f} at k = 2, {high:.2f} at k = {last}"
+        )
+
+    return ask
+
+
+def significant(asked: str) -> Asked:
+    """A comparison over all seeds comes out in favour of the first, with p < 0.05."""
+
+    def ask(found: Findings) -> Verdict | None:
+        answer = found.answer(asked)
+        if answer is None:
+            return None
+        told, (low, high) = answer["all"], answer["all"]["interval"]
+        ours, theirs = (
+            f"{label_of(m, found.experiment)}, k = {k}" for m, k in (answer["ours"], answer["theirs"])
+        )
+        text = (
+            f"{ours} against {theirs}: {told['difference']:+.2f} [{low:.2f}, {high:.2f}], p = {told['p']:.4f}"
+        )
+        return Verdict(told["difference"] > 0 and told["p"] < 0.05, text)
+
+    return ask
+
+
+def best_is(method: str, among: Sequence[str]) -> Asked:
+    """A method has the highest value of all, whatever k."""
+
+    def ask(found: Findings) -> Verdict | None:
+        point = found.best(present(found, among))
+        if point is None:
+            return None
+        value = found.mean(found.metric, point)
+        return Verdict(
+            point[0] == method, f"{label_of(point[0], found.experiment)} at k = {point[1]}: {value:.2f}"
+        )
+
+    return ask
+
+
+def sampling_is_poor(found: Findings) -> Verdict:
+    """Every sampling method is below greedy search."""
+    greedy = at(found, found.metric, "beam", 1)
+    told = {m: at(found, found.metric, m, 0) for m in present(found, ("top_k_4", "top_k_10", "nucleus"))}
+    text = f"{_listed(found, told)}; greedy search {greedy:.2f}"
+    return Verdict(all(value < greedy for value in told.values()), text)
+
+
+def more_voters_help(found: Findings) -> Verdict | None:
+    """For every kind of voters, the most do better than the fewest."""
+    known = [n["voters"] for s in found.seeds(found.main) if "voters" in (n := found.of(found.main, s))]
+    if not known:
+        return None
+    gains = {}
+    for kind, measures in known[0]["curves"].items():
+        numbers = sorted(map(int, measures["overlap_2"]))
+        ends = [
+            sum(one["curves"][kind]["overlap_2"][str(n)][found.metric] for one in known) / len(known)
+            for n in (numbers[0], numbers[-1])
+        ]
+        gains[kind] = ends[1] - ends[0]
+    told = ", ".join(f"{kind} {gain:+.2f}" for kind, gain in gains.items())
+    return Verdict(all(gain > 0 for gain in gains.values()), told)
+
+
+def chosen_again_less(found: Findings) -> Verdict | None:
+    """Voting elects the winners of a small beam again less often than beam search does."""
+    shares: dict[tuple[str, int], list[float]] = {}
+    for seed in found.seeds(found.main):
+        for one in found.of(found.main, seed)["selection"]:
+            shares.setdefault((one["method"], one["k"]), []).append(one["again"])
+    means = {point: sum(values) / len(values) for point, values in shares.items()}
+    ks = sorted({k for method, k in means if method == "beam" and ("overlap_2", k) in means})
+    if not ks:
+        return None
+    told = "; ".join(f"k = {k}: {means['beam', k]:.0f} % and {means['overlap_2', k]:.0f} %" for k in ks)
+    return Verdict(all(means["overlap_2", k] < means["beam", k] for k in ks), told)
+
+
+def beats_baselines(method: str) -> Asked:
+    """A method is above the best baseline of each k."""
+
+    def ask(found: Findings) -> Verdict:
+        gaps = {}
+        for k in found.ks(found.main):
+            rival = found.best(BASELINES, k)
+            if k > 1 and rival is not None and found.values(found.metric, (method, k)):
+                gaps[k] = at(found, found.metric, method, k) - at(found, found.metric, *rival)
+        if not gaps:
+            raise KeyError(method)
+        told = ", ".join(f"{gap:+.2f} at k = {k}" for k, gap in gaps.items())
+        return Verdict(all(gap > 0 for gap in gaps.values()), told)
+
+    return ask
+
+
+def _listed(found: Findings, values: dict[str, float], sign: str = "") -> str:
+    return ", ".join(f"{label_of(m, found.experiment)} {sign}{value:.2f}" for m, value in values.items())

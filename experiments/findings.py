@@ -1,0 +1,94 @@
+"""What a file of results says, asked the way tables and claims ask: means over seeds, spread, best k."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+#: A method at its k.
+Point = tuple[str, int]
+
+
+class Findings:
+    """One experiment at one scale, as `collect.py` wrote it."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+        self.experiment: str = data["experiment"]
+        self.settings: dict[str, Any] = data["settings"]
+        self.main: str = self.settings["main"]
+        self.metric: str = self.settings["report"]["metric"]
+
+    @classmethod
+    def read(cls, path: Path) -> Findings:
+        """From a file of results."""
+        return cls(json.loads(path.read_bytes()))
+
+    @property
+    def systems(self) -> list[str]:
+        """Their names."""
+        return list(self.data["systems"])
+
+    def label(self, system: str) -> str:
+        """What a system is called."""
+        return str(self.data["systems"][system]["label"])
+
+    def seeds(self, system: str) -> list[str]:
+        """The seeds that a system was trained with."""
+        return list(self.data["systems"][system]["seeds"])
+
+    def of(self, system: str, seed: str) -> dict[str, Any]:
+        """All numbers of one trial."""
+        found: dict[str, Any] = self.data["systems"][system]["seeds"][seed]
+        return found
+
+    def methods(self, system: str) -> list[str]:
+        """The methods that every seed has."""
+        first, *others = (self.of(system, seed)["methods"] for seed in self.seeds(system))
+        return [method for method in first if all(method in other for other in others)]
+
+    def ks(self, system: str) -> list[int]:
+        """The numbers of hypotheses."""
+        lists = self.of(system, self.seeds(system)[0])["methods"].values()
+        return sorted({int(k) for by_k in lists for k in by_k} - {0})
+
+    def values(self, metric: str, point: Point, system: str | None = None) -> list[float]:
+        """One for each seed, none where the method was not run at this k."""
+        system = system or self.main
+        method, k = point
+        found = (self.of(system, s)["methods"].get(method, {}).get(str(k), {}) for s in self.seeds(system))
+        return [float(values[metric]) for values in found if metric in values]
+
+    def mean(self, metric: str, point: Point, system: str | None = None) -> float | None:
+        """Over the seeds."""
+        return mean(self.values(metric, point, system))
+
+    def references(self, metric: str, system: str | None = None) -> float | None:
+        """What the metric gives for the references themselves."""
+        system = system or self.main
+        found: dict[str, float] = self.of(system, self.seeds(system)[0])["references"]
+        return found.get(metric)
+
+    def best(self, methods: Iterable[str], k: int | None = None) -> Point | None:
+        """The method and k with the highest mean of the deciding metric in the main system."""
+        points = [(m, n) for m in methods for n in self.ks(self.main) if k in (None, n)]
+        known = [point for point in points if self.values(self.metric, point)]
+        return max(known, key=lambda point: self.mean(self.metric, point) or 0.0, default=None)
+
+    def answer(self, asked: str, system: str | None = None) -> dict[str, Any] | None:
+        """The comparison of this name."""
+        listed: Sequence[dict[str, Any]] = self.data["systems"][system or self.main].get("comparisons", ())
+        return next((one for one in listed if one["asked"] == asked), None)
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """None of nothing."""
+    return statistics.fmean(values) if values else None
+
+
+def spread(values: Sequence[float]) -> float | None:
+    """The standard deviation over seeds; None of fewer than two."""
+    return statistics.stdev(values) if len(values) > 1 else None

@@ -1,0 +1,225 @@
+"""What an experiment is to do, read from its TOML file; an unknown name in it is an error.
+
+In the templates of searches `{k}` stands for the number of hypotheses and `{seed}` for the run's seed;
+`{groups}` is 2, or 1 where k is 1, since one hypothesis makes no two groups.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from rangevote.errors import SetupError, UsageError, choose
+
+EXPERIMENTS = ("captions", "translation")
+Section = TypeVar("Section")
+
+
+@dataclass(frozen=True)
+class Data:
+    """The data set: its `folder`, and the files of each split.
+
+    Captions: a JSON file `captions` and `features`, an .npz file for each {split}. Translation: `files`, one
+    for each {split} and {language}; `languages` are source and target.
+    """
+
+    folder: str
+    splits: Mapping[str, str]
+    captions: str = ""
+    features: str = ""
+    files: str = ""
+    languages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Report:
+    """`metrics` by name, in units of `words`; `metric` is the one that decides which method is best."""
+
+    metric: str
+    metrics: tuple[str, ...]
+    words: str = "words"
+    resamples: int = 10_000
+
+
+@dataclass(frozen=True)
+class Search:
+    """`max_rows` go through the model at a time; about `part_rows` hypotheses are written at a time, so that
+    an interrupted search loses no more than that."""
+
+    max_new_tokens: int = 64
+    max_rows: int = 1000
+    part_rows: int = 20_000
+
+
+@dataclass(frozen=True)
+class Vote:
+    """`measures` on n-grams of `words`; `other_measures` once more on `other_words`.
+
+    The searches in `not_empty` are reported also without their empty hypotheses, those in `reranked` also
+    with the best by log P / length of the same list.
+    """
+
+    measures: tuple[str, ...]
+    words: str = "words"
+    other_words: str = ""
+    other_measures: tuple[str, ...] = ()
+    not_empty: tuple[str, ...] = ("beam",)
+    reranked: tuple[str, ...] = ("beam",)
+
+
+@dataclass(frozen=True)
+class System:
+    """A model to train, the `searches` to run on it, and on which of their lists is voted (`vote_on`).
+
+    Empty `seeds` and `ks` are those of the experiment. Names of methods that vote on the first list of
+    `vote_on` are the measures' own; others say "on beam".
+    """
+
+    label: str
+    training: Mapping[str, Any]
+    searches: tuple[str, ...]
+    vote_on: tuple[str, ...]
+    seeds: tuple[int, ...] = ()
+    ks: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Voters:
+    """Figure 3: `searches` for voters, `numbers` of them, for the candidates that `candidates` found at `k`.
+
+    On the first `items` alone (0: all): voters by the thousand take their time. Of `sampled` searches the
+    smaller numbers are drawn from the largest list.
+    """
+
+    system: str
+    items: int
+    candidates: str
+    k: int
+    numbers: tuple[int, ...]
+    searches: Mapping[str, str]
+    measures: tuple[str, ...]
+    sampled: tuple[str, ...] = ("sample",)
+    seeds: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tune:
+    """Settings are chosen on lists of the development set, for each of `ks`, and used at the same k."""
+
+    system: str
+    ks: tuple[int, ...]
+    metric: str
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Section 4.2.1: what became of the winners of `small` beams in the `large` one."""
+
+    methods: tuple[str, ...]
+    small: tuple[int, ...]
+    large: int
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One experiment at one scale. `main` is the system of the main tables; `threads` those of each step."""
+
+    experiment: str
+    title: str
+    seeds: tuple[int, ...]
+    ks: tuple[int, ...]
+    main: str
+    data: Data
+    report: Report
+    search: Search
+    searches: Mapping[str, str]
+    vote: Vote
+    systems: Mapping[str, System]
+    voters: Voters | None = None
+    tune: Tune | None = None
+    selection: Selection | None = None
+    threads: int = 1
+    device: str = "cpu"
+    scale: str = field(default="", kw_only=True)
+
+    @property
+    def name(self) -> str:
+        """As files are called: "captions-local"."""
+        return f"{self.experiment}-{self.scale}"
+
+    def as_data(self) -> dict[str, Any]:
+        """What JSON can hold."""
+        return asdict(self)
+
+    def wants(self, part: System | Voters, seed: int) -> bool:
+        """Whether a part of the experiment is wanted for a seed: see `Plan`."""
+        return not part.seeds or seed in part.seeds or seed not in self.seeds
+
+
+def read_settings(path: Path) -> Settings:
+    """The settings in `<experiment>-<scale>.toml`."""
+    table = read_toml(path)
+    try:
+        return _settings(table, scale=path.stem.partition("-")[2])
+    except (UsageError, TypeError, KeyError) as error:
+        raise UsageError(f"{path.name}: {error}") from error
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The contents of a TOML file; before Python 3.11 that needs the package tomli."""
+    for name in ("tomllib", "tomli"):
+        try:
+            reader = importlib.import_module(name)
+        except ImportError:
+            continue
+        try:
+            found: dict[str, Any] = reader.loads(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise SetupError(f"cannot read {path}: {error.strerror or error}.") from error
+        except ValueError as error:
+            raise UsageError(f"{path.name} is no TOML: {error}.") from error
+        return found
+    raise SetupError("TOML files need Python 3.11 or later, or: pip install tomli")
+
+
+def _settings(table: dict[str, Any], scale: str) -> Settings:
+    parts = {"data": Data, "report": Report, "search": Search, "vote": Vote}
+    parts |= {"voters": Voters, "tune": Tune, "selection": Selection}
+    read = {name: _section(parts[name], value) if name in parts else value for name, value in table.items()}
+    read["systems"] = {name: _section(System, value) for name, value in table["systems"].items()}
+    found = _section(Settings, read | {"scale": scale})
+    choose("experiment", found.experiment, dict.fromkeys(EXPERIMENTS))
+    choose("system", found.main, found.systems)
+    for part in (found.voters, found.tune):
+        if part is not None:
+            choose("system", part.system, found.systems)
+    for system in found.systems.values():
+        for search in (*system.searches, *system.vote_on):
+            choose("search", search, found.searches)
+    return found
+
+
+def _section(kind: type[Section], table: Mapping[str, Any]) -> Section:
+    """A section as its dataclass; lists become tuples, which cannot be changed."""
+    known = {one.name for one in fields(kind)}  # type: ignore[arg-type]
+    for name in table:
+        choose(f"setting of {kind.__name__.lower()}", name, dict.fromkeys(known))
+    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in table.items()})
+
+
+def spec(template: str, k: int, seed: int, max_new_tokens: int) -> str:
+    """A search as `rangevote.search` reads it.
+
+    >>> spec("diverse_beam:{k},groups={groups}", 1, 7, 64)
+    'diverse_beam:1,groups=1,max_new_tokens=64'
+    """
+    found = template.format(k=k, seed=seed, groups=min(k, 2))
+    return f"{found},max_new_tokens={max_new_tokens}"
+
+
+def once(template: str) -> bool:
+    """Whether a search does not depend on k: one sample is one sample."""
+    return "{k}" not in template

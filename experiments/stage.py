@@ -1,0 +1,134 @@
+"""A step of an experiment: one output, known by a fingerprint of all that decides it.
+
+A step is a function, options that JSON can hold, and the outputs of other steps. The function is called as
+`work(output, **options, **needs)` and is given nothing else, so the fingerprint over these covers whatever
+it can depend on (but for the libraries). Beside a finished output lies a file `.done` with the fingerprint:
+an output whose fingerprint is not the one wanted is made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rangevote.model.files import replacing
+from rangevote.version import __version__
+
+#: Raised by hand when a step's own code changes what it writes.
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A file that is there already, known by its contents."""
+
+    output: Path
+
+    @cached_property
+    def key(self) -> str:
+        """A fingerprint of the contents."""
+        with self.output.open("rb") as file:
+            digest = hashlib.sha256()
+            while block := file.read(2**20):
+                digest.update(block)
+        return digest.hexdigest()[:32]
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A step: `name` for people, `kind` what it does, `seed` 0 where it serves all seeds.
+
+    `needs` are other steps (or lists of them), by the name under which `work` takes their outputs. A `keyed`
+    output has the fingerprint in its name, for what must never be mixed with an earlier one's files. A step
+    with a `draft` is given a folder of that name, its own, in which an interrupted run can find its parts.
+    """
+
+    name: str
+    kind: str
+    place: Path
+    work: Callable[..., None]
+    options: Mapping[str, Any]
+    needs: Mapping[str, Stage | Given | Sequence[Stage]] = field(default_factory=dict)
+    seed: int = 0
+    keyed: bool = False
+    draft: bool = False
+
+    @cached_property
+    def key(self) -> str:
+        """A fingerprint of the work, its options and everything before it."""
+        before = {
+            name: [one.key for one in need] if isinstance(need, Sequence) else need.key
+            for name, need in self.needs.items()
+        }
+        known = {
+            "work": self.work.__qualname__,
+            "options": self.options,
+            "needs": before,
+            "format": FORMAT,
+            "rangevote": __version__,
+        }
+        return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:32]
+
+    @cached_property
+    def output(self) -> Path:
+        """What the step makes, a file or a folder."""
+        return self.place.with_name(f"{self.place.name}-{self.key[:8]}") if self.keyed else self.place
+
+    @property
+    def before(self) -> list[Stage]:
+        """The steps that must be done first."""
+        listed = [need if isinstance(need, Sequence) else [need] for need in self.needs.values()]
+        return [one for several in listed for one in several if isinstance(one, Stage)]
+
+    @property
+    def mark(self) -> Path:
+        """The file that says the output is complete."""
+        return self.output.with_name(f"{self.output.name}.done")
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the work took; None if it is still to be done."""
+        try:
+            found = json.loads(self.mark.read_bytes())
+        except (OSError, ValueError):
+            return None
+        if found.get("key") != self.key or not self.output.exists():
+            return None
+        return float(found["seconds"])
+
+    @property
+    def done(self) -> bool:
+        """Whether the output is there and the right one."""
+        return self.seconds is not None
+
+    def run(self) -> float:
+        """Do the work, and say how many seconds it took."""
+        self.output.parent.mkdir(parents=True, exist_ok=True)
+        self.mark.unlink(missing_ok=True)  # first: no mark may ever stand beside another's output
+        began = time.monotonic()
+        paths: dict[str, Any] = {
+            name: [one.output for one in need] if isinstance(need, Sequence) else need.output
+            for name, need in self.needs.items()
+        }
+        if self.draft:
+            paths["draft"] = self.output.with_name(f"{self.output.name}.{self.key[:8]}.draft")
+            paths["draft"].mkdir(exist_ok=True)
+        self.work(self.output, **self.options, **paths)
+        seconds = time.monotonic() - began
+        if self.draft:
+            shutil.rmtree(paths["draft"])
+        write_json(self.mark, {"key": self.key, "seconds": round(seconds, 2), "step": self.name})
+        return seconds
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Plain data to a file (.gz: packed) that gets its name when it is complete."""
+    with replacing(path) as file:
+        file.write(json.dumps(data, indent=1, ensure_ascii=False).encode() + b"\n")

@@ -1,0 +1,198 @@
+"""Recorded numbers as tables, the paper's own beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from experiments.findings import Findings, mean, spread
+from experiments.methods import group_of, in_order, label_of
+from experiments.paper import ABSENT, AGAIN, EXACT_COPIES, PARTIAL_COPIES, SAMPLING, TABLES, Published
+from rangevote.report import METRICS
+from rangevote.report.metric import Best
+from rangevote.report.present import stars
+from rangevote.report.table import Cell, Column, Row, Table
+
+MAIN_GROUPS = ("baselines", "voting", "mbr", "beyond")
+
+
+def beside_paper(found: Findings, metric: str, system: str | None = None) -> Table:
+    """A metric of every method at every k: here (mean over seeds ± standard deviation), and in the paper."""
+    system = system or found.main
+    paper = TABLES[found.experiment].get(metric) if system == found.main else None
+    ks = found.ks(system)
+    best: Best = METRICS[metric].best
+    columns = [_column(metric, f"k={k}", best, found.references(metric, system)) for k in ks]
+    columns += [_paper_column(metric, paper, k, best) for k in paper.ks] if paper else []
+    methods = in_order(found.methods(system), *MAIN_GROUPS)
+    rows = []
+    for method in methods:
+        cells = [value_cell(found.values(metric, (method, k), system), metric) for k in ks]
+        cells += [Cell(paper.at(method, k)) for k in paper.ks] if paper else []
+        rows.append(Row(label_of(method, found.experiment), cells, group_of(method)))
+    rows += _reference_rows(found, metric, system, paper, len(ks))
+    return Table(columns, rows, "beam size", title=_title(found, metric, system, paper))
+
+
+def value_cell(values: Sequence[float], metric: str) -> Cell:
+    """The mean, with the standard deviation behind it where there are several seeds."""
+    apart = spread(values)
+    told = "" if apart is None else f" ±{apart:.{METRICS[metric].decimals}f}"
+    return Cell(mean(values), told)
+
+
+def _column(metric: str, name: str, best: Best, target: float | None) -> Column:
+    return Column(name, "", METRICS[metric].decimals, best, target)
+
+
+def _paper_column(metric: str, paper: Published, k: int, best: Best) -> Column:
+    return Column(f"k={k}", "paper", METRICS[metric].decimals, best, paper.references)
+
+
+def _reference_rows(
+    found: Findings, metric: str, system: str, paper: Published | None, width: int
+) -> list[Row]:
+    own = found.references(metric, system)
+    if own is None:
+        return []
+    theirs = [Cell(paper.references)] * len(paper.ks) if paper else []
+    return [Row("references", [*[Cell(own)] * width, *theirs], "references", competes=False)]
+
+
+def _title(found: Findings, metric: str, system: str, paper: Published | None) -> str:
+    where = f"here and in the paper (table {paper.table})" if paper else found.label(system)
+    return f"{METRICS[metric].label}, {where}"
+
+
+def sampling(found: Findings) -> Table:
+    """One sample for each item: the deciding metric here and in the paper."""
+    paper = SAMPLING[found.experiment]
+    rows = [
+        Row(
+            label_of(method, found.experiment),
+            [value_cell(found.values(found.metric, (method, 0)), found.metric), Cell(paper.get(method))],
+        )
+        for method in in_order(found.methods(found.main), "sampling")
+    ]
+    label = METRICS[found.metric].label
+    return Table([Column("here"), Column("paper")], rows, "", f"{label} of sampling")
+
+
+def comparisons(found: Findings, asked: Iterable[dict[str, Any]], title: str) -> Table:
+    """Differences over all seeds, with intervals and p-values, and in how many seeds alone they hold."""
+    names = ["ours", "theirs", "difference", "95 % interval", "p", "seeds with the same sign"]
+    rows = []
+    for one in asked:
+        told = one["all"]
+        low, high = told["interval"]
+        same = sum((seed["difference"] > 0) == (told["difference"] > 0) for seed in one["seeds"])
+        texts = [
+            f"{_point(found, one['ours'])}: {one['ours_mean']:.2f}",
+            f"{_point(found, one['theirs'])}: {one['theirs_mean']:.2f}",
+            f"{told['difference']:+.2f}",
+            f"[{low:.2f}, {high:.2f}]",
+            f"{told['p']:.4f}",
+            f"{same} of {len(one['seeds'])}",
+        ]
+        cells = [Cell(text, stars(told["p"]) if i == 4 else "") for i, text in enumerate(texts)]
+        rows.append(Row(one["asked"], cells))
+    return Table([Column(name) for name in names], rows, "question", title)
+
+
+def _point(found: Findings, point: Sequence[Any]) -> str:
+    return f"{label_of(point[0], found.experiment)}, k = {point[1]}"
+
+
+def selections(found: Findings) -> Table:
+    """What became of the winners of small beams, here and in the paper (section 4.2.1)."""
+    first = found.of(found.main, found.seeds(found.main)[0])["selection"]
+    columns = [Column(name, group, 1) for name in ("absent (%)", "again (%)") for group in ("here", "paper")]
+    rows = []
+    for one in first:
+        method, k = one["method"], one["k"]
+        listed = [
+            other
+            for seed in found.seeds(found.main)
+            for other in found.of(found.main, seed)["selection"]
+            if (other["method"], other["k"]) == (method, k)
+        ]
+        published = found.experiment == "translation"
+        cells = []
+        for name, paper in (("absent", ABSENT), ("again", AGAIN)):
+            theirs = paper.get(method, {}).get(k) if published else None
+            cells += [Cell(mean([other[name] for other in listed])), Cell(theirs)]
+        rows.append(Row(f"{label_of(method, found.experiment)}, k = {k}", cells))
+    large = first[0]["large"] if first else 0
+    return Table(columns, rows, "winners of", f"Winners of small beams in the beam of {large}")
+
+
+def shares(found: Findings, system: str) -> list[Table]:
+    """Outputs in percent: empty, copies of the source, cut by the length limit; a table for each."""
+    known = found.settings["report"]["metrics"]
+    metrics = [metric for metric in ("empty", "exact_copies", "partial_copies") if metric in known]
+    return [_share_table(found, system, metric) for metric in (*metrics, "unfinished")]
+
+
+def _share_table(found: Findings, system: str, metric: str) -> Table:
+    cut = metric == "unfinished"
+    part = 100 / found.of(system, found.seeds(system)[0])["items"] if cut else 1.0
+    ks = found.ks(system)
+    rows = []
+    for method in in_order(found.methods(system), *MAIN_GROUPS):
+        values = [found.mean(metric, (method, k), system) for k in ks]
+        cells = [Cell(None if value is None else part * value) for value in values]
+        rows.append(Row(label_of(method, found.experiment), cells, group_of(method)))
+    label = "outputs cut by the length limit (%)" if cut else METRICS[metric].label
+    paper = {"exact_copies": EXACT_COPIES, "partial_copies": PARTIAL_COPIES}.get(metric, {})
+    told = ", ".join(f"{value} at k = {k}" for k, value in paper.items())
+    notes = [f"Beam search in the paper: {told}."] if told and system == found.main else []
+    title = f"{label}, {found.label(system)}"
+    return Table([Column(f"k={k}", decimals=1) for k in ks], rows, "beam size", title, notes)
+
+
+def other_units(found: Findings) -> Table | None:
+    """The main system's votes on other words; None where there are none."""
+    title = f"{METRICS[found.metric].label} with other words as the voters' unit"
+    return _variants(found, found.main, " (", title)
+
+
+def other_lists(found: Findings, system: str) -> Table | None:
+    """A system's votes on other lists than usual; None where there are none."""
+    title = f"{METRICS[found.metric].label} of votes on another list: {found.label(system)}"
+    return _variants(found, system, " on ", title)
+
+
+def _variants(found: Findings, system: str, mark: str, title: str) -> Table | None:
+    """Methods with `mark` in their name, each below the one that it is a variant of."""
+    extra = [method for method in found.methods(system) if mark in method and not group_of(method)]
+    ks = found.ks(system)
+    bases = dict.fromkeys(method.partition(mark)[0] for method in extra)
+    rows = [
+        Row(
+            method,
+            [value_cell(found.values(found.metric, (method, k), system), found.metric) for k in ks],
+            base,
+        )
+        for base in bases
+        for method in (base, *(m for m in extra if m.partition(mark)[0] == base))
+    ]
+    return Table([Column(f"k={k}") for k in ks], rows, "beam size", title) if rows else None
+
+
+def voters(found: Findings) -> Table | None:
+    """Figure 3 as numbers; None where no seed has it."""
+    known = [n["voters"] for s in found.seeds(found.main) if "voters" in (n := found.of(found.main, s))]
+    if not known:
+        return None
+    numbers = sorted(
+        {int(n) for one in known for by in one["curves"].values() for c in by.values() for n in c}
+    )
+    rows = []
+    for kind, measures in known[0]["curves"].items():
+        for measure in measures:
+            points = [[one["curves"][kind][measure][str(n)][found.metric] for one in known] for n in numbers]
+            cells = [value_cell(values, found.metric) for values in points]
+            rows.append(Row(f"{measure}, voters by {kind}", cells, kind))
+    title = f"{METRICS[found.metric].label} against the number of voters (figure 3)"
+    notes = [f"The first {known[0]['items']} test items; {len(known)} seed{'s' if len(known) > 1 else ''}."]
+    return Table([Column(str(n)) for n in numbers], rows, "voters", title, notes)

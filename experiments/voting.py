@@ -1,0 +1,154 @@
+"""Step "vote": from the hypotheses of one search to the outputs of every method that chooses among them.
+
+A file holds, by method, one text for each item, and how many of them the length limit had cut.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from experiments.searching import read_ballots
+from experiments.stage import write_json
+from experiments.tuning import read_profile
+from rangevote.election.elect import elect
+from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.similarity import PRESETS
+
+#: From the hypotheses of one item to the one that is put out.
+Choice = Callable[[Ballot], Hypothesis]
+
+
+def first(ballot: Ballot) -> Hypothesis:
+    """What the search ranks first: the baseline."""
+    return ballot.candidates[0]
+
+
+def first_not_empty(ballot: Ballot) -> Hypothesis:
+    """The first with a word in it; the first where all are empty."""
+    return next((one for one in ballot.candidates if (one.text or "").strip()), ballot.candidates[0])
+
+
+def reranked(ballot: Ballot) -> Hypothesis:
+    """The best of the list by log P / length."""
+    return elect(ballot, rule="length_normalised").hypothesis
+
+
+def elected(**options: Any) -> Choice:
+    """The winner of an election with these options."""
+
+    def choose(ballot: Ballot) -> Hypothesis:
+        return elect(ballot, **options).hypothesis
+
+    return choose
+
+
+def by_measure(measure: str, words: str) -> Choice:
+    """The winner by a measure, or a preset, on n-grams of these words."""
+    if measure in PRESETS:
+        return elected(preset=measure, tokenize=words)
+    return elected(similarity=measure, tokenize=words)
+
+
+def vote(
+    output: Path,
+    *,
+    search: str,
+    k: int,
+    measures: Sequence[str],
+    words: str,
+    other_measures: Sequence[str],
+    other_words: str,
+    not_empty: bool,
+    rerank: bool,
+    suffix: str,
+    ballots: Path,
+    profile: Path | None = None,
+) -> None:
+    """Choose from a file of ballots by each method; `suffix` tells apart votes on another list than usual."""
+    choices: dict[str, Choice] = {search: first}
+    if not_empty:
+        choices[f"{search}_not_empty"] = first_not_empty
+    if rerank:
+        choices["reranked"] = reranked
+    choices |= {f"{measure}{suffix}": by_measure(measure, words) for measure in measures}
+    for measure in other_measures:
+        choices[f"{measure} ({other_words}){suffix}"] = by_measure(measure, other_words)
+    if profile is not None:
+        choices["tuned"] = elected(**{"tokenize": words, **read_profile(profile)})
+    write_outputs(output, search, k, chosen(choices, ballots))
+
+
+def chosen(choices: Mapping[str, Choice], ballots: Path) -> dict[str, list[Hypothesis]]:
+    """What each method puts out, item by item; the file is read once for all."""
+    found: dict[str, list[Hypothesis]] = {name: [] for name in choices}
+    for ballot in read_ballots(ballots):
+        for name, choose in choices.items():
+            found[name].append(choose(ballot))
+    return found
+
+
+def vote_with_voters(
+    output: Path,
+    *,
+    kind: str,
+    number: int,
+    measures: Sequence[str],
+    words: str,
+    subset: bool,
+    seed: int,
+    candidates: Path,
+    voters: Path,
+    profile: Path | None = None,
+) -> None:
+    """Fixed candidates, elected by `number` voters of another list (section 4.2.5 of the paper).
+
+    A `subset` of a larger list is drawn by chance, which of independent samples are independent samples
+    again; a smaller number's voters are among a larger one's.
+    """
+    choices = {measure: by_measure(measure, words) for measure in measures}
+    if profile is not None:
+        choices["tuned"] = elected(**{"tokenize": words, **read_profile(profile)})
+    found: dict[str, list[Hypothesis]] = {name: [] for name in choices}
+    pairs = zip(read_ballots(candidates), read_ballots(voters), strict=False)  # voters of the first items
+    for place, (slate, roll) in enumerate(pairs):
+        if slate.id != roll.id:
+            raise ValueError(f"candidates of {slate.id} met voters of {roll.id}")
+        several = list(roll.candidates)
+        if subset:
+            drawn = np.random.default_rng([seed, place]).permutation(len(several))[:number]
+            several = [several[i] for i in drawn]
+        ballot = Ballot([_told(one) for one in slate.candidates], [_told(one) for one in several])
+        for name, choose in choices.items():
+            found[name].append(choose(ballot))
+    write_outputs(output, kind, number, found)
+
+
+def _told(hypothesis: Hypothesis) -> Hypothesis:
+    """Text and probability alone, which are known of all voters."""
+    return msgspec.structs.replace(hypothesis, tokens=None, state=None)
+
+
+def write_outputs(output: Path, search: str, k: int, found: Mapping[str, Sequence[Hypothesis]]) -> None:
+    """The outputs of all methods."""
+    methods = {
+        name: {
+            "texts": [one.text or "" for one in outputs],
+            "unfinished": sum(not one.finished for one in outputs),
+        }
+        for name, outputs in found.items()
+    }
+    write_json(output, {"search": search, "k": k, "methods": methods})
+
+
+def read_outputs(path: Path) -> dict[str, Any]:
+    """What `write_outputs` wrote."""
+    with gzip.open(path, "rb") as file:
+        found: dict[str, Any] = json.loads(file.read())
+    return found

@@ -1,0 +1,110 @@
+"""Settings: every TOML file can be read, and what cannot be meant is refused."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+from experiments.command import settings_of
+from experiments.methods import group_of
+from experiments.places import HERE, Places
+from experiments.settings import once, read_settings, read_toml, spec
+
+from experiments import settings
+from rangevote.election.settings import Settings as Election
+from rangevote.errors import SetupError, UsageError
+from rangevote.report import METRICS
+from rangevote.search import get_search
+from rangevote.training.options import CaptionerOptions, TranslatorOptions
+
+FILES = sorted(HERE.glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_every_file_names_searches_measures_metrics_and_options_that_exist(path):
+    found = read_settings(path)
+    assert found.name == path.stem
+    templates = [*found.searches.values(), *(found.voters.searches.values() if found.voters else ())]
+    for template in templates:
+        for k in (0,) if once(template) else found.ks:
+            get_search(spec(template, k, 1, found.search.max_new_tokens))
+    for measure in (*found.vote.measures, *found.vote.other_measures):
+        Election.of(measure)
+    assert {*found.report.metrics, found.report.metric} <= METRICS.keys()
+    options = {"captions": CaptionerOptions, "translation": TranslatorOptions}[found.experiment]
+    for system in found.systems.values():
+        options.read(system.training)
+
+
+@pytest.mark.parametrize("scale", ["local", "paper"])
+@pytest.mark.parametrize("experiment", ["captions", "translation"])
+def test_the_methods_and_beam_sizes_are_the_papers_and_more(experiment, scale):
+    from experiments.paper import CAPTION_METHODS, SAMPLING, TABLES, TRANSLATION_METHODS
+
+    found = settings_of(experiment, scale)
+    main = found.systems[found.main]
+    run = {*main.searches, *found.vote.measures}
+    assert {*(CAPTION_METHODS if experiment == "captions" else TRANSLATION_METHODS)} <= run
+    assert {*SAMPLING[experiment], "overlap_3", "overlap_1-4", "blend"} <= run
+    assert found.ks == next(iter(TABLES[experiment].values())).ks
+    assert "beam" in found.vote.not_empty
+    assert all(group_of(method) for method in run)
+
+
+def test_translation_votes_on_the_beams_without_copies_and_captions_on_plain_beams():
+    assert settings_of("translation", "local").systems["smoothed"].vote_on == ("no_copy",)
+    assert settings_of("captions", "local").systems["show_and_tell"].vote_on == ("beam",)
+
+
+def test_an_unknown_name_in_a_file_is_refused_with_the_nearest(tmp_path):
+    text = (HERE / "captions-smoke.toml").read_text().replace("max_rows", "max_row")
+    path = tmp_path / "captions-broken.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=r"captions-broken.toml: .*'max_row'.*Did you mean 'max_rows'"):
+        read_settings(path)
+
+
+def test_a_system_with_an_unknown_search_is_refused(tmp_path):
+    text = (HERE / "captions-smoke.toml").read_text().replace('vote_on = ["beam"]', 'vote_on = ["beams"]')
+    path = tmp_path / "captions-broken.toml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="unknown search 'beams'"):
+        read_settings(path)
+
+
+def test_what_is_no_toml_is_refused_with_its_place(tmp_path):
+    path = tmp_path / "x.toml"
+    path.write_text("a = = 1")
+    with pytest.raises(UsageError, match=r"x.toml is no TOML: .*line 1"):
+        read_toml(path)
+
+
+def test_without_a_reader_for_toml_the_message_says_what_to_do(monkeypatch):
+    real = importlib.import_module
+
+    def absent(name):
+        if name in ("tomllib", "tomli"):
+            raise ImportError(name)
+        return real(name)
+
+    monkeypatch.setattr(settings.importlib, "import_module", absent)
+    with pytest.raises(SetupError, match="pip install tomli"):
+        read_toml(HERE / "captions-smoke.toml")
+
+
+def test_a_scale_that_does_not_exist_is_refused_with_those_that_do():
+    with pytest.raises(UsageError, match="no scale 'huge' of captions; there are: local, paper, smoke"):
+        settings_of("captions", "huge")
+
+
+def test_the_folder_of_data_is_the_argument_or_the_variable_or_beside_the_repository(monkeypatch, tmp_path):
+    monkeypatch.delenv("RANGEVOTE_DATA", raising=False)
+    assert Places.usual().data == HERE.parent.parent / "shared" / "data"
+    monkeypatch.setenv("RANGEVOTE_DATA", str(tmp_path))
+    assert Places.usual().data == tmp_path
+    assert Places.usual(str(tmp_path / "other")).data == tmp_path / "other"
+
+
+def test_missing_data_are_named_with_what_to_do(tmp_path):
+    with pytest.raises(SetupError, match=r"no file flickr8k/captions.json.*RANGEVOTE_DATA"):
+        Places(tmp_path, tmp_path, tmp_path).given("flickr8k", "captions.json")

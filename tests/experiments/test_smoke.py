@@ -1,0 +1,165 @@
+"""Both experiments from data to page, on tiny made-up data."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("tokenizers")
+
+from experiments.command import main, run_experiment, settings_of
+from experiments.page import PAGE, rendered
+from experiments.places import Places
+from experiments.plan import Plan
+from experiments.schedule import wanted
+
+from experiments import searching
+from rangevote.errors import SetupError
+from rangevote.format import read
+from tests.experiments.tiny_data import MAKE, SIZES
+
+EXPERIMENTS = ("captions", "translation")
+
+
+class Experiment:
+    """A smoke run in a folder of its own."""
+
+    def __init__(self, name, folder):
+        self.settings, self.folder = settings_of(name, "smoke"), folder
+        self.places = Places(folder / "data", folder / "work", folder / "results")
+        if not self.places.data.exists():
+            MAKE[name](self.places.data)
+
+    def run(self, seeds=None, **options):
+        """Returns the lines that were told."""
+        lines: list[str] = []
+        seeds = seeds or self.settings.seeds
+        run_experiment(self.settings, self.places, seeds, tell=lines.append, page=self.folder, **options)
+        return lines
+
+    def results(self):
+        """The numbers, without how long they took."""
+        found = json.loads((self.places.results / f"{self.settings.name}.json").read_bytes())
+        del found["run"]
+        return found
+
+
+@pytest.fixture(scope="module", params=EXPERIMENTS)
+def done(request, tmp_path_factory):
+    """A run that nothing disturbed."""
+    experiment = Experiment(request.param, tmp_path_factory.mktemp(request.param))
+    experiment.run()
+    return experiment
+
+
+def test_every_method_has_numbers_at_every_k_for_every_seed(done):
+    settings, found = done.settings, done.results()
+    main_system = settings.systems[settings.main]
+    assert list(found["systems"][settings.main]["seeds"]) == ["1", "2"]
+    for numbers in found["systems"][settings.main]["seeds"].values():
+        for method in (*settings.vote.measures, "beam_not_empty", "reranked", "length_normalised"):
+            assert list(numbers["methods"][method]) == [str(k) for k in settings.ks], method
+        assert {*main_system.searches} <= numbers["methods"].keys()
+        assert numbers["methods"]["nucleus"].keys() == {"0"}
+        assert {*settings.report.metrics} <= numbers["methods"]["beam"]["1"].keys()
+        assert numbers["items"] == SIZES["test"]
+        assert len(numbers["selection"]) == 2
+
+
+def test_parts_for_some_seeds_are_run_for_these_alone(done):
+    systems = done.results()["systems"]
+    if done.settings.experiment == "captions":
+        assert list(systems) == ["show_and_tell"]
+        return
+    assert list(systems["copies"]["seeds"]) == ["1"]
+    assert "overlap_2 on beam" in systems["copies"]["seeds"]["1"]["methods"]
+    with_voters = [seed for seed, found in systems["smoothed"]["seeds"].items() if "voters" in found]
+    assert with_voters == ["2"]
+    voters = systems["smoothed"]["seeds"]["2"]["voters"]
+    assert voters["items"] == 4
+    assert voters["curves"].keys() == {"sample", "stochastic_beam", "no_copy"}
+    assert list(voters["curves"]["sample"]["blend"]) == ["2", "4", "8"]
+
+
+def test_every_k_has_its_own_list_kept_as_ballots(done):
+    seed = done.places.work / done.settings.name / "seed-1" / done.settings.main / "lists"
+    search = done.settings.systems[done.settings.main].vote_on[0]
+    for k in done.settings.ks:
+        with read(seed / f"test-{search}-k{k}.jsonl.gz") as entries:
+            ballots = [entry.get() for entry in entries]
+        assert len(ballots) == SIZES["test"]
+        assert max(len(ballot.candidates) for ballot in ballots) == k
+        assert all(ballot.references for ballot in ballots)
+    assert not list(seed.glob("*.draft"))
+
+
+def test_the_page_is_what_the_results_render_to(done):
+    text = (done.folder / PAGE).read_text(encoding="utf-8")
+    assert text == rendered(done.places.results, done.folder)
+    assert done.settings.title in text
+
+
+def test_a_second_run_does_nothing_and_changes_nothing(done):
+    before = done.results()
+    lines = done.run()
+    assert not [line for line in lines if line.startswith("[")]
+    assert done.results() == before
+
+
+def test_a_run_of_one_seed_keeps_the_results_of_the_others(done):
+    before = done.results()
+    done.run(seeds=[2])
+    assert done.results() == before
+
+
+def test_an_interrupted_run_goes_on_to_the_same_results(done, tmp_path, monkeypatch):
+    experiment = Experiment(done.settings.experiment, tmp_path)
+    calls, real = [], searching.batches
+
+    def interrupted(*arguments, **options):
+        calls.append(1)
+        if len(calls) in (6, 20):  # in the middle of a list that has several parts
+            raise KeyboardInterrupt
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(searching, "batches", interrupted)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            experiment.run()
+    assert list(tmp_path.rglob("*.draft"))
+    experiment.run()
+    assert experiment.results() == done.results()
+
+
+def test_a_run_up_to_the_training_trains_and_no_more(tmp_path):
+    experiment = Experiment("captions", tmp_path)
+    lines = experiment.run(seeds=[1], last="train")
+    assert sorted(line.partition("] ")[2].partition(":")[0] for line in lines) == [
+        "data dev",
+        "data test",
+        "data train",
+        "seed 1 show_and_tell train",
+    ]
+    assert not experiment.places.results.exists()
+
+
+def test_the_list_of_steps_says_what_is_done(done, capsys, monkeypatch):
+    monkeypatch.setenv("RANGEVOTE_DATA", str(done.places.data))
+    monkeypatch.setattr("experiments.places.ROOT", done.folder)
+    assert main([done.settings.experiment, "--scale", "smoke", "--list", "--jobs", "1"]) == 0
+    told = capsys.readouterr().out
+    steps = wanted(Plan(done.settings, done.places, done.settings.seeds).stages)
+    assert f"0 of {len(steps)} steps are done" in told
+    assert "seed 1" in told
+
+
+def test_missing_data_end_the_run_with_what_to_do(tmp_path, capsys):
+    assert main(["captions", "--scale", "smoke", "--data", str(tmp_path)]) == SetupError.exit_code
+    assert "RANGEVOTE_DATA" in capsys.readouterr().err
+
+
+def test_a_run_needs_an_experiment(capsys):
+    assert main([]) == 2
+    assert "captions or translation" in capsys.readouterr().err
