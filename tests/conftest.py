@@ -1,8 +1,15 @@
-"""How the tests run: Hypothesis draws the same examples every time, without a clock and without files."""
+"""How the tests run: Hypothesis draws the same examples every time, without a clock and without files; one
+wheel serves all tests that install it."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.wheels import built
 
 settings.register_profile(
     "rangevote",
@@ -13,3 +20,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 settings.load_profile("rangevote")
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this tree, the same for all processes of a run."""
+    base = tmp_path_factory.getbasetemp()
+    return built((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "wheel")

@@ -60,6 +60,11 @@ def test_a_reader_adds_the_file_and_the_line():
     assert (str(error), error.field, error.where) == ("nbest.jsonl:7: id: is wrong", "id", "nbest.jsonl:7")
 
 
+def test_a_bad_ballot_keeps_the_place_that_it_has():
+    assert rv.DataError("is wrong").placed("nbest.jsonl").where == "nbest.jsonl"
+    assert rv.DataError("is wrong", where="nbest.jsonl:7").placed("nbest.jsonl").where == "nbest.jsonl:7"
+
+
 def test_a_data_error_survives_the_way_between_processes():
     error = pickle.loads(pickle.dumps(rv.DataError("is wrong", field="id", where="f:1")))
     assert str(error) == "f:1: id: is wrong"

@@ -35,7 +35,7 @@ def without_compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if found := shutil.which(name):
             (tools / name).symlink_to(found)
     ignore = shutil.ignore_patterns(
-        ".git", ".venv*", "build", "*.so", "__pycache__", ".*_cache", "tests", "benchmarks"
+        ".git", ".venv*", "build", "*.so", "__pycache__", ".*_cache", ".experiments", "tests", "benchmarks"
     )
     shutil.copytree(ROOT, source, ignore=ignore)
     environment = {

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rangevote.election.elect import elect_many as elect_many
     from rangevote.election.electorate import Electorate as Electorate
     from rangevote.election.explain import Explanation as Explanation
+    from rangevote.election.profile import read_profile as read_profile
     from rangevote.election.result import Result as Result
     from rangevote.errors import DataError as DataError
     from rangevote.errors import MissingExtra as MissingExtra
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from rangevote.similarity.ngram import Ngrams as Ngrams
     from rangevote.similarity.pairwise import Custom as Custom
     from rangevote.similarity.states import States as States
+    from rangevote.tuning.tune import tune as tune
 
 _HOMES = {
     "Ballot": "hypothesis",
@@ -94,7 +96,9 @@ _HOMES = {
     "generate": "generation.generate",
     "get_similarity": "similarity",
     "load": "model.load",
+    "read_profile": "election.profile",
     "search": "search.run",
+    "tune": "tuning.tune",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])

@@ -66,6 +66,10 @@ class DataError(RangevoteError, ValueError):
         """The same problem, with the place it was found."""
         return type(self)(self.problem, field=self.field, where=where)
 
+    def placed(self, where: str) -> DataError:
+        """The same at its own place, or at this one where it has none."""
+        return self if self.where else self.at(where)
+
 
 class SetupError(RangevoteError):
     """Files, memory, disk or packages: something around us is not as needed."""

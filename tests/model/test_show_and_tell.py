@@ -17,6 +17,7 @@ from rangevote.model.show_and_tell import ShowAndTell, ShowAndTellNet, ShowAndTe
 from rangevote.model.vocabulary import END, PAD, START, UNKNOWN, Words
 from rangevote.search.run import search
 from tests.model.contract import ModelContract, chain
+from tests.model.logits import log_probs
 
 WORDS = ["a", "dog", "runs", "cat", "sits", "on", "the", "grass"]
 SHAPE = ShowAndTellOptions(features=5, units=7, embedding=6, dropout=0.4)
@@ -55,13 +56,6 @@ class TestSingle(TestDouble):
     @pytest.fixture
     def model(self):
         return lively(torch.float32)
-
-
-def log_probs(logits):
-    """What a search may see of logits: nothing of the marks that are never written."""
-    logits = logits.detach().clone()
-    logits[..., [PAD, START, UNKNOWN]] = -math.inf
-    return logits.log_softmax(dim=-1).numpy()
 
 
 def test_the_steps_along_a_caption_are_those_of_torchs_lstm(model):

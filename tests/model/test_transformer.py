@@ -25,6 +25,7 @@ from rangevote.model.transformer_layers import DecoderLayer, EncoderLayer, posit
 from rangevote.model.vocabulary import END, PAD, START, UNKNOWN, Words
 from rangevote.search.run import search
 from tests.model.contract import ModelContract, chain
+from tests.model.logits import log_probs
 
 WORDS = ["a", "dog", "runs", "cat", "sits", "on", "the", "grass", "over", "street", "two", "men"]
 INPUTS = ["a dog", "", "the cat sits on the grass over the street zebra", [5, 6, 4]]
@@ -74,13 +75,6 @@ class TestSingle(TestDouble):
     @pytest.fixture
     def model(self):
         return lively(torch.float32)
-
-
-def log_probs(logits):
-    """What a search may see of logits: nothing of the marks that are never written."""
-    logits = logits.detach().clone()
-    logits[..., [PAD, START, UNKNOWN]] = -math.inf
-    return logits.log_softmax(dim=-1).numpy()
 
 
 def test_the_steps_along_a_target_are_those_of_teacher_forcing(model, inputs):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -96,6 +96,31 @@ def elect_each(
             yield from elect_each(model, [request], plan)
     else:
         yield from held
+
+
+#: Elections and errors, one for each request, in order, in lots of those that come together.
+Lots = Generator[Iterable[Elected | DataError], None, None]
+
+
+class Answering(Protocol):
+    """What answers requests: a model that is searched here, or a server that is asked."""
+
+    def answer(self, requests: Iterable[Request]) -> Lots:
+        """All elections; requests are taken as there is room for them."""
+        ...
+
+
+@dataclass(frozen=True)
+class Searched:
+    """Answers requests by a model that is searched here, batch by batch."""
+
+    model: LanguageModel[Any]
+    plan: Plan
+
+    def answer(self, requests: Iterable[Request]) -> Lots:
+        """One lot for each batch."""
+        for batch in batched(requests, self.plan.batch):
+            yield elect_each(self.model, batch, self.plan)
 
 
 class Batch:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rangevote.errors import DataError, SetupError, need
 from rangevote.model.huggingface.head import Net
-from rangevote.model.huggingface.quiet import quiet
+from rangevote.quiet import quiet
 
 #: A text that ends so is taken for a file, by models that see.
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}

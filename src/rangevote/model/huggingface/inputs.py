@@ -15,8 +15,8 @@ from rangevote.errors import DataError, UsageError
 from rangevote.model.huggingface.head import Net
 from rangevote.model.huggingface.images import Images, is_image, sees
 from rangevote.model.huggingface.limits import most_read, most_written, vocabulary
-from rangevote.model.huggingface.quiet import quiet
 from rangevote.model.protocol import Integers
+from rangevote.quiet import quiet
 
 
 @dataclass(frozen=True)

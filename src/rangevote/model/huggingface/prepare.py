@@ -17,7 +17,7 @@ from transformers.generation import logits_process
 from rangevote.errors import UsageError
 from rangevote.model.huggingface.arguments import batch_dimension, cached, reordered, take
 from rangevote.model.huggingface.head import Net
-from rangevote.model.huggingface.quiet import quiet
+from rangevote.quiet import quiet
 
 #: Longer than anything: where a search stops is the search's business.
 ENDLESS = 1 << 30

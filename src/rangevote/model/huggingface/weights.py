@@ -21,7 +21,7 @@ from rangevote.errors import RangevoteError, SetupError, UsageError, need, warn
 from rangevote.model.huggingface.images import sees
 from rangevote.model.huggingface.limits import End
 from rangevote.model.huggingface.model import HuggingFace
-from rangevote.model.huggingface.quiet import quiet
+from rangevote.quiet import quiet
 
 #: Which class of transformers' reads which models; the first that knows one is taken.
 CLASSES = (

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from transformers.utils import logging as transformers_logging
-
-logging: Any = transformers_logging
-
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No log messages and no progress bars; the settings come back afterwards."""
+    """No log messages and no progress bars of transformers; the settings come back afterwards."""
+    from transformers.utils import logging as library
+
+    logging: Any = library
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity(logging.CRITICAL)
     logging.disable_progress_bar()
