@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from experiments.measuring import read_numbers
 from experiments.plan import Plan
 from experiments.schedule import wanted
 from experiments.stage import Stage, write_json
+from experiments.tuning import told
 
 PACKAGES = ("rangevote", "torch", "numpy", "tokenizers", "sacrebleu", "matplotlib")
 
@@ -39,6 +39,10 @@ def results(plan: Plan) -> dict[str, Any]:
             numbers["voters"] = read_numbers(voters.output)
         found = systems.setdefault(name, {"label": plan.settings.systems[name].label, "seeds": {}})
         found["seeds"][str(seed)] = numbers
+    for trial in plan.trials:
+        profiles = {str(k): told(stage.output) for k, stage in trial.profiles.items()}
+        if profiles:
+            systems[trial.name]["seeds"][str(trial.seed)]["tuned"] = profiles
     for name, stage in plan.compared.items():
         systems[name]["comparisons"] = read_numbers(stage.output)
     return {
@@ -85,9 +89,3 @@ def _version(name: str) -> str:
 def machine() -> dict[str, Any]:
     """What durations depend on."""
     return {"processor": platform.machine(), "cores": os.cpu_count()}
-
-
-def complete(plan: Plan, seeds: Sequence[int]) -> list[int]:
-    """The seeds of which every step up to the evaluation is done."""
-    last = [*plan.evaluated.items(), *plan.voters.items()]
-    return [s for s in seeds if all(stage.done for (seed, _), stage in last if seed == s)]

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.collect import collect, complete
+from experiments.collect import collect
 from experiments.page import write_page
 from experiments.places import HERE, Places
 from experiments.plan import KINDS, Plan
@@ -40,6 +40,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument(
         "--seeds", type=int, nargs="+", metavar="N", help="those of the settings, unless given"
     )
+    found.add_argument("--systems", nargs="+", metavar="NAME", help="only these systems of the settings")
     found.add_argument("--stage", choices=KINDS, help="go no further than this kind of step")
     found.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="steps at a time [all cores]")
     found.add_argument("--data", metavar="FOLDER", help="data sets [$RANGEVOTE_DATA, ../shared/data]")
@@ -61,9 +62,10 @@ def _main(options: argparse.Namespace, places: Places) -> int:
     settings = settings_of(options.experiment, options.scale)
     seeds = tuple(options.seeds or settings.seeds)
     if options.list:
-        show(Plan(settings, places, seeds))
+        show(Plan(settings, places, seeds, options.systems or ()))
         return 0
-    run_experiment(settings, places, seeds, jobs=options.jobs, last=options.stage)
+    systems = tuple(options.systems or ())
+    run_experiment(settings, places, seeds, systems=systems, jobs=options.jobs, last=options.stage)
     return 0
 
 
@@ -81,6 +83,7 @@ def run_experiment(
     places: Places,
     seeds: Sequence[int],
     *,
+    systems: Sequence[str] = (),
     jobs: int = 1,
     last: str | None = None,
     tell: Say = say,
@@ -88,9 +91,9 @@ def run_experiment(
 ) -> Path | None:
     """Run all steps, up to the kind `last`; then write the results and the page. Returns the results' file.
 
-    Other seeds of the settings that have been run before are part of the results.
+    Other seeds and systems of the settings that have been run before are part of the results.
     """
-    plan = Plan(settings, places, seeds)
+    plan = Plan(settings, places, seeds, systems)
     if last is not None and last != KINDS[-1]:
         kinds = KINDS[: KINDS.index(last) + 1]
         run(
@@ -102,7 +105,10 @@ def run_experiment(
         return None
     run([*plan.evaluated.values(), *plan.voters.values()], jobs=jobs, threads=settings.threads, tell=tell)
     every = sorted({*seeds, *settings.seeds})
-    whole = Plan(settings, places, complete(Plan(settings, places, every), every))
+    whole = Plan(settings, places, every).done()
+    if not whole.trials:
+        tell(f"nothing to write yet: the main system, {settings.main}, has not been run")
+        return None
     run(whole.stages, jobs=jobs, threads=settings.threads, tell=tell)
     path = collect(whole)
     write_page(places.results, page)

@@ -87,7 +87,7 @@ def _tables(found: Findings) -> Iterator[str]:
     yield from _shares(found, found.main)
     if tables.selections(found).rows:
         yield to_markdown(tables.selections(found))
-    for table in (tables.other_units(found), tables.voters(found)):
+    for table in (tables.other_units(found), tables.tuned(found), tables.voters(found)):
         if table is not None:
             yield to_markdown(table)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 
 from experiments.comparing import compare
@@ -12,6 +13,7 @@ from experiments.settings import Settings
 from experiments.stage import Given, Stage
 from experiments.trial import Needs, Trial
 from experiments.voters import figure_of
+from rangevote.errors import choose
 
 #: Kinds of steps, in the order of the flow.
 KINDS = ("data", "train", "search", "tune", "vote", "evaluate", "compare")
@@ -19,27 +21,45 @@ SPLITS = ("train", "dev", "test")
 
 
 class Plan:
-    """All steps of an experiment for some seeds.
+    """All steps of an experiment for some seeds, and for some `systems` (none: all).
 
     A part of the experiment that is meant for some of the settings' seeds is left out for the others; a seed
     that the settings do not know gets all parts.
     """
 
-    def __init__(self, settings: Settings, places: Places, seeds: Sequence[int]) -> None:
+    def __init__(
+        self, settings: Settings, places: Places, seeds: Sequence[int], systems: Sequence[str] = ()
+    ) -> None:
         self.settings, self.places, self.seeds = settings, places, tuple(seeds)
+        for name in systems:
+            choose("system", name, settings.systems)
         self.folder = places.work / settings.name
         self.data = {split: self._data(split) for split in SPLITS}
         self.trials = [
             Trial(settings, self.data, self.folder / f"seed-{seed}" / name, name, seed)
             for seed in self.seeds
             for name, system in settings.systems.items()
-            if settings.wants(system, seed)
+            if settings.wants(system, seed) and (not systems or name in systems)
         ]
 
     @property
     def stages(self) -> list[Stage]:
         """The last steps; all that comes before them follows from their needs."""
         return [*self.evaluated.values(), *self.voters.values(), *self.compared.values()]
+
+    def done(self) -> Plan:
+        """What of it has been run: systems that are evaluated, of seeds whose main system is."""
+        found = copy(self)
+        for cached in ("evaluated", "compared"):
+            found.__dict__.pop(cached, None)
+        known = {trial.seed for trial in self.trials if self._main(trial) and trial.evaluated.done}
+        found.trials = [t for t in self.trials if t.seed in known and t.evaluated.done]
+        found.seeds = tuple(seed for seed in self.seeds if seed in known)
+        found.voters = {key: stage for key, stage in self.voters.items() if stage.done}
+        return found
+
+    def _main(self, trial: Trial) -> bool:
+        return trial.name == self.settings.main
 
     @cached_property
     def evaluated(self) -> dict[tuple[int, str], Stage]:

@@ -6,13 +6,13 @@ In the templates of searches `{k}` stands for the number of hypotheses and `{see
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rangevote.errors import SetupError, UsageError, choose
+from rangevote.election.profile import read_toml
+from rangevote.errors import UsageError, choose
 
 EXPERIMENTS = ("captions", "translation")
 Section = TypeVar("Section")
@@ -107,11 +107,15 @@ class Voters:
 
 @dataclass(frozen=True)
 class Tune:
-    """Settings are chosen on lists of the development set, for each of `ks`, and used at the same k."""
+    """Settings are chosen on lists of the development set, for each of `ks`, and used at the same k.
+
+    `grid` are options of `rangevote.tune`: what is tried.
+    """
 
     system: str
     ks: tuple[int, ...]
     metric: str
+    grid: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -166,23 +170,6 @@ def read_settings(path: Path) -> Settings:
         return _settings(table, scale=path.stem.partition("-")[2])
     except (UsageError, TypeError, KeyError) as error:
         raise UsageError(f"{path.name}: {error}") from error
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """The contents of a TOML file; before Python 3.11 that needs the package tomli."""
-    for name in ("tomllib", "tomli"):
-        try:
-            reader = importlib.import_module(name)
-        except ImportError:
-            continue
-        try:
-            found: dict[str, Any] = reader.loads(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise SetupError(f"cannot read {path}: {error.strerror or error}.") from error
-        except ValueError as error:
-            raise UsageError(f"{path.name} is no TOML: {error}.") from error
-        return found
-    raise SetupError("TOML files need Python 3.11 or later, or: pip install tomli")
 
 
 def _settings(table: dict[str, Any], scale: str) -> Settings:

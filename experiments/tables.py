@@ -12,6 +12,7 @@ from rangevote.report import METRICS
 from rangevote.report.metric import Best
 from rangevote.report.present import stars
 from rangevote.report.table import Cell, Column, Row, Table
+from rangevote.tuning.grid import Setting
 
 MAIN_GROUPS = ("baselines", "voting", "mbr", "beyond")
 
@@ -196,3 +197,30 @@ def voters(found: Findings) -> Table | None:
     title = f"{METRICS[found.metric].label} against the number of voters (figure 3)"
     notes = [f"The first {known[0]['items']} test items; {len(known)} seed{'s' if len(known) > 1 else ''}."]
     return Table([Column(str(n)) for n in numbers], rows, "voters", title, notes)
+
+
+def tuned(found: Findings) -> Table | None:
+    """Which settings the development set chose, for each k and seed; None where nothing was tuned."""
+    names = ["chosen", "score", "95 % interval", "over overlap_2", "p", "left out", "within noise"]
+    rows = []
+    for seed in found.seeds(found.main):
+        for k, one in found.of(found.main, seed).get("tuned", {}).items():
+            low, high = one["interval"]
+            texts = [
+                Setting(**one["options"]).name,
+                f"{one['score']:.2f}",
+                f"[{low:.2f}, {high:.2f}]",
+                f"{one['over_default']:+.2f}",
+                f"{one['p']:.4f}",
+                f"{one['gain_unseen']:+.2f}" if "gain_unseen" in one else "",
+                "yes" if one["within_noise"] else "no",
+            ]
+            rows.append(Row(f"k = {k}, seed {seed}", [Cell(text) for text in texts], str(seed)))
+    if not rows:
+        return None
+    notes = [
+        "Scores are those of the development set, which the choice was made on. Left out: the gain over "
+        "overlap_2 on ballots that a choice had not seen, mean over resamples."
+    ]
+    title = f"Settings tuned on the development set by {METRICS[found.metric].label}"
+    return Table([Column(name) for name in names], rows, "tuned", title, notes)

@@ -16,8 +16,8 @@ import numpy as np
 
 from experiments.searching import read_ballots
 from experiments.stage import write_json
-from experiments.tuning import read_profile
 from rangevote.election.elect import elect
+from rangevote.election.profile import read_profile
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.similarity import PRESETS
 
@@ -81,7 +81,7 @@ def vote(
     for measure in other_measures:
         choices[f"{measure} ({other_words}){suffix}"] = by_measure(measure, other_words)
     if profile is not None:
-        choices["tuned"] = elected(**{"tokenize": words, **read_profile(profile)})
+        choices["tuned"] = elected(**read_profile(profile))
     write_outputs(output, search, k, chosen(choices, ballots))
 
 
@@ -114,7 +114,7 @@ def vote_with_voters(
     """
     choices = {measure: by_measure(measure, words) for measure in measures}
     if profile is not None:
-        choices["tuned"] = elected(**{"tokenize": words, **read_profile(profile)})
+        choices["tuned"] = elected(**read_profile(profile))
     found: dict[str, list[Hypothesis]] = {name: [] for name in choices}
     pairs = zip(read_ballots(candidates), read_ballots(voters), strict=False)  # voters of the first items
     for place, (slate, roll) in enumerate(pairs):

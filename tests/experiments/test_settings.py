@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-
 import pytest
 from experiments.command import settings_of
 from experiments.methods import group_of
 from experiments.places import HERE, Places
-from experiments.settings import once, read_settings, read_toml, spec
+from experiments.settings import once, read_settings, spec
 
-from experiments import settings
 from rangevote.election.settings import Settings as Election
-from rangevote.errors import SetupError, UsageError
+from rangevote.errors import DataError, SetupError, UsageError
 from rangevote.report import METRICS
 from rangevote.search import get_search
 from rangevote.training.options import CaptionerOptions, TranslatorOptions
@@ -75,21 +72,8 @@ def test_a_system_with_an_unknown_search_is_refused(tmp_path):
 def test_what_is_no_toml_is_refused_with_its_place(tmp_path):
     path = tmp_path / "x.toml"
     path.write_text("a = = 1")
-    with pytest.raises(UsageError, match=r"x.toml is no TOML: .*line 1"):
-        read_toml(path)
-
-
-def test_without_a_reader_for_toml_the_message_says_what_to_do(monkeypatch):
-    real = importlib.import_module
-
-    def absent(name):
-        if name in ("tomllib", "tomli"):
-            raise ImportError(name)
-        return real(name)
-
-    monkeypatch.setattr(settings.importlib, "import_module", absent)
-    with pytest.raises(SetupError, match="pip install tomli"):
-        read_toml(HERE / "captions-smoke.toml")
+    with pytest.raises(DataError, match=r"x.toml: is not TOML: .*line 1"):
+        read_settings(path)
 
 
 def test_a_scale_that_does_not_exist_is_refused_with_those_that_do():

@@ -16,7 +16,7 @@ from experiments.plan import Plan
 from experiments.schedule import wanted
 
 from experiments import searching
-from rangevote.errors import SetupError
+from rangevote.errors import SetupError, UnknownName
 from rangevote.format import read
 from tests.experiments.tiny_data import MAKE, SIZES
 
@@ -66,6 +66,35 @@ def test_every_method_has_numbers_at_every_k_for_every_seed(done):
         assert {*settings.report.metrics} <= numbers["methods"]["beam"]["1"].keys()
         assert numbers["items"] == SIZES["test"]
         assert len(numbers["selection"]) == 2
+
+
+def test_results_are_of_what_has_been_run(done):
+    """Systems that are not evaluated yet are left out, and seeds without the main system."""
+    settings = done.settings
+    whole = Plan(settings, done.places, settings.seeds).done()
+    assert whole.seeds == settings.seeds
+    assert whole.evaluated.keys() == Plan(settings, done.places, settings.seeds).evaluated.keys()
+    hidden = {
+        key: stage.mark for key, stage in whole.evaluated.items() if key[0] == 2 or key[1] != settings.main
+    }
+    contents = {mark: mark.read_bytes() for mark in hidden.values()}
+    for mark in contents:
+        mark.unlink()
+    try:
+        partly = Plan(settings, done.places, settings.seeds).done()
+    finally:
+        for mark, content in contents.items():
+            mark.write_bytes(content)
+    assert list(partly.evaluated) == [(1, settings.main)]
+    assert partly.seeds == (1,)
+
+
+def test_some_systems_can_be_run_alone(done):
+    settings = done.settings
+    only = Plan(settings, done.places, settings.seeds, [settings.main])
+    assert {trial.name for trial in only.trials} == {settings.main}
+    with pytest.raises(UnknownName, match="unknown system 'nobody'"):
+        Plan(settings, done.places, settings.seeds, ["nobody"])
 
 
 def test_parts_for_some_seeds_are_run_for_these_alone(done):

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from experiments.items import beside
-from experiments.tuning import read_profile
 from experiments.voting import first, first_not_empty, read_outputs, reranked, vote, vote_with_voters
 
 import rangevote as rv
-from rangevote.errors import UsageError
 from rangevote.format.write import write_ballot
 from rangevote.model.files import replacing
 
@@ -89,17 +87,10 @@ def test_outputs_that_the_length_limit_cut_are_counted(tmp_path):
 
 def test_tuned_settings_come_from_a_profile(tmp_path):
     profile = tmp_path / "profile.toml"
-    profile.write_text('[profile]\nsimilarity = "overlap_1"\ntemperature = 3.0\n[found]\nbleu = 1.0\n')
-    assert read_profile(profile) == {"similarity": "overlap_1", "temperature": 3.0}
+    profile.write_text('[election]\nsimilarity = "overlap_1"\ntemperature = 3.0\n[found]\nbleu = 1.0\n')
     ballots = written(tmp_path / "test-beam-k5.jsonl.gz", [ballot()])
     found = votes(tmp_path, ballots, profile=profile)
     assert found["tuned"] == [rv.elect(ballot(), similarity="overlap_1", temperature=3.0).winner]
-
-
-def test_what_is_no_profile_is_refused(tmp_path):
-    (tmp_path / "x.toml").write_text("a = 1")
-    with pytest.raises(UsageError, match=r"x\.toml is no profile"):
-        read_profile(tmp_path / "x.toml")
 
 
 def by_voters(tmp_path, number, subset, rolls):

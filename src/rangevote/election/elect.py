@@ -67,6 +67,7 @@ def elect(
 
 def hold(ballot: Ballot, settings: Settings) -> Result:
     """The election of one ballot."""
+    settings = settings.about(ballot.source)
     slate = Hypotheses.of(ballot.candidates)
     roll = None if ballot.voters is None else Hypotheses.of(ballot.voters, role="voters")
     return decide(slate, roll, settings)

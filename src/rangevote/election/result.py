@@ -13,6 +13,8 @@ from rangevote.election.rules import order
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from rangevote.election.explain import Explanation
     from rangevote.similarity.measure import Similarity
 
@@ -89,6 +91,18 @@ class Result:
         from rangevote.election.explain import explain
 
         return explain(self, self.index if index is None else index)
+
+    def _repr_html_(self) -> str:
+        """The candidates as a table, in a notebook."""
+        from rangevote.election.display import html
+
+        return html(self)
+
+    def __rich__(self) -> RenderableType:
+        """The candidates as a table, in a terminal: `rich.print(result)`."""
+        from rangevote.election.display import table
+
+        return table(self)
 
     def __str__(self) -> str:
         winner = self.winner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rangevote.election.rules import RULES, Rule
@@ -73,6 +73,12 @@ class Settings:
             normalize,
             merge,
         )
+
+    def about(self, source: str | None) -> Settings:
+        """The same for hypotheses about this source, where the measure looks at it."""
+        measure = self.similarity
+        told: Similarity = measure.about(source) if isinstance(measure, Measure) else measure
+        return self if told is measure else replace(self, similarity=told)
 
     def signature(self, weighting: str, candidates: Hypotheses, voters: int) -> str:
         """Names all that can change a result: `rv:0.1|sim:overlap_2|on:words|w:probability|T:1|...`."""

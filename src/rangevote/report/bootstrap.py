@@ -52,10 +52,10 @@ def resampled_sums(rows: Array, *, resamples: int = RESAMPLES, seed: int = SEED)
         raise UsageError(f"resamples must be 1 or more, got {resamples}.")
     if not len(rows):
         raise DataError("there are no sentences to draw from.")
-    return np.concatenate([counts @ rows for counts in _draws(len(rows), resamples, seed)])
+    return np.concatenate([counts @ rows for counts in draws(len(rows), resamples, seed)])
 
 
-def _draws(sentences: int, resamples: int, seed: int) -> Iterator[Array]:
+def draws(sentences: int, resamples: int, seed: int) -> Iterator[Array]:
     """How often each resample holds each sentence, in blocks of shape (some resamples, sentences)."""
     generator = np.random.default_rng(seed)
     step = max(1, _BLOCK // sentences)

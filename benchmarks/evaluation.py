@@ -1,0 +1,160 @@
+"""Bootstrap against sacrebleu's, and tuning against separate elections; writes the chapter
+`evaluation` of RESULTS.md.
+
+.venv/bin/python benchmarks/evaluation.py      # or: make bench-evaluation; about two minutes
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import os
+import random
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import generate
+import sacrebleu
+from chapters import write_chapter
+from harness import say
+from run import machine
+from sacrebleu.metrics import BLEU
+from sacrebleu.significance import PairedTest
+
+import rangevote as rv
+from rangevote.report.comparison import compare
+from rangevote.tuning.grid import grid
+from rangevote.tuning.tune import tune
+
+SENTENCES, K = 1_000, 100
+ROUNDS = 3
+#: A part of the elections is enough to tell what all of them one by one would take.
+SEPARATE = 20
+
+
+class Row(NamedTuple):
+    """A line of the table; times in CPU seconds."""
+
+    what: str
+    asked: str
+    ours: float
+    limit: float | None
+    theirs: str
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
+    """CPU seconds, wall seconds, and what came out."""
+    cpu, wall = time.process_time(), time.perf_counter()
+    found = work()
+    return time.process_time() - cpu, time.perf_counter() - wall, found
+
+
+def ballots() -> list[rv.Ballot]:
+    """Generated lists; the reference is one of the ten most probable texts, with a word left out."""
+    chance = random.Random(1)
+    found = []
+    for number in range(SENTENCES):
+        made = generate.ballot(K, number)
+        words = made.texts[chance.randrange(10)].split()
+        words.pop(chance.randrange(len(words)))
+        pairs = zip(made.texts, made.logprobs, strict=True)
+        listed = [rv.Hypothesis(text, logprob=logprob) for text, logprob in pairs]
+        found.append(rv.Ballot(listed, id=number, references=[" ".join(words)]))
+    return found
+
+
+def bootstrap(listed: list[rv.Ballot]) -> tuple[list[Row], str]:
+    """Two systems, 1,000 resamples of 1,000 sentences: all that `compare` does, against sacrebleu's test."""
+    references = [ballot.references[0] for ballot in listed]
+    first = [ballot.candidates[0].text or "" for ballot in listed]
+    second = [rv.elect(ballot).winner for ballot in listed]
+    systems = {"most likely": first, "overlap_2": second}
+    named = list(systems.items())
+    ours, theirs = [], []
+    for _ in range(ROUNDS):
+        cpu, _, told = timed(lambda: compare(systems, references, metrics=["bleu"], resamples=1_000))
+        ours.append(cpu)
+        cpu, _, other = timed(
+            lambda: PairedTest(named, {"BLEU": BLEU(references=[references])}, None, "bs", 1_000)()
+        )
+        theirs.append(cpu)
+    mine, peer = told.systems[1].scores["bleu"].value, other[1]["BLEU"][1].score
+    ratio = statistics.median(theirs) / statistics.median(ours)
+    row = Row(
+        "paired bootstrap of BLEU, 2 systems, statistics of sentences included",
+        "< 1 s",
+        statistics.median(ours),
+        1.0,
+        f"sacrebleu {statistics.median(theirs):.2f} s ({ratio:.1f} x)",
+    )
+    return [row], f"BLEU of the second system: {mine:.4f} here, {peer:.4f} by sacrebleu."
+
+
+def tuning(listed: list[rv.Ballot]) -> tuple[list[Row], str]:
+    """100 settings on 1,000 ballots, against as many separate elections (a part of them, scaled up)."""
+    ours, walls = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(ROUNDS):
+            cpu, wall, found = timed(lambda: tune(listed, metric="bleu"))
+            ours.append(cpu)
+            walls.append(wall)
+    settings = grid()
+    part = listed[:: SENTENCES // SEPARATE]
+
+    def separately() -> list[list[int]]:
+        return [[rv.elect(ballot, **one.options).index for ballot in part] for one in settings]
+
+    cpu, _, _ = timed(separately)
+    whole = cpu * SENTENCES / len(part)
+    row = Row(
+        f"rangevote.tune, {len(settings)} settings x {SENTENCES:,} ballots of k = {K}, one thread",
+        "< 60 s on 2 cores",
+        statistics.median(ours),
+        60.0,
+        f"elections alone, one by one: {whole:.1f} s",
+    )
+    return [row], f"Wall time of the last tuning: {walls[-1]:.1f} s. Chosen: {found.chosen.setting.name}."
+
+
+def page(rows: list[Row], notes: list[str], load: float) -> str:
+    """The Markdown."""
+    told = machine()
+    lines = [
+        "# How fast are evaluation and tuning?",
+        "",
+        "Written by `make bench-evaluation`; do not edit. CPU time, median of "
+        f"{ROUNDS} rounds, on generated lists ({SENTENCES:,} ballots, `generate.py`).",
+        "",
+        f"{datetime.date.today().isoformat()}, {told['cpu']}, {told['cores']} cores; "
+        f"load average {load:.1f} and {os.getloadavg()[0]:.1f} before and after; "
+        f"rangevote {rv.__version__}, sacrebleu {sacrebleu.__version__}.",
+        "",
+        "| what | must reach | measured | reached | the other |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for row in rows:
+        reached = "-" if row.limit is None else "yes" if row.ours < row.limit else "**no**"
+        lines.append(f"| {row.what} | {row.asked} | {row.ours:.2f} s | {reached} | {row.theirs} |")
+    return "\n".join([*lines, "", *notes]) + "\n"
+
+
+def main() -> None:
+    """Measure and write."""
+    logging.getLogger("sacrebleu").setLevel(logging.ERROR)
+    load = os.getloadavg()[0]
+    say("lists")
+    listed = ballots()
+    say("bootstrap")
+    rows, note = bootstrap(listed)
+    say("tuning")
+    more, other = tuning(listed)
+    write_chapter("evaluation", page([*rows, *more], [note, other], load))
+    say("wrote the chapter of RESULTS.md")
+
+
+if __name__ == "__main__":
+    main()

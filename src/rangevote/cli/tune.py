@@ -1,0 +1,188 @@
+"""`rangevote tune`: ballots with references in, the best settings of an election out, as a profile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from rangevote.cli.measuring import check_inputs
+from rangevote.cli.notes import Notes
+from rangevote.cli.options import reading_options
+from rangevote.cli.output import sink
+from rangevote.cli.progress import Bar
+from rangevote.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from rangevote.format import Entry, ReadOptions
+    from rangevote.hypothesis import Ballot
+    from rangevote.report.reading import Listed
+    from rangevote.tuning.tune import Tuning
+
+T = TypeVar("T")
+
+
+def several(default: str, help: str, convert: Callable[[str], object] = str) -> dict[str, object]:
+    """An option that takes a list, with commas between."""
+
+    def read(context: click.Context, option: click.Parameter, given: str) -> tuple[object, ...]:
+        try:
+            return tuple(convert(part.strip()) for part in given.split(",") if part.strip())
+        except ValueError:
+            raise click.BadParameter(f"{given!r} is no list of numbers, as 0.5,1,2.") from None
+
+    return {"default": default, "show_default": True, "help": help, "callback": read, "metavar": "LIST"}
+
+
+@click.command()
+@click.argument("ballots", default="-", metavar="[BALLOTS]")
+@click.option("-o", "--output", metavar="FILE", help="Where to write the profile, as profile.toml.")
+@click.option(
+    "-m", "--metric", default="bleu", show_default=True, help="bleu (sacreBLEU), bleu_1 to bleu_4, or chrf."
+)
+@click.option(
+    "-r",
+    "--references",
+    multiple=True,
+    metavar="FILE",
+    help="If the ballots have none: text, one a line, again for further ones; or JSON lines.",
+)
+@click.option("--voters", metavar="FILE", help="A second file: its candidates vote, ballot by ballot.")
+@click.option(
+    "-s",
+    "--similarities",
+    **several("overlap_1,overlap_2,overlap_3,overlap_1-4,precision_1-4", "Measures to try."),  # type: ignore[arg-type]
+)
+@click.option(
+    "--exponents",
+    **several("0,0.25,0.5,0.75,1", "For n-gram measures without one in their name.", float),  # type: ignore[arg-type]
+)
+@click.option("--temperatures", **several("0.5,1,2,4", "Voters count P^(1/T).", float))  # type: ignore[arg-type]
+@click.option("--tokenize", **several("words", "What n-grams are made of: words, 13a, chars, ..."))  # type: ignore[arg-type]
+@click.option("--weights", metavar="NAME", help="probability, count or importance; else by what is known.")
+@click.option("--normalize", metavar="FORM", help="Compare texts in a Unicode normal form, as NFC.")
+@click.option("--merge", is_flag=True, help="Let the first of equal texts carry the mass of all.")
+@click.option(
+    "--metric-tokenize", default="words", show_default=True, help="Words of bleu_1 to bleu_4, as in evaluate."
+)
+@click.option("--bleu-tokenize", default="13a", show_default=True, help="sacreBLEU's own tokenisation.")
+@click.option("--lowercase", is_flag=True, help="Measure in lower case.")
+@click.option(
+    "--resamples", type=click.IntRange(min=1), default=1000, show_default=True, help="Of the bootstrap."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=12345, show_default=True, help="Of the bootstrap."
+)
+@click.option(
+    "--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Elections at a time."
+)
+@click.option(
+    "--table",
+    type=click.Choice(["text", "markdown", "latex", "json"]),
+    default="text",
+    show_default=True,
+    help="How to write the surface.",
+)
+@click.option("--force", is_flag=True, help="Replace the profile if it exists.")
+@click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
+@reading_options
+def tune(
+    ballots: str,
+    output: str | None,
+    references: tuple[str, ...],
+    voters: str | None,
+    metric_tokenize: str,
+    bleu_tokenize: str,
+    lowercase: bool,
+    table: str,
+    force: bool,
+    quiet: bool,
+    reading: ReadOptions,
+    **grid: object,
+) -> None:
+    """Choose similarity, exponent and temperature on BALLOTS that have references.
+
+    Every setting elects every ballot; the one whose winners score best is chosen and written as a profile for
+    `rangevote vote --profile` and `rangevote generate --profile`. The scores of all settings go to standard
+    output with bootstrap intervals: how far the choice can be trusted. Choose on a development set, never on
+    the set that is reported.
+    """
+    from rangevote.errors import choose
+    from rangevote.format import pair, read
+    from rangevote.report.reading import read_references
+    from rangevote.report.words import UNITS, Units
+    from rangevote.tuning.tune import tune as tune_settings
+
+    inputs = [ballots, *references, *([voters] if voters else [])]
+    check_inputs(inputs)
+    if output in inputs and output is not None:
+        raise UsageError(f"{output} is one of the inputs; write to another file.")
+    Notes(quiet=quiet)
+    choose("tokenisation", metric_tokenize, UNITS)
+    units = Units(metric_tokenize, bleu_tokenize, lowercase)
+    with ExitStack() as files:
+        place = files.enter_context(sink(output, "-", {}, force=force)) if output else None
+        listed = read_references(references)[0] if references else None
+        entries = files.enter_context(read(ballots, reading))
+        bar = Bar(entries, "tuning", quiet=quiet)
+        rows: Iterator[Entry] = entries
+        if voters is not None:
+            rows = pair(entries, files.enter_context(read(voters, reading)))
+        try:
+            found = tune_settings(counted(referred(rows, listed), bar), units=units, **grid)  # type: ignore[arg-type]
+        finally:
+            bar.close()
+        if place is not None:
+            place.write(found.profile().encode())
+            place.finish()
+    click.echo(_written(found, table), nl=False)
+
+
+def counted(ballots: Iterator[T], bar: Bar) -> Iterator[T]:
+    """The same, with the bar moving."""
+    for ballot in ballots:
+        yield ballot
+        bar.advance()
+
+
+def referred(entries: Iterator[Entry], listed: Listed[list[str]] | None) -> Iterator[Ballot]:
+    """The ballots with their references: their own, or those of the file, by id or by place."""
+    import msgspec
+
+    known = dict(zip(listed.ids, listed.values, strict=True)) if listed and listed.ids else None
+    number = -1
+    for number, entry in enumerate(entries):
+        ballot = entry.get()
+        if listed is None:
+            if not ballot.references:
+                raise DataError(
+                    "there are none; add them to the ballots, or name a file with --references.",
+                    field="references",
+                    where=entry.where,
+                )
+            yield ballot
+            continue
+        if known is not None and ballot.id is not None:
+            texts = known.get(ballot.id)
+        else:
+            texts = listed.values[number] if number < len(listed.values) else None
+        if texts is None:
+            raise DataError(f"{listed.name} has no references for this ballot.", where=entry.where)
+        yield msgspec.structs.replace(ballot, references=texts)
+    if listed is not None and known is None and number + 1 < len(listed.values):
+        raise DataError(
+            f"{listed.name} has {len(listed.values):,} lines for {number + 1:,} ballots; without ids in "
+            f"both, line n of one belongs to ballot n of the other."
+        )
+
+
+def _written(found: Tuning, table: str) -> str:
+    from rangevote.report.render import render
+    from rangevote.tuning.present import choice_table, surface_table
+
+    if table == "json":
+        return json.dumps(found.as_data(), ensure_ascii=False, indent=1) + "\n"
+    return "\n".join(render(one, table) for one in (surface_table(found), choice_table(found)))

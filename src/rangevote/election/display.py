@@ -1,0 +1,159 @@
+"""An election drawn: a table in a notebook (HTML) or in a terminal (rich)."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from rangevote.election.result import Result
+
+#: Candidates that are listed, and characters that are shown of each.
+MOST_ROWS = 20
+MOST_CHARACTERS = 400
+
+#: Colours are a tint of what is around the table, so it fits light pages and dark ones.
+STYLE = """\
+.rangevote-result{color:inherit;font-size:.9em;max-width:60em}
+.rangevote-result table{border-collapse:collapse;width:100%;margin:0}
+.rangevote-result th,.rangevote-result td{padding:.25em .6em;text-align:left;vertical-align:top;
+color:inherit;background:none;border:0;border-bottom:1px solid rgba(128,128,128,.35)}
+.rangevote-result .n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
+.rangevote-result .t{white-space:pre-wrap;overflow-wrap:anywhere}
+.rangevote-result .elected td{background:rgba(46,160,67,.18);font-weight:600}
+.rangevote-result p{margin:.4em 0 0;overflow-wrap:anywhere}"""
+
+
+class Row(NamedTuple):
+    """One candidate, as it is shown."""
+
+    rank: str
+    text: str
+    logprob: str
+    score: str
+    marks: str
+    elected: bool
+
+
+def rows(result: Result) -> list[Row]:
+    """The best candidates in their order, and, however far down, the elected and the most likely one."""
+    likely = most_likely(result)
+    shown = set(result.ranking[:MOST_ROWS]) | set(result.elected[:MOST_ROWS]) | {likely}
+    return [
+        Row(
+            str(rank),
+            _text(result, index),
+            _number(result.candidates.logprob(index), ".2f"),
+            _number(float(result.scores[index]), ".4f"),
+            _marks(result, index, likely),
+            index in result.elected,
+        )
+        for rank, index in enumerate(result.ranking, 1)
+        if index in shown
+    ]
+
+
+def most_likely(result: Result) -> int:
+    """The candidate with the highest log-probability; -1 where none is known."""
+    logprobs = result.candidates.logprobs
+    if logprobs is None or np.isnan(logprobs).all():
+        return -1
+    return int(np.nanargmax(logprobs))
+
+
+def summary(result: Result) -> str:
+    """How many stood and voted, and how clear it was."""
+    sizes = f"{_counted(len(result.candidates), 'candidate')}, {_counted(len(result.voters), 'voter')}"
+    if result.margin is None:
+        clear = "no rival"
+    elif result.no_support:
+        clear = "nobody got a vote: the order of ties decided"
+    else:
+        clear = f"margin {_number(result.margin, '.4g')}{' (near-tie)' if result.near_tie else ''}"
+    return f"{sizes}; {clear}"
+
+
+def html(result: Result) -> str:
+    """A table for a notebook: all text escaped, no script, nothing loaded."""
+    listed = rows(result)
+    head = "".join(
+        f'<th scope="col"{kind}>{name}</th>'
+        for name, kind in (
+            ("rank", ' class="n"'),
+            ("candidate", ""),
+            ("log P", ' class="n"'),
+            ("score", ' class="n"'),
+            ("", ""),
+        )
+    )
+    body = "".join(
+        f'<tr class="{"elected" if row.elected else "other"}"><td class="n">{row.rank}</td>'
+        f'<td class="t" dir="auto">{escape(row.text)}</td><td class="n">{row.logprob}</td>'
+        f'<td class="n">{row.score}</td><td>{row.marks}</td></tr>'
+        for row in listed
+    )
+    return (
+        f'<div class="rangevote-result"><style>{STYLE}</style><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table><p>{escape(summary(result))}{_rest(result, listed)}</p>"
+        f"<p><code>{escape(result.signature)}</code></p></div>"
+    )
+
+
+def table(result: Result) -> RenderableType:
+    """A table for a terminal; texts are shown as they are, never read as rich's markup."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    listed = rows(result)
+    drawn = Table()
+    drawn.add_column("rank", justify="right")
+    drawn.add_column("candidate")
+    for name in ("log P", "score"):
+        drawn.add_column(name, justify="right", no_wrap=True)
+    drawn.add_column("")
+    for row in listed:
+        cells = (row.rank, Text(_printable(row.text)), row.logprob, row.score, row.marks)
+        drawn.add_row(*cells, style="bold green" if row.elected else None)
+    told = f"{summary(result)}{_rest(result, listed)}"
+    return Group(drawn, Text(told), Text(_printable(result.signature), style="dim"))
+
+
+def _marks(result: Result, index: int, likely: int) -> str:
+    marks = []
+    if index in result.elected:
+        place = f" {result.elected.index(index) + 1}" if len(result.elected) > 1 else ""
+        marks.append(f"elected{place}")
+    if index == likely:
+        marks.append("most likely")
+    return ", ".join(marks)
+
+
+def _text(result: Result, index: int) -> str:
+    content = result.candidates.content(index)
+    text = content if isinstance(content, str) else " ".join(map(str, content))
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
+
+
+def _number(number: float | None, form: str) -> str:
+    """A number as it is shown; a dash where there is none to show."""
+    return format(number, form) if number is not None and math.isfinite(number) else "–"
+
+
+def _rest(result: Result, listed: list[Row]) -> str:
+    rest = len(result.candidates) - len(listed)
+    return f"; {_counted(rest, 'candidate')} not shown" if rest else ""
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def _printable(text: str) -> str:
+    """Control characters as escapes: a terminal would obey them."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

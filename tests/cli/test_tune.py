@@ -1,0 +1,191 @@
+"""`rangevote tune`: ballots with references in, a profile out; `--profile` uses it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import rangevote as rv
+from rangevote.format.write import write_ballot
+from tests.cli.conftest import ballot, lines
+from tests.tuning.made_up import ballots
+
+FEW = ("-s", "overlap_1,overlap_2", "--exponents", "0,0.5", "--temperatures", "1,2", "--resamples", "50")
+
+
+@pytest.fixture
+def dev(tmp_path):
+    path = tmp_path / "dev.jsonl"
+    path.write_bytes(b"".join(write_ballot(one) for one in ballots(30)))
+    return path
+
+
+def test_the_profile_is_that_of_the_library(run, dev, tmp_path):
+    profile = tmp_path / "profile.toml"
+    done = run("tune", dev, "-m", "bleu_2", *FEW, "-o", profile, "-q")
+    assert (done.code, done.err) == (0, "")
+    grid = {"similarities": ["overlap_1", "overlap_2"], "exponents": [0, 0.5], "temperatures": [1, 2]}
+    with pytest.warns(rv.RangevoteWarning):
+        found = rv.tune(ballots(30), metric="bleu_2", resamples=50, **grid)
+    assert profile.read_text() == found.profile()
+    assert rv.read_profile(profile) == found.options
+
+
+def test_the_surface_goes_to_standard_output_with_intervals(run, dev):
+    done = run("tune", dev, "-m", "bleu_2", *FEW)
+    assert done.code == 0
+    text = done.out.decode()
+    for name in (
+        "overlap_1@0.5",
+        "overlap_2",
+        "T = 1",
+        "T = 2",
+        "chosen:",
+        "default: overlap_2",
+        "most_likely",
+    ):
+        assert name in text
+    assert "BLEU-2 of 8 settings on 30 ballots" in text
+    assert text.count("]<") == 1
+    assert "warning: the choice is within noise" in done.err
+
+
+def test_json_has_every_setting_unrounded(run, dev):
+    found = json.loads(run("tune", dev, "-m", "bleu_2", *FEW, "--table", "json", "-q").out)
+    assert len(found["tried"]) == 8
+    best = max(found["tried"], key=lambda one: one["score"])
+    assert found["chosen"] == best
+    assert all(one["interval"][0] <= one["score"] <= one["interval"][1] for one in found["tried"])
+
+
+@pytest.mark.parametrize("table", ["markdown", "latex"])
+def test_the_surface_can_be_a_table_of_a_paper(run, dev, table):
+    done = run("tune", dev, "-m", "bleu_2", *FEW, "--table", table, "-q")
+    assert (b"| measure |" if table == "markdown" else b"\\begin{tabular}") in done.out
+
+
+def test_references_may_come_from_files(run, dev, tmp_path):
+    listed = ballots(30)
+    bare = tmp_path / "bare.jsonl"
+    bare.write_bytes(lines(*[ballot(b.id, *[c.text for c in b.candidates]) for b in listed]))
+    texts = [tmp_path / "r1.txt", tmp_path / "r2.txt"]
+    for place, path in enumerate(texts):
+        path.write_text("".join(f"{b.references[place]}\n" for b in listed))
+    whole = tmp_path / "whole.jsonl"
+    whole.write_bytes(
+        lines(*[ballot(b.id, *[c.text for c in b.candidates], references=b.references) for b in listed])
+    )
+    by_text = run("tune", bare, "-r", texts[0], "-r", texts[1], "-m", "bleu_2", *FEW, "--table", "json", "-q")
+    by_id = run("tune", bare, "-r", dev, "-m", "bleu_2", *FEW, "--table", "json", "-q")
+    along = run("tune", whole, "-m", "bleu_2", *FEW, "--table", "json", "-q")
+    assert by_text.code == by_id.code == along.code == 0
+    assert by_text.out == by_id.out == along.out
+
+
+def test_voters_may_come_from_a_second_file(run, dev, tmp_path):
+    voters = tmp_path / "voters.jsonl"
+    voters.write_bytes(lines(*[ballot(str(n), "a b c d", "a b c") for n in range(30)]))
+    one = run("tune", dev, "--voters", voters, "-m", "bleu_2", *FEW, "--table", "json", "-q")
+    assert one.code == 0
+    assert one.out != run("tune", dev, "-m", "bleu_2", *FEW, "--table", "json", "-q").out
+
+
+def test_vote_uses_the_profile(run, dev, tmp_path):
+    profile = tmp_path / "profile.toml"
+    profile.write_text('[election]\nsimilarity = "overlap_1@0.5"\ntemperature = 2.0\ntokenize = "chars"\n')
+    by_profile = run("vote", dev, "--profile", profile)
+    by_options = run("vote", dev, "-s", "overlap_1@0.5", "--temperature", "2", "--tokenize", "chars")
+    assert by_profile.code == 0
+    assert by_profile.out == by_options.out
+
+
+def test_options_of_the_command_line_come_before_the_profile(run, dev, tmp_path):
+    profile = tmp_path / "profile.toml"
+    profile.write_text('[election]\nsimilarity = "overlap_1@0.5"\ntemperature = 2.0\ntokenize = "chars"\n')
+    warmer = run("vote", dev, "--profile", profile, "--temperature", "3").results()[0]
+    assert "sim:overlap_1@0.5|on:chars|w:probability|T:3|" in warmer["signature"]
+    # a measure brings its own temperature: the profile's was chosen for another
+    other = run("vote", dev, "--profile", profile, "-s", "overlap_2").results()[0]
+    assert "sim:overlap_2|on:chars|w:probability|T:1|" in other["signature"]
+    preset = run("vote", dev, "--profile", profile, "--preset", "blend").results()[0]
+    assert "sim:overlap_1-4@0.25|on:chars|w:probability|T:2|" in preset["signature"]
+
+
+def test_a_run_is_not_resumed_under_a_changed_profile(run, dev, tmp_path):
+    profile, out = tmp_path / "profile.toml", tmp_path / "out.jsonl"
+    profile.write_text('[election]\nsimilarity = "overlap_1"\n')
+    broken = tmp_path / "broken.jsonl"
+    broken.write_bytes(dev.read_bytes() + b"{\n")
+    assert run("vote", broken, "--profile", profile, "-o", out).code == 3
+    profile.write_text('[election]\nsimilarity = "overlap_2"\n')
+    done = run("vote", dev, "--profile", profile, "-o", out, "--resume")
+    assert done.code == 5
+    assert "profile" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("-m", "length"), 2, "nothing that more is better of"),
+        (("-m", "blue"), 2, "Did you mean 'bleu'"),
+        (("-s", "overlop_2"), 2, "Did you mean 'overlap_2'"),
+        (("-s", ","), 2, "similarities must be a list"),
+        (("--exponents", "0,x"), 2, "is no list of numbers"),
+        (("--exponents", "2"), 2, "exponents go from 0 to 1"),
+        (("--temperatures", "0"), 2, "temperatures are numbers above 0"),
+        (("--tokenize", "syllables"), 2, "syllables"),
+        (("--metric-tokenize", "syllables"), 2, "unknown tokenisation 'syllables'"),
+        (("--resamples", "0"), 2, "resamples"),
+        (("-r", "none.txt"), 5, "none.txt"),
+    ],
+)
+def test_mistakes_are_told_without_a_traceback(run, dev, arguments, code, told):
+    done = run("tune", dev, *arguments)
+    assert done.code == code
+    assert told in done.err
+    assert done.out == b""
+
+
+def test_ballots_without_references_are_told_with_what_to_do(run, three):
+    done = run("tune", three)
+    assert done.code == 3
+    assert (
+        f"{three}:1: references: there are none; add them to the ballots, or name a file with --references"
+        in (done.err)
+    )
+
+
+def test_references_out_of_step_are_refused(run, three, tmp_path):
+    short, long = tmp_path / "short.txt", tmp_path / "long.txt"
+    short.write_text("a\n")
+    long.write_text("a\n" * 9)
+    done = run("tune", three, "-r", short, "-m", "bleu_1")
+    assert (done.code, "short.txt has no references for this ballot" in done.err) == (3, True)
+    done = run("tune", three, "-r", long, "-m", "bleu_1")
+    assert (done.code, "9 lines for 3 ballots" in done.err) == (3, True)
+
+
+def test_an_existing_profile_is_kept_unless_forced(run, dev, tmp_path):
+    profile = tmp_path / "profile.toml"
+    profile.write_text("mine")
+    done = run("tune", dev, "-m", "bleu_2", *FEW, "-o", profile)
+    assert done.code == 5
+    assert "--force" in done.err
+    assert profile.read_text() == "mine"
+    assert run("tune", dev, "-m", "bleu_2", *FEW, "-o", profile, "--force", "-q").code == 0
+    assert "[election]" in profile.read_text()
+
+
+def test_a_bad_ballot_leaves_no_profile(run, dev, tmp_path):
+    profile = tmp_path / "profile.toml"
+    dev.write_bytes(dev.read_bytes() + b"{\n")
+    done = run("tune", dev, "-m", "bleu_2", *FEW, "-o", profile)
+    assert done.code == 3
+    assert f"{dev}:31" in done.err
+    assert not profile.exists()
+
+
+def test_the_profile_may_not_replace_an_input(run, dev):
+    done = run("tune", dev, "-o", dev, "--force")
+    assert (done.code, "is one of the inputs" in done.err) == (2, True)

@@ -1,0 +1,234 @@
+"""The best setting by a metric, and how far it can be trusted."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rangevote as rv
+from rangevote.errors import DataError, RangevoteWarning, UsageError
+from rangevote.format import read
+from rangevote.report import METRICS
+from rangevote.report.bootstrap import draws
+from rangevote.report.comparison import compare
+from rangevote.report.corpus import Corpus
+from rangevote.report.words import Units
+from rangevote.tuning.grid import DEFAULT, grid
+from rangevote.tuning.noise import Resampled, unseen
+from tests.tuning.made_up import ballots
+
+FEW = {"similarities": ["overlap_1", "overlap_2"], "exponents": [0, 0.5], "temperatures": [1, 4]}
+DATA = Path(__file__).parents[3] / "shared" / "data" / "nbest"
+
+
+def quietly(*args, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RangevoteWarning)
+        return rv.tune(*args, **options)
+
+
+def outputs(listed, **options):
+    return [rv.elect(ballot, **options).winner for ballot in listed]
+
+
+@pytest.mark.parametrize("metric", ["bleu_2", "bleu_4", "bleu", "chrf"])
+def test_scores_and_intervals_are_those_of_compare_for_the_outputs_of_each_setting(metric):
+    pytest.importorskip("sacrebleu")
+    listed = ballots(40)
+    found = quietly(listed, metric=metric, resamples=200, **FEW)
+    settings = grid(*FEW.values())
+    assert [one.setting for one in found.tried] == settings
+    systems = {one.name: outputs(listed, **one.options) for one in settings}
+    systems = {found.chosen.setting.name: systems[found.chosen.setting.name], **systems}
+    told = compare(systems, [b.references for b in listed], metrics=[metric], resamples=200)
+    by_name = {system.name: system for system in told.systems}
+    for one in found.tried:
+        system = by_name[one.setting.name]
+        assert one.score == pytest.approx(system.scores[metric].value)
+        assert one.interval == pytest.approx(system.scores[metric].interval)
+        if one is not found.chosen and system.against:
+            against = system.against[metric].difference
+            assert one.behind.value == pytest.approx(-against.value)
+            assert one.behind.p == pytest.approx(against.p, abs=0.02)  # where they tie, which one is ahead
+    assert found.chosen.score == max(one.score for one in found.tried)
+
+
+def test_the_default_and_the_baselines_stand_beside_the_choice():
+    listed = ballots(20)
+    found = quietly(listed, metric="bleu_1", resamples=50, **FEW)
+    references = [b.references for b in listed]
+
+    def score(**options):
+        told = compare({"x": outputs(listed, **options)}, references, metrics=["bleu_1"], resamples=0)
+        return pytest.approx(told.first.scores["bleu_1"].value)
+
+    assert found.default.setting == DEFAULT
+    assert found.default.score == score()
+    assert [one.setting.rule for one in found.baselines] == ["most_likely", "length_normalised"]
+    assert found.baselines[0].score == score(rule="most_likely")
+    assert found.baselines[1].score == score(rule="length_normalised")
+
+
+def test_without_log_probabilities_there_are_no_baselines():
+    found = quietly(ballots(10, known=False), metric="bleu_1", resamples=20, **FEW)
+    assert found.baselines == ()
+
+
+def test_options_elect_what_was_measured():
+    listed = ballots(30)
+    found = quietly(listed, metric="bleu_2", resamples=20, merge=True, weights="count", **FEW)
+    assert found.options == {**found.chosen.setting.options, "merge": True, "weights": "count"}
+    told = compare(
+        {"x": outputs(listed, **found.options)}, [b.references for b in listed], metrics=["bleu_2"]
+    )
+    assert found.chosen.score == pytest.approx(told.first.scores["bleu_2"].value)
+
+
+def test_the_units_of_the_metric_are_the_users():
+    listed = [
+        rv.Ballot(
+            [rv.Hypothesis("A Dog", logprob=-1.0), rv.Hypothesis("a cat", logprob=-2.0)], references=["a dog"]
+        )
+    ]
+    assert quietly(listed, metric="bleu_1", resamples=5, **FEW).chosen.score == 0
+    lower = quietly(listed, metric="bleu_1", units=Units(lowercase=True), resamples=5, **FEW)
+    assert lower.chosen.score == 100
+
+
+def clear(number):
+    """Where unigrams elect the reference and bigrams do not: two voters share each word of the right one, and
+    a wrong one is repeated with another end."""
+    made = []
+    for n in range(number):
+        x = [f"{letter}{n}" for letter in "abcdefgh"]
+        right = f"{x[0]} {x[1]} {x[2]} {x[3]}"
+        texts = [right, f"{x[1]} {x[0]} {x[3]} {x[2]}", f"{x[2]} {x[0]} {x[3]} {x[1]}"]
+        texts += [f"{x[4]} {x[5]} {x[6]}", f"{x[4]} {x[5]} {x[7]}"]
+        logprobs = [-1.5, -1.6, -1.6, -1.6, -1.6]
+        listed = [rv.Hypothesis(t, logprob=p) for t, p in zip(texts, logprobs, strict=True)]
+        made.append(rv.Ballot(listed, references=[right]))
+    return made
+
+
+def test_a_clear_choice_is_made_without_a_warning():
+    listed = clear(30)
+    assert set(outputs(listed)) != set(outputs(listed, similarity="overlap_1"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = rv.tune(listed, metric="bleu_1", exponents=[0], temperatures=[1], resamples=200)
+    assert found.chosen.setting.similarity == "overlap_1"
+    assert found.chosen.score == 100
+    assert found.warning() is None
+    assert found.unseen is not None
+    assert found.unseen.share == 1
+    assert found.unseen.gain == pytest.approx(found.default.behind.value, abs=1e-6)
+    assert "within_noise = false" in found.profile()
+
+
+def test_a_choice_within_noise_is_warned_about():
+    with pytest.warns(
+        RangevoteWarning, match=r"within noise: \+.* bleu_2 over the default overlap_2.*more ballots"
+    ):
+        found = rv.tune(ballots(6, seed=3), metric="bleu_2", resamples=200)
+    assert found.default.within_noise
+    assert "within_noise = true" in found.profile()
+    assert len(found.alike) > 1
+    assert found.chosen in found.alike
+
+
+def test_choosing_the_default_needs_no_warning():
+    found = rv.tune(
+        ballots(5), metric="bleu_1", resamples=20, similarities=["overlap_2"], exponents=[0], temperatures=[1]
+    )
+    assert found.chosen.setting == DEFAULT
+    assert found.warning() is None
+
+
+def test_gains_on_ballots_left_out_are_those_of_a_loop_over_resamples():
+    """Choose on what was drawn, measure on what was not: written out."""
+    listed, metric = ballots(12), METRICS["bleu_2"]
+    settings = [*grid(*FEW.values()), DEFAULT]
+    corpus_rows = []
+    for setting in settings:
+        texts = outputs(listed, **setting.options)
+        statistics = metric.statistics(Corpus.of(12, [b.references for b in listed]), Units())
+        corpus_rows.append(statistics.rows(texts))
+    gains = []
+    for counts in np.concatenate(list(draws(12, 30, 12345))):
+        drawn = [float(metric.score((counts[:, None] * rows).sum(axis=0))) for rows in corpus_rows]
+        left = [float(metric.score(rows[counts == 0].sum(axis=0))) for rows in corpus_rows]
+        best = max(range(len(settings) - 1), key=lambda i: drawn[i])
+        gains.append(left[best] - left[-1])
+    found = quietly(listed, metric="bleu_2", resamples=30, **FEW)
+    assert found.unseen is not None
+    assert found.unseen.gain == pytest.approx(np.mean(gains))
+    assert found.unseen.share == pytest.approx(np.mean([gain > 0 for gain in gains]))
+
+
+def test_resamples_that_leave_nothing_out_tell_nothing():
+    nothing = Resampled(np.ones((3, 2)), np.full((3, 2), np.nan))
+    assert unseen(nothing, [0], 1) is None
+
+
+def test_threads_change_nothing():
+    listed = ballots(40)
+    one = quietly(listed, metric="bleu_4", resamples=50, threads=1)
+    assert quietly(listed, metric="bleu_4", resamples=50, threads=3).as_data() == one.as_data()
+
+
+def test_ballots_may_come_one_by_one():
+    found = quietly(itertools.chain(ballots(3), ballots(4)), metric="bleu_1", resamples=5, **FEW)
+    assert found.ballots == 7
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"metric": "length"}, "nothing that more is better of; choose from: bleu, bleu_1"),
+        ({"metric": "distinct_bigrams"}, "nothing that more is better of"),
+        ({"metric": "blue"}, "unknown metric 'blue'. Did you mean 'bleu'"),
+        ({"resamples": 0}, "resamples must be 1 or more"),
+        ({"weights": "fame"}, "unknown weights 'fame'"),
+        ({"normalize": "ABC"}, "normalize must be one of"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_ballots_are_read(options, told):
+    def never():
+        pytest.fail("a ballot was read")
+        yield
+
+    with pytest.raises(UsageError, match=told):
+        rv.tune(never(), **options)
+
+
+@pytest.mark.parametrize(
+    ("ballot", "told"),
+    [
+        (rv.Ballot([rv.Hypothesis("a", logprob=-1.0)]), "references: there are none"),
+        (rv.Ballot([rv.Hypothesis(tokens=(1, 2), logprob=-1.0)], references=["a"]), "text: is not known"),
+        (rv.Ballot([], references=["a"]), "no candidates"),
+    ],
+)
+def test_ballots_that_cannot_be_tuned_on_are_refused(ballot, told):
+    with pytest.raises(DataError, match=told):
+        rv.tune([ballot], metric="bleu_1", similarities=["overlap_2"])
+
+
+def test_no_ballots_are_refused():
+    with pytest.raises(DataError, match="there are no ballots"):
+        rv.tune([], metric="bleu_1")
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the real n-best lists (../shared/data) are not here")
+def test_on_real_beams_of_100_tuning_finds_blend():
+    """The preset was fixed on these very beams, at 36.8 BLEU (the design, section 2)."""
+    pytest.importorskip("sacrebleu")
+    with read(DATA / "test_2016_flickr.en-de.k100.jsonl.gz") as entries:
+        found = rv.tune((entry.get() for entry in entries), resamples=200)
+    assert found.options == {"similarity": "overlap_1-4@0.25", "temperature": 2.0, "tokenize": "words"}
+    assert found.chosen.score == pytest.approx(36.8, abs=0.1)
+    assert found.baselines[0].score == pytest.approx(27.41, abs=0.05)
