@@ -1,0 +1,182 @@
+"""`rangevote show`: elections as a page in the browser, or as one file to keep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rangevote.cli.notes import Notes, check_input
+from rangevote.cli.options import election_options, reading_options
+from rangevote.cli.output import sink
+from rangevote.cli.progress import Bar
+from rangevote.errors import UsageError
+
+if TYPE_CHECKING:
+    from rangevote.election.settings import Settings
+    from rangevote.format import Entry, Reading, ReadOptions
+    from rangevote.web.answers import Answers
+    from rangevote.web.ballots import Lists
+
+
+@click.command()
+@click.argument("ballots", nargs=-1, metavar="[BALLOTS]...")
+@election_options
+@click.option("--export", metavar="FILE", help="Write the page as one file that opens from disk, and end.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Ballots in an exported file, from the first.",
+)
+@click.option("--force", is_flag=True, help="Replace the exported file if it exists.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on; else one that is free."
+)
+@click.option(
+    "--allow-host", multiple=True, metavar="NAME", help="A further name that the page is reached by."
+)
+@click.option("--no-browser", is_flag=True, help="Do not open the browser.")
+@click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
+@reading_options
+def show(
+    ballots: tuple[str, ...],
+    settings: Settings,
+    export: str | None,
+    limit: int,
+    force: bool,
+    host: str,
+    port: int,
+    allow_host: tuple[str, ...],
+    no_browser: bool,
+    quiet: bool,
+    reading: ReadOptions,
+) -> None:
+    """Show the elections of BALLOTS as a page in the browser.
+
+    Candidates with scores and probabilities, who supports whom, what each n-gram brought, and the winners
+    under other measures. Several files are several lists of the same elections, as beams of different sizes
+    (`rangevote show k4.jsonl k10.jsonl k100.jsonl`), matched by the ballots' ids. Without a file, the
+    paper's figure 1 is shown.
+    """
+    from rangevote.errors import need
+
+    need("starlette", "web", "a page in the browser")
+    from rangevote.web.answers import Answers
+
+    notes = Notes(quiet=quiet)
+    _check(ballots, export)
+    lists = _lists(ballots, reading, quiet) if ballots else _figure_1()
+    for name, number in lists.unmatched():
+        notes.tell(f"{name} has {number:,} ballots that {lists.lists[0].name} has not; they are not shown.")
+    if export is not None:
+        _export(Answers(lists, settings, kept=limit), export, force, quiet, notes)
+    else:
+        _serve(Answers(lists, settings), host, port, allow_host, not no_browser, notes)
+
+
+def _check(ballots: Sequence[str], export: str | None) -> None:
+    for path in ballots:
+        check_input(path)
+    if ballots.count("-") > 1:
+        raise UsageError("standard input ('-') is named twice, but can be read once.")
+    if export is None:
+        return
+    for path in ballots:
+        if path != "-" and Path(export).exists() and Path(path).exists() and Path(export).samefile(path):
+            raise UsageError(f"{export} is one of the inputs; write to another file.")
+
+
+def _lists(paths: Sequence[str], reading: ReadOptions, quiet: bool) -> Lists:
+    from rangevote.format import read
+    from rangevote.web.ballots import Ballots, Lists, names_of
+
+    lists = []
+    for path, name in zip(paths, names_of(paths), strict=True):
+        with read(path, reading) as entries:
+            lists.append(Ballots.read(name, _counted(entries, quiet)))
+    return Lists(lists)
+
+
+def _counted(entries: Reading, quiet: bool) -> Iterator[Entry]:
+    """The same, with a bar that moves."""
+    bar = Bar(entries, "reading", quiet=quiet)
+    try:
+        for entry in entries:
+            yield entry
+            bar.advance()
+    finally:
+        bar.close()
+
+
+def _figure_1() -> Lists:
+    """The ten captions of the paper's figure 1, as `rangevote demo` has them."""
+    from rangevote.cli.demo import FIGURE_1
+    from rangevote.hypothesis import Ballot, Hypothesis
+    from rangevote.web.ballots import Ballots, Lists
+
+    captions = [Hypothesis(text=text, logprob=math.log(p)) for text, p in FIGURE_1.items()]
+    source = "a photograph (figure 1 of Borgeaud and Emerson 2020: ten captions found by beam search)"
+    return Lists([Ballots.of("figure 1", [Ballot(captions, id="figure 1", source=source)])])
+
+
+class Tally:
+    """How many ballots of `size` are in the file."""
+
+    def __init__(self, size: int) -> None:
+        self.position, self.size = 0, size
+
+    def count(self, bar: Bar) -> None:
+        """One more."""
+        self.position += 1
+        bar.advance()
+
+
+def _export(answers: Answers, path: str, force: bool, quiet: bool, notes: Notes) -> None:
+    from rangevote.web.export import exported
+
+    with sink(path, "-", {}, force=force) as place:
+        tally = Tally(answers.kept)
+        bar = Bar(tally, "exporting", quiet=quiet)
+        try:
+            page = exported(answers, lambda: tally.count(bar))
+        finally:
+            bar.close()
+        place.write(page.encode())
+        place.finish()
+    total = answers.about()["ballots"]
+    if answers.kept < total:
+        notes.tell(f"{path} has the first {answers.kept:,} of {total:,} ballots; --limit sets how many.")
+
+
+def _serve(answers: Answers, host: str, port: int, names: Sequence[str], browser: bool, notes: Notes) -> None:
+    from rangevote.errors import need
+    from rangevote.web.app import election_app
+    from rangevote.web.serving import address, bound, is_local, serve
+
+    need("uvicorn", "web", "a page in the browser")
+    if not is_local(host):
+        notes.warn(f"everyone who can reach {host} can read these ballots; there is no password.")
+    known = [f"[{host}]" if ":" in host else host, *names]
+    listening = bound(host, port)
+    place = address(listening)
+
+    def ready() -> None:
+        click.echo(f"rangevote: the election page is at {place} (Ctrl-C ends it)", err=True)
+        if browser:
+            _open(place)
+
+    serve(election_app(answers, hosts=known), listening, ready=ready, drain=1.0)
+
+
+def _open(place: str) -> None:
+    """In a thread: a browser may take its time, and the page is to be answered meanwhile."""
+    import threading
+    import webbrowser
+
+    threading.Thread(target=webbrowser.open, args=(place,), daemon=True).start()

@@ -1,0 +1,219 @@
+"""From judgements to findings.
+
+The unit of analysis is the item. Where several people judged an item, their judgements are combined first, as
+the plan says: judgements of one item are not independent, so the sign test must not count them apart.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from rangevote.report.sign_test import sign_test
+from rangevote.study.agreement import alpha, share_agreeing
+from rangevote.study.interval import Interval, clopper_pearson
+from rangevote.study.plan import Plan
+from rangevote.study.snapshot import Judgement, Snapshot
+
+#: Answers from -2, the baseline is much better, to 2, the challenger is.
+VALUES = (-2, -1, 0, 1, 2)
+
+
+@dataclass(frozen=True)
+class Split:
+    """How often one was better and how often worse; ties are left out."""
+
+    better: int
+    worse: int
+
+    @property
+    def p(self) -> float:
+        """Of the exact two-tailed sign test; 1 without any judgement that is not a tie."""
+        return sign_test(self.better, self.worse)
+
+    @property
+    def share(self) -> float | None:
+        """The share of wins, None without data."""
+        total = self.better + self.worse
+        return self.better / total if total else None
+
+    @property
+    def interval(self) -> Interval | None:
+        """The exact 95 % interval of the share, None without data."""
+        return clopper_pearson(self.better, self.better + self.worse)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """How often each of the five answers was given, from -2 to 2."""
+
+    counts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, values: Iterable[int]) -> Answers:
+        """Count answers."""
+        listed = list(values)
+        return cls(tuple(listed.count(value) for value in VALUES))
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(self.counts)
+
+    @property
+    def ties(self) -> int:
+        """Answers of no difference."""
+        return self.counts[2]
+
+    @property
+    def all(self) -> Split:
+        """Better and worse, slightly or much."""
+        return Split(self.counts[3] + self.counts[4], self.counts[0] + self.counts[1])
+
+    @property
+    def much(self) -> Split:
+        """Only the strong answers, as in the paper."""
+        return Split(self.counts[4], self.counts[0])
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Over items that were judged several times; None where undefined."""
+
+    items: int
+    alpha: float | None
+    same: float | None
+    same_direction: float | None
+
+
+@dataclass(frozen=True)
+class Person:
+    """One annotator's share; checks and second judgements are not among `answers`.
+
+    `sides` counts left better against right better. `changed` counts answers that were replaced or undone.
+    `itself` is the agreement of first and second judgements.
+    """
+
+    name: str
+    assigned: int
+    judged: int
+    finished: bool
+    answers: Answers
+    sides: Split
+    passed: int
+    checked: int
+    excluded: bool
+    seconds: float | None
+    changed: int
+    without_image: int
+    itself: Agreement
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a study found. `answers` are of items, one for each that anybody judged who is not left out."""
+
+    plan: Plan
+    digest: str
+    judgements: int
+    answers: Answers
+    judged_by_all: int
+    agreement: Agreement
+    people: Sequence[Person]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the planned number of judgements is there."""
+        return self.judgements >= self.plan.stop
+
+    @property
+    def ties(self) -> int:
+        """Ties in all: judged ones, and identical outputs that nobody was shown."""
+        return self.answers.ties + self.plan.automatic
+
+
+def analyse(snapshot: Snapshot) -> Findings:
+    """Everything that is told of a study."""
+    plan, current = snapshot.study.plan, snapshot.current()
+    people = [_person(snapshot, number, current) for number in range(len(plan.annotators))]
+    kept = {number for number, person in enumerate(people) if not person.excluded}
+    items = defaultdict(list)
+    real = [row for row in current if snapshot.pair(row).counts]
+    for row in real:
+        if row.annotator in kept and row.resolved is not None:
+            items[row.pair].append(row.resolved)
+    combine = COMBINERS[plan.combine]
+    return Findings(
+        plan=plan,
+        digest=snapshot.digest,
+        judgements=len(real),
+        answers=Answers.of(combine(values) for values in items.values()),
+        judged_by_all=sum(len(values) >= plan.per_item for values in items.values()),
+        agreement=_agreement(list(items.values())),
+        people=people,
+    )
+
+
+def median(values: Sequence[int]) -> int:
+    """The median; one that falls between two answers is rounded away from no difference."""
+    middle = statistics.median(values)
+    return math.ceil(middle) if middle > 0 else math.floor(middle)
+
+
+def majority(values: Sequence[int]) -> int:
+    """The direction of more than half of the answers, else a tie; much, if more than half say much."""
+    for sign in (1, -1):
+        strengths = [value * sign for value in values if value * sign > 0]
+        if 2 * len(strengths) > len(values):
+            return sign * (2 if 2 * strengths.count(2) > len(values) else 1)
+    return 0
+
+
+COMBINERS: dict[str, Callable[[Sequence[int]], int]] = {"majority": majority, "median": median}
+
+
+def _agreement(units: Sequence[Sequence[int]]) -> Agreement:
+    shared = [unit for unit in units if len(unit) > 1]
+    directions = [[(value > 0) - (value < 0) for value in unit] for unit in shared]
+    return Agreement(len(shared), alpha(shared), share_agreeing(shared), share_agreeing(directions))
+
+
+def _person(snapshot: Snapshot, number: int, current: Sequence[Judgement]) -> Person:
+    plan = snapshot.study.plan
+    mine = [row for row in current if row.annotator == number]
+    items = [row for row in mine if snapshot.pair(row).counts]
+    checks = [row for row in mine if snapshot.pair(row).expected is not None]
+    passed = sum(_passes(row, snapshot.pair(row).expected) for row in checks)
+    durations = [row.duration_ms for row in mine if row.duration_ms is not None]
+    shown = [row.shown for row in items if row.shown is not None]
+    return Person(
+        name=plan.annotators[number],
+        assigned=sum(dealt.annotator == number for dealt in snapshot.study.assignments),
+        judged=len(mine),
+        finished=number in snapshot.finished,
+        answers=Answers.of(row.resolved for row in items if row.resolved is not None),
+        sides=Split(sum(value < 0 for value in shown), sum(value > 0 for value in shown)),
+        passed=passed,
+        checked=len(checks),
+        excluded=plan.pass_share is not None and bool(checks) and passed < plan.pass_share * len(checks),
+        seconds=statistics.median(durations) / 1000 if durations else None,
+        changed=sum(row.annotator == number and row.supersedes is not None for row in snapshot.rows),
+        without_image=sum(row.image_missing for row in mine),
+        itself=_agreement(_twice(snapshot, mine)),
+    )
+
+
+def _twice(snapshot: Snapshot, mine: Sequence[Judgement]) -> list[list[int]]:
+    """First and second judgement of what one annotator has judged twice."""
+    answers = {snapshot.pair(row).key: row.resolved for row in mine if row.resolved is not None}
+    again = {key: snapshot.pair(row).again for row in mine if (key := snapshot.pair(row).key) in answers}
+    return [[answers[first], answers[second]] for second, first in again.items() if first in answers]
+
+
+def _passes(row: Judgement, expected: int | None) -> bool:
+    """A check is passed by the right direction, however strong."""
+    assert row.resolved is not None  # current rows are answers
+    return (row.resolved > 0) - (row.resolved < 0) == expected

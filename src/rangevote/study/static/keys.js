@@ -1,0 +1,42 @@
+// Keys for all that is done often. They can be switched off, and stay out of the way of the browser's own.
+
+/**
+ * @typedef {{enabled: () => boolean, choose: (value: number) => void, move: (step: number) => void,
+ *            submit: () => void, undo: () => void, help: () => void}} Actions
+ */
+
+/** @param {Actions} actions */
+export function listen(actions) {
+  document.addEventListener("keydown", (event) => {
+    // event.repeat: a key held down must not judge the next item as well
+    if (event.repeat || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) {
+      if (event.repeat && event.key === "Enter") event.preventDefault();
+      return;
+    }
+    if (!actions.enabled() || isTyping(event.target)) return;
+    const act = action(event, actions);
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+}
+
+/** @param {EventTarget | null} target */
+function isTyping(target) {
+  return target instanceof HTMLElement && target.matches("textarea, select, [contenteditable], input:not([type=radio], [type=checkbox])");
+}
+
+/** @param {KeyboardEvent} event @param {Actions} actions */
+function action(event, actions) {
+  const digit = "12345".indexOf(event.key);
+  if (digit >= 0) return () => actions.choose(digit - 2);
+  if (event.key === "u" || event.key === "U" || event.key === "Backspace") return actions.undo;
+  if (event.key === "?") return actions.help;
+  // a button, a link or a scroll box under the focus has its own use for these
+  const own = event.target instanceof HTMLElement ? event.target : document.body;
+  if (event.key === "Enter" && !own.matches("button, summary, a, input[type=checkbox]")) return actions.submit;
+  if (own.matches(".text, input")) return null;
+  if (event.key === "ArrowLeft") return () => actions.move(-1);
+  if (event.key === "ArrowRight") return () => actions.move(1);
+  return null;
+}

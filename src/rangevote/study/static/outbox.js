@@ -1,0 +1,69 @@
+// Messages that the server has not confirmed. Each lies in localStorage under a key of its own, so that two
+// tabs never overwrite each other's; the keys sort in the order of sending. What the server has seen before, it
+// recognises by the message's own key, so sending twice does no harm.
+
+/**
+ * `known` is the answer that it replaces, as far as the page knows.
+ * @typedef {{path: string, known: number | null, body: {item: string, key: string, time: string, value?: number}}} Message
+ */
+
+const DIGITS = 15;
+
+export class Outbox {
+  /** @param {string} owner the study and annotator whose messages these are */
+  constructor(owner) {
+    this.prefix = `rangevote.outbox.${owner}.`;
+    /**
+     * Messages that localStorage would not take.
+     * @type {Map<string, Message>}
+     */
+    this.memory = new Map();
+  }
+
+  /**
+   * Keep a message until it is confirmed.
+   * @param {Message} message
+   * @returns {boolean} whether it outlives the page
+   */
+  put(message) {
+    const last = this.waiting().at(-1)?.[0].slice(this.prefix.length, this.prefix.length + DIGITS);
+    const stamp = Math.max(Date.now(), Number(last ?? 0) + 1); // a clock set back must not change the order
+    const place = this.prefix + String(stamp).padStart(DIGITS, "0") + message.body.key;
+    try {
+      localStorage.setItem(place, JSON.stringify(message));
+      return true;
+    } catch {
+      this.memory.set(place, message);
+      return false;
+    }
+  }
+
+  /**
+   * The messages in the order of sending.
+   * @returns {[string, Message][]}
+   */
+  waiting() {
+    const found = [...this.memory];
+    try {
+      for (let i = 0; i < localStorage.length; i++) {
+        const place = localStorage.key(i);
+        const kept = place?.startsWith(this.prefix) && localStorage.getItem(place);
+        if (place && kept) found.push([place, JSON.parse(kept)]);
+      }
+    } catch { /* no storage: memory is all there is */ }
+    return found.sort(([one], [other]) => (one < other ? -1 : 1));
+  }
+
+  /** @param {string} place */
+  remove(place) {
+    this.memory.delete(place);
+    try {
+      localStorage.removeItem(place);
+    } catch { /* no storage */ }
+  }
+}
+
+/** A key that no other message has; crypto.randomUUID is missing where the page comes over plain HTTP. */
+export function freshKey() {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,33 @@
+// Model outputs as text and nothing else.
+
+import { append } from "/static/unseen.js";
+
+/**
+ * Show a text in an element.
+ * @param {HTMLElement} place
+ * @param {string} text
+ * @param {string} what it is, for an empty one
+ */
+export function showText(place, text, what = "output") {
+  place.replaceChildren();
+  if (text.trim() === "") place.append(nothing(text, what));
+  else append(place, text);
+  place.scrollTop = 0;
+}
+
+/** @param {string} text @param {string} what */
+function nothing(text, what) {
+  return element("span", "empty", text === "" ? `(empty ${what})` : "(only white space)");
+}
+
+/**
+ * @param {string} name
+ * @param {string} kind
+ * @param {string} text
+ */
+export function element(name, kind, text) {
+  const made = document.createElement(name);
+  made.className = kind;
+  made.textContent = text;
+  return made;
+}

@@ -1,0 +1,219 @@
+"""The judgements in a study's file: only ever added to.
+
+Every judgement is a row of its own, on the disk before the browser hears of it. A change of mind or an undo
+is a further row that supersedes the last; the last row of an annotator and item counts.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from rangevote.errors import DataError, SetupError
+from rangevote.study.archive import Picture, read_study, told
+from rangevote.study.plan import Assignment
+from rangevote.study.schema import LATEST, backup_of, cannot, connect, quick_check
+from rangevote.study.sides import resolved
+
+T = TypeVar("T")
+
+
+class NotSaved(SetupError):
+    """The disk is full, the file locked or read-only: the judgement is not there."""
+
+
+class Refused(DataError):
+    """A judgement that cannot be meant; `status` is HTTP's word for it."""
+
+    def __init__(self, problem: str, status: int = 400) -> None:
+        super().__init__(problem)
+        self.status = status
+
+
+class Answer(NamedTuple):
+    """What a browser sends: an item's handle, the answer as shown (None: undo), and its own key and clock."""
+
+    handle: str
+    shown: int | None
+    key: str
+    client_time: str
+    duration_ms: int | None = None
+    image_missing: bool = False
+
+
+class Saved(NamedTuple):
+    """What became of it: the answer that counts now, and the one it replaces."""
+
+    shown: int | None
+    replaced: int | None
+
+
+def now() -> str:
+    """The server's time, in UTC."""
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+
+
+class Store:
+    """The open file of a study that people are judging; used by several threads."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+        self._db = connect(path, writing=True)
+        try:
+            quick_check(self._db, path)
+            self.study, self.digest = read_study(self._db, path)
+        except BaseException:
+            self._db.close()
+            raise
+        self._file = os.stat(path).st_ino
+        self._dealt = {dealt.handle: dealt for dealt in self.study.assignments}
+
+    def close(self) -> None:
+        """Let go of the file, and leave one that needs no log beside it, to be read from anywhere."""
+        with self._lock:
+            with suppress(sqlite3.Error):  # somebody else has it open: the log stays with them
+                self._db.execute("PRAGMA busy_timeout = 0")
+                self._db.execute("PRAGMA journal_mode = DELETE")
+            self._db.close()
+
+    def back_up(self) -> None:
+        """A whole copy beside the file, for the day on which the file is damaged."""
+        backup = backup_of(self.path)
+        draft = backup.with_name(backup.name + ".partial")
+        try:
+            draft.unlink(missing_ok=True)
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            with self._lock:
+                self._db.execute("VACUUM INTO ?", (str(draft),))
+            os.replace(draft, backup)
+        except (OSError, sqlite3.OperationalError) as error:
+            draft.unlink(missing_ok=True)
+            raise SetupError(f"cannot write the backup {backup}: {told(error)}.") from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: on the disk when it ends, or `NotSaved`."""
+        with self._lock:
+            try:
+                self._check_file()
+                self._db.execute("BEGIN IMMEDIATE")
+                try:
+                    yield self._db
+                    self._db.execute("COMMIT")
+                except BaseException:
+                    if self._db.in_transaction:
+                        self._db.execute("ROLLBACK")
+                    raise
+            except sqlite3.IntegrityError:  # a mistake of ours, which no waiting mends
+                raise
+            except sqlite3.DatabaseError as error:
+                raise NotSaved(f"not saved: {error}.") from error
+
+    def _check_file(self) -> None:
+        """Rows written to a file that was deleted or replaced would be lost without a word."""
+        try:
+            same = os.stat(self.path).st_ino == self._file
+        except OSError:
+            same = False
+        if not same:
+            raise NotSaved("not saved: the study's file was moved or replaced.")
+
+    def visit(self, annotator: int) -> str:
+        """The page was opened: remember when."""
+        opened = now()
+        with self._writing() as db:
+            db.execute("INSERT INTO visit (annotator, opened) VALUES (?, ?)", (annotator, opened))
+        return opened
+
+    def judged(self, annotator: int) -> dict[str, int]:
+        """The answers that count, as shown, by handle; in the order in which they were given."""
+        query = (
+            "SELECT handle, shown FROM judgement JOIN assignment USING (annotator, pair) "  # noqa: S608
+            f"WHERE annotator = ? AND shown IS NOT NULL AND {LATEST} ORDER BY judgement.id"
+        )
+        return self._read(lambda db: dict(db.execute(query, (annotator,)).fetchall()))
+
+    def finished(self, annotator: int) -> bool:
+        """Whether the annotator has closed their answers."""
+        query = "SELECT 1 FROM finish WHERE annotator = ?"
+        return self._read(lambda db: db.execute(query, (annotator,)).fetchone() is not None)
+
+    def image(self, sha256: str) -> Picture | None:
+        """A picture of the study."""
+        query = "SELECT type, content FROM image WHERE sha256 = ?"
+        row = self._read(lambda db: db.execute(query, (sha256,)).fetchone())
+        return Picture(*row) if row else None
+
+    def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        with self._lock:
+            try:
+                return query(self._db)
+            except sqlite3.OperationalError as error:
+                raise cannot(self.path, error) from error
+
+    def record(self, annotator: int, answer: Answer) -> Saved:
+        """Save an answer, or the undoing of one. The same key again changes nothing and says the same."""
+        dealt = self._dealt.get(answer.handle)
+        if dealt is None or dealt.annotator != annotator:
+            raise Refused("this item is not one of yours.", 403)
+        with self._writing() as db:
+            before = _by_key(db, annotator, answer.key)
+            if before is not None:
+                return _repeated(db, before, dealt, answer)
+            if db.execute("SELECT 1 FROM finish WHERE annotator = ?", (annotator,)).fetchone():
+                raise Refused("you have finished: your answers are closed.", 403)
+            last = db.execute(
+                f"SELECT id, shown FROM judgement WHERE annotator = ? AND pair = ? AND {LATEST}",  # noqa: S608
+                (annotator, dealt.pair),
+            ).fetchone()
+            if answer.shown is None and (last is None or last[1] is None):
+                raise Refused("there is no answer to undo.")
+            _insert(db, dealt, answer, last[0] if last else None)
+        return Saved(answer.shown, last[1] if last else None)
+
+    def finish(self, annotator: int) -> None:
+        """Close an annotator's answers, once all are there."""
+        mine = sum(dealt.annotator == annotator for dealt in self.study.assignments)
+        missing = mine - len(self.judged(annotator))
+        if missing:
+            raise Refused(f"{missing} items are not judged yet.")
+        with self._writing() as db:
+            db.execute("INSERT OR IGNORE INTO finish VALUES (?, ?)", (annotator, now()))
+
+
+def _by_key(db: sqlite3.Connection, annotator: int, key: str) -> tuple[int, int, int | None] | None:
+    query = "SELECT id, pair, shown FROM judgement WHERE annotator = ? AND key = ?"
+    row: tuple[int, int, int | None] | None = db.execute(query, (annotator, key)).fetchone()
+    return row
+
+
+def _repeated(
+    db: sqlite3.Connection, before: tuple[int, int, int | None], dealt: Assignment, answer: Answer
+) -> Saved:
+    """The browser did not hear our reply and sends the answer again."""
+    number, pair, shown = before
+    if (pair, shown) != (dealt.pair, answer.shown):
+        raise Refused("this key was used before, for another answer.")
+    query = "SELECT shown FROM judgement WHERE id = (SELECT supersedes FROM judgement WHERE id = ?)"
+    replaced = db.execute(query, (number,)).fetchone()
+    return Saved(shown, replaced[0] if replaced else None)
+
+
+def _insert(db: sqlite3.Connection, dealt: Assignment, answer: Answer, supersedes: int | None) -> None:
+    meaning = None if answer.shown is None else resolved(answer.shown, dealt.swapped)
+    (opened,) = db.execute("SELECT max(opened) FROM visit WHERE annotator = ?", (dealt.annotator,)).fetchone()
+    db.execute(
+        "INSERT INTO judgement (annotator, pair, shown, resolved, swapped, supersedes, key, opened, "
+        "received, client_time, duration_ms, image_missing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(dealt.annotator, dealt.pair, answer.shown, meaning, int(dealt.swapped), supersedes, answer.key),
+            *(opened, now(), answer.client_time, answer.duration_ms, int(answer.image_missing)),
+        ),
+    )

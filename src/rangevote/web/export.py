@@ -1,0 +1,94 @@
+"""The election page as one file that opens from disk: page, style, script and answers in it, nothing loaded.
+
+The page's modules are joined into one script, since a file may not import others from disk. Script and style
+are allowed by their hashes in a policy that forbids everything else. The answers stand in a block of JSON
+that no text can close: `<` is escaped, and so are the two line ends that scripts know and JSON does not.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from rangevote.errors import SetupError
+from rangevote.web.answers import Answers, as_json
+from rangevote.web.assets import assets
+
+#: The page's own module; what it imports comes with it.
+MAIN = "election.js"
+STYLES = ("base.css", "election.css")
+#: Candidates of each ballot whose score is taken apart in an export.
+EXPLAINED = 100
+#: Most bytes of an exported file: what a browser still opens.
+LARGEST = 200 * 2**20
+
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z_]+\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?function|const|class)", re.MULTILINE)
+
+
+def exported(answers: Answers, done: Callable[[], None] = lambda: None) -> str:
+    """The whole page with all its answers; `done` is called after each ballot."""
+    page = assets("rangevote.web")["election.html"].text
+    style = "".join(assets("rangevote.web")[name].text for name in STYLES)
+    script = joined(MAIN)
+    block = data_block(answers.everything(EXPLAINED, done))
+    head = (
+        f'<meta http-equiv="Content-Security-Policy" content="{policy(script, style)}">\n'
+        f"<style>{style}</style>\n"
+        f'<script type="application/json" id="answers">{block}</script>\n'
+        f'<script type="module">{script}</script>\n'
+    )
+    before, _, rest = page.partition("<!-- served -->\n")
+    _, _, after = rest.partition("<!-- /served -->\n")
+    return before + head + after
+
+
+def policy(script: str, style: str) -> str:
+    """What the file may do: run this script, apply this style, and nothing else."""
+    return (
+        f"default-src 'none'; script-src 'sha256-{_hash(script)}'; style-src 'sha256-{_hash(style)}'; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def data_block(answers: Iterable[tuple[str, Any]]) -> str:
+    """The answers by their path, as JSON that can stand inside a script element.
+
+    >>> data_block([("api/x", {"text": "</script>"})])
+    '{"api/x":{"text":"\\\\u003c/script>"}}'
+    """
+    parts, size = [], 0
+    for path, answer in answers:
+        part = f"{as_json(path).decode()}:{as_json(answer).decode()}"
+        size += len(part)
+        if size > LARGEST:
+            raise SetupError(
+                f"the page would be larger than {LARGEST / 2**20:,.0f} MiB, which browsers hardly open. "
+                f"Export fewer ballots with --limit, or look at them with rangevote show without --export."
+            )
+        parts.append(part)
+    block = "{" + ",".join(parts) + "}"
+    return block.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def joined(main: str) -> str:
+    """A module and all that it imports as one script, each after those it needs."""
+    files = {name: asset.text for name, asset in assets("rangevote.web").items() if name.endswith(".js")}
+    order: list[str] = []
+    _visit(main, files, order)
+    return "".join(_EXPORT.sub("", _IMPORT.sub("", files[name])) for name in order)
+
+
+def _visit(name: str, files: Mapping[str, str], order: list[str]) -> None:
+    if name in order:
+        return
+    for needed in _IMPORT.findall(files[name]):
+        _visit(needed, files, order)
+    order.append(name)

@@ -1,0 +1,115 @@
+// The n-grams that two texts share, found as the measures find them (similarity/tokens.py, kernel/plain.py).
+
+/** What Python's str.split takes for white space. */
+const WORD = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/gu;
+const SIGN = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/gu;
+
+/** @typedef {{unit: string, begin: number, end: number}} Unit */
+/** @typedef {{text: string, units: Unit[]}} Read */
+
+/**
+ * A text with the units that its n-grams are made of; listed units are shown instead of the text.
+ * @param {string} text
+ * @param {string} kind "words", "chars" or "listed"
+ * @param {string[] | null} listed
+ * @returns {Read}
+ */
+export function read(text, kind, listed) {
+  if (listed !== null) {
+    let end = -1;
+    const units = listed.map((one) => {
+      const begin = end + 1;
+      end = begin + one.length;
+      return { unit: one, begin, end };
+    });
+    return { text: listed.join(" "), units };
+  }
+  const found = text.matchAll(kind === "chars" ? SIGN : WORD);
+  return { text, units: Array.from(found, ({ 0: unit, index: begin = 0 }) => ({ unit, begin, end: begin + unit.length })) };
+}
+
+/**
+ * All n-grams in their order; with `short`, a text of fewer units is its own only n-gram.
+ * @param {Read} text
+ * @param {number} n
+ * @param {boolean} short
+ */
+export function grams({ units }, n, short) {
+  const size = short && units.length < n ? units.length : n;
+  const found = [];
+  for (let i = 0; size && i + size <= units.length; i++) {
+    const key = JSON.stringify(units.slice(i, i + size).map((one) => one.unit));
+    found.push({ key, begin: units[i].begin, end: units[i + size - 1].end });
+  }
+  return found;
+}
+
+/** @typedef {ReturnType<typeof grams>} Grams */
+
+/**
+ * How often each n-gram is there.
+ * @param {Grams} listed
+ */
+function counts(listed) {
+  /** @type {Map<string, number>} */
+  const found = new Map();
+  for (const { key } of listed) found.set(key, (found.get(key) || 0) + 1);
+  return found;
+}
+
+/**
+ * What two texts share: how many n-grams, of how many of the voter, and where they stand in both. In a bag, as
+ * many occurrences count as both have.
+ * @param {Read} voter
+ * @param {Read} candidate
+ * @param {number} n
+ * @param {{bag: boolean, short: boolean}} measure
+ */
+export function shared(voter, candidate, n, { bag, short }) {
+  const [left, right] = [grams(voter, n, short), grams(candidate, n, short)];
+  const [ours, theirs] = [counts(left), counts(right)];
+  let both = 0;
+  let all = 0;
+  for (const [key, count] of ours) {
+    all += bag ? count : 1;
+    both += Math.min(bag ? count : 1, bag ? theirs.get(key) || 0 : Number(theirs.has(key)));
+  }
+  return {
+    both,
+    all,
+    voter: ranges(left, (key) => allowed(key, ours, theirs, bag)),
+    candidate: ranges(right, (key) => allowed(key, ours, theirs, bag)),
+  };
+}
+
+/**
+ * How many occurrences of an n-gram are marked.
+ * @param {string} key
+ * @param {Map<string, number>} ours
+ * @param {Map<string, number>} theirs
+ * @param {boolean} bag
+ */
+function allowed(key, ours, theirs, bag) {
+  const least = Math.min(ours.get(key) || 0, theirs.get(key) || 0);
+  return least && !bag ? Infinity : least;
+}
+
+/**
+ * Where n-grams stand, those that overlap as one range.
+ * @param {Grams} listed
+ * @param {(key: string) => number} most
+ */
+function ranges(listed, most) {
+  /** @type {[number, number][]} */
+  const found = [];
+  const seen = new Map();
+  for (const { key, begin, end } of listed) {
+    const times = (seen.get(key) || 0) + 1;
+    seen.set(key, times);
+    if (times > most(key)) continue;
+    const last = found[found.length - 1];
+    if (last && begin < last[1]) last[1] = end;
+    else found.push([begin, end]);
+  }
+  return found;
+}

@@ -1,0 +1,74 @@
+"""The election page of an answer of the service, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra 'web' is not installed")
+pytest.importorskip("openai", reason="the official client is not installed")
+
+from tests.browser.conftest import screenshot, violations
+from tests.service.running import Running
+from tests.service.saying import texts
+from tests.source.openai.upstream import SENTENCES, Upstream
+
+KEY = "a-key-of-more-than-16-letters"
+
+
+@pytest.fixture
+def upstream() -> Iterator[Upstream]:
+    with Upstream() as running:
+        yield running
+
+
+def opened(page: Any, service: Running, place: str) -> None:
+    page.goto(service.url + place)
+    page.wait_for_selector("html[data-complete]")
+
+
+def test_the_address_in_an_answer_opens_the_page_of_its_election(page, upstream):
+    with Running(upstream.url, kept=2) as service:
+        answer = service.ask(seed=0).json()
+        opened(page, service, answer["rangevote"]["election"])
+        assert page.inner_text("#winner") == answer["choices"][0]["message"]["content"]
+        rows = page.locator("#candidate-table tbody tr").all_inner_texts()
+        assert len(rows) == answer["rangevote"]["candidates"] == len(SENTENCES)
+        assert answer["rangevote"]["signature"] in page.inner_text("body")
+        screenshot(page, "service-election")
+        assert violations(page) == []
+
+
+def test_the_page_is_found_without_the_slash_too(page, upstream):
+    with Running(upstream.url, kept=2) as service:
+        place = service.ask().json()["rangevote"]["election"]
+        opened(page, service, place.rstrip("/"))
+        assert page.url == service.url + place
+
+
+def test_an_answer_with_markup_is_shown_as_text(page):
+    evil = "<img src=x onerror=alert(1)><script>alert(1)</script>"
+    with Upstream(answer=texts(evil)) as upstream, Running(upstream.url, kept=1) as service:
+        opened(page, service, service.ask().json()["rangevote"]["election"])
+        assert page.inner_text("#winner") == evil
+        assert page.locator("img, #winner script").count() == 0
+
+
+def test_a_browser_gives_the_key_as_a_password(new_page, upstream):
+    with Running(upstream.url, kept=2, keys=(KEY,)) as service:
+        answer = service.ask().json()
+        page = new_page(http_credentials={"username": "anyone", "password": KEY})
+        opened(page, service, answer["rangevote"]["election"])
+        assert page.inner_text("#winner") == answer["choices"][0]["message"]["content"]
+
+
+def test_an_election_that_is_not_kept_any_more_is_told(page, watch, upstream):
+    with Running(upstream.url, kept=1) as service:
+        first = service.ask().json()["rangevote"]["election"]
+        service.ask()
+        answer = page.goto(service.url + first)
+        assert answer.status == 404
+        assert "not kept" in page.inner_text("body")
+    watch.errors.clear()  # the browser's own word for the 404

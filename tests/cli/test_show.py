@@ -1,0 +1,230 @@
+"""rangevote show: the page on an address of this machine, or in a file."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+
+from starlette.testclient import TestClient
+
+import rangevote as rv
+from rangevote.web import serving
+from tests.cli.conftest import ballot, lines, spawn
+from tests.cli.speaker import Speaker, speaker
+from tests.figure1 import WINNER
+
+__all__ = ["speaker"]
+
+
+class Served:
+    """What the command would have served, and to which address."""
+
+    client: TestClient
+    address: str
+    opened: list[str]
+
+    def get(self, path: str) -> Any:
+        return self.client.get(path).json()
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> Served:
+    """The command stops where it would wait for requests, after it has said that it is ready."""
+    found = Served()
+    found.opened = []
+
+    def serve(app: Any, listening: Any, *, ready: Any, drain: float) -> None:
+        found.address = serving.address(listening)
+        found.client = TestClient(app, base_url=found.address)
+        ready()
+        listening.close()
+
+    monkeypatch.setattr(serving, "serve", serve)
+    monkeypatch.setattr("rangevote.cli.show._open", found.opened.append)
+    return found
+
+
+def data_of(path: Path) -> dict[str, Any]:
+    block = re.search(r'id="answers">(.*?)</script>', path.read_text(encoding="utf-8"), re.DOTALL)
+    assert block is not None
+    found: dict[str, Any] = json.loads(block[1])
+    return found
+
+
+def test_without_a_file_figure_1_is_shown(run, served):
+    done = run("show")
+    assert (done.code, done.out) == (0, b"")
+    assert served.get("/api/ballots/0")["candidates"]["rows"][0]["text"] == WINNER
+
+
+def test_the_address_is_of_this_machine_and_the_browser_opens_it(run, served):
+    done = run("show")
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", served.address)
+    assert done.err == f"rangevote: the election page is at {served.address} (Ctrl-C ends it)\n"
+    assert served.opened == [served.address]
+    run("show", "--no-browser", "--host", "localhost")
+    assert len(served.opened) == 1
+
+
+def test_the_options_of_an_election_hold_on_the_page(run, served, three, tmp_path):
+    profile = tmp_path / "profile.toml"
+    profile.write_text('[election]\nsimilarity = "overlap_1-4@0.25"\ntemperature = 2.0\n')
+    for options, wanted in (
+        (["-s", "chrf"], {"similarity": "chrf"}),
+        (["--preset", "blend"], {"preset": "blend"}),
+        (["--profile", profile], {"similarity": "overlap_1-4@0.25", "temperature": 2.0}),
+        (["--rule", "most_likely"], {"rule": "most_likely"}),
+    ):
+        assert run("show", three, *options).code == 0
+        first = json.loads(three.read_text().splitlines()[0])
+        texts = [c["text"] for c in first["candidates"]]
+        expected = rv.elect(texts, [c["logprob"] for c in first["candidates"]], **wanted)
+        shown = served.get("/api/ballots/0")
+        assert (shown["winner"], shown["signature"]) == (expected.index, expected.signature)
+
+
+def test_several_files_are_lists_of_the_same_ballots(run, served, tmp_path):
+    small, large = tmp_path / "k2.jsonl", tmp_path / "k3.jsonl"
+    small.write_bytes(lines(ballot("x", "a b", "a c"), ballot("y", "d", "e")))
+    large.write_bytes(lines(ballot("y", "d", "e", "f"), ballot("z", "g"), ballot("x", "a b", "a c", "a d")))
+    done = run("show", small, large)
+    assert "k3 has 1 ballots that k2 has not; they are not shown." in done.err
+    assert [one["name"] for one in served.get("/api/election")["lists"]] == ["k2", "k3"]
+    assert served.get("/api/ballots/0?list=1")["candidates"]["total"] == 3
+    assert served.get("/api/ballots/1/winners?list=1")["candidates"] == 3
+
+
+def test_ballots_of_generate_open_as_they_are(run, served, tmp_path, speaker: Speaker):
+    prompts, kept = tmp_path / "prompts.txt", tmp_path / "ballots.jsonl"
+    prompts.write_text("who sat?\nwhere?\n")
+    options = ["-m", "speaker", "-i", prompts, "--ballots", kept, "--voters", "sample:5", "--states"]
+    winners = [line["winner"] for line in run("generate", *options).results()]
+    assert run("show", kept).code == 0
+    for number, winner in enumerate(winners):
+        shown = served.get(f"/api/ballots/{number}")
+        assert shown["candidates"]["rows"][0]["text"] == winner
+        assert shown["voters"]["total"] == 5
+    measures = {row["measure"]: row for row in served.get("/api/ballots/0/winners")["measures"]}
+    assert "winner" in measures["states"]
+
+
+def test_other_formats_and_pipes_are_read(run, served, tmp_path):
+    moses = b"0 ||| a b ||| F0= -1 ||| -1\n0 ||| a c ||| F0= -2 ||| -2\n"
+    assert run("show", "-", stdin=moses).code == 0
+    assert served.get("/api/election")["lists"] == [{"name": "standard input", "ballots": 1}]
+    assert served.get("/api/ballots/0")["ballot"]["id"] in (0, "0")
+
+
+def test_an_export_is_one_file_with_everything_in_it(run, tmp_path, three):
+    out = tmp_path / "election.html"
+    done = run("show", three, "--export", out)
+    assert (done.code, done.out, done.err) == (0, b"", "")
+    found = data_of(out)
+    first = json.loads(three.read_text().splitlines()[0])
+    texts = [c["text"] for c in first["candidates"]]
+    expected = rv.elect(texts, [c["logprob"] for c in first["candidates"]])
+    assert found["api/ballots/0?list=0"]["winner"] == expected.index
+    assert found["api/election"]["kept"] == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["election.html", "nbest.jsonl"]
+
+
+def test_an_export_of_many_ballots_is_limited_and_says_so(run, tmp_path, three):
+    out = tmp_path / "election.html"
+    done = run("show", three, "--export", out, "--limit", 2)
+    assert done.err == f"rangevote: {out} has the first 2 of 3 ballots; --limit sets how many.\n"
+    assert data_of(out)["api/election"]["kept"] == 2
+
+
+def test_an_export_goes_to_standard_output_as_well(run, three):
+    done = run("show", three, "--export", "-")
+    assert done.out.startswith(b"<!doctype html>")
+    assert done.out.count(b"<!doctype") == 1
+
+
+def test_files_that_exist_are_not_replaced_unless_forced(run, tmp_path, three):
+    out = tmp_path / "election.html"
+    out.write_text("mine")
+    done = run("show", three, "--export", out)
+    assert done.code == 5
+    assert "exists already" in done.err
+    assert out.read_text() == "mine"
+    assert run("show", three, "--export", out, "--force").code == 0
+    assert data_of(out)
+    done = run("show", three, "--export", three, "--force")
+    assert (done.code, done.err) == (2, f"rangevote: {three} is one of the inputs; write to another file.\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "message"),
+    [
+        (b"", 3, "x: holds no ballots, so there is nothing to show."),
+        (b'{"candidates": ["a"]}\n{"candidates": [3]}\n', 3, "x.jsonl:2"),
+        (b'{"id": 1, "candidates": ["a"]}\n{"id": 1, "candidates": ["a"]}\n', 3, "was used before"),
+    ],
+)
+def test_bad_files_are_refused_with_their_place(run, served, tmp_path, content, code, message):
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(content)
+    done = run("show", path)
+    assert done.code == code
+    assert message in done.err
+
+
+def test_mistakes_on_the_command_line_are_told(run, tmp_path, three):
+    for arguments, code, message in (
+        ([tmp_path / "none.jsonl"], 5, "none.jsonl: no such file or directory"),
+        (["-", "-"], 2, "standard input ('-') is named twice"),
+        ([three, "-s", "overlap2"], 2, "Did you mean 'overlap_2'"),
+        ([three, "--port", "70000"], 2, "70000 is not in the range"),
+        ([three, "--limit", "0"], 2, "0 is not in the range"),
+        ([three, "--export", tmp_path / "no" / "x.html"], 5, "no such file or directory"),
+    ):
+        done = run("show", *arguments)
+        assert done.code == code, done.err
+        assert message in done.err
+
+
+def test_a_port_in_use_is_told(run, three):
+    with serving.bound("127.0.0.1", 0) as taken:
+        done = run("show", three, "--no-browser", "--port", taken.getsockname()[1])
+    assert done.code == 5
+    assert "Choose another --port" in done.err
+
+
+def test_listening_beyond_this_machine_is_warned_of(run, served, three):
+    done = run("show", three, "--host", "0.0.0.0", "--allow-host", "box.example")
+    assert "everyone who can reach 0.0.0.0 can read these ballots; there is no password" in done.err
+    assert served.client.get("/", headers={"host": "box.example:8000"}).status_code == 200
+    assert served.client.get("/", headers={"host": "other.example"}).status_code == 400
+
+
+def test_a_missing_web_server_names_its_extra(run, monkeypatch):
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    done = run("show")
+    assert done.code == 5
+    assert 'pip install "rangevote[web]"' in done.err
+
+
+def test_the_command_serves_until_it_is_interrupted(three):
+    process = spawn("show", three, "--no-browser")
+    try:
+        told = process.stderr.readline().decode()
+        address = re.search(r"http://127\.0\.0\.1:\d+", told)
+        assert address is not None, told
+        with urllib.request.urlopen(f"{address[0]}/api/ballots/0", timeout=20) as answer:
+            assert json.load(answer)["candidates"]["total"] == 4
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+        assert (process.returncode, out, err) == (0, b"", b"")
+    finally:
+        process.kill()
+        process.communicate()

@@ -1,0 +1,301 @@
+"""`rangevote study`: new, serve, report, export."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+
+from rangevote.study.snapshot import take
+from tests.cli.conftest import ballot, lines, spawn
+from tests.study.making import judge, study_file
+
+
+@pytest.fixture
+def outputs(tmp_path):
+    """Two systems: plain text, and what `rangevote vote` writes."""
+    (tmp_path / "beam.txt").write_text("a man\na dog runs\nthe cat\n")
+    winners = [
+        {"id": n, "winner": text} for n, text in enumerate(["a tall man", "a dog runs", "a black cat"])
+    ]
+    (tmp_path / "voted.jsonl").write_bytes(lines(*winners))
+    (tmp_path / "source.txt").write_text("ein Mann\nein Hund\neine Katze\n")
+    return tmp_path
+
+
+def new(run, folder, *options):
+    files = (folder / "beam.txt", f"range voting={folder / 'voted.jsonl'}")
+    return run("study", "new", *files, "-o", folder / "study.db", *options)
+
+
+def test_some_items_are_shown_twice_when_asked_for(run, outputs):
+    done = new(run, outputs, "--repeats", 2)
+    assert done.code == 0
+    pairs = take(outputs / "study.db").study.pairs
+    assert len(pairs) == 3 + 2
+    assert sum(pair.again is not None for pair in pairs) == 2
+
+
+def test_a_study_is_made_of_two_files_and_told_on_standard_error(run, outputs):
+    done = new(run, outputs, "--source", outputs / "source.txt", "--annotators", 2, "--seed", 7)
+    assert (done.code, done.out) == (0, b"")
+    assert "3 items, all there are (asked for 500)." in done.err
+    assert "1 have identical outputs: they count as ties and are not shown" in done.err
+    assert "2 to judge, 0 attention checks; 2 of 2 annotators judge each." in done.err
+    snapshot = take(outputs / "study.db")
+    assert f"the study's digest is {snapshot.digest}" in done.err
+    assert snapshot.study.plan.systems == ("beam", "range voting")
+    assert snapshot.study.plan.seed == 7
+    assert [pair.source for pair in snapshot.study.pairs] == ["ein Mann", "ein Hund", "eine Katze"]
+    assert stat.S_IMODE(os.stat(outputs / "study.db").st_mode) == 0o600
+    assert {path.name for path in outputs.iterdir()} == {"beam.txt", "voted.jsonl", "source.txt", "study.db"}
+
+
+def test_winners_of_vote_go_into_a_study_by_their_ids(run, tmp_path):
+    (tmp_path / "nbest.jsonl").write_bytes(lines(ballot("x", "a b c", "a b d"), ballot("y", "e f", "e g")))
+    for name, rule in (("beam", "most_likely"), ("voted", "range")):
+        assert run("vote", tmp_path / "nbest.jsonl", "--rule", rule, "-o", tmp_path / name).code == 0
+    assert run("study", "new", tmp_path / "beam", tmp_path / "voted", "-o", tmp_path / "s.db").code == 0
+    assert [pair.key for pair in take(tmp_path / "s.db").study.pairs] == ["x", "y"]
+
+
+def test_a_study_is_made_of_pairs_on_standard_input(run, tmp_path):
+    text = lines({"id": "a", "outputs": {"beam": "x", "voted": "y"}})
+    done = run("study", "new", "-", "-o", tmp_path / "s.db", "-q", stdin=text)
+    assert (done.code, done.err) == (0, "")
+    assert take(tmp_path / "s.db").study.plan.systems == ("beam", "voted")
+
+
+def test_a_study_is_made_with_pictures_and_wording(run, outputs):
+    image = pytest.importorskip("PIL.Image")
+    out = io.BytesIO()
+    image.new("RGB", (4, 4)).save(out, "PNG")
+    (outputs / "a.png").write_bytes(out.getvalue())
+    (outputs / "list.txt").write_text("a.png\n" * 3)
+    (outputs / "task.txt").write_text("Look at the picture.\n")
+    options = (
+        "--images",
+        outputs / "list.txt",
+        "--instructions",
+        outputs / "task.txt",
+        "--title",
+        "Captions",
+    )
+    assert new(run, outputs, *options).code == 0
+    study = take(outputs / "study.db").study
+    assert all(pair.image for pair in study.pairs)
+    assert (study.plan.title, study.plan.instructions) == ("Captions", "Look at the picture.")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--items", "0"], 2, "--items is 0; it must be 1 or more."),
+        (["--sides", "coins"], 2, "unknown way to set the sides 'coins'. Did you mean 'coin'?"),
+        (["--pass-share", "0.5"], 2, "--pass-share needs attention checks"),
+        (["--source", "none.txt"], 5, "none.txt"),
+        (["--instructions", "none.txt"], 5, "cannot read none.txt: no such file or directory."),
+    ],
+)
+def test_a_bad_option_is_told_and_leaves_no_file(run, outputs, options, code, message):
+    done = new(run, outputs, *options)
+    assert done.code == code
+    assert message in done.err
+    assert not (outputs / "study.db").exists()
+
+
+def test_a_study_compares_two_systems(run, outputs):
+    three = [outputs / "beam.txt", f"b={outputs / 'beam.txt'}", outputs / "voted.jsonl"]
+    done = run("study", "new", *three, "-o", outputs / "s.db")
+    assert (done.code, "a study compares two systems, got 3." in done.err) == (2, True)
+    done = run(
+        "study", "new", outputs / "voted.jsonl", "--source", outputs / "source.txt", "-o", outputs / "s.db"
+    )
+    assert (done.code, "pairs have their own fields" in done.err) == (2, True)
+
+
+def test_case_64_a_bad_picture_is_named_with_its_line(run, tmp_path):
+    (tmp_path / "pairs.jsonl").write_bytes(
+        lines({"outputs": {"a": "x", "b": "y"}, "image": "../../etc/passwd"})
+    )
+    done = run("study", "new", tmp_path / "pairs.jsonl", "-o", tmp_path / "s.db")
+    assert done.code == 3
+    assert "pairs.jsonl:1: " in done.err
+    assert not (tmp_path / "s.db").exists()
+
+
+def test_an_existing_study_is_kept_and_judgements_are_never_thrown_away(run, outputs):
+    assert new(run, outputs).code == 0
+    before = take(outputs / "study.db").digest
+    done = new(run, outputs)
+    assert (done.code, "exists already and is left as it is. Use --force" in done.err) == (5, True)
+    assert new(run, outputs, "--force").code == 0
+    assert take(outputs / "study.db").digest != before  # new links
+    judge(outputs / "study.db", [1])
+    done = new(run, outputs, "--force")
+    assert (done.code, "holds judgements, which --force does not throw away" in done.err) == (5, True)
+    assert len(take(outputs / "study.db").rows) == 1
+
+
+def test_a_folder_that_cannot_be_written_to_is_told(run, outputs):
+    done = run("study", "new", outputs / "beam.txt", outputs / "voted.jsonl", "-o", outputs / "no" / "s.db")
+    assert done.code == 5
+    assert "cannot write" in done.err
+
+
+def test_the_report_is_text_and_json_and_a_page(run, tmp_path):
+    path = study_file(tmp_path, 10)
+    judge(path, [2, 2, 1, 1, 1, 1, 1, 0, -1, 0])
+    shown = run("study", "report", path).out.decode()
+    assert "all answers but ties       7      1  0.0703" in shown
+    data = json.loads(run("study", "report", path, "--format", "json").out)
+    assert data["sign_test"]["p"] == pytest.approx(18 / 256)
+    assert data["sign_test_much"] == {
+        **{"better": 2, "worse": 0, "p": 0.5, "share": 1.0},
+        "interval": [pytest.approx(0.1581, abs=1e-4), 1.0],
+    }
+    page = tmp_path / "report.html"
+    assert run("study", "report", path, "--format", "html", "-o", page).code == 0
+    assert page.read_text().startswith("<!doctype html>")
+    done = run("study", "report", path, "-o", page)
+    assert (done.code, "exists already" in done.err) == (5, True)
+    done = run("study", "report", path, "-o", path, "--force")
+    assert (done.code, "is one of the inputs" in done.err) == (2, True)
+
+
+def test_exports_go_to_standard_output(run, tmp_path):
+    path = study_file(tmp_path, 3)
+    judge(path, [2, 0, -1])
+    assert len(run("study", "export", path).results()) == 3
+    assert run("study", "export", path, "--format", "csv").out.count(b"\r\n") == 4
+    assert run("study", "export", path, "--format", "csv", "--bom").out.startswith(b"\xef\xbb\xbf")
+    assert len(run("study", "export", path, "--history").results()) == 3
+    assert json.loads(run("study", "export", path, "--format", "record").out)["seed"] == 12345
+    assert len(json.loads(run("study", "export", path, "--format", "comparator").out)["examples"]) == 3
+    for options in (("--format", "record", "--history"), ("--bom",)):
+        assert run("study", "export", path, *options).code == 2
+
+
+@pytest.mark.parametrize("command", ["report", "export", "serve"])
+def test_what_is_no_study_is_told_without_a_traceback(run, tmp_path, command):
+    (tmp_path / "x.db").write_text("hello, this is no database")
+    assert run("study", command, tmp_path / "x.db").code == 3
+    done = run("study", command, tmp_path / "none.db")
+    assert (done.code, "there is no study" in done.err) == (5, True)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::"])
+def test_an_address_that_others_reach_must_be_meant(run, tmp_path, host):
+    done = run("study", "serve", study_file(tmp_path, 2), "--host", host)
+    assert done.code == 2
+    assert "add --public" in done.err
+
+
+def test_all_addresses_need_a_name_that_browsers_use(run, tmp_path):
+    done = run("study", "serve", study_file(tmp_path, 2), "--host", "0.0.0.0", "--public")
+    assert (done.code, "add --allow-host NAME" in done.err) == (2, True)
+
+
+def test_a_port_that_is_taken_is_told(run, tmp_path):
+    path = study_file(tmp_path, 2)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = run("study", "serve", path, "--port", port)
+    assert (done.code, f"cannot listen on 127.0.0.1 port {port}" in done.err) == (5, True)
+
+
+def links_of(process):
+    links = []
+    for line in process.stderr:
+        links += [word for word in line.decode().split() if word.startswith("http://")]
+        if b"Ctrl-C" in line:
+            break
+    return links
+
+
+def test_serve_prints_a_link_for_each_annotator_and_logs_nothing(tmp_path):
+    path = study_file(tmp_path, 2, annotators=2)
+    process = spawn("study", "serve", path, "--port", 0)
+    links = links_of(process)
+    assert len(links) == 2
+    for link in links:
+        base, _, token = link.partition("#")
+        request = urllib.request.Request(f"{base}api/session", headers={"authorization": f"Bearer {token}"})
+        with urllib.request.urlopen(request) as answer:
+            assert len(json.load(answer)["items"]) == 2
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, b"", b"")
+    assert (tmp_path / "study.db.backup").exists()
+    assert not (tmp_path / "study.db-wal").exists()
+
+
+def test_a_name_that_is_allowed_is_answered_and_no_other(tmp_path):
+    process = spawn("study", "serve", study_file(tmp_path, 2), "--port", 0, "--allow-host", "judge.example")
+    [link] = links_of(process)
+    statuses = []
+    for host in ("judge.example", "evil.example"):
+        request = urllib.request.Request(link.partition("#")[0], headers={"host": host})
+        try:
+            with urllib.request.urlopen(request) as answer:
+                statuses.append(answer.status)
+        except urllib.error.HTTPError as error:
+            statuses.append(error.code)
+            error.close()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert statuses == [200, 400]
+
+
+def test_case_59_a_killed_server_has_kept_every_judgement_it_confirmed(tmp_path):
+    path = study_file(tmp_path, 30)
+    process = spawn("study", "serve", path, "--port", 0)
+    [link] = links_of(process)
+    base, _, token = link.partition("#")
+    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(f"{base}api/session", headers=headers)) as answer:
+        items = [item["id"] for item in json.load(answer)["items"]]
+    for number, item in enumerate(items):
+        body = {
+            "item": item,
+            "value": number % 5 - 2,
+            "key": f"{number:032}",
+            "duration": 5,
+            "image_missing": False,
+        }
+        body["time"] = "2026-01-31T12:00:00Z"
+        request = urllib.request.Request(f"{base}api/judgement", json.dumps(body).encode(), headers)
+        with urllib.request.urlopen(request) as answer:
+            assert answer.status == 200
+    process.kill()
+    process.communicate()
+    assert sorted(row.shown for row in take(path).current()) == sorted(n % 5 - 2 for n in range(30))
+    again = spawn("study", "report", path, "--format", "json")
+    out, _ = again.communicate(timeout=60)
+    assert json.loads(out)["judgements"] == 30
+
+
+def test_the_commands_load_no_web_server_unless_they_serve(tmp_path):
+    path = study_file(tmp_path, 2)
+    code = (
+        "import sys\nfrom rangevote.cli import run\n"
+        f"assert run(['study', 'report', {str(path)!r}]) == 0\n"
+        "assert not {'starlette', 'uvicorn'} & set(sys.modules), sorted(sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def test_the_help_names_the_four_commands(run):
+    shown = run("study", "--help").out.decode()
+    assert all(f"  {name} " in shown for name in ("new", "serve", "report", "export"))

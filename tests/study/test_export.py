@@ -1,0 +1,148 @@
+"""Exports: complete, without secrets, safe in spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from rangevote.study.export import WRITERS, harmless, rows, to_comparator, to_csv, to_jsonl, to_record
+from rangevote.study.plan import INSTRUCTIONS, Pair
+from rangevote.study.snapshot import take
+from rangevote.study.store import Store
+from tests.study.making import answer, judge, study_file
+
+FORMULA = "=HYPERLINK(1)"
+
+
+@pytest.fixture
+def path(tmp_path):
+    listed = [
+        Pair("1", FORMULA, 'he said "no",\nthen left', "@source"),
+        Pair("2", "\tx", "-y"),
+        Pair("3", "a", "b"),
+    ]
+    found = study_file(tmp_path, listed, annotators=2, checks=0)
+    judge(found, [2, -1, 0], 0)
+    judge(found, [1, 1, 1], 1)
+    return found
+
+
+def test_a_line_tells_sides_answer_and_meaning(path):
+    listed = [json.loads(line) for line in to_jsonl(take(path)).splitlines()]
+    assert len(listed) == 6
+    for row in listed:
+        assert {row["left"], row["right"]} == {"beam", "voted"}
+        assert row["value"] == (row["shown"] if row["right"] == "voted" else -row["shown"])
+    first = next(row for row in listed if (row["annotator"], row["item"]) == ("annotator-1", "1"))
+    assert first["winner"] == "voted"
+    assert first["outputs"] == {"beam": FORMULA, "voted": 'he said "no",\nthen left'}
+    assert first["check"] is None
+
+
+def test_links_are_in_no_export(path):
+    snapshot = take(path)
+    for write in WRITERS.values():
+        text = write(snapshot)
+        for annotator in snapshot.study.annotators:
+            assert annotator.token not in text
+        for dealt in snapshot.study.assignments:
+            assert dealt.handle not in text
+
+
+def read(text):
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def test_the_csv_runs_no_formula_and_numbers_stay_numbers(path):
+    text = to_csv(take(path))
+    assert text.count("\r\n") == 7
+    listed = read(text)
+    assert {row["baseline_output"] for row in listed} == {f"'{FORMULA}", "'\tx", "a"}
+    assert {row["challenger_output"] for row in listed} == {'he said "no",\nthen left', "'-y", "b"}
+    assert {row["source"] for row in listed} == {"'@source", ""}
+    assert {row["value"] for row in listed} >= {"2", "-1"}
+
+
+def test_the_raw_csv_leaves_texts_as_they_are(path):
+    assert {row["baseline_output"] for row in read(WRITERS["raw-csv"](take(path)))} == {FORMULA, "\tx", "a"}
+    assert to_csv(take(path), mark=True).startswith("\ufeff")
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r", "\0"])
+def test_every_sign_that_begins_a_formula_is_made_harmless(sign):
+    assert harmless(f"{sign}1") == f"'{sign}1"
+    assert harmless(f"1{sign}") == f"1{sign}"
+
+
+def test_history_has_what_was_replaced_and_undone(tmp_path):
+    path = study_file(tmp_path, 1)
+    store = Store(path)
+    [dealt] = store.study.assignments
+    for shown in (1, None, -2):
+        store.record(0, answer(dealt.handle, shown))
+    store.close()
+    whole = list(rows(take(path), history=True))
+    assert [(row["shown"], row["supersedes"], row["counts"]) for row in whole] == [
+        (1, None, False),
+        (None, 1, False),
+        (-2, 2, True),
+    ]
+    assert [row["shown"] for row in rows(take(path))] == [-2]
+    assert len(read(to_csv(take(path), history=True))) == 3
+
+
+def test_checks_are_marked_with_their_answer(tmp_path):
+    path = study_file(tmp_path, 4, checks=2)
+    judge(path, [1] * 6)
+    listed = list(rows(take(path)))
+    assert {row["item"]: row["check"] for row in listed if row["check"]}.keys() == {"check-1", "check-2"}
+    assert {row["check"] for row in listed} <= {None, "tie", "beam", "voted"}
+
+
+def test_second_judgements_name_the_item_and_stay_out_of_llm_comparator(tmp_path):
+    path = study_file(tmp_path, 3, repeats=2)
+    judge(path, [1, 1, 1, -2, -2])
+    snapshot = take(path)
+    assert sorted(filter(None, (row["again"] for row in rows(snapshot)))) == sorted(
+        pair.again for pair in snapshot.study.pairs if pair.again
+    )
+    assert {row["again"] for row in read(to_csv(snapshot))} >= {""}
+    assert [example["score"] for example in json.loads(to_comparator(snapshot))["examples"]] == [-0.5] * 3
+    assert json.loads(to_record(snapshot))["shown_twice"].startswith("2 items")
+
+
+def test_the_record_tells_how_the_study_was_made(path):
+    record = json.loads(to_record(take(path)))
+    assert record["seed"] == 12345
+    assert record["annotators"]["number"] == record["annotators"]["per_item"] == 2
+    assert record["scale"]["wording"][0] == "{left} is much better"
+    assert record["instructions"] == INSTRUCTIONS
+    assert record["items"]["number"] == 3
+    assert record["exclusion"] == "nobody"
+    assert record["stopping"] == "6 judgements, fixed beforehand"
+    assert record["software"].startswith("rangevote ")
+    assert record["collected"]["from"] <= record["collected"]["to"]
+    assert record["results"]["complete"] is True
+
+
+def test_llm_comparator_gets_scores_in_its_own_terms(path):
+    """There a score lies in [-1.5, 1.5], and a positive one is for model A."""
+    found = json.loads(to_comparator(take(path)))
+    assert [model["name"] for model in found["models"]] == ["beam", "voted"]
+    by_text = {example["output_text_a"]: example for example in found["examples"]}
+    assert by_text[FORMULA]["score"] == -1.0  # the mean of -1.5 and -0.5
+    assert by_text["\tx"]["score"] == 0.0
+    raters = by_text[FORMULA]["individual_rater_scores"]
+    assert {rater["rating_label"] for rater in raters} == {"B is much better", "B is slightly better"}
+
+
+def test_a_study_without_judgements_exports_nothing_and_does_not_fail(tmp_path):
+    snapshot = take(study_file(tmp_path, 2))
+    assert to_jsonl(snapshot) == ""
+    assert to_csv(snapshot).startswith("number,supersedes,annotator,item,")
+    assert read(to_csv(snapshot)) == []
+    assert json.loads(to_comparator(snapshot))["examples"] == []
+    assert json.loads(to_record(snapshot))["collected"] == {"from": None, "to": None}

@@ -1,0 +1,156 @@
+"""What a study is made of."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from rangevote.errors import DataError, UsageError
+from rangevote.study.plan import Pair, Plan
+from tests.study.making import pairs, study_of
+
+
+def keys(study):
+    return [pair.key for pair in study.pairs]
+
+
+def test_five_hundred_items_are_drawn_unless_told_otherwise():
+    study = study_of(620)
+    assert len(study.pairs) == study.plan.items == study.plan.stop == 500
+    assert study.plan.available == 620
+    assert keys(study) == sorted(keys(study), key=int)
+    assert keys(study) == keys(study_of(620)) != keys(study_of(620, seed=1))
+
+
+def test_fewer_items_than_wanted_are_all_taken():
+    assert study_of(7).plan.items == 7
+
+
+def test_every_annotator_sees_every_item_in_an_order_of_their_own():
+    study = study_of(30, annotators=3)
+    orders = [[a.pair for a in study.assignments if a.annotator == number] for number in range(3)]
+    assert all(sorted(order) == list(range(30)) for order in orders)
+    assert orders[0] != orders[1] != orders[2]
+    sides = [{a.pair: a.swapped for a in study.assignments if a.annotator == number} for number in range(3)]
+    assert sides[0] != sides[1] != sides[2]
+
+
+def test_items_can_be_dealt_out_so_that_some_of_the_annotators_judge_each():
+    study = study_of(30, annotators=3, per_item=2, checks=2)
+    times = Counter(a.pair for a in study.assignments)
+    items = [times[number] for number, pair in enumerate(study.pairs) if pair.expected is None]
+    assert set(items) == {2}
+    assert Counter(a.annotator for a in study.assignments) == {0: 22, 1: 22, 2: 22}
+    assert study.plan.stop == 60
+
+
+def test_links_have_128_bits_and_handles_tell_nothing():
+    one, other = study_of(5, annotators=2), study_of(5, annotators=2)
+    tokens = [a.token for study in (one, other) for a in study.annotators]
+    assert len(set(tokens)) == 4
+    assert {len(token) for token in tokens} == {22}  # 16 bytes in base64
+    handles = {a.handle for study in (one, other) for a in study.assignments}
+    assert len(handles) == 20
+
+
+def test_case_66_identical_outputs_are_ties_that_nobody_is_shown():
+    study = study_of([*pairs(4), Pair("x", "same", "same")])
+    assert study.plan.automatic == 1
+    assert study.plan.stop == 4
+    assert "x" in keys(study)
+    assert all(study.pairs[a.pair].key != "x" for a in study.assignments)
+
+
+def test_case_66_identical_outputs_can_be_shown():
+    study = study_of([*pairs(4), Pair("x", "same", "same")], show_identical=True)
+    assert (study.plan.automatic, study.plan.stop, len(study.assignments)) == (0, 5, 5)
+
+
+def test_attention_checks_have_one_broken_side_or_two_equal_ones():
+    study = study_of(20, items=10, checks=6)
+    checks = [pair for pair in study.pairs if pair.expected is not None]
+    assert [pair.expected == 0 for pair in checks] == [False, True] * 3
+    texts = {pair.first for pair in pairs(20)}
+    for pair in checks:
+        intact, other = (pair.first, pair.second) if pair.expected != 1 else (pair.second, pair.first)
+        assert intact in texts
+        assert other == intact if pair.expected == 0 else other not in texts
+        assert any(sorted(other.split()) == sorted(text.split()) for text in texts)
+    drawn = {pair.key for pair in study.pairs if pair.expected is None}
+    assert len(drawn) == 10
+    intact = {pair.second if pair.expected == 1 else pair.first for pair in checks}
+    assert intact.isdisjoint({p.first for p in study.pairs if p.key in drawn})  # made of what was not drawn
+
+
+def test_a_check_does_not_take_the_name_of_an_item():
+    named = [Pair("check-1", "one two three", "four five six"), *pairs(3)]
+    assert len(set(keys(study_of(named, checks=1)))) == 5
+
+
+def test_items_that_are_shown_twice_come_back_later_to_those_who_had_them():
+    study = study_of([*pairs(60), Pair("1 again", "x", "y")], items=100, annotators=3, per_item=2, repeats=12)
+    again = {number: pair for number, pair in enumerate(study.pairs) if pair.again is not None}
+    assert len(again) == study.plan.repeats == 12
+    assert len(set(keys(study))) == len(study.pairs)  # no item's name is taken
+    assert study.plan.stop == 2 * 61
+    swapped = set()
+    for who in range(3):
+        mine = {study.pairs[a.pair].key: a for a in study.assignments if a.annotator == who}
+        for pair in again.values():
+            assert (pair.key in mine) == (pair.again in mine)
+            if pair.key in mine:
+                first, second = mine[pair.again], mine[pair.key]
+                assert second.position - first.position >= sum(p.key in mine for p in again.values())
+                swapped.add(first.swapped == second.swapped)
+        assert sorted(a.position for a in mine.values()) == list(range(len(mine)))
+    assert swapped == {True, False}  # sides are set anew
+    originals = {pair.key: pair for pair in study.pairs}
+    for pair in again.values():
+        assert (pair.first, pair.second) == (originals[pair.again].first, originals[pair.again].second)
+        assert not pair.counts
+
+
+def test_what_nobody_is_shown_is_not_shown_twice():
+    study = study_of([*pairs(2), Pair("x", "same", "same")], repeats=2)
+    assert {pair.again for pair in study.pairs} == {None, "1", "2"}
+    with pytest.raises(UsageError, match="--repeats is 3; it must be from 0 to the 2 items that are shown"):
+        study_of([*pairs(2), Pair("x", "same", "same")], repeats=3)
+
+
+def test_a_users_own_checks_are_checks():
+    study = study_of([*pairs(3), Pair("mine", "good", "bad", expected=-1)])
+    assert (study.plan.items, study.plan.checks, study.plan.stop) == (3, 1, 3)
+
+
+def test_a_plan_is_read_back_as_it_was_written():
+    plan = study_of(5, checks=2, annotators=2, pass_share=0.5).plan
+    assert Plan.of(plan.text()) == plan
+
+
+@pytest.mark.parametrize(
+    ("wishes", "message"),
+    [
+        ({"items": 0}, "--items is 0; it must be 1 or more"),
+        ({"annotators": 0}, "--annotators is 0"),
+        ({"checks": -1}, "--checks is -1; it must be 0 or more"),
+        ({"annotators": 2, "per_item": 3}, "--per-item is 3; it must be from 1 to the 2 annotators"),
+        ({"pass_share": 1.5, "checks": 1}, "--pass-share is 1.5; it must be from 0 to 1"),
+        ({"pass_share": 0.5}, "--pass-share needs attention checks"),
+        ({"sides": "fair"}, "unknown way to set the sides 'fair'"),
+        ({"combine": "mean"}, "unknown way to combine judgements 'mean'.*median"),
+    ],
+)
+def test_a_plan_that_cannot_be_carried_out_is_refused(wishes, message):
+    with pytest.raises(UsageError, match=message):
+        study_of(5, **wishes)
+
+
+def test_without_pairs_there_is_no_study():
+    with pytest.raises(DataError, match="no pairs of outputs"):
+        study_of([])
+
+
+def test_checks_need_outputs_that_can_be_scrambled():
+    with pytest.raises(DataError, match="too few or too short to make attention checks"):
+        study_of([Pair("1", "a", "b")], checks=1)

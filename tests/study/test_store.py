@@ -1,0 +1,365 @@
+"""The study's file: durable, append-only, fixed."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import threading
+
+import pytest
+
+from rangevote.errors import DataError, SetupError
+from rangevote.study.archive import create, read_study
+from rangevote.study.schema import TABLES, backup_of, file_system, journal_mode
+from rangevote.study.snapshot import has_judgements, take
+from rangevote.study.store import NotSaved, Refused, Saved, Store
+from tests.study.making import answer, handles, judge, study_file, study_of
+
+
+@pytest.fixture
+def path(tmp_path):
+    return study_file(tmp_path, 5, annotators=2)
+
+
+@pytest.fixture
+def store(path):
+    found = Store(path)
+    yield found
+    found.close()
+
+
+def edit(path, *statements):
+    """What somebody does who is not us."""
+    with sqlite3.connect(path) as db:
+        for statement in statements:
+            db.execute(statement)
+    db.close()
+
+
+def count(path):
+    return len(take(path).rows)
+
+
+def test_the_file_is_its_owners_alone_and_as_it_should_be(path, store):
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    settings = {
+        name: store._db.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "user_version")
+    }
+    assert settings == {
+        "journal_mode": "wal",
+        "synchronous": 2,  # FULL
+        "foreign_keys": 1,
+        "busy_timeout": 5000,
+        "user_version": 1,
+    }
+    strict = {row[1]: row[5] for row in store._db.execute("PRAGMA table_list") if row[1] in TABLES}
+    assert strict == dict.fromkeys(TABLES, 1)
+
+
+def test_the_write_ahead_log_is_its_owners_alone(path, store):
+    store.record(0, answer(handles(store)[0], 1))
+    for ending in ("-wal", "-shm"):
+        assert stat.S_IMODE(os.stat(f"{path}{ending}").st_mode) == 0o600
+
+
+def test_case_59_the_same_key_twice_is_one_row(path, store):
+    """The reply was lost, so the browser sends the message again."""
+    once = answer(handles(store)[0], 2, "the-same-key-again")
+    assert store.record(0, once) == store.record(0, once) == Saved(2, None)
+    store.close()
+    again = Store(path)
+    assert again.record(0, once) == Saved(2, None)
+    again.close()
+    assert count(path) == 1
+
+
+def test_the_same_key_for_another_answer_is_refused(path, store):
+    one, two = handles(store)[:2]
+    store.record(0, answer(one, 2, "the-same-key-again"))
+    for other in (answer(one, 1, "the-same-key-again"), answer(two, 2, "the-same-key-again")):
+        with pytest.raises(Refused, match="this key was used before"):
+            store.record(0, other)
+    assert count(path) == 1
+
+
+def test_case_60_a_later_judgement_supersedes_and_both_are_kept(path, store):
+    handle = handles(store)[0]
+    assert store.record(0, answer(handle, -1)) == Saved(-1, None)
+    assert store.record(0, answer(handle, 2)) == Saved(2, -1)
+    found = take(path)
+    assert [(row.shown, row.supersedes) for row in found.rows] == [(-1, None), (2, 1)]
+    assert [row.shown for row in found.current()] == [2]
+    assert store.judged(0) == {handle: 2}
+
+
+def test_an_undo_is_a_further_row(path, store):
+    handle = handles(store)[0]
+    store.record(0, answer(handle, -1))
+    assert store.record(0, answer(handle, None)) == Saved(None, -1)
+    assert store.judged(0) == {}
+    assert store.record(0, answer(handle, 1)) == Saved(1, None)
+    assert [(row.shown, row.supersedes) for row in take(path).rows] == [(-1, None), (None, 1), (1, 2)]
+
+
+def test_there_must_be_something_to_undo(store, path):
+    with pytest.raises(Refused, match="no answer to undo"):
+        store.record(0, answer(handles(store)[0], None))
+    assert count(path) == 0
+
+
+def test_case_60_many_threads_at_once_leave_one_judgement_an_item(path, store):
+    handle = handles(store)[0]
+    threads = [
+        threading.Thread(target=store.record, args=(0, answer(handle, value)))
+        for value in [-2, -1, 0, 1, 2] * 4
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = take(path)
+    assert len(found.rows) == 20
+    assert len(found.current()) == 1
+
+
+def test_sides_are_recorded_and_resolved(path, store):
+    for handle in handles(store):
+        store.record(0, answer(handle, 2))
+    found = take(path)
+    dealt = {(a.annotator, a.pair): a.swapped for a in found.study.assignments}
+    assert {row.swapped for row in found.rows} == {True, False}
+    for row in found.rows:
+        assert row.swapped == dealt[row.annotator, row.pair]
+        assert row.resolved == (-2 if row.swapped else 2)
+
+
+def test_times_are_the_servers_and_the_browsers_is_kept_apart(path, store):
+    opened = store.visit(0)
+    store.record(0, answer(handles(store)[0], 1))
+    [row] = take(path).rows
+    assert row.opened == opened <= row.received
+    assert row.client_time == "2026-01-31T12:00:00.000Z"
+    assert row.duration_ms == 1500
+
+
+def test_case_63_another_annotators_item_is_refused(path, store):
+    with pytest.raises(Refused, match="not one of yours") as refused:
+        store.record(1, answer(handles(store, 0)[0], 1))
+    assert refused.value.status == 403
+    assert count(path) == 0
+
+
+def test_case_63_who_has_finished_can_change_nothing(path, store):
+    with pytest.raises(Refused, match="5 items are not judged yet"):
+        store.finish(0)
+    sent = [answer(handle, 1) for handle in handles(store)]
+    for one in sent:
+        store.record(0, one)
+    store.finish(0)
+    store.finish(0)
+    for late in (answer(handles(store)[0], 2), answer(handles(store)[0], None)):
+        with pytest.raises(Refused, match="you have finished") as refused:
+            store.record(0, late)
+        assert refused.value.status == 403
+    assert store.record(0, sent[0]) == Saved(1, None)  # a lost reply is still answered
+    assert count(path) == 5
+    assert take(path).finished == {0}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_nothing_is_ever_changed_or_taken_away(path, store, table):
+    store.visit(0)
+    for handle in handles(store):
+        store.record(0, answer(handle, 1))
+    store.finish(0)
+    store._db.execute("CREATE TEMP TABLE unused (x)")
+    for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET rowid = rowid"):
+        if table == "image" and not store._db.execute("SELECT 1 FROM image").fetchone():
+            store._db.execute("INSERT INTO image VALUES ('x', 'image/png', x'00')")
+        with pytest.raises(sqlite3.IntegrityError, match="only added to"):
+            store._db.execute(statement)
+
+
+def test_case_62_a_locked_file_is_not_saved_and_tried_again_it_is(path, store):
+    store._db.execute("PRAGMA busy_timeout = 50")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    once = answer(handles(store)[0], 1)
+    with pytest.raises(NotSaved, match="not saved: database is locked"):
+        store.record(0, once)
+    other.execute("ROLLBACK")
+    other.close()
+    assert store.record(0, once) == Saved(1, None)
+    assert count(path) == 1
+
+
+def fill(store):
+    """Judge until there is no room; how often it was saved."""
+    for saved in range(1000):
+        try:
+            store.record(0, answer(handles(store)[0], saved % 3))
+        except NotSaved:
+            return saved
+    raise AssertionError("there was always room")
+
+
+def test_case_62_a_full_disk_is_not_saved(path, store):
+    """A limit on the number of pages gives the same error as a disk without room."""
+    (pages,) = store._db.execute("PRAGMA page_count").fetchone()
+    store._db.execute(f"PRAGMA max_page_count = {pages}")
+    saved = fill(store)
+    with pytest.raises(NotSaved, match="not saved: database or disk is full"):
+        store.record(0, answer(handles(store)[0], 1))
+    assert count(path) == saved
+    store._db.execute("PRAGMA max_page_count = 100000")
+    store.record(0, answer(handles(store)[1], 1))
+    assert count(path) == saved + 1
+
+
+def test_case_62_a_read_only_file_is_not_saved(path, store):
+    store._db.execute("PRAGMA query_only = ON")
+    with pytest.raises(NotSaved, match="not saved: attempt to write a readonly database"):
+        store.record(0, answer(handles(store)[0], 1))
+
+
+def test_case_62_a_file_that_was_moved_away_is_not_written_to(path, store):
+    """SQLite would go on writing to the file that no longer has a name."""
+    path.rename(path.with_name("elsewhere.db"))
+    with pytest.raises(NotSaved, match="moved or replaced"):
+        store.record(0, answer(handles(store)[0], 1))
+
+
+EDITS = [
+    "UPDATE pair SET first = 'something else' WHERE id = 0",
+    "UPDATE assignment SET swapped = 1 - swapped WHERE position = 0",
+    "UPDATE study SET plan = replace(plan, '\"seed\":12345', '\"seed\":1')",
+    "UPDATE study SET plan = '{}'",
+    "UPDATE annotator SET token = 'guessable' WHERE id = 0",
+    "DELETE FROM pair WHERE id = 4",
+]
+
+
+@pytest.mark.parametrize("statement", EDITS)
+def test_case_67_a_study_that_was_edited_is_refused(path, statement):
+    table = statement.split()[1 if statement.startswith("UPDATE") else 2]
+    kind = statement.split()[0].lower()
+    edit(path, f"DROP TRIGGER {table}_keeps_{kind}", statement)
+    for use in (Store, take):
+        with pytest.raises(DataError, match=r"study.db: was edited after it was made"):
+            use(path)
+
+
+def test_case_68_a_damaged_file_is_refused_with_its_backup_named(path):
+    store = Store(path)
+    store.back_up()
+    store.close()
+    with open(path, "r+b") as file:
+        for page in range(2, 20):
+            file.seek(page * 4096)
+            file.write(os.urandom(2048))
+    for use in (Store, take):
+        with pytest.raises(DataError, match=r"the study is damaged.*last backup is .*study.db.backup"):
+            use(path)
+    os.replace(backup_of(path), path)
+    Store(path).close()
+
+
+def test_case_68_a_file_that_is_cut_off_is_refused(path):
+    os.truncate(path, 5000)
+    with pytest.raises(DataError, match=r"damaged.*Restore a copy of it"):
+        Store(path)
+
+
+def test_a_backup_holds_all_and_is_its_owners_alone(path, store):
+    store.record(0, answer(handles(store)[0], 2))
+    store.back_up()
+    store.back_up()
+    assert stat.S_IMODE(os.stat(backup_of(path)).st_mode) == 0o600
+    assert take(backup_of(path)).rows == take(path).rows
+
+
+def test_case_70_a_report_while_people_judge_sees_one_moment(path, store):
+    store.record(0, answer(handles(store)[0], 2))
+    before = take(path)
+    store.record(0, answer(handles(store)[1], 1))
+    assert len(before.rows) == 1
+    assert count(path) == 2
+
+
+def test_case_70_what_is_saved_while_a_report_reads_is_not_in_it(path, store, monkeypatch):
+    """Between the reading of the plan and that of the judgements somebody judges."""
+    store.record(0, answer(handles(store)[0], 2))
+
+    def read(db, place):
+        found = read_study(db, place)
+        store.record(0, answer(handles(store)[1], 1))
+        return found
+
+    monkeypatch.setattr("rangevote.study.snapshot.read_study", read)
+    assert len(take(path).rows) == 1
+    monkeypatch.undo()
+    assert len(take(path).rows) == 2
+
+
+def test_a_closed_study_is_one_file(path):
+    judge(path, [1, 2])
+    assert {found.name for found in path.parent.iterdir()} == {"study.db"}
+    assert path.read_bytes()[18:20] == b"\x01\x01"  # SQLite's mark of a file without a write-ahead log
+
+
+@pytest.mark.parametrize("content", [b"", b"hello", b"x" * 10000])
+def test_what_is_no_study_is_refused(tmp_path, content):
+    other = tmp_path / "other.db"
+    other.write_bytes(content)
+    with pytest.raises(DataError, match=r"other.db: .*(is not a study|not one)"):
+        Store(other)
+    assert not has_judgements(other)
+
+
+def test_another_sqlite_file_is_refused(tmp_path):
+    edit(tmp_path / "other.db", "CREATE TABLE x (y)")
+    with pytest.raises(DataError, match="is not a study; 'rangevote study new' makes them"):
+        take(tmp_path / "other.db")
+
+
+def test_a_folder_that_is_not_there_is_told_by_the_name_that_was_given(tmp_path):
+    path = tmp_path / "nowhere" / "study.db"
+    with pytest.raises(SetupError, match=rf"cannot write {path}: no such file or directory\.$"):
+        create(path, study_of(2), {})
+
+
+def test_a_missing_study_says_how_to_make_one(tmp_path):
+    with pytest.raises(SetupError, match=r"there is no study .*Make one with: rangevote study new"):
+        Store(tmp_path / "none.db")
+
+
+def test_a_study_of_a_later_version_is_refused(path):
+    edit(path, "PRAGMA user_version = 2")
+    with pytest.raises(SetupError, match="made by a newer rangevote"):
+        Store(path)
+
+
+def test_has_judgements_tells_whether_anybody_judged(path):
+    assert not has_judgements(path)
+    judge(path, [1])
+    assert has_judgements(path)
+
+
+def test_on_a_network_the_older_journal_is_used(path, tmp_path):
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"/dev/x / ext4 rw 0 0\nserver:/home {tmp_path} nfs4 rw 0 0\n")
+    assert file_system(path, str(mounts)) == "nfs4"
+    assert file_system(tmp_path.parent, str(mounts)) == "ext4"
+    assert file_system(path, "/no/such/file") == ""
+    assert journal_mode(path) == "WAL"
+
+
+def test_a_study_on_a_network_works_without_the_log(path, monkeypatch):
+    monkeypatch.setattr("rangevote.study.schema.file_system", lambda path: "nfs4")
+    store = Store(path)
+    store.record(0, answer(handles(store)[0], 2))
+    assert store._db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    store.close()
+    assert count(path) == 1

@@ -1,0 +1,91 @@
+"""How firm a winner is: equal to elections under the other measure, or without the voter, held by hand."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rangevote as rv
+from rangevote.election.elect import hold
+from rangevote.election.settings import Settings
+from rangevote.web import comparing
+from tests.figure1 import WINNER
+from tests.web.samples import BALLOTS, EVERY, FIGURE, ballot
+
+
+@given(one=BALLOTS, similarity=st.sampled_from(EVERY))
+def test_leaving_a_voter_out_gives_the_winner_of_an_election_without_it(one, similarity):
+    result = hold(one, Settings.of(similarity=similarity, weights="count"))
+    found = comparing.stability(result)
+    if len(one.candidates) < 2:
+        assert "one voter" in found["why"]
+        return
+    changed = {change["voter"]: change for change in found["changes"]}
+    margins = []
+    for voter in range(len(one.candidates)):
+        others = [h for i, h in enumerate(one.candidates) if i != voter]
+        by_hand = rv.elect(rv.Ballot(one.candidates, others), similarity=similarity, weights="count")
+        assert by_hand.margin is not None
+        winner = changed[voter]["winner"] if voter in changed else result.index
+        if winner != by_hand.index:  # only where rounding decides
+            assert by_hand.margin < 1e-11
+        elif voter in changed:
+            assert changed[voter]["margin"] == pytest.approx(by_hand.margin, abs=1e-10)
+        else:
+            margins.append(by_hand.margin)
+    assert found["tried"] == found["voters"] == len(one.candidates)
+    assert found["same"] + len(changed) == found["tried"]
+    if margins:
+        assert found["smallest_margin"] == pytest.approx(min(margins), abs=1e-10)
+
+
+def test_leaving_out_a_voter_of_nearly_all_weight_counts_the_others_exactly():
+    texts = ["x y", "a b c", "a b d"]
+    result = hold(ballot(texts, [-1.0, -40.0, -39.9]), Settings.of(similarity="overlap_1"))
+    assert result.weights[0] > 1 - 1e-15
+    found = comparing.stability(result)
+    by_hand = rv.elect(texts, voters=texts[1:], voter_logprobs=[-40.0, -39.9], similarity="overlap_1")
+    [change] = found["changes"]
+    assert (change["voter"], change["winner"]) == (0, by_hand.index)
+    assert change["margin"] == pytest.approx(by_hand.margin, rel=1e-9)
+
+
+def test_without_voters_nothing_is_left_out():
+    assert comparing.stability(hold(FIGURE, Settings.of(rule="most_likely")))["why"] == "nobody voted."
+
+
+@pytest.mark.parametrize("name", [*comparing.MEASURES[:-1], *comparing.BASELINES])
+def test_the_winner_under_each_measure_is_that_of_elect(name):
+    found = comparing.winners(FIGURE, "k10", Settings.of(similarity="bleu_4"))
+    row = next(row for row in found["measures"] if row["measure"] == name)
+    options = {"rule": name} if name in comparing.BASELINES else {"similarity": name}
+    expected = rv.elect(FIGURE, **options)
+    assert (row["winner"], row["text"], row["margin"]) == (expected.index, expected.winner, expected.margin)
+    if name not in comparing.BASELINES:
+        assert row["signature"] == expected.signature
+
+
+def test_states_stand_among_the_measures_where_they_are_known():
+    states = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]
+    one = rv.Ballot([rv.Hypothesis(text=t, state=s) for t, s in zip("abc", states, strict=True)])
+    rows = {row["measure"]: row for row in comparing.winners(one, "x", Settings.of())["measures"]}
+    assert rows["states"]["winner"] == rv.elect(one, similarity="states").index
+    assert "log" in rows["most_likely"]["why"]
+    without = {row["measure"]: row for row in comparing.winners(FIGURE, "x", Settings.of())["measures"]}
+    assert "have no state vectors" in without["states"]["why"]
+
+
+def test_other_measures_keep_the_tokenisation_weights_and_temperature():
+    settings = Settings.of(tokenize="chars", weights="probability", temperature=3.0)
+    rows = {row["measure"]: row for row in comparing.winners(FIGURE, "x", settings)["measures"]}
+    assert "on:chars|w:probability|T:3" in rows["overlap_1"]["signature"]
+    assert "on:chars|w:probability|T:2" in rows["blend"]["signature"]
+
+
+def test_pairs_that_take_too_long_are_left_to_the_command_line(monkeypatch):
+    monkeypatch.setattr(comparing, "PAIRS", 50)
+    rows = {row["measure"]: row for row in comparing.winners(FIGURE, "x", Settings.of())["measures"]}
+    assert rows["bleu_4"]["why"] == "100 pairs are more than a page waits for; use rangevote vote."
+    assert rows["overlap_2"]["text"] == WINNER
+    assert comparing.stability(hold(FIGURE, Settings.of()))["tried"] == 5

@@ -1,0 +1,189 @@
+"""The election page as one file: everything is in it, nothing is loaded, and no text breaks out."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+
+import rangevote as rv
+from rangevote.election.settings import Settings
+from rangevote.errors import SetupError
+from rangevote.web import export
+from rangevote.web.answers import PAGE, Answers
+from rangevote.web.assets import assets
+from rangevote.web.ballots import Ballots, Lists
+from tests.figure1 import WINNER
+from tests.web.samples import FIGURE
+
+NASTY = [
+    "</script><script>alert(1)</script>",
+    "<!-- <script> ]]> &lt;",
+    "\u2028\u2029\x00\x07\x1b[31m\r\n\t\u202e \ufeff 💡",
+    '"\\u003c\\',
+    "",
+]
+
+
+class Parts(HTMLParser):
+    """Elements of a page as a browser sees them, with the text of scripts and styles."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None], str]] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs), ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.elements.append((f"/{tag}", {}, ""))
+
+    def handle_data(self, data: str) -> None:
+        if self.elements and self.elements[-1][0] in ("script", "style"):
+            tag, attributes, text = self.elements[-1]
+            self.elements[-1] = (tag, attributes, text + data)
+
+    def of(self, tag: str) -> list[tuple[dict[str, str | None], str]]:
+        return [(attributes, text) for name, attributes, text in self.elements if name == tag]
+
+
+def made(*ballots: rv.Ballot, kept: int | None = None, **options: Any) -> str:
+    lists = Lists([Ballots.of("x", ballots)])
+    return export.exported(Answers(lists, Settings.of(**options), kept=kept))
+
+
+def data_of(page: str) -> dict[str, Any]:
+    [block] = [text for attributes, text in Parts(page).of("script") if attributes.get("id") == "answers"]
+    found: dict[str, Any] = json.loads(block)
+    return found
+
+
+def test_every_question_of_the_page_has_its_answer_as_the_server_gives_it():
+    answers = Answers(Lists([Ballots.of("x", [FIGURE])]), Settings.of())
+    found = data_of(made(FIGURE))
+    assert found["api/election"] == answers.about()
+    assert found["api/ballots?page=0"] == answers.page(0)
+    assert found["api/ballots/0?list=0"] == answers.election(0, 0)
+    assert found["api/ballots/0?list=0"]["candidates"]["rows"][0]["text"] == WINNER
+    assert found["api/ballots/0/grades?list=0"] == answers.grades(0, 0)
+    assert found["api/ballots/0/winners?list=0"] == answers.winners(0, 0)
+    assert found["api/ballots/0/stability?list=0"] == answers.stability(0, 0)
+    for index in range(10):
+        assert found[f"api/ballots/0/candidates/{index}?list=0"] == answers.parts(0, 0, index)
+    assert found["api/find?id=figure%201"] == {"number": 0}
+
+
+def test_nothing_is_loaded_from_anywhere():
+    page = made(FIGURE)
+    for tag, attributes, _ in Parts(page).elements:
+        assert not {"src", "href", "action", "srcset", "style"} & attributes.keys(), tag
+    scripts_and_styles = "".join(text for tag, _, text in Parts(page).elements if tag in ("script", "style"))
+    assert not re.search(
+        r"https?://|//[a-z]+\.|@import|url\(|^import |^export ", scripts_and_styles, re.MULTILINE
+    )
+
+
+def test_the_policy_allows_this_script_and_this_style_and_nothing_else():
+    parts = Parts(made(FIGURE))
+    [policy] = [a["content"] for a, _ in parts.of("meta") if a.get("http-equiv") == "Content-Security-Policy"]
+    [(_, style)] = parts.of("style")
+    [script] = [text for attributes, text in parts.of("script") if attributes.get("type") == "module"]
+    rules = dict(rule.strip().split(" ", 1) for rule in str(policy).split(";"))
+
+    def hash_of(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    assert rules["default-src"] == "'none'"
+    assert rules["script-src"] == hash_of(script)
+    assert rules["style-src"] == hash_of(style)
+    assert rules["base-uri"] == rules["form-action"] == "'none'"
+    assert rules["trusted-types"] == "'none'"
+    assert len(script) > 10_000
+    assert len(style) > 1_000
+
+
+def test_the_policy_stands_before_what_it_is_for():
+    page = made(FIGURE)
+    assert page.index("Content-Security-Policy") < page.index("<style>") < page.index("<script")
+    assert page.index("Content-Security-Policy") < 1024
+
+
+def test_no_text_breaks_out_of_the_data():
+    one = rv.Ballot(
+        [rv.Hypothesis(text=text) for text in NASTY], id="</script>", source=NASTY[0], references=[NASTY[1]]
+    )
+    page = made(one)
+    assert len(Parts(page).of("script")) == 2
+    rows = data_of(page)["api/ballots/0?list=0"]["candidates"]["rows"]
+    assert {row["index"]: row["text"] for row in rows} == dict(enumerate(NASTY))
+    block = page[page.index('id="answers">') + 13 : page.index("</script>")]
+    assert not re.search("[<\u2028\u2029\x00-\x1f]", block)
+
+
+def test_only_so_many_ballots_are_in_it_and_it_knows_how_many_there_are():
+    ballots = [rv.Ballot([rv.Hypothesis(text="a"), rv.Hypothesis(text="b")], id=i) for i in range(PAGE + 5)]
+    found = data_of(made(*ballots, kept=PAGE + 1))
+    assert (found["api/election"]["kept"], found["api/election"]["ballots"]) == (PAGE + 1, PAGE + 5)
+    assert f"api/ballots/{PAGE}?list=0" in found
+    assert f"api/ballots/{PAGE + 1}?list=0" not in found
+    assert len(found["api/ballots?page=1"]["ballots"]) == 1
+
+
+def test_what_cannot_be_voted_on_is_kept_as_its_message():
+    found = data_of(made(rv.Ballot([]), FIGURE))
+    assert "there are no candidates" in found["api/ballots/0?list=0"]["error"]
+    assert found["api/ballots/1?list=0"]["candidates"]["rows"][0]["text"] == WINNER
+
+
+def test_long_texts_are_in_it_whole():
+    long = "word " * 2000
+    found = data_of(made(rv.Ballot([rv.Hypothesis(text=long), rv.Hypothesis(text="word")])))
+    assert found["api/ballots/0/text?list=0&role=candidates&index=0"]["text"] == long
+
+
+def test_scores_of_the_first_candidates_and_of_the_most_likely_are_taken_apart(monkeypatch):
+    monkeypatch.setattr(export, "EXPLAINED", 2)
+    found = data_of(made(FIGURE))
+    ranking = rv.elect(FIGURE, similarity="overlap_1").ranking
+    parts = {path for path in data_of(made(FIGURE, similarity="overlap_1")) if "/candidates/" in path}
+    assert parts == {f"api/ballots/0/candidates/{i}?list=0" for i in {*ranking[:2], 0}}
+    assert found.keys() >= {"api/ballots/0/candidates/0?list=0"}
+
+
+def test_a_page_that_no_browser_would_open_is_refused(monkeypatch):
+    monkeypatch.setattr(export, "LARGEST", 1000)
+    with pytest.raises(SetupError, match=r"larger than .* Export fewer ballots with --limit"):
+        made(FIGURE)
+
+
+def test_modules_are_joined_each_after_what_it_needs_and_no_name_is_there_twice():
+    script = export.joined("election.js")
+    own = [name for name, asset in assets("rangevote.web").items() if name.endswith(".js")]
+    starts = {name: assets("rangevote.web")[name].text.splitlines()[0] for name in own}
+    used = {name: script.find(line) for name, line in starts.items() if line in script}
+    assert "election.js" in used
+    for name in used:
+        for needed in re.findall(r'from "\./([^"]*)"', assets("rangevote.web")[name].text):
+            assert used[needed] < used[name]
+    names = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", script, re.MULTILINE)
+    assert len(names) > 30
+    assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
+    assert "</script" not in script
+    assert "<!--" not in script
+
+
+def test_modules_never_make_markup_of_text():
+    for name, asset in assets("rangevote.web").items():
+        if name.endswith(".js"):
+            assert not re.search(
+                r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", asset.text
+            )

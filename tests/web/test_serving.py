@@ -1,0 +1,117 @@
+"""An application on a port of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="the extra 'web' is not installed")
+
+from rangevote.errors import SetupError
+from rangevote.web.serving import address, bound, is_local
+
+SCRIPT = """
+import sys
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from rangevote.web.serving import address, bound, serve
+
+async def hello(request):
+    return PlainTextResponse("hello")
+
+listening = bound("127.0.0.1", 0)
+app = Starlette(routes=[Route("/{secret}", hello)])
+serve(app, listening, ready=lambda: print(address(listening), flush=True))
+print("stopped", flush=True)
+"""
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_it_answers_when_it_says_so_logs_nothing_and_stops_when_asked(stop):
+    httpx = pytest.importorskip("httpx")
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        place = process.stdout.readline().strip()
+        assert httpx.get(f"{place}/secret-token", trust_env=False).text == "hello"
+        os.kill(process.pid, stop)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert "Traceback" not in err
+    assert "secret-token" not in out + err
+    assert process.returncode in (0, -stop)
+
+
+def test_port_0_takes_a_free_one():
+    with bound("127.0.0.1", 0) as one, bound("127.0.0.1", 0) as other:
+        assert address(one) != address(other)
+        assert address(one).startswith("http://127.0.0.1:")
+
+
+def test_a_port_that_is_taken_is_told_with_what_to_do():
+    with (
+        bound("127.0.0.1", 0) as taken,
+        pytest.raises(SetupError, match=r"cannot listen on 127.0.0.1 port .*--port"),
+    ):
+        bound("127.0.0.1", taken.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "mend"), [("127.0.0.1", 70_000, "--port"), ("no such host", 0, "--host")]
+)
+def test_an_address_that_cannot_be_is_told(host, port, mend):
+    with pytest.raises(SetupError, match=f"cannot listen on .* Choose another {mend}"):
+        bound(host, port)
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="no IPv6 here")
+def test_addresses_of_ipv6_get_brackets():
+    try:
+        listening = bound("::1", 0)
+    except SetupError:
+        pytest.skip("no IPv6 loopback here")
+    with listening:
+        assert address(listening).startswith("http://[::1]:")
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("x.y", False),
+    ],
+)
+def test_loopback_is_told_from_the_rest(host, local):
+    assert is_local(host) is local
+
+
+def test_answers_are_not_held_back_until_the_client_has_confirmed_their_head():
+    """Else every answer on a connection that is kept open comes some 40 ms late."""
+
+    async def connection_made() -> int:
+        found = asyncio.get_running_loop().create_future()
+
+        class Noted(asyncio.Protocol):
+            def connection_made(self, transport):
+                connection = transport.get_extra_info("socket")
+                found.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+        listening = bound("127.0.0.1", 0)
+        async with await asyncio.get_running_loop().create_server(Noted, sock=listening):
+            with socket.create_connection(listening.getsockname()):
+                return await found
+
+    assert asyncio.run(connection_made())
