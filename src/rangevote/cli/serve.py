@@ -1,0 +1,212 @@
+"""`rangevote serve`: an OpenAI-compatible server that answers with the elected sample."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rangevote.cli.options import grouped
+from rangevote.errors import RangevoteWarning, UsageError, need
+
+if TYPE_CHECKING:
+    from rangevote.service.keys import Keys
+    from rangevote.service.metrics import Metrics
+    from rangevote.service.settings import ServiceSettings
+    from rangevote.service.source import Source
+
+PORT = 8720
+#: Addresses that stand for all of the machine's.
+EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104
+
+
+def _election_options(command: Any) -> Any:
+    """How requests are answered that do not say otherwise; the command gets `options`, those given."""
+    listed = {
+        "samples": click.option("--samples", type=int, metavar="N", help="Samples of a request.  [16]"),
+        "candidates": click.option(
+            "--candidates",
+            metavar="N|SEARCH",
+            help="How many samples stand for election; of a local model or vLLM a search, as beam:10.",
+        ),
+        "adaptive": click.option(
+            "--adaptive",
+            is_flag=False,
+            flag_value=0.99,
+            type=float,
+            metavar="[CONFIDENCE]",
+            help="Sample in rounds, until the winner is certain; 0.99 if no number follows.",
+        ),
+        "min_votes": click.option("--min-votes", type=int, metavar="N", help="Usable samples needed.  [1]"),
+        "similarity": click.option(
+            "-s", "--similarity", metavar="NAME", help="How voters grade candidates.  [overlap_2]"
+        ),
+        "preset": click.option("--preset", metavar="NAME", help="Similarity and temperature, as 'blend'."),
+        "weights": click.option("--weights", metavar="NAME", help="count, or probability where it is known."),
+        "temperature": click.option("--temperature", type=float, help="Voters count P^(1/T).  [1]"),
+        "tokenize": click.option("--tokenize", metavar="NAME", help="words, chars, 13a, intl or zh."),
+    }
+
+    def build(**given: Any) -> dict[str, Any]:
+        found = {name: value for name, value in given.items() if value is not None}
+        if str(found.get("candidates", "")).isdecimal():
+            found["candidates"] = int(found["candidates"])
+        return found
+
+    return grouped(command, "options", listed, build)
+
+
+@click.command()
+@click.option("--upstream", metavar="URL", help="The server to sample from, as http://127.0.0.1:8000/v1.")
+@click.option("--source", metavar="NAME", help="What it is: openai, llama_cpp, or vllm, which has beams.")
+@click.option("-m", "--model", metavar="NAME", help="A model to serve instead: a name, a folder or a file.")
+@click.option("--device", metavar="NAME", help="As cuda or cpu, for --model.")
+@click.option("--dtype", metavar="NAME", help="As float32 or bfloat16, for --model.")
+@_election_options
+@click.option("--config", metavar="FILE", help="Settings, limits, profiles and aliases in TOML.")
+@click.option(
+    "--profile",
+    "profiles",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Options from rangevote tune, at /v1/NAME/chat/completions.",
+)
+@click.option("--allow-model", multiple=True, metavar="NAME", help="A model that may be asked for; else all.")
+@click.option("--upstream-key-env", metavar="VAR", help="The variable with the upstream's key.")
+@click.option("--upstream-key-file", metavar="FILE", help="A file (mode 0600) with the upstream's key.")
+@click.option("--keys-env", metavar="VAR", help="The variable with the keys of this service's clients.")
+@click.option("--keys-file", metavar="FILE", help="A file (mode 0600) with them, one a line.")
+@click.option(
+    "--keep-elections",
+    type=click.IntRange(0, 10_000),
+    metavar="N",
+    help="Show so many answers at /elections.  [0]",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: any that is free."
+)
+@click.option("--allow-host", multiple=True, metavar="NAME", help="A further name that clients use.")
+@click.option("--log-details", is_flag=True, help="Log what the upstream says of its failures.")
+def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, **given: Any) -> None:
+    """Answer as OpenAI's API does, with elections: sample --upstream or run --model, and elect.
+
+    POST /v1/chat/completions and /v1/completions; GET /v1/models, /healthz, /readyz, /metrics. A request's
+    object `rangevote` sets samples, similarity and the like. Logs are lines of JSON on standard error;
+    limits are set in --config. SIGTERM finishes what is under way.
+    """
+    need("starlette", "web", "the service")
+    need("uvicorn", "web", "the service")
+    need("httpx", "web", "the service")
+    from rangevote.service.app import service_app
+    from rangevote.service.log import to_stderr
+    from rangevote.service.metrics import Metrics
+    from rangevote.service.serving import serve as run
+    from rangevote.web.serving import address, bound
+
+    keys = _keys(given["keys_env"], given["keys_file"])
+    _check_address(host, allow_host, keys)
+    settings = _settings(given, hosts=(*allow_host, *_own(host)))
+    warnings.simplefilter("ignore", RangevoteWarning)  # what they tell stands in the replies
+    metrics = Metrics()
+    source = _source(settings, metrics, given)
+    app = service_app(source, settings, metrics, keys=keys, details=log_details)
+    listening = bound(host, port)
+    place, origin = address(listening), settings.upstream or f"model {given['model']}"
+    run(app, listening, settings.limits, lambda: to_stderr("ready", address=place, serving=origin))
+    to_stderr("stopped")
+
+
+def _check_address(host: str, names: tuple[str, ...], keys: Keys) -> None:
+    from rangevote.web.serving import is_local
+
+    if not is_local(host) and not keys:
+        raise UsageError(
+            f"--host {host} lets others reach the service, which has no keys. Add --keys-file FILE or "
+            f"--keys-env VAR, or listen on 127.0.0.1."
+        )
+    if host in EVERYWHERE and not names:
+        raise UsageError(
+            f"--host {host} stands for all addresses of this machine; add --allow-host NAME with the name or "
+            f"address that clients use."
+        )
+
+
+def _own(host: str) -> list[str]:
+    """The address itself is a name of the server, unless it stands for all."""
+    return [] if host in EVERYWHERE else [f"[{host}]" if ":" in host else host]
+
+
+def _keys(variable: str | None, file: str | None) -> Keys:
+    from rangevote.cli.secrets import from_environment, read_secret
+    from rangevote.service.keys import Keys, keys_of
+
+    found = []
+    if variable is not None:
+        found += keys_of(from_environment(variable), f"the variable {variable}")
+    if file is not None:
+        found += keys_of(read_secret(file), file)
+    return Keys(found)
+
+
+def _settings(given: dict[str, Any], hosts: tuple[str, ...]) -> ServiceSettings:
+    """From the file, and over it from the command line."""
+    from rangevote.service.limits import Limits
+    from rangevote.service.options import Options, profile_of
+    from rangevote.service.settings import ServiceSettings, read_config
+
+    config = {} if given["config"] is None else read_config(given["config"])
+    upstream = given["upstream"] or (None if given["model"] else config.get("upstream"))
+    if (upstream is None) == (given["model"] is None):
+        raise UsageError("give --upstream URL, the server to sample from, or --model NAME, one of the two.")
+    base = Options().changed(config.get("options", {})).changed(given["options"])
+    profiles = dict(config.get("profiles", {}))
+    for named in given["profiles"]:
+        name, equals, path = named.partition("=")
+        if not equals:
+            raise UsageError(f"--profile {named!r}: say it as NAME=FILE.")
+        profiles[name] = profile_of(path)
+    kept = config.get("keep_elections", 0) if given["keep_elections"] is None else given["keep_elections"]
+    return ServiceSettings(
+        upstream,
+        given["source"] or config.get("source", "openai"),
+        base,
+        Limits(**config.get("limits", {})),
+        {name: base.changed(options) for name, options in profiles.items()},
+        config.get("aliases", {}),
+        (*config.get("allow_models", ()), *given["allow_model"]),
+        frozenset(name.lower() for name in config.get("allow_image_hosts", ())),
+        frozenset(config.get("forward", ())),
+        kept,
+        hosts,
+    )
+
+
+def _source(settings: ServiceSettings, metrics: Metrics, given: dict[str, Any]) -> Source:
+    """Where answers come from; a model is loaded before the port is taken."""
+    from rangevote.cli.secrets import from_environment, read_secret
+
+    if settings.upstream is None:
+        from rangevote.cli import searching
+        from rangevote.service.local import Local
+
+        model = searching.load_model(
+            model=given["model"], device=given["device"], dtype=given["dtype"], no_chat=False
+        )
+        name = settings.models[0] if settings.models else os.path.basename(given["model"].rstrip("/\\"))
+        return Local(model, name or given["model"], settings, metrics)
+    from rangevote.service.upstream import Upstream
+
+    variable, file = given["upstream_key_env"], given["upstream_key_file"]
+    if variable is not None and file is not None:
+        raise UsageError(
+            "--upstream-key-env and --upstream-key-file are two keys for one upstream; give one."
+        )
+    key = None
+    if variable is not None:
+        key = from_environment(variable).strip()
+    elif file is not None:
+        key = read_secret(file).strip()
+    return Upstream(settings, metrics, key=key)

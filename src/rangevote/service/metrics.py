@@ -1,0 +1,99 @@
+"""Numbers about the service, in Prometheus' text format. Labels come from fixed sets alone."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+
+#: Upper bounds of the buckets of times, in seconds.
+BOUNDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Counter:
+    """Counts, one for each combination of labels."""
+
+    def __init__(self, name: str, help: str, labels: tuple[str, ...] = ()) -> None:
+        self.name, self.help, self._labels = name, help, labels
+        self._counts: dict[tuple[str, ...], float] = {} if labels else {(): 0}
+
+    def add(self, *labels: str, by: float = 1) -> None:
+        """Count one more, or `by` more."""
+        assert len(labels) == len(self._labels)
+        self._counts[labels] = self._counts.get(labels, 0) + by
+
+    def value(self, *labels: str) -> float:
+        """The count so far."""
+        return self._counts.get(labels, 0)
+
+    def lines(self) -> Iterator[str]:
+        """In the text format."""
+        yield from _head(self.name, self.help, "counter")
+        for values, count in sorted(self._counts.items()):
+            named = ",".join(f'{n}="{v}"' for n, v in zip(self._labels, values, strict=True))
+            yield f"{self.name}{{{named}}} {count:g}" if named else f"{self.name} {count:g}"
+
+
+class Histogram:
+    """How long something took."""
+
+    def __init__(self, name: str, help: str) -> None:
+        self.name, self.help = name, help
+        self._counts, self._sum = [0] * (len(BOUNDS) + 1), 0.0
+
+    def add(self, seconds: float) -> None:
+        """One more that took so long."""
+        self._counts[bisect_left(BOUNDS, seconds)] += 1
+        self._sum += seconds
+
+    def lines(self) -> Iterator[str]:
+        """In the text format."""
+        yield from _head(self.name, self.help, "histogram")
+        total = 0
+        for bound, count in zip((*BOUNDS, "+Inf"), self._counts, strict=True):
+            total += count
+            yield f'{self.name}_bucket{{le="{bound}"}} {total}'
+        yield f"{self.name}_sum {self._sum:.6f}"
+        yield f"{self.name}_count {total}"
+
+
+class Gauge:
+    """A number that goes up and down, asked for when it is wanted."""
+
+    def __init__(self, name: str, help: str, ask: Callable[[], float]) -> None:
+        self.name, self.help, self._ask = name, help, ask
+
+    def lines(self) -> Iterator[str]:
+        """In the text format."""
+        yield from _head(self.name, self.help, "gauge")
+        yield f"{self.name} {self._ask():g}"
+
+
+class Metrics:
+    """All numbers of one service."""
+
+    def __init__(self) -> None:
+        self.requests = Counter("rangevote_requests_total", "Requests answered.", ("route", "status"))
+        self.cancelled = Counter("rangevote_cancelled_total", "Requests whose client went away.")
+        self.elections = Counter("rangevote_elections_total", "Elections held.")
+        self.modes = Counter("rangevote_winner_is_mode_total", "Elections won by the most frequent text.")
+        self.samples = Counter("rangevote_samples_total", "Samples, by what became of them.", ("outcome",))
+        self.saved = Counter("rangevote_samples_saved_total", "Samples that need not be drawn.")
+        self.tokens = Counter("rangevote_tokens_total", "Tokens used, over all samples.", ("kind",))
+        self.election_seconds = Histogram("rangevote_election_seconds", "Time of counting votes.")
+        self.upstream_seconds = Histogram("rangevote_upstream_seconds", "Time of one round of sampling.")
+        self._gauges: list[Gauge] = []
+
+    def gauge(self, name: str, help: str, ask: Callable[[], float]) -> None:
+        """Add a number that `ask` tells."""
+        self._gauges.append(Gauge(name, help, ask))
+
+    def text(self) -> str:
+        """Everything, as Prometheus reads it."""
+        found = [*vars(self).values()]
+        kept = [one for one in found if isinstance(one, (Counter, Histogram))]
+        return "\n".join(line for one in (*kept, *self._gauges) for line in one.lines()) + "\n"
+
+
+def _head(name: str, help: str, kind: str) -> tuple[str, str]:
+    return f"# HELP {name} {help}", f"# TYPE {name} {kind}"

@@ -1,0 +1,120 @@
+"""What goes wrong with a request, in the words of OpenAI's API.
+
+    {"error": {"message": "...", "type": "...", "param": "..." or null, "code": "..."}}
+
+Messages are fixed: nothing of an upstream's answer, no path and no traceback stands in them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from rangevote.source.openai.endpoint import UpstreamError
+
+#: `type` of an error by its status; others are "server_error".
+TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    405: "invalid_request_error",
+    408: "timeout_error",
+    413: "invalid_request_error",
+    415: "invalid_request_error",
+    429: "rate_limit_error",
+    431: "invalid_request_error",
+    502: "upstream_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+}
+#: Answers to requests that were not read to their end: the connection is of no more use.
+CLOSING = frozenset({408, 413, 431})
+#: Statuses of an upstream that are the client's doing: its values, its length.
+REFUSALS = frozenset({400, 404, 413, 415, 422})
+
+
+class Problem(Exception):
+    """Why a request has no answer; `note` is for the log alone."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str,
+        param: str | None = None,
+        retry_after: float | None = None,
+        note: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message, self.code, self.param = status, message, code, param
+        self.retry_after, self.note = retry_after, note
+
+    def body(self) -> dict[str, Any]:
+        """What the client reads."""
+        kind = TYPES.get(self.status, "server_error")
+        return {
+            "error": {"message": self.message, "type": kind, "param": self.param, "code": self.code},
+        }
+
+    def headers(self) -> dict[str, str]:
+        """When to come again, and whether on this connection."""
+        found = {}
+        if self.retry_after is not None:
+            found["retry-after"] = str(max(1, math.ceil(self.retry_after)))
+        if self.status in CLOSING:
+            found["connection"] = "close"
+        return found
+
+    def response(self) -> Response:
+        """As an answer."""
+        return as_json(self.body(), self.status, self.headers())
+
+
+def as_json(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """An answer in JSON."""
+    return Response(msgspec.json.encode(body), status, headers, media_type="application/json")
+
+
+def wrong(param: str, message: str, code: str = "invalid_value") -> Problem:
+    """A field that cannot be meant; the message begins with its name."""
+    return Problem(400, f"{param} {message}", code=code, param=param)
+
+
+def internal() -> Problem:
+    """A mistake of ours."""
+    return Problem(500, "the service failed; the request id names it in the log", code="internal_error")
+
+
+def late() -> Problem:
+    """Out of time."""
+    return Problem(504, "the model did not answer in time", code="timeout")
+
+
+def of_upstream(error: UpstreamError) -> Problem:
+    """What an upstream's failure means for the client.
+
+    Its 401 and 403 are 502 here: the service's own key is wrong, not the client's.
+    """
+    note = f"{error.kind} {error.status or ''} {error.detail or ''}".strip()
+    if error.kind == "timeout":
+        problem = late()
+    elif error.kind == "rate":
+        problem = Problem(
+            429,
+            "the model's server is asked too often",
+            code="upstream_rate",
+            retry_after=error.retry_after or 1,
+        )
+    elif error.kind == "status" and error.status in REFUSALS:
+        problem = Problem(
+            400, f"the model's server refused the request ({error.status})", code="upstream_refused"
+        )
+    else:
+        problem = Problem(502, "the model's server failed to answer", code=f"upstream_{error.kind}")
+    problem.note = note
+    return problem

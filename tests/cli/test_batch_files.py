@@ -1,0 +1,105 @@
+"""Batches of requests to OpenAI and `vllm run_batch`, and their output, as commands take them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rangevote as rv
+from tests.source.openai.behaviour import LOGPROBS, Asked, Behaviour, text_of
+from tests.source.openai.upstream import Upstream
+
+PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
+
+
+def body(kind: str, seed: int, behaviour: str = "well") -> Any:
+    """What a server answers to a request for five choices with log-probabilities."""
+    asked = Asked(PATHS[kind], {}, {"model": "tiny", "n": 5, "seed": seed, "logprobs": 1}, 0.0)
+    return getattr(Behaviour(), behaviour)(asked).body
+
+
+def line(id: str, body: Any, status: int = 200) -> str:
+    """One line of such a file."""
+    response = {"status_code": status, "request_id": f"vllm-batch-{id}", "body": body}
+    return json.dumps({"id": f"vllm-{id}", "custom_id": id, "response": response, "error": None}) + "\n"
+
+
+@pytest.fixture(params=sorted(PATHS))
+def batch(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Two requests, answered in another order than they were asked."""
+    path = tmp_path / "batch_output.jsonl"
+    path.write_text(line("r2", body(request.param, 2)) + line("r1", body(request.param, 1)))
+    return path
+
+
+def test_each_request_is_an_election_of_samples_named_by_its_custom_id(run, batch):
+    done = run("vote", batch, "--scores")
+    assert (done.code, [one["id"] for one in done.results()]) == (0, ["r2", "r1"])
+    for one, seed in zip(done.results(), (2, 1), strict=True):
+        texts = [text_of(seed + i) for i in range(5)]
+        samples = [rv.Hypothesis(text, logprob=sum(LOGPROBS), sampled=True) for text in texts]
+        expected = rv.elect(samples)
+        assert (one["winner"], one["scores"]) == (expected.winner, expected.scores.tolist())
+        assert "w:count" in one["signature"]
+
+
+def test_they_are_converted_to_ballots_that_elect_the_same(run, batch, tmp_path):
+    ballots = tmp_path / "ballots.jsonl"
+    assert run("convert", batch, "-o", ballots).code == 0
+    first = json.loads(ballots.read_text().splitlines()[0])
+    assert first["id"] == "r2"
+    assert first["candidates"][0] == {"text": text_of(2), "logprob": sum(LOGPROBS), "sampled": True}
+    assert run("vote", ballots, "--scores").out == run("vote", batch, "--scores").out
+
+
+def test_a_request_that_failed_is_told_or_skipped(run, tmp_path):
+    path = tmp_path / "batch_output.jsonl"
+    failed = line("r2", {"error": {"message": "the prompt is too long"}}, 400)
+    path.write_text(line("r1", body("chat", 1)) + failed + line("r3", body("chat", 3)))
+    done = run("vote", path)
+    assert done.code == 3
+    assert f"{path}:2: request 'r2' failed with status 400: the prompt is too long" in done.err
+    done = run("vote", path, "--on-error", "skip")
+    assert (done.code, ["error" in one for one in done.results()]) == (4, [False, True, False])
+
+
+def test_a_log_probability_that_is_not_known_is_left_out_and_the_sample_counts(run, tmp_path):
+    path, ballots = tmp_path / "batch_output.jsonl", tmp_path / "ballots.jsonl"
+    path.write_text(line("r1", body("chat", 1, "unlikely")))
+    assert run("convert", path, "-o", ballots).code == 0
+    [found] = map(json.loads, ballots.read_text().splitlines())
+    assert ["logprob" in one for one in found["candidates"]] == [False, True, True, True, True]
+    assert run("vote", path).code == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked", "options"),
+    [
+        (
+            "chat",
+            {"messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]},
+            (),
+        ),
+        ("completions", {"prompt": "Once upon"}, ("--no-chat",)),
+    ],
+)
+def test_a_batch_of_requests_is_asked_as_it_stands(run, tmp_path, kind, asked, options):
+    path = tmp_path / "batch_input.jsonl"
+    request = {
+        "custom_id": "r1",
+        "method": "POST",
+        "url": PATHS[kind],
+        "body": {"model": "other", "n": 3, **asked},
+    }
+    path.write_text(json.dumps(request) + "\n")
+    with Upstream() as upstream:
+        server = ("--source", "openai", "--base-url", upstream.url, "--model", "tiny")
+        done = run("generate", *server, "-i", path, "--candidates", "sample:5", *options)
+    assert (done.code, [one["id"] for one in done.results()]) == (0, ["r1"])
+    [sent] = upstream.asked
+    assert sent.path == PATHS[kind]
+    assert {name: sent.body[name] for name in asked} == asked
+    assert (sent.body["model"], sent.body["n"]) == ("tiny", 5)  # options of the command, not of the file

@@ -1,0 +1,247 @@
+"""`rangevote serve` as an operator runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra 'web' is not installed")
+pytest.importorskip("openai", reason="the official client is not installed")
+
+import httpx
+import openai
+
+from rangevote.model.ngram import NgramModel
+from tests.source.openai.upstream import Upstream
+
+KEY = "a-key-of-more-than-16-letters"
+
+
+class Serving:
+    """The command in a process of its own; `lines` is its log."""
+
+    def __init__(self, *arguments: object, env: dict[str, str] | None = None) -> None:
+        command = [sys.executable, "-m", "rangevote", "serve", "--port", "0", *map(str, arguments)]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **(env or {})}
+        )
+        self.lines: list[dict[str, object]] = []
+        assert self.process.stderr is not None
+        first = self.process.stderr.readline()
+        ready = json.loads(first)
+        assert ready["event"] == "ready", ready
+        self.url = ready["address"]
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        self.lines += [json.loads(line) for line in self.process.stderr]
+
+    def __enter__(self) -> Serving:
+        return self
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(how)
+        code = self.process.wait(20)
+        self._reader.join(5)
+        return code
+
+    def __exit__(self, *error: object) -> None:
+        if self.process.poll() is None:
+            self.stop()
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        assert self.process.stdout.read() == b""
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+    def client(self, key: str = "unused") -> openai.OpenAI:
+        return openai.OpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0)
+
+
+def question(client: openai.OpenAI, **options: object) -> openai.types.chat.ChatCompletion:
+    return client.chat.completions.create(
+        model="tiny", messages=[{"role": "user", "content": "when?"}], **options
+    )
+
+
+def test_it_samples_an_upstream_with_keys_of_its_own_and_logs_neither_keys_nor_prompts(tmp_path):
+    keys = tmp_path / "keys"
+    keys.write_text(KEY)
+    keys.chmod(0o600)
+    with (
+        Upstream() as upstream,
+        Serving(
+            "--upstream",
+            upstream.url,
+            "--samples",
+            "4",
+            "--keys-file",
+            keys,
+            "--upstream-key-env",
+            "UP",
+            env={"UP": "sk-upstream"},
+        ) as serving,
+    ):
+        with serving.client("wrong") as client, pytest.raises(openai.AuthenticationError):
+            question(client)
+        with serving.client(KEY) as client:
+            answer = question(client, seed=0)
+        assert serving.stop() == 0
+    assert answer.rangevote["votes"] == 4
+    assert upstream.asked[0].headers["authorization"] == "Bearer sk-upstream"
+    events = [line["event"] for line in serving.lines]
+    assert events[-1] == "stopped"
+    elected = next(line for line in serving.lines if line["event"] == "election")
+    assert elected["signature"] == answer.rangevote["signature"]
+    assert elected["request"] in {line["request"] for line in serving.lines if line["event"] == "request"}
+    text = json.dumps(serving.lines)
+    for secret in (KEY, "sk-upstream", "when?", "train"):
+        assert secret not in text
+
+
+def test_a_local_model_is_the_upstream_of_a_second_service(tmp_path):
+    path = tmp_path / "tiny.arpa"
+    NgramModel.train(3 * ["the train leaves at ten", "a train leaves at ten", "i know"], order=3).write(path)
+    with (
+        Serving(
+            "--model", path, "--allow-model", "tiny", "--candidates", "sample:1", "--samples", 1
+        ) as inner,
+        Serving("--upstream", f"{inner.url}/v1", "--samples", "8", "--adaptive") as outer,
+        outer.client() as client,
+    ):
+        answer = question(client, seed=1)
+        assert [model.id for model in client.models.list()] == ["tiny"]
+    assert answer.rangevote["votes"] == 8
+    assert answer.choices[0].finish_reason == "stop"
+
+
+def test_case_57_sigterm_finishes_an_answer_that_is_under_way():
+    with Upstream(delay=1.0) as upstream, Serving("--upstream", upstream.url) as serving:
+        found: list[object] = []
+
+        def ask() -> None:
+            with serving.client() as client:
+                found.append(question(client).choices[0].message.content)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        while not upstream.asked:
+            time.sleep(0.01)
+        code = serving.stop()
+        asking.join(10)
+    assert code == 0
+    assert len(found) == 1
+
+
+def test_ctrl_c_ends_it_too():
+    with Upstream() as upstream, Serving("--upstream", upstream.url) as serving:
+        assert serving.stop(signal.SIGINT) == 0
+    assert serving.lines[-1]["event"] == "stopped"
+
+
+def test_a_configuration_brings_profiles_aliases_and_limits(tmp_path):
+    (tmp_path / "tuned.toml").write_text('[election]\nsimilarity = "overlap_1"\n')
+    with Upstream() as upstream:
+        path = tmp_path / "service.toml"
+        path.write_text(
+            f'upstream = "{upstream.url}"\nkeep_elections = 2\n[options]\nsamples = 3\n'
+            "[limits]\nsamples = 5\n"
+            '[profiles.big]\nsamples = 5\n[aliases.elected]\nmodel = "tiny"\nprofile = "big"\n'
+        )
+        with (
+            Serving("--config", path, "--profile", f"tuned={tmp_path / 'tuned.toml'}") as serving,
+            httpx.Client(base_url=serving.url, trust_env=False) as http,
+        ):
+            body = {"model": "elected", "messages": [{"role": "user", "content": "q"}]}
+            elected = http.post("/v1/chat/completions", json=body).json()["rangevote"]
+            tuned = http.post("/v1/tuned/chat/completions", json={**body, "model": "tiny"}).json()[
+                "rangevote"
+            ]
+            refused = http.post("/v1/chat/completions", json={**body, "rangevote": {"samples": 6}})
+            page = http.get(elected["election"])
+    assert (elected["votes"], tuned["votes"]) == (5, 3)
+    assert "sim:overlap_1|" in tuned["signature"]
+    assert refused.status_code == 400
+    assert page.status_code == 200
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_curl_works_as_in_the_documentation():
+    with Upstream() as upstream, Serving("--upstream", upstream.url) as serving:
+        command = [
+            "curl", "-sS", "--noproxy", "*", f"{serving.url}/v1/chat/completions",
+            "-H", "Content-Type: application/json",
+            "-d", '{"model": "tiny", "messages": [{"role": "user", "content": "When?"}], "seed": 0}',
+        ]  # fmt: skip
+        done = subprocess.run(command, capture_output=True, check=True, timeout=30)
+        stream = [*command[:-1], command[-1][:-1] + ', "stream": true}', "-N"]
+        streamed = subprocess.run(
+            stream,
+            capture_output=True,
+            check=True,
+            timeout=30,
+        )
+    assert json.loads(done.stdout)["choices"][0]["message"]["content"]
+    assert streamed.stdout.endswith(b"data: [DONE]\n\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "give --upstream URL"),
+        (["--upstream", "http://127.0.0.1:1/v1", "--model", "x"], "one of the two"),
+        (["--upstream", "ftp://x"], "the base URL must be as"),
+        (["--upstream", "http://u:p@h/v1"], "holds a user name or password"),
+        (["--upstream", "http://127.0.0.1:1/v1", "--host", "0.0.0.0"], "has no keys"),
+        (["--upstream", "http://127.0.0.1:1/v1", "--host", "192.0.2.1"], "has no keys"),
+        (["--upstream", "http://127.0.0.1:1/v1", "-s", "overlap2"], "unknown similarity 'overlap2'"),
+        (["--upstream", "http://127.0.0.1:1/v1", "--samples", "0"], "samples must be a whole number from 1"),
+        (["--upstream", "http://127.0.0.1:1/v1", "--samples", "99"], "more than the limit 64"),
+        (["--upstream", "http://127.0.0.1:1/v1", "--profile", "x"], "say it as NAME=FILE"),
+        (["--upstream", "http://127.0.0.1:1/v1", "--adaptive", "2"], "adaptive must be a confidence"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_before_anything_listens(run, arguments, told):
+    done = run("serve", "--port", 0, *arguments)
+    assert (done.code, done.out) == (2, b"")
+    assert told in done.err
+
+
+def test_all_addresses_need_the_names_that_clients_use(run, monkeypatch):
+    monkeypatch.setenv("K", KEY)
+    done = run("serve", "--upstream", "http://127.0.0.1:1/v1", "--host", "0.0.0.0", "--keys-env", "K")
+    assert done.code == 2
+    assert "add --allow-host NAME" in done.err
+    assert KEY not in done.err
+
+
+def test_keys_do_not_come_from_the_command_line(run):
+    done = run("serve", "--upstream", "http://127.0.0.1:1/v1", "--key", "sk-secret-of-mine")
+    assert done.code == 2
+    help = run("serve", "--help").out.decode()
+    assert "--keys-file" in help
+    assert "--key " not in help
+
+
+def test_files_that_cannot_be_used_are_told_with_their_exit_codes(run, tmp_path):
+    url = ("--upstream", "http://127.0.0.1:1/v1")
+    keys = tmp_path / "keys"
+    keys.write_text(KEY)
+    keys.chmod(0o640)
+    assert run("serve", *url, "--keys-file", keys).code == 5
+    assert run("serve", *url, "--keys-env", "RANGEVOTE_NO_SUCH_VARIABLE").code == 5
+    assert run("serve", *url, "--config", tmp_path / "none.toml").code == 5
+    (tmp_path / "bad.toml").write_text("upstrem = 1")
+    done = run("serve", *url, "--config", tmp_path / "bad.toml")
+    assert (done.code, "Did you mean 'upstream'" in done.err) == (3, True)
+    assert run("serve", "--model", tmp_path / "none.arpa").code == 5

@@ -1,0 +1,156 @@
+"""A service on a real socket of this machine, in a thread of the test."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from types import TracebackType
+from typing import Any
+
+import httpx
+import openai
+
+from rangevote.service.app import service_app
+from rangevote.service.keys import Keys
+from rangevote.service.limits import Limits
+from rangevote.service.local import Local
+from rangevote.service.log import written
+from rangevote.service.metrics import Metrics
+from rangevote.service.options import Options
+from rangevote.service.serving import server
+from rangevote.service.settings import ServiceSettings
+from rangevote.service.source import Source
+from rangevote.service.upstream import Upstream
+from rangevote.web.serving import address, bound
+
+#: Quick where a test waits for the service to give up.
+LIMITS = Limits(
+    connect_seconds=1, read_seconds=5, total_seconds=10, retries=0, hold=0.2, keep_alive=0.1, drain=5
+)
+HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+MESSAGES: Any = [{"role": "user", "content": "When does the train leave?"}]
+
+
+class Running:
+    """`with Running(url) as service`: the service asks the upstream at `url`, or a local model.
+
+    Fields of `LIMITS` and of `Options` can be given by their names. `log` has the lines of the log.
+    """
+
+    def __init__(
+        self,
+        upstream: str | None = None,
+        *,
+        model: Any = None,
+        keys: tuple[str, ...] = (),
+        upstream_key: str | None = None,
+        limits: dict[str, Any] | None = None,
+        options: dict[str, Any] | None = None,
+        profiles: dict[str, dict[str, Any]] | None = None,
+        details: bool = False,
+        **settings: Any,
+    ) -> None:
+        base = Options().changed({"samples": 6, **(options or {})})
+        self.settings = ServiceSettings(
+            upstream=upstream,
+            options=base,
+            limits=replace(LIMITS, **(limits or {})),
+            profiles={name: base.changed(given) for name, given in (profiles or {}).items()},
+            **settings,
+        )
+        self.metrics, self.log = Metrics(), list[str]()
+        source: Source
+        if model is None:
+            source = Upstream(self.settings, self.metrics, key=upstream_key)
+        else:
+            source = Local(model, "tiny", self.settings, self.metrics)
+        app = service_app(
+            source, self.settings, self.metrics, keys=Keys(keys), log=self._take, details=details
+        )
+        self._up = threading.Event()
+        self.server = server(app, self.settings.limits, self._up.set)
+        self._socket = bound("127.0.0.1", 0)
+        self.url, self.port = address(self._socket), self._socket.getsockname()[1]
+        self._thread = threading.Thread(target=self.server.run, args=([self._socket],), daemon=True)
+        self.key = keys[0] if keys else "unused"
+        self._clients: list[openai.OpenAI] = []
+
+    def _take(self, event: str, **fields: Any) -> None:
+        self.log.append(written(event, fields))
+
+    def __enter__(self) -> Running:
+        self._thread.start()
+        assert self._up.wait(20)
+        headers = {"authorization": f"Bearer {self.key}"}
+        self.http = httpx.Client(base_url=self.url, headers=headers, trust_env=False, timeout=30)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for client in (self.http, *self._clients):
+            client.close()
+        self.stop()
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+
+    def stop(self) -> None:
+        """What SIGTERM does."""
+        self.server.should_exit = True
+
+    def client(self, profile: str = "", **options: Any) -> openai.OpenAI:
+        """The official client."""
+        base = f"{self.url}/v1/{profile}".rstrip("/")
+        client = openai.OpenAI(base_url=base, api_key=self.key, max_retries=0, **options)
+        self._clients.append(client)
+        return client
+
+    def ask(self, path: str = "/v1/chat/completions", **fields: Any) -> httpx.Response:
+        """One POST, with a question unless something else is given."""
+        question = {"messages": MESSAGES} if path.endswith("/chat/completions") else {"prompt": "q"}
+        return self.http.post(path, json={"model": "tiny", **question, **fields})
+
+    def raw(self, content: bytes, wait: float = 10, *, half: bool = False) -> bytes:
+        """All bytes that come back for these."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as connection:
+            connection.sendall(content)
+            if half:
+                connection.shutdown(socket.SHUT_WR)
+            return read_all(connection)
+
+    def metric(self, name: str) -> float:
+        """A number of /metrics."""
+        lines = self.http.get("/metrics").text.splitlines()
+        return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} ")), 0.0)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """Until the other side closes."""
+    parts = []
+    try:
+        while part := connection.recv(65536):
+            parts.append(part)
+    except ConnectionResetError:
+        pass
+    return b"".join(parts)
+
+
+def error_of(response: httpx.Response) -> dict[str, Any]:
+    """The error in OpenAI's shape, of which nothing is missing."""
+    body = response.json()
+    assert list(body) == ["error"], body
+    assert set(body["error"]) == {"message", "type", "param", "code"}
+    assert "x-request-id" in response.headers
+    found: dict[str, Any] = body["error"]
+    return found
+
+
+def until(condition: Callable[[], Any], seconds: float = 5.0) -> None:
+    """Wait for something that another thread does."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)

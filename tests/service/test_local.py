@@ -1,0 +1,225 @@
+"""A model in the service's own process, and such a service as the upstream of another."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra 'web' is not installed")
+pytest.importorskip("openai", reason="the official client is not installed")
+
+from rangevote import elect, generate, search
+from rangevote.model.ngram import NgramModel
+from tests.service.running import HEAD, Running, error_of, until
+
+KNOWN = [
+    "the train leaves at ten",
+    "a train leaves at ten",
+    "the train leaves at noon",
+    "the bus leaves at ten",
+    "i know",
+]
+CHAT = [{"role": "user", "content": "the train"}]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return NgramModel.train(3 * KNOWN, order=3)
+
+
+@pytest.fixture(scope="module")
+def service(model):
+    with Running(model=model, options={"samples": 20}) as running:
+        yield running
+
+
+def test_beams_stand_and_samples_vote_as_in_generate(service, model):
+    expected = generate(
+        model,
+        ["the train"],
+        candidates="beam:10,max_new_tokens=12",
+        voters="sample:20,seed=5,temperature=0.8,max_new_tokens=12",
+    )[0]
+    answer = service.client().chat.completions.create(
+        model="tiny", messages=CHAT, seed=5, temperature=0.8, max_tokens=12
+    )
+    assert answer.choices[0].message.content == expected.winner
+    assert answer.rangevote["signature"] == expected.signature
+    assert answer.rangevote["votes"] == 20
+    assert answer.rangevote["score"] == expected.score
+    written = sum(len(one.tokens) + one.finished for one in (*expected.candidates, *expected.voters))
+    assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (2, written)
+
+
+def test_a_prompt_is_gone_on_from(service):
+    answer = service.client().completions.create(model="tiny", prompt="the train leaves at", seed=1)
+    assert answer.choices[0].text in ("ten", "noon")
+    assert answer.choices[0].finish_reason == "stop"
+
+
+def test_the_one_model_is_listed_and_ready(service):
+    assert [one.id for one in service.client().models.list()] == ["tiny"]
+    assert service.http.get("/readyz").json() == {"status": "ready"}
+    assert service.ask(model="other").status_code == 404
+
+
+def test_a_seed_fixes_everything_and_without_one_samples_differ(service):
+    ask = {"messages": CHAT, "rangevote": {"candidates": "sample:1"}}
+    fixed = {service.ask(seed=3, **ask).json()["choices"][0]["message"]["content"] for _ in range(3)}
+    free = {service.ask(**ask).json()["choices"][0]["message"]["content"] for _ in range(20)}
+    assert len(fixed) == 1
+    assert len(free) > 1
+
+
+def test_at_temperature_0_the_voter_is_the_greedy_answer(service, model):
+    greedy = generate(model, ["the train"], candidates="greedy")[0].winner
+    answer = service.ask(messages=CHAT, temperature=0).json()
+    assert answer["choices"][0]["message"]["content"] == greedy
+    assert "|vot:1|" in answer["rangevote"]["signature"]
+
+
+def test_candidates_can_vote_themselves(service, model):
+    expected = generate(model, ["the train"], candidates="beam:10,max_new_tokens=256")[0]
+    answer = service.ask(messages=CHAT, rangevote={"voters": "candidates"}).json()
+    assert answer["rangevote"]["signature"] == expected.signature
+    assert answer["choices"][0]["message"]["content"] == expected.winner
+
+
+def test_voters_are_drawn_until_the_winner_is_certain(service):
+    options = {"samples": 64, "adaptive": 0.99, "similarity": "exact"}
+    told = service.ask(messages=CHAT, seed=1, temperature=0.05, rangevote=options).json()["rangevote"]
+    assert told["certain"] is True
+    assert told["votes"] + told["samples"]["saved"] == 64
+    assert told["samples"]["saved"] > 0
+
+
+def test_an_answer_cut_at_its_length_says_so(service):
+    answer = service.ask("/v1/completions", prompt="the", max_tokens=1).json()
+    assert answer["choices"][0]["finish_reason"] == "length"
+
+
+def test_voters_that_were_cut_off_do_not_make_a_quorum(service):
+    asked = {"messages": CHAT, "seed": 1, "max_tokens": 3}
+    votes = service.ask(**asked).json()["rangevote"]["votes"]
+    assert 0 < votes < 20
+    refused = service.ask(**asked, rangevote={"min_votes": votes + 1})
+    assert (refused.status_code, error_of(refused)["code"]) == (502, "insufficient_votes")
+    assert service.ask(**asked, rangevote={"min_votes": votes}).status_code == 200
+
+
+def test_a_stream_of_a_local_model(service):
+    chunks = service.client().chat.completions.create(model="tiny", messages=CHAT, seed=2, stream=True)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks).startswith("leaves at")
+
+
+@pytest.mark.parametrize(
+    ("given", "param"),
+    [
+        ({"stop": "x"}, "stop"),
+        ({"presence_penalty": 1}, "presence_penalty"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"messages": [{"role": "system", "content": "a"}, *CHAT]}, "messages"),
+        ({"rangevote": {"candidates": 4}}, "rangevote.candidates"),
+        ({"rangevote": {"candidates": "beam:65"}}, "rangevote.candidates"),
+        ({"rangevote": {"candidates": "bean:4"}}, "rangevote"),
+        ({"n": 11}, "n"),
+    ],
+)
+def test_what_a_local_model_cannot_do_is_refused_by_name(service, given, param):
+    refused = service.ask(**{"messages": CHAT, **given})
+    assert refused.status_code == 400
+    assert error_of(refused)["param"] == param
+
+
+def test_an_input_that_the_model_refuses_is_400_without_its_words(service):
+    refused = service.ask(messages=[{"role": "user", "content": "<s> secret"}])
+    assert (refused.status_code, error_of(refused)["code"]) == (400, "unreadable_input")
+    assert "secret" not in refused.text
+
+
+class Slow:
+    """A model that takes its time, and knows how often it was asked."""
+
+    def __init__(self, model: NgramModel) -> None:
+        self._model, self.steps = model, 0
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._model, name)
+
+    def step(self, state: object, tokens: object) -> object:
+        self.steps += 1
+        time.sleep(0.05)
+        step = self._model.step(state, tokens)
+        step.log_probs[:, list(self._model.ends)] = -1e9  # and never comes to an end
+        return step
+
+
+def test_a_client_that_goes_away_stops_the_model(model):
+    slow = Slow(model)
+    with Running(model=slow) as service:
+        body = json.dumps({"model": "tiny", "messages": CHAT, "max_tokens": 2000}).encode()
+        with socket.create_connection(("127.0.0.1", service.port), timeout=10) as connection:
+            connection.sendall(HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            until(lambda: slow.steps > 2)
+            assert service.http.get("/healthz").status_code == 200
+        until(lambda: service.metric("rangevote_in_flight") == 0, 2)
+        time.sleep(0.2)
+        steps = slow.steps
+        time.sleep(0.3)
+        assert slow.steps == steps
+
+
+def test_a_service_is_the_upstream_of_another(model):
+    """The inner one answers with single samples of its model, the outer one elects among them."""
+    with (
+        Running(model=model, options={"candidates": "sample:1", "samples": 1}) as inner,
+        Running(f"{inner.url}/v1", options={"samples": 30, "similarity": "overlap_1"}) as outer,
+    ):
+        answer = outer.client().chat.completions.create(model="tiny", messages=CHAT, seed=7)
+        again = outer.client().chat.completions.create(model="tiny", messages=CHAT, seed=7)
+        chunks = list(outer.client().chat.completions.create(model="tiny", messages=CHAT, stream=True))
+        completed = outer.client().completions.create(model="tiny", prompt="the train", seed=7)
+    assert answer.rangevote["votes"] == 30
+    assert answer.rangevote["candidates"] == 30
+    drawn = [
+        search(model, ["the train"], f"sample:1,max_new_tokens=256,seed={s}")[0][0] for s in range(7, 37)
+    ]
+    assert (
+        answer.choices[0].message.content == elect([one.text for one in drawn], similarity="overlap_1").winner
+    )
+    assert again.choices[0].message.content == answer.choices[0].message.content
+    assert completed.choices[0].text == answer.choices[0].message.content
+    assert answer.usage.prompt_tokens == 60
+    assert chunks[-1].choices[0].finish_reason == "stop"
+
+
+def test_a_model_with_a_chat_template_takes_conversations_and_plain_prompts():
+    pytest.importorskip("torch", reason="the extra 'models' is not installed")
+    from rangevote.model.huggingface.model import HuggingFace
+    from tests.model.huggingface.test_inputs import TEMPLATE
+    from tests.model.huggingface.tiny import make, make_tokenizer
+
+    tokenizer = make_tokenizer(TEMPLATE)
+    model = HuggingFace(make("llama"), tokenizer)
+    chat = [
+        {"role": "user", "content": [{"type": "text", "text": "the "}, {"type": "text", "text": "dog"}]},
+        {"role": "assistant", "content": "runs"},
+        {"role": "user", "content": "a cat"},
+    ]
+    written = "user : the dog assistant : runs user : a cat assistant :"
+    ids = tokenizer(written, add_special_tokens=False)["input_ids"]
+    options = {"max_tokens": 6, "rangevote": {"voters": "candidates", "candidates": "beam:4"}}
+    with Running(model=model) as service:
+        talked = service.ask(messages=chat, **options).json()
+        went_on = service.ask("/v1/completions", prompt="the dog", **options).json()
+        picture = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]
+        refused = service.ask(messages=[{"role": "user", "content": picture}])
+    expected = generate(model, [ids], candidates="beam:4,max_new_tokens=6")[0]
+    assert talked["choices"][0]["message"]["content"] == expected.winner
+    assert talked["usage"]["prompt_tokens"] == len(ids)
+    expected = generate(model, [tokenizer("the dog")["input_ids"]], candidates="beam:4,max_new_tokens=6")[0]
+    assert went_on["choices"][0]["text"] == expected.winner
+    assert (refused.status_code, error_of(refused)["param"]) == (400, "messages[0]")
