@@ -1,4 +1,4 @@
-"""What was measured -> RESULTS.md."""
+"""What was measured of elections -> the chapter `elections` of RESULTS.md."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from targets import Data, Row, megabytes, milliseconds, on_real_lists, tables, t
 
 MARKS = {True: "yes", False: "**no**", None: "-"}
 HEAD = """# How fast is rangevote?
-
-Written by `make bench`; do not edit. What is measured and how to read it: [README.md](README.md).
 
 {machine}
 
@@ -52,7 +50,7 @@ METHOD = """## How it was measured
 
 def markdown(data: Data) -> str:
     """The whole page."""
-    parts = [HEAD.format(machine=_machine(data))]
+    parts = [HEAD.format(machine=machine_line(data))]
     for number, (title, rows) in enumerate(tables(data).items(), start=1):
         parts.append(f"## {number}. {title}\n\n{_targets(rows)}")
         if number == 5 and "error" not in data["files"]:
@@ -72,7 +70,8 @@ def markdown(data: Data) -> str:
     return "\n".join(part.rstrip() + "\n" for part in parts)
 
 
-def _machine(data: Data) -> str:
+def machine_line(data: Data) -> str:
+    """When, on what, and with what a run was made."""
     machine = data["machine"]
     load = " and ".join(f"{value:.1f}" for value in machine["load"])
     versions = ", ".join(f"{name} {number}" for name, number in data["versions"].items())

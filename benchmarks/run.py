@@ -23,6 +23,7 @@ from typing import Any
 import commands
 import results
 import speed
+from chapters import write_chapter
 from contestants import CONTESTANTS, SIZES
 from harness import HERE, PEERS, ROOT, SCRATCH, Worker, say
 
@@ -127,7 +128,7 @@ def without_scores(data: Any) -> Any:
 
 def render(data: dict[str, Any]) -> None:
     """Write the page and, where matplotlib is found, the plot."""
-    (HERE / "RESULTS.md").write_text(results.markdown(data), encoding="utf-8")
+    write_chapter("elections", results.markdown(data))
     plotted = subprocess.run([PEERS if PEERS.exists() else sys.executable, HERE / "plot.py", RAW])
     say("wrote RESULTS.md" + (", results.svg, results.png" if plotted.returncode == 0 else " only"))
 

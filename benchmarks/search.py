@@ -1,4 +1,5 @@
-"""Beam search against transformers' own generate, on one machine in one run; writes SEARCH.md.
+"""Beam search against transformers' own generate, on one machine in one run; writes the chapter
+`search` of RESULTS.md.
 
 .venv/bin/python benchmarks/search.py            # or: make bench-search, which gets the model first
 .venv/bin/python benchmarks/search.py --quick    # the quick rows again; the others stay, and the page says so
@@ -19,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from chapters import write_chapter
 from harness import HERE, SCRATCH, say
 from run import machine
 
@@ -201,4 +203,4 @@ if __name__ == "__main__":
         raw.write_text(json.dumps(quick(json.loads(raw.read_text())), indent=1))
     elif "--render" not in sys.argv:
         raw.write_text(json.dumps(measure(), indent=1))
-    (HERE / "SEARCH.md").write_text(page(json.loads(raw.read_text())))
+    write_chapter("search", page(json.loads(raw.read_text())))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 
+import pytest
+
 from tests.cli.conftest import ballot, lines
 
 MOSES = b"0 ||| a b ||| F0= -1.5 ||| -1.5\n0 ||| a c ||| F0= -1.75 ||| -1.75\n1 ||| d ||| F0= -2.0 ||| -2.0\n"
@@ -18,6 +20,14 @@ def test_moses_becomes_json_lines_and_comes_back(run, tmp_path):
     assert [[c["text"] for c in b["candidates"]] for b in listed] == [["a b", "a c"], ["d"]]
     assert listed[0]["candidates"][1]["logprob"] == -1.75
     assert run("convert", ballots, "--to", "moses").out == MOSES
+
+
+def test_ballots_become_parquet_and_come_back(run, tmp_path):
+    pytest.importorskip("pyarrow", reason="the extra 'parquet' is not installed")
+    source, table = tmp_path / "out.moses", tmp_path / "nbest.parquet"
+    source.write_bytes(MOSES)
+    assert run("convert", source, "--to", "parquet", "-o", table).code == 0
+    assert run("convert", table, "--to", "jsonl").out == run("convert", source, "--to", "jsonl").out
 
 
 def test_fairseq_scores_become_natural_log_sums(run):

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import rangevote as rv
-from rangevote.cli.lines import FIELDS
 from rangevote.format import read
+from rangevote.scale.lines import FIELDS
 from tests.cli.speaker import Speaker, speaker
 
 __all__ = ["speaker"]
@@ -40,6 +40,16 @@ def test_a_line_of_text_is_an_input_and_a_line_of_json_its_result(run, prompts, 
         assert (line["winner"], line["index"]) == (result.winner, result.index)
         assert (line["score"], line["scores"]) == (result.score, result.scores.tolist())
         assert line["signature"] == result.signature
+
+
+def test_a_profile_elects_as_its_options_do(run, prompts, speaker, tmp_path):
+    profile = tmp_path / "profile.toml"
+    profile.write_text('[election]\nsimilarity = "overlap_1@0.5"\ntemperature = 3.0\n')
+    arguments = ("generate", "-m", "speaker", "-i", prompts, "--candidates", "beam:6")
+    by_profile = run(*arguments, "--profile", profile)
+    assert by_profile.code == 0
+    assert by_profile.out == run(*arguments, "-s", "overlap_1@0.5", "--temperature", "3").out
+    assert "sim:overlap_1@0.5|" in by_profile.results()[0]["signature"]
 
 
 def test_inputs_come_from_a_pipe_as_well(run, prompts, speaker):

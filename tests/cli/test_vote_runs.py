@@ -207,12 +207,12 @@ def test_surroundings_change_no_byte(tmp_path):
 
 
 def test_an_election_that_runs_out_of_memory_is_named(run, tmp_path, monkeypatch):
-    from rangevote.cli import lines as cli_lines
+    from rangevote.scale import lines as result_lines
 
     def greedy(ballot: object, settings: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(cli_lines, "hold", greedy)
+    monkeypatch.setattr(result_lines, "hold", greedy)
     done = run("vote", many(tmp_path / "in.jsonl", 3), "--threads", 2, "--on-error", "skip")
     assert done.code == 5
     assert "in.jsonl:1: out of memory." in done.err

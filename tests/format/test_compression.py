@@ -124,7 +124,6 @@ def test_no_single_step_gives_much() -> None:
         (bz2.compress(b"a"), "bzip2"),
         (lzma.compress(b"a"), "xz"),
         (b"PK\x03\x04" + bytes(20), "zip"),
-        (b"PAR1" + bytes(20), "Parquet"),
     ],
 )
 def test_other_kinds_are_named(packed: bytes, name: str) -> None:

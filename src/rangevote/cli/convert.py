@@ -29,7 +29,7 @@ def convert(source: str, to: str, output: str | None, force: bool, quiet: bool, 
     Scores become natural-log sums; where the file's scores cannot be turned into such, the options that
     settle it are named.
     """
-    from rangevote.format import read, writer
+    from rangevote.format import ending, read, writer
 
     check_input(source)
     notes = Notes(quiet=quiet)
@@ -40,6 +40,7 @@ def convert(source: str, to: str, output: str | None, force: bool, quiet: bool, 
             for entry in entries:
                 place.write(_written(entry, write))
                 bar.advance()
+            place.write(ending(write))
             place.finish()
         except BaseException:
             place.discard()
@@ -54,4 +55,4 @@ def _written(entry: Entry, write: Writer) -> bytes:
     try:
         return write(entry.get())
     except DataError as error:
-        raise (error if error.where else error.at(entry.where)) from None
+        raise error.placed(entry.where) from None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,21 +15,26 @@ from rangevote.cli.notes import Notes, check_input
 from rangevote.cli.options import election_options
 from rangevote.cli.outputs import Outputs, outputs
 from rangevote.cli.progress import Bar
-from rangevote.cli.searching import Searching, model_options, reads_images, searching_options
+from rangevote.cli.searching import Loading, Searching, model_options, reads_images, searching_options
+from rangevote.cli.source import Server, server_options
 from rangevote.cli.unfinished import unfinished
-from rangevote.cli.vote import skip_done
+from rangevote.cli.vote_source import skip_done
 from rangevote.errors import DataError
 
 if TYPE_CHECKING:
-    from rangevote.cli.lines import Line, Shape
     from rangevote.election.settings import Settings
     from rangevote.format import Entry
-    from rangevote.generation.batch import Elected
-    from rangevote.generation.plan import Plan
-    from rangevote.model.protocol import LanguageModel
+    from rangevote.generation.batch import Answering, Elected, Request
+    from rangevote.scale.lines import Line, Shape
+
+    #: An input, and its election or why there is none.
+    Held = tuple[Entry, Elected | DataError]
 
 #: Options that change how a run goes but not what it writes; a resumed run may have others.
-FREE = frozenset({"source", "output", "ballots", "max_rows", "on_error", "resume", "force", "quiet"})
+FREE = frozenset(
+    {"source", "output", "ballots", "max_rows", "on_error", "resume", "force", "quiet"}
+    | {"base_url", "key_env", "key_file", "concurrency", "timeout"}
+)
 
 
 @click.command()
@@ -42,6 +48,7 @@ FREE = frozenset({"source", "output", "ballots", "max_rows", "on_error", "resume
     help="Lines of text, JSON lines, or images: a folder or a list.",
 )
 @searching_options
+@server_options
 @election_options
 @click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
 @click.option("--ballots", metavar="FILE", help="Keep candidates and voters, for rangevote vote.")
@@ -61,9 +68,10 @@ FREE = frozenset({"source", "output", "ballots", "max_rows", "on_error", "resume
 @click.option("--force", is_flag=True, help="Replace the output files, or start again.")
 @click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
 def generate(
-    load: Callable[[], LanguageModel[Any]],
+    load: Loading,
     source: str,
     searching: Searching,
+    server: Server | None,
     settings: Settings,
     output: str | None,
     ballots: str | None,
@@ -81,10 +89,12 @@ def generate(
 
     A SEARCH is a name, a number and options, as in beam:10, diverse_beam:12,groups=4, stochastic_beam:20,
     sample:100,temperature=0.7, top_k:100,top=20 or nucleus:100,p=0.9. Results are written in the order of
-    the inputs, with the fields that rangevote vote writes.
+    the inputs, with the fields that rangevote vote writes. With --source a server samples instead of a
+    model in this process; its API key is read from the environment or a file.
     """
-    from rangevote.cli.lines import Shape
     from rangevote.format.inputs import read_inputs
+    from rangevote.generation.batch import Searched
+    from rangevote.scale.lines import Shape
 
     check_input(source, "inputs")
     notes = Notes(quiet=quiet)
@@ -93,11 +103,16 @@ def generate(
         place = files.enter_context(
             outputs(output, ballots, source, remembered(), resume=resume, force=force)
         )
-        model = load()
-        images = reads_images(model)
+        skip, images = on_error == "skip", False
+        answering: Answering
+        if server is None:
+            model = load()
+            answering, images = Searched(model, plan), reads_images(model)
+        else:
+            answering = server.answering(load, plan, skip=skip)
         entries = files.enter_context(read_inputs(source, format=input_format, field=field, images=images))
         shape = Shape(text, scores, explain, allow_empty=False)
-        run = Run(model, plan, place, shape, notes, on_error == "skip")
+        run = Run(answering, place, shape, notes, skip)
         return run.answer(entries, Reached(place.done, entries.total), quiet=quiet)
 
 
@@ -121,8 +136,7 @@ class Reached:
 class Run:
     """One pass over the inputs: what answers them, where lines go, and what happens at a bad one."""
 
-    model: LanguageModel[Any]
-    plan: Plan
+    answering: Answering
     place: Outputs
     shape: Shape
     notes: Notes
@@ -130,21 +144,20 @@ class Run:
 
     def answer(self, entries: Iterator[Entry], reached: Reached, *, quiet: bool) -> int:
         """Answer every entry and write every line; returns the exit code."""
-        from rangevote.generation.batch import batched
-
         bar = Bar(reached, "generating", quiet=quiet, unit="inputs")
         skipped = 0
         with unfinished(self.place, bar) as interrupts:
             front = self.place.front
             rest = skip_done(entries, front, self.shape.text and front is self.place.results)
             bar.show()
-            for batch in batched(enumerate(rest, self.place.done), self.plan.batch):
-                for line, ballot in self._lines(batch):
-                    skipped += self._skips(line)
-                    self._write(line, ballot, interrupts)
-                    reached.position += 1
-                    bar.advance()
-                self.place.flush()
+            with closing(self._held(enumerate(rest, self.place.done))) as lots:
+                for lot in lots:
+                    for line, ballot in self._lines(lot):
+                        skipped += self._skips(line)
+                        self._write(line, ballot, interrupts)
+                        reached.position += 1
+                        bar.advance()
+                    self.place.flush()
             self.place.finish()
         if not self.place.done + bar.items:
             self.notes.tell("there are no inputs.")
@@ -166,33 +179,53 @@ class Run:
         self.notes.warn(f"skipped: {line.error}")
         return True
 
-    def _lines(self, batch: Sequence[tuple[int, Entry]]) -> Iterator[tuple[Line, bytes]]:
+    def _lines(self, lot: Iterable[Held]) -> Iterator[tuple[Line, bytes]]:
         """The result and the ballot of each input; a bad one has a line too, and a ballot of nobody."""
-        from rangevote.cli.lines import Line, error_line, result_line
         from rangevote.format.write import write_ballot
         from rangevote.hypothesis import Ballot
+        from rangevote.scale.lines import Line, error_line, result_line
 
-        for entry, held in self._held(batch):
+        for entry, held in lot:
             if isinstance(held, DataError):
                 ballot, line = entry.ballot or Ballot(()), error_line(entry, held, self.shape)
             else:
                 ballot, line = held.ballot, Line(result_line(held.ballot, held.result, self.shape))
             yield line, b"" if self.place.ballots is None else write_ballot(ballot)
 
-    def _held(self, batch: Sequence[tuple[int, Entry]]) -> Iterator[tuple[Entry, Elected | DataError]]:
-        """The election of each input, or why there is none."""
-        from rangevote.format.inputs import Asked
-        from rangevote.generation.batch import Request, elect_each
+    def _held(self, entries: Iterable[tuple[int, Entry]]) -> Generator[Iterable[Held], None, None]:
+        """The election of each input, or why there is none, in lots that come together."""
+        waiting: deque[Entry] = deque()  # read, and still without a line
+        with closing(self.answering.answer(_requests(entries, waiting))) as lots:
+            for lot in lots:
+                yield _matched(lot, waiting)
+        yield _matched((), waiting)
 
-        asked = [(number, entry) for number, entry in batch if isinstance(entry, Asked)]
-        requests = [Request(number, entry.content, entry.get()) for number, entry in asked]
-        held = elect_each(self.model, requests, self.plan)
-        for _, entry in batch:
-            if entry.error is not None:
-                yield entry, entry.error
-                continue
-            one = next(held)
-            yield entry, placed(one, entry.where) if isinstance(one, DataError) else one
+
+def _requests(entries: Iterable[tuple[int, Entry]], waiting: deque[Entry]) -> Iterator[Request]:
+    """What is to be answered; bad inputs only wait for their turn."""
+    from rangevote.format.inputs import Asked
+    from rangevote.generation.batch import Request
+
+    for number, entry in entries:
+        waiting.append(entry)
+        if isinstance(entry, Asked):
+            yield Request(number, entry.content, entry.get())
+
+
+def _matched(lot: Iterable[Elected | DataError], waiting: deque[Entry]) -> Iterator[Held]:
+    """Each answer with its input, and the bad inputs before it and right behind."""
+    yield from _bad(waiting)
+    for one in lot:
+        entry = waiting.popleft()
+        yield entry, placed(one, entry.where) if isinstance(one, DataError) else one
+        yield from _bad(waiting)
+
+
+def _bad(waiting: deque[Entry]) -> Iterator[Held]:
+    while waiting and waiting[0].error is not None:
+        entry = waiting.popleft()
+        assert entry.error is not None
+        yield entry, entry.error
 
 
 def placed(error: DataError, where: str) -> DataError:

@@ -12,6 +12,7 @@ from rangevote.errors import UsageError
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
+COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 
 
 def election_options(command: Command) -> Command:
@@ -47,14 +48,38 @@ def election_options(command: Command) -> Command:
         "merge": click.option(
             "--merge", is_flag=True, help="Let the first of equal texts carry the mass of all."
         ),
+        "profile": click.option(
+            "--profile",
+            metavar="FILE",
+            callback=_profile,
+            help="Options from rangevote tune; those given here come first.",
+        ),
     }
 
-    def build(**given: Any) -> Any:
+    def build(profile: dict[str, Any], **given: Any) -> Any:
         from rangevote.election.settings import Settings
 
-        return Settings.of(**given)
+        return Settings.of(**{**given, **_not_given(profile)})
 
     return grouped(command, "settings", options, build)
+
+
+def _profile(context: click.Context, option: click.Parameter, path: str | None) -> dict[str, Any]:
+    """The profile's options instead of its path: so a resumed run knows if the file has changed."""
+    if path is None:
+        return {}
+    from rangevote.election.profile import read_profile
+
+    return read_profile(path)
+
+
+def _not_given(profile: dict[str, Any]) -> dict[str, Any]:
+    """What of the profile the command line leaves open; measure and temperature go together."""
+    context = click.get_current_context()
+    given = {name for name in context.params if context.get_parameter_source(name) is COMMANDLINE}
+    if given & {"similarity", "preset"}:
+        given |= {"similarity", "preset", "temperature"}
+    return {name: value for name, value in profile.items() if name not in given}
 
 
 def reading_options(command: Command) -> Command:

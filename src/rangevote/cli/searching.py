@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,11 @@ def searching_options(command: Command) -> Command:
     """How to search; the command gets `searching`, a `Searching`."""
     options = {
         "candidates": click.option(
-            "--candidates", default="beam:10", show_default=True, metavar="SEARCH", help="Who can be elected."
+            "--candidates",
+            default="beam:10",
+            show_default=True,
+            metavar="SEARCH",
+            help="Who can be elected; of servers sample:10.",
         ),
         "voters": click.option(
             "--voters", metavar="SEARCH", help="Who votes, as sample:100; else the candidates."
@@ -83,9 +87,16 @@ def searching_options(command: Command) -> Command:
         **common: Any,
     ) -> Searching:
         roll = None if voters is None else search_of(voters, common)
-        return Searching(search_of(candidates, common), roll, adaptive, states, max_rows)
+        return Searching(search_of(_at_server(candidates), common), roll, adaptive, states, max_rows)
 
     return grouped(command, "searching", options, build)
+
+
+def _at_server(candidates: str) -> str:
+    """Most servers have no beams, so without a wish they sample."""
+    context = click.get_current_context()
+    wished = context.get_parameter_source("candidates") is click.core.ParameterSource.COMMANDLINE
+    return candidates if wished or context.params.get("engine") is None else "sample:10"
 
 
 def search_of(spec: str, common: Mapping[str, Any]) -> Search:
@@ -103,14 +114,14 @@ def search_of(spec: str, common: Mapping[str, Any]) -> Search:
 
 
 def model_options(command: Command) -> Command:
-    """Which model; the command gets `load`, a function that loads it."""
+    """Which model; the command gets `load`, a `Loading`."""
     options = {
         "model": click.option(
             "-m",
             "--model",
             required=True,
             metavar="NAME",
-            help="A Hugging Face name, a folder, a GGUF or ARPA file, or smollm2.",
+            help="A Hugging Face name, a folder, a GGUF or ARPA file, smollm2, or its name at the server.",
         ),
         "device": click.option("--device", metavar="NAME", help="As cuda or cpu."),
         "dtype": click.option(
@@ -121,10 +132,20 @@ def model_options(command: Command) -> Command:
         ),
     }
 
-    def build(**given: Any) -> Callable[[], LanguageModel[Any]]:
-        return lambda: load_model(**given)
+    return grouped(command, "load", options, Loading)
 
-    return grouped(command, "load", options, build)
+
+@dataclass(frozen=True)
+class Loading:
+    """Which model; called, it loads it."""
+
+    model: str
+    device: str | None
+    dtype: str | None
+    no_chat: bool
+
+    def __call__(self) -> LanguageModel[Any]:
+        return load_model(model=self.model, device=self.device, dtype=self.dtype, no_chat=self.no_chat)
 
 
 def load_model(model: str, device: str | None, dtype: str | None, no_chat: bool) -> LanguageModel[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -12,17 +12,21 @@ import click
 from rangevote.cli.interrupts import Interrupts
 from rangevote.cli.notes import Notes, check_input
 from rangevote.cli.options import election_options, reading_options
-from rangevote.cli.output import ClosedPipe, Sink, sink
+from rangevote.cli.output import ClosedPipe, Sink
 from rangevote.cli.progress import Bar
-from rangevote.errors import DataError, RangevoteError, SetupError
+from rangevote.cli.results import Results, results
+from rangevote.cli.scaling import FREE as SCALING
+from rangevote.cli.scaling import Scaling, scaling_options
+from rangevote.cli.vote_source import Source
+from rangevote.errors import DataError, RangevoteError, UsageError
 
 if TYPE_CHECKING:
-    from rangevote.cli.lines import Line, Shape
     from rangevote.election.settings import Settings
-    from rangevote.format import Entry, ReadOptions
+    from rangevote.format import ReadOptions
+    from rangevote.scale.lines import Line
 
 #: Options that change how a run goes but not what it writes; a resumed run may have others.
-FREE = frozenset({"ballots", "output", "threads", "on_error", "resume", "force", "quiet", "strict"})
+FREE = frozenset({"ballots", "output", "threads", "on_error", "resume", "force", "quiet", "strict"}) | SCALING
 
 
 @click.command()
@@ -48,6 +52,7 @@ FREE = frozenset({"ballots", "output", "threads", "on_error", "resume", "force",
 @click.option("--allow-empty", is_flag=True, help="Write null for a ballot without candidates.")
 @click.option("--require-nonempty", is_flag=True, help="Make an error of an input without ballots.")
 @click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
+@scaling_options
 @reading_options
 def vote(
     ballots: str,
@@ -64,31 +69,48 @@ def vote(
     allow_empty: bool,
     require_nonempty: bool,
     quiet: bool,
+    scaling: Scaling,
     reading: ReadOptions,
 ) -> int:
     """Elect one output of every ballot in BALLOTS ('-': standard input).
 
     A ballot is a line of JSON with its candidates, or an entry of a Moses/Marian, fairseq, Sockeye, mbrs,
-    vLLM or OpenAI n-best file. Results are written in the order of the ballots.
+    vLLM or OpenAI n-best file, or a row of a Parquet file. Results are written in the order of the ballots.
     """
-    from rangevote.cli.lines import Shape
-    from rangevote.format import pair, read
     from rangevote.kernel import PURE, WHY_PLAIN
+    from rangevote.scale.lines import Shape
 
     check_input(ballots)
     notes = Notes(quiet=quiet)
     if WHY_PLAIN and not PURE:
         notes.tell(WHY_PLAIN)
     remembered = {k: v for k, v in click.get_current_context().params.items() if k not in FREE}
+    shape = Shape(text, scores, explain, allow_empty)
+    if scaling.trust_ids:
+        reading = replace(reading, unique_ids=False)
+    if scaling.engine == "ray":
+        from rangevote.cli.vote_ray import RayRun
+
+        if voters is not None:
+            raise UsageError("--voters belongs to --engine local; put the voters into the ballots.")
+        run = RayRun(notes, on_error == "skip", require_nonempty, quiet)
+        return run.elect(
+            ballots, output, settings, shape, reading, scaling, remembered, resume=resume, force=force
+        )
     with ExitStack() as files:
-        place = files.enter_context(sink(output, ballots, remembered, resume=resume, force=force))
-        entries = files.enter_context(read(ballots, reading))
-        bar = Bar(entries, "voting", quiet=quiet)
-        run = Run(place, bar, notes, threads, on_error == "skip", require_nonempty)
-        shape = Shape(text, scores, explain, allow_empty)
-        if voters is None:
-            return run.elect(entries, settings, shape)
-        return run.elect(pair(entries, files.enter_context(read(voters, reading))), settings, shape)
+        place = files.enter_context(
+            results(output, ballots, remembered, scaling, shape, resume=resume, force=force)
+        )
+        source = Source(files, ballots, voters, reading)
+        lines: Iterator[Line]
+        if scaling.in_chunks:
+            if threads > 1:
+                raise UsageError("--threads and --workers are two ways to use several cores; give one.")
+            stream, lines = source.in_chunks(place, settings, shape, scaling, notes)
+        else:
+            stream, lines = source.one_by_one(place, settings, shape, threads)
+        bar = Bar(stream, "voting", quiet=quiet)
+        return Run(place, bar, notes, on_error == "skip", require_nonempty).write(lines)
 
 
 @dataclass(frozen=True)
@@ -98,15 +120,14 @@ class Run:
     place: Sink
     bar: Bar
     notes: Notes
-    threads: int
     skip: bool
     require_nonempty: bool
 
-    def elect(self, entries: Iterator[Entry], settings: Settings, shape: Shape) -> int:
-        """Vote on every entry and write every line; returns the exit code."""
+    def write(self, lines: Iterator[Line]) -> int:
+        """Write every line; returns the exit code."""
         try:
             with Interrupts() as interrupts:
-                return self._write_all(entries, settings, shape, interrupts)
+                return self._write_all(lines, interrupts)
         except ClosedPipe:
             raise
         except KeyboardInterrupt:
@@ -120,15 +141,9 @@ class Run:
         finally:
             self.bar.close()
 
-    def _write_all(
-        self, entries: Iterator[Entry], settings: Settings, shape: Shape, interrupts: Interrupts
-    ) -> int:
-        from rangevote.cli.lines import line_of
-        from rangevote.election.threads import in_order
-
+    def _write_all(self, lines: Iterator[Line], interrupts: Interrupts) -> int:
         skipped = 0
-        rest = skip_done(entries, self.place, shape.text)
-        for line in in_order(lambda entry: line_of(entry, settings, shape), rest, self.threads):
+        for line in lines:
             skipped += self._skips(line)
             interrupts.hold()
             self.place.write(line.content)
@@ -150,30 +165,9 @@ class Run:
         return True
 
     def _check_number(self) -> None:
-        if self.place.done + self.bar.items:
+        share = self.place.share if isinstance(self.place, Results) else None
+        if self.place.done + self.bar.items or (share is not None and share.total):
             return
         if self.require_nonempty:
             raise DataError("there are no ballots in the input.")
         self.notes.tell("there are no ballots in the input.")
-
-
-def skip_done(entries: Iterator[Entry], place: Sink, text: bool) -> Iterator[Entry]:
-    """The entries that an earlier run has not yet answered; its last answer must fit."""
-    entry = None
-    for number in range(place.done):
-        entry = next(entries, None)
-        if entry is None:
-            raise SetupError(
-                f"cannot resume: the output has {place.done} lines, the input only {number}; it changed. "
-                f"Use --force to start again."
-            )
-    if entry is not None and entry.ballot is not None and not text:
-        import msgspec
-
-        written = msgspec.json.decode(place.last).get("id")
-        if written != entry.ballot.id:
-            raise SetupError(
-                f"cannot resume: line {place.done} of the output has id {written!r}, the input "
-                f"{entry.ballot.id!r}; the input changed. Use --force to start again."
-            )
-    return entries

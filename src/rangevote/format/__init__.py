@@ -34,6 +34,7 @@ __all__ = [
     "Reading",
     "Stream",
     "Writer",
+    "ending",
     "open_stream",
     "pair",
     "read",
@@ -57,6 +58,7 @@ class Format(NamedTuple):
 
 FORMATS: dict[str, Format] = {
     "jsonl": Format("ballots as JSON, one a line", "jsonl:read_jsonl"),
+    "parquet": Format("ballots as Parquet, one a row", "parquet:read_parquet"),
     "moses": Format("Moses, Marian and cdec n-best lists (|||)", "moses:read_moses"),
     "fairseq": Format("fairseq-generate output (S- T- H- D- P-)", "fairseq:read_fairseq"),
     "sockeye": Format("Sockeye n-best JSON, one a line", "sockeye:read_sockeye"),
@@ -66,11 +68,20 @@ FORMATS: dict[str, Format] = {
     "pipeline": Format("saved Hugging Face pipeline output", "pipeline:read_pipeline"),
 }
 
+
+def parquet_writer() -> Writer:
+    """Ballots as Parquet; pyarrow is loaded on use."""
+    from rangevote.format.parquet_write import ParquetBallots
+
+    return ParquetBallots()
+
+
 WRITERS: dict[str, Callable[[], Writer]] = {
     "jsonl": jsonl_writer,
     "moses": moses_writer,
     "mbrs": mbrs_writer,
     "mbrs-logprobs": mbrs_logprobs_writer,
+    "parquet": parquet_writer,
 }
 
 
@@ -99,5 +110,11 @@ def read(source: Source | Stream, options: ReadOptions | None = None) -> Reading
 
 
 def writer(format: str) -> Writer:
-    """A function that turns each ballot into the bytes of its line or lines."""
+    """A function that turns each ballot into the bytes of its line or lines; `ending` gives the last ones."""
     return choose("output format", format, WRITERS)()
+
+
+def ending(write: Writer) -> bytes:
+    """What a file needs after its last ballot: Parquet's footer; of lines, nothing."""
+    finish = getattr(write, "finish", None)
+    return b"" if finish is None else cast(bytes, finish())

@@ -7,7 +7,7 @@ whenever it is not sure, so both must agree on what both accept.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rangevote.errors import DataError, nearest
@@ -20,8 +20,8 @@ SCHEMA = '{"id": "42", "candidates": [{"text": "...", "logprob": -12.3}, ...]}'
 #: `prob` and `logprob` may differ by this much, relatively: one of them may have been rounded.
 AGREEMENT = 1e-2
 
-_BALLOT_FIELDS = ("id", "source", "references", "candidates", "hypotheses", "voters")
-_HYPOTHESIS_FIELDS = (
+BALLOT_FIELDS = ("id", "source", "references", "candidates", "hypotheses", "voters")
+HYPOTHESIS_FIELDS = (
     "text",
     "tokens",
     "logprob",
@@ -40,7 +40,7 @@ def ballot_of(value: Any, options: ReadOptions) -> Ballot:
     if not isinstance(value, dict):
         hint = "; jq -c '.[]' makes lines of an array" if isinstance(value, list) else ""
         raise DataError(f"expected {SCHEMA}, got {_kind(value)}{hint}")
-    _note_unknown(value, _BALLOT_FIELDS, "", options)
+    note_unknown(value, BALLOT_FIELDS, "", options)
     given = [name for name in ("candidates", "hypotheses") if value.get(name) is not None]
     if not given:
         raise DataError(f"has no candidates; expected {SCHEMA}")
@@ -87,7 +87,7 @@ def _hypothesis(item: Any, path: str, index: int, role: str, options: ReadOption
         return Hypothesis(text=item)
     if not isinstance(item, dict):
         raise DataError(f"expected a text or an object with a text, got {_kind(item)}", field=path)
-    _note_unknown(item, _HYPOTHESIS_FIELDS, f"{role}[].", options)
+    note_unknown(item, HYPOTHESIS_FIELDS, f"{role}[].", options)
     text, tokens = item.get("text"), item.get("tokens")
     if text is None and tokens is None:
         raise DataError("has neither text nor tokens; give at least one", field=path)
@@ -197,7 +197,8 @@ def _flag(item: dict[str, Any], name: str, default: bool, path: str) -> bool:
     raise DataError(f"expected true or false, got {_kind(value)}", field=f"{path}.{name}")
 
 
-def _note_unknown(item: dict[str, Any], known: Sequence[str], prefix: str, options: ReadOptions) -> None:
+def note_unknown(item: Iterable[str], known: Sequence[str], prefix: str, options: ReadOptions) -> None:
+    """Warn once of names that mean nothing here; where strict, refuse them."""
     for name in item:
         key = ("unknown", prefix, name)
         if name not in known and not options.told(key):

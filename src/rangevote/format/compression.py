@@ -26,7 +26,6 @@ _UNSUPPORTED = {
     b"BZh": "bzip2",
     b"\xfd7zXZ\x00": "xz",
     b"PK\x03\x04": "zip",
-    b"PAR1": "Parquet",
     b"\x04\x22\x4d\x18": "lz4",
 }
 

@@ -8,7 +8,7 @@ from rangevote.errors import DataError, UsageError
 from rangevote.format.exact import parse
 from rangevote.format.fairseq import LINE
 from rangevote.format.options import ReadOptions
-from rangevote.format.stream import Stream
+from rangevote.format.stream import PARQUET, Stream
 
 #: How far to look before giving up; a first line may be long, and a log may come first.
 LOOK = 2**20
@@ -53,6 +53,8 @@ def detect(stream: Stream, options: ReadOptions) -> str | None:
 
 def format_of(head: bytes) -> str | None:
     """The format of a text that begins with `head`, None if that does not tell."""
+    if head.startswith(PARQUET):
+        return "parquet"
     text = head.lstrip()
     if text.startswith(b"{"):
         return _format_of_object(text)

@@ -1,4 +1,4 @@
-"""What a model is to answer: lines of text, JSON lines with a chosen field, or images.
+"""What a model is to answer: lines of text, JSON lines with a chosen field, batches of requests, or images.
 
 Each input is an `Asked`: an `Entry` whose ballot is still without candidates, and the content for the model.
 """
@@ -150,6 +150,7 @@ def json_line(number: int, where: str, line: bytes, *, field: str | None, find: 
     if not isinstance(value, dict):
         hint = "; jq -c '.[]' makes lines of an array" if isinstance(value, list) else ""
         raise DataError(f'expected an object such as {{"id": "42", "text": "..."}}{hint}')
+    value = _unwrapped(value)
     try:
         row = msgspec.convert(value, Row)
     except msgspec.ValidationError as error:
@@ -171,6 +172,20 @@ class Row(msgspec.Struct):
     id: str | int | None = None
     references: list[str] | None = None
     reference: str | list[str] | None = None
+
+
+def _unwrapped(value: dict[str, Any]) -> dict[str, Any]:
+    """A line of a batch for OpenAI or `vllm run_batch` as the plain line that it stands for.
+
+    Of its request only the input is taken: model, `n` and the like are options of the command.
+
+    >>> _unwrapped({"custom_id": "r1", "url": "/v1/completions", "body": {"model": "m", "prompt": "hi"}})
+    {'id': 'r1', 'prompt': 'hi'}
+    """
+    body = value.get("body")
+    if "custom_id" not in value or not isinstance(body, dict):
+        return value
+    return {"id": value["custom_id"], **{name: body[name] for name in FIELDS if name in body}}
 
 
 def _field(value: dict[str, Any], wanted: str | None, usual: tuple[str, ...]) -> str:

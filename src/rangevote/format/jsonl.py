@@ -24,7 +24,7 @@ from rangevote.format.entry import Entry
 from rangevote.format.exact import REFUSALS, distinct_keys, parse
 from rangevote.format.mass import doubt_mass
 from rangevote.format.options import ReadOptions
-from rangevote.format.rows import each_row
+from rangevote.format.rows import Decode, each_row
 from rangevote.format.score import Scale, scale_of
 from rangevote.format.stream import Stream
 from rangevote.hypothesis import LOGPROB_SLACK, Ballot, Hypothesis
@@ -59,12 +59,17 @@ _decode_mixed = msgspec.json.Decoder(MixedLine).decode
 
 def read_jsonl(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """One entry a line, in file order."""
+    return each_row(stream, options, decoder(options))
+
+
+def decoder(options: ReadOptions) -> Decode:
+    """What makes a ballot of a line under these options."""
     if options.sign == -1:
         raise UsageError("--sign - does not apply to the format 'jsonl': a logprob is never positive.")
     scale = scale_of(options)
     if scale == _AS_IS:
-        return each_row(stream, options, lambda line: decode_ballot(line, options))
-    return each_row(stream, options, lambda line: _rescaled(line, scale, options))
+        return lambda line: decode_ballot(line, options)
+    return lambda line: _rescaled(line, scale, options)
 
 
 def decode_ballot(line: bytes, options: ReadOptions = _PLAIN) -> Ballot:
@@ -172,9 +177,13 @@ def _rest_is_sound(everyone: list[Hypothesis]) -> bool:
 
 
 def _rescaled(line: bytes, scale: Scale | None, options: ReadOptions) -> Ballot:
-    """The ballot with log-probabilities as the options say the file's scores are meant."""
+    """The ballot of a line with log-probabilities as the options say the file's scores are meant."""
     quick = quickly(line)
-    ballot = quick[0] if quick is not None else ballot_of(parse(line), options)
+    return rescaled_ballot(quick[0] if quick is not None else ballot_of(parse(line), options), scale, options)
+
+
+def rescaled_ballot(ballot: Ballot, scale: Scale | None, options: ReadOptions) -> Ballot:
+    """The ballot with its scores read by `scale`."""
     ballot = msgspec.structs.replace(
         ballot,
         candidates=rescaled(ballot.candidates, scale),

@@ -7,6 +7,7 @@ from types import TracebackType
 
 from rangevote.errors import DataError
 from rangevote.format.entry import Entry
+from rangevote.format.ids import Ids
 from rangevote.format.stream import Stream
 
 
@@ -22,7 +23,7 @@ class Reading(Iterator[Entry]):
     ) -> None:
         self.format = format
         self._stream, self._entries = stream, entries
-        self._ids: set[str | int] | None = set() if unique_ids else None
+        self._ids = Ids() if unique_ids else None
 
     @property
     def position(self) -> int:
@@ -39,14 +40,16 @@ class Reading(Iterator[Entry]):
             entry = next(self._entries)
         except DataError as error:
             self.close()
-            where = error.where or self._stream.name
-            return Entry(where, error=error if error.where else error.at(where))
+            error = error.placed(self._stream.name)
+            return Entry(error.where, error=error)
         except BaseException:  # the end of the file among them
             self.close()
             raise
         if self._ids is None or entry.ballot is None or entry.ballot.id is None:
             return entry
-        return self._first_of_its_id(entry, entry.ballot.id, self._ids)
+        if self._ids.add(entry.ballot.id):
+            return entry
+        return Entry(entry.where, error=repeated(entry.ballot.id, entry.where))
 
     def close(self) -> None:
         """Let the file go, and whatever the reader holds open beside it."""
@@ -66,11 +69,9 @@ class Reading(Iterator[Entry]):
     ) -> None:
         self.close()
 
-    @staticmethod
-    def _first_of_its_id(entry: Entry, id: str | int, seen: set[str | int]) -> Entry:
-        """The entry, or an error if a ballot before it had the same id: results could not be told apart."""
-        if id not in seen:
-            seen.add(id)
-            return entry
-        problem = f"the id {id!r} was used before; ids must differ, or be left out"
-        return Entry(entry.where, error=DataError(problem, field="id", where=entry.where))
+
+def repeated(id: str | int, where: str) -> DataError:
+    """What is said of a ballot whose id one before it had: their results could not be told apart."""
+    return DataError(
+        f"the id {id!r} was used before; ids must differ, or be left out", field="id", where=where
+    )

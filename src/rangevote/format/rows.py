@@ -19,21 +19,30 @@ T = TypeVar("T")
 _PATH = re.compile(r" - at `\$\.?(.*)`$")
 
 
-def each_row(stream: Stream, options: ReadOptions, decode: Callable[[bytes], Ballot]) -> Iterator[Entry]:
+Decode = Callable[[bytes], Ballot]
+
+
+def each_row(stream: Stream, options: ReadOptions, decode: Decode) -> Iterator[Entry]:
     """One entry for each line that is not blank; a bad one becomes an error and reading goes on."""
     name = stream.name
     for number, line in enumerate(stream.lines_or_errors(options.max_line_bytes), 1):
-        where = f"{name}:{number}"
-        if isinstance(line, DataError):
-            yield Entry(where, error=line.at(where))
-            continue
-        if not line or line.isspace():
-            continue
-        try:
-            entry = Entry(where, decode(line))
-        except DataError as error:
-            entry = Entry(where, error=_placed(error, where, stream.torn))
-        yield entry
+        if not blank(line):
+            yield row(f"{name}:{number}", line, decode, stream.torn)
+
+
+def blank(line: bytes | DataError) -> bool:
+    """Whether a line holds nothing."""
+    return not isinstance(line, DataError) and (not line or line.isspace())
+
+
+def row(where: str, line: bytes | DataError, decode: Decode, torn: bool) -> Entry:
+    """The entry of one line; `torn`: it is the last one and has no line end."""
+    if isinstance(line, DataError):
+        return Entry(where, error=line.at(where))
+    try:
+        return Entry(where, decode(line))
+    except DataError as error:
+        return Entry(where, error=_placed(error, where, torn))
 
 
 def shaped(line: bytes, kind: type[T]) -> T:

@@ -16,6 +16,8 @@ from rangevote.format.lines import MAX_LINE_BYTES, Lines
 
 #: Raw bytes asked for at a time; a pipe may give fewer.
 CHUNK = 2**19
+#: What a Parquet file begins with; it is no stream, see `random_access`.
+PARQUET = b"PAR1"
 _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
@@ -91,6 +93,14 @@ class Stream:
                 raise line.at(f"{self.name}:{number}")
             yield line
 
+    def random_access(self) -> BinaryIO:
+        """The file itself, for formats that are read from their end; a pipe has none."""
+        if not self._raw.seekable():
+            raise DataError(
+                "cannot be read from a pipe in this format; give the file's name", where=self.name
+            )
+        return self._raw
+
     def close(self) -> None:
         """Let the file go; standard input and files opened by the caller stay open."""
         if self._owned:
@@ -148,7 +158,7 @@ class Stream:
             raise self._failure
         if head.startswith(_BOM):
             self._ahead = [head[len(_BOM) :]] if len(head) > len(_BOM) else []
-        elif _looks_like_utf16(head[:64]):
+        elif _looks_like_utf16(head[:64]) and not head.startswith(PARQUET):
             raise DataError(
                 "looks like UTF-16 text; only UTF-8 is read. Convert it with: iconv -f UTF-16 -t UTF-8",
                 where=self.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -29,6 +30,15 @@ class Shape(NamedTuple):
     allow_empty: bool
 
 
+class Failed(msgspec.Struct):
+    """What of a line tells that it stands for a bad ballot."""
+
+    error: str | None = None
+
+
+_failed = msgspec.json.Decoder(Failed).decode
+
+
 class Line(NamedTuple):
     """One line of output, and the error that it stands for where there was one."""
 
@@ -51,7 +61,7 @@ def line_of(entry: Entry, settings: Settings, shape: Shape) -> Line:
 
 def error_line(entry: Entry, error: DataError, shape: Shape) -> Line:
     """The line that stands for what went wrong, with the place where it did."""
-    named = error if error.where else error.at(entry.where)
+    named = error.placed(entry.where)
     known = entry.ballot.id if entry.ballot else None
     return Line(b"\n" if shape.text else _encode({"id": known, "error": str(named)}) + b"\n", named)
 
@@ -74,6 +84,18 @@ def result_line(ballot: Ballot, result: Result, shape: Shape) -> bytes:
             "voters": [vote._asdict() for vote in explanation.voters],
         }
     return _encode(line) + b"\n"
+
+
+def count_errors(lines: Iterable[bytes], shape: Shape) -> tuple[int, int]:
+    """How many lines there are, and how many stand for a bad ballot; as texts, an empty line may do so."""
+    number = errors = 0
+    for line in lines:
+        number += 1
+        if shape.text:
+            errors += line == b"\n"
+        elif b'"error":' in line:
+            errors += _failed(line).error is not None
+    return number, errors
 
 
 def _one_line(text: str) -> bytes:

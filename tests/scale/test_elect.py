@@ -1,0 +1,122 @@
+"""`Elect`: the same elections in anybody's pipeline, whatever a batch looks like there."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rangevote as rv
+from rangevote.errors import DataError, UsageError
+from rangevote.scale.ray import Elect
+
+TEXTS = [
+    "i do not know",
+    "the train leaves at ten",
+    "the train leaves at ten o'clock",
+    "a train leaves at ten",
+]
+LOGPROBS = [-1.4, -1.7, -1.8, -2.0]
+OBJECTS = [{"text": text, "logprob": p} for text, p in zip(TEXTS, LOGPROBS, strict=True)]
+BATCH: dict[str, list[Any]] = {
+    "id": [1, 2, 3],
+    "prompt": ["when", "what", "who"],
+    "candidates": [OBJECTS, [{"text": "a", "logprob": 0.5}], [{"text": "b c", "logprob": -1.0}]],
+}
+EXPECTED = rv.elect(TEXTS, LOGPROBS)
+
+
+def check(result: Any) -> None:
+    assert list(result["id"]) == [1, 2, 3]
+    assert list(result["prompt"]) == ["when", "what", "who"]
+    assert "candidates" not in result
+    winners = [None if isinstance(w, float) and math.isnan(w) else w for w in result["winner"]]
+    assert winners == [EXPECTED.winner, None, "b c"]
+    assert result["score"][0] == EXPECTED.score
+    assert result["signature"][0] == EXPECTED.signature
+    assert "candidates[0].logprob: 0.5 is not a log-probability" in result["error"][1]
+    assert result["error"][0] is None or result["error"][0] != result["error"][0]
+
+
+def test_a_dict_of_lists_gives_one():
+    result = Elect()(BATCH)
+    check(result)
+    assert result["error"][0] is None
+    assert result["near_tie"] == [False, None, False]
+
+
+def test_arrays_of_numpy_are_taken_as_ray_hands_them_over():
+    listed = np.empty(3, object)
+    listed[:] = [np.array(row, object) for row in BATCH["candidates"]]
+    check(Elect()({"id": np.array([1, 2, 3]), "prompt": np.array(BATCH["prompt"]), "candidates": listed}))
+
+
+def test_a_table_gives_a_table_and_a_frame_a_frame():
+    pa = pytest.importorskip("pyarrow")
+    table = Elect(scores=True)(pa.table(BATCH))
+    assert isinstance(table, pa.Table)
+    check(table.to_pydict())
+    assert table.schema.field("scores").type == pa.list_(pa.float64())
+    assert table.to_pydict()["scores"][0] == EXPECTED.scores.tolist()
+    empty = Elect()(pa.table(BATCH).slice(0, 0))
+    assert empty.schema == Elect()(pa.table(BATCH)).schema  # blocks without rows fit those with some
+    pd = pytest.importorskip("pandas")
+    frame = Elect()(pd.DataFrame(BATCH))
+    assert isinstance(frame, pd.DataFrame)
+    check({name: frame[name].tolist() for name in frame.columns})
+
+
+def test_texts_and_log_probabilities_may_stand_in_two_columns_of_any_name():
+    elect = Elect(candidates="outputs", logprobs="scores_of_model", voters="others", similarity="overlap_1")
+    batch = {"outputs": [TEXTS, TEXTS], "scores_of_model": [LOGPROBS, LOGPROBS[:3]], "others": [None, None]}
+    result = elect(batch)
+    assert result["winner"][0] == rv.elect(TEXTS, LOGPROBS, similarity="overlap_1").winner
+    assert result["error"][1] == "logprobs: 3 log-probabilities for 4 candidates"
+    voted = elect({"outputs": [TEXTS], "scores_of_model": [None], "others": [["i do not know"]]})
+    assert voted["winner"] == ["i do not know"]
+
+
+def test_the_lists_are_kept_where_that_is_asked_for():
+    assert Elect(keep=True)(BATCH)["candidates"] == BATCH["candidates"]
+
+
+def test_several_winners_explanations_and_threads_are_as_in_the_engine():
+    elect = Elect(rule="reweighted", winners=2, explain=True, threads=2)
+    result = elect({"candidates": [OBJECTS] * 40})
+    expected = rv.elect(TEXTS, LOGPROBS, rule="reweighted", winners=2)
+    assert [[w["winner"] for w in row] for row in result["winners"]] == [list(expected.winners)] * 40
+    assert result["explanation"][0].startswith('{"ngrams":')
+
+
+def test_a_bad_row_stops_where_that_is_asked_for():
+    with pytest.raises(DataError, match="is not a log-probability"):
+        Elect(on_error="stop")(BATCH)
+    with pytest.raises(UsageError, match="on_error is 'skip'; it must be 'keep' or 'stop'"):
+        Elect(on_error="skip")
+
+
+def test_a_column_that_is_not_there_is_named():
+    with pytest.raises(UsageError, match="no column 'outputs', only 'id', 'prompt', 'candidates'"):
+        Elect(candidates="outputs")(BATCH)
+
+
+def test_it_can_be_sent_to_other_processes():
+    check(pickle.loads(pickle.dumps(Elect()))(BATCH))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_dataset_of_hugging_face_is_mapped(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    rows = [{"id": i, "candidates": OBJECTS, "prompt": "when"} for i in range(7)]
+    rows[3]["candidates"] = [{"text": None, "logprob": -1.0}]
+    mapped = datasets.Dataset.from_list(rows).map(
+        Elect(), batched=True, batch_size=2, remove_columns=["candidates"], load_from_cache_file=False
+    )
+    assert mapped["id"][:] == list(range(7))
+    assert list(mapped["winner"]) == [None if i == 3 else EXPECTED.winner for i in range(7)]
+    assert "has neither text nor tokens" in mapped["error"][3]
