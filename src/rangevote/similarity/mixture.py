@@ -29,6 +29,12 @@ class Mixture(Measure):
         """Open an election among these candidates."""
         return MixturePoll([(coefficient, open_poll(part, candidates)) for coefficient, part in self.parts])
 
+    def about(self, source: str | None) -> Mixture:
+        """The same mixture, with every part told the source."""
+        parts = [(n, part.about(source) if isinstance(part, Measure) else part) for n, part in self.parts]
+        changed = any(new is not old for (_, new), (_, old) in zip(parts, self.parts, strict=True))
+        return Mixture(parts) if changed else self
+
     def signature_on(self, candidates: Hypotheses) -> str:
         """What the parts' n-grams are made of."""
         names = [part.signature_on(candidates) for _, part in self.parts if isinstance(part, Measure)]

@@ -5,6 +5,7 @@ Linear, since a sum of cosines is one inner product:  score(c) = < sum of P(v) v
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import counted, unit_bits
 from rangevote.similarity.measure import Measure, check_pairs, refuse_argument
 from rangevote.similarity.tokens import Tokenise
+
+#: Hypotheses, and the number of dimensions where it is known -> unit vectors, (hypotheses, dim).
+ReadVectors = Callable[[Hypotheses, int | None], Array]
 
 
 class States(Measure):
@@ -29,15 +33,16 @@ class States(Measure):
 
 
 class StatePoll:
-    """Unit vectors of the candidates, and of the voters so far."""
+    """Unit vectors of the candidates, and of the voters so far; `read` tells where they come from."""
 
-    def __init__(self, candidates: Hypotheses) -> None:
-        self._candidates = unit_vectors(candidates, None)  # (candidates, dim)
+    def __init__(self, candidates: Hypotheses, read: ReadVectors | None = None) -> None:
+        self._read = read or unit_vectors
+        self._candidates = self._read(candidates, None)  # (candidates, dim)
         self._batches: list[Array] = []
 
     def add(self, voters: Hypotheses) -> None:
         """Take more voters in."""
-        self._batches.append(unit_vectors(voters, self._candidates.shape[1]))
+        self._batches.append(self._read(voters, self._candidates.shape[1]))
 
     def _voters(self) -> Array:
         if len(self._batches) != 1:
@@ -73,12 +78,17 @@ def unit_vectors(hypotheses: Hypotheses, dimension: int | None) -> Array:
         if len(state) != dimension:
             raise DataError(f"has {len(state)} numbers, others have {dimension}.", field=where)
     vectors = _numbers(states, hypotheses.role)
+    zero = np.flatnonzero(~vectors.any(axis=1))
+    if len(zero):
+        warn(f"{hypotheses.role}[{zero[0]}].state is a zero vector; its cosine with everything counts as 0.")
+    return of_length_one(vectors)
+
+
+def of_length_one(vectors: Array) -> Array:
+    """Every row divided by its length, shape (rows, dim); a row of zeros stays as it is."""
     largest = np.abs(vectors).max(axis=1, initial=0.0)[:, None]  # divide first: squares may overflow
     scaled = vectors / np.where(largest > 0, largest, 1.0)
     lengths = np.sqrt(np.square(scaled).sum(axis=1))[:, None]
-    zero = np.flatnonzero(largest[:, 0] == 0)
-    if len(zero):
-        warn(f"{hypotheses.role}[{zero[0]}].state is a zero vector; its cosine with everything counts as 0.")
     result: Array = scaled / np.where(lengths > 0, lengths, 1.0)
     return result
 

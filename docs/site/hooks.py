@@ -1,0 +1,129 @@
+"""What MkDocs cannot do by itself: files beside docs/, parts of them in pages, the commands' own help.
+
+A page may hold, on a line of its own,
+
+    <!-- include experiments/RESULTS.md: Heading / Heading below it -->    the part under that heading
+    <!-- code examples/translate.py -->                                    a file as a code block
+    <!-- help -->                                                          the help of every command
+
+so that no number and no option is written twice. Links lead where they lead in the repository. Screenshots
+that nobody took are left out: `make screenshots` takes them, and needs a browser.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+
+from rangevote.cli import COMMANDS, Commands
+
+ROOT = Path(__file__).parents[2]
+#: Files beside docs/ that are part of the site, at the path they have in the repository.
+BESIDE = (
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "benchmarks/*.md",
+    "benchmarks/results.png",
+    "experiments/README.md",
+    "experiments/RESULTS.md",
+    "experiments/figures/*.svg",
+    "examples/*.py",
+    "examples/*.ipynb",
+)
+_LINK = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)\s#]+)(#[^)\s]*)?\)")
+_SCREENSHOT = re.compile(r"!\[[^\]]*\]\((images/[^)\s]+\.png)\)")
+_DRAWING = re.compile(r'<p><img [^>]*src="[^"]*?(assets/[a-z]+\.svg)"[^>]*></p>')
+_DIRECTIVE = re.compile(r"^<!-- (include|code|help)(?: (\S+?))?(?:: (.+?))? -->$", re.MULTILINE)
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the files beside docs/."""
+    for pattern in BESIDE:
+        for path in sorted(ROOT.glob(pattern)):
+            uri = path.relative_to(ROOT).as_posix()
+            files.append(File.generated(config, uri, abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Fill a page in."""
+    uri = page.file.src_uri
+    here = posixpath.dirname(_in_repository(uri))
+    filled = _DIRECTIVE.sub(lambda found: _filled(found, uri), markdown)
+    filled = _SCREENSHOT.sub(lambda found: found[0] if (ROOT / here / found[1]).exists() else "", filled)
+    return _relinked(filled, here, uri)
+
+
+def on_page_content(html: str, page: Any, config: Any, files: Files) -> str:
+    """Put drawings into the page, where they follow its colours."""
+    return _DRAWING.sub(lambda found: (ROOT / "docs" / found[1]).read_text(encoding="utf-8").strip(), html)
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Name the theme's search box to those who do not see it."""
+    return output.replace('role="dialog">', 'role="dialog" aria-label="Search">')
+
+
+def _in_repository(uri: str) -> str:
+    """Where the file of a page is, from the root of the repository."""
+    return f"docs/{uri}" if (ROOT / "docs" / uri).exists() else uri
+
+
+def _relinked(markdown: str, here: str, uri: str) -> str:
+    """The text with links that lead, in the site, to what they lead to in the repository."""
+
+    def relinked(found: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(here, found[2]))
+        if not (ROOT / target).exists():
+            return found[0]
+        in_site = target.removeprefix("docs/")
+        return "](" + posixpath.relpath(in_site, posixpath.dirname(uri) or ".") + (found[3] or "") + ")"
+
+    return _LINK.sub(relinked, markdown)
+
+
+def _filled(found: re.Match[str], uri: str) -> str:
+    kind, name, heading = found.groups()
+    if kind == "help":
+        return "\n\n".join(_help(name) for name in sorted(COMMANDS))
+    path = ROOT / (name or "")
+    if not path.is_file():
+        raise PluginError(f"{uri}: there is no file {name!r} to {kind}.")
+    text = path.read_text(encoding="utf-8")
+    if kind == "code":
+        return f"```python\n{text}```"
+    return _relinked(_part(text, heading or "", f"{uri}: {name}"), posixpath.dirname(name), uri)
+
+
+def _part(text: str, heading: str, where: str) -> str:
+    """What stands under a heading, to the next one of its level; `heading` is a path, as "A / B"."""
+    for title in filter(None, heading.split(" / ")):
+        begin = re.search(rf"^(#+) {re.escape(title)}$", text, re.MULTILINE)
+        if begin is None:
+            raise PluginError(f"{where} has no heading {title!r}.")
+        text = text[begin.end() :]
+        end = re.search(rf"^(?:#{{1,{len(begin[1])}}} |<a id=)", text, re.MULTILINE)
+        text = text[: end.start()] if end else text
+    return text.strip()
+
+
+def _help(name: str) -> str:
+    """The help of a command and of the commands below it."""
+    command = Commands(name="rangevote").get_command(None, name)
+    assert command is not None
+    below = command.commands if isinstance(command, click.Group) else {}
+    texts = [(f"rangevote {name}", command)] + [
+        (f"rangevote {name} {one}", below[one]) for one in sorted(below)
+    ]
+    shown = []
+    for title, each in texts:
+        context = click.Context(each, info_name=title, terminal_width=88, max_content_width=88)
+        shown.append(f"## {title}\n\n```text\n{each.get_help(context)}\n```")
+    return "\n\n".join(shown)

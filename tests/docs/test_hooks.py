@@ -1,0 +1,84 @@
+"""What the site's own code does to pages: parts of files, links, screenshots, doctests."""
+
+from __future__ import annotations
+
+import runpy
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("mkdocs", reason="the extra 'docs' is not installed")
+pytest.importorskip("griffe", reason="the extra 'docs' is not installed")
+
+from mkdocs.exceptions import PluginError
+
+from tests.docs.blocks import DOCS
+
+HOOKS = runpy.run_path(str(DOCS / "site" / "hooks.py"))
+DOCTESTS = runpy.run_path(str(DOCS / "site" / "doctests.py"))
+
+TEXT = """# Title
+
+## One
+
+first
+
+### Below
+
+deep
+
+## Two
+
+### Below
+
+other
+
+<a id="three"></a>
+
+## Three
+"""
+
+
+def filled(markdown: str, uri: str = "guides/voters.md") -> str:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri=uri))
+    return HOOKS["on_page_markdown"](markdown, page, None, None)
+
+
+@pytest.mark.parametrize(
+    ("heading", "part"),
+    [("One", "first\n\n### Below\n\ndeep"), ("One / Below", "deep"), ("Two / Below", "other")],
+)
+def test_a_part_of_a_file_is_what_stands_under_its_heading(heading, part):
+    assert HOOKS["_part"](TEXT, heading, "here") == part
+
+
+def test_a_heading_or_file_that_is_gone_stops_the_build():
+    with pytest.raises(PluginError, match=r"here has no heading 'Four'"):
+        HOOKS["_part"](TEXT, "One / Four", "here")
+    with pytest.raises(PluginError, match=r"there is no file 'benchmarks/NONE.md' to include"):
+        filled("<!-- include benchmarks/NONE.md: One -->")
+
+
+def test_links_lead_to_what_they_lead_to_in_the_repository():
+    assert filled("[a](../../benchmarks/RESULTS.md#search)") == "[a](../benchmarks/RESULTS.md#search)"
+    assert filled("[a](../search.md), [b](weights.md)") == "[a](../search.md), [b](weights.md)"
+    assert filled("[a](../benchmarks/RESULTS.md)", "paper.md") == "[a](benchmarks/RESULTS.md)"
+    assert filled("[a](docs/show.md)", "CHANGELOG.md") == "[a](show.md)"
+
+
+def test_links_out_of_the_site_and_to_what_is_not_there_are_left_for_mkdocs_to_judge():
+    for text in ("[a](https://example.org/x.md)", "[a](#here)", "[a](none.md)"):
+        assert filled(text) == text
+
+
+def test_screenshots_that_nobody_took_are_left_out():
+    assert filled("![A pair](images/none.png)", "study.md") == ""
+    assert filled("![A](images/none.png) ![B](images/none.png)", "show.md") == " "
+    assert filled("![Drawn](assets/election.svg)", "index.md") == "![Drawn](assets/election.svg)"
+
+
+def test_doctests_are_put_into_fences_and_nothing_else_is():
+    before = "What.\n\n>>> f(\n...     1)\n2\n\nMore > less."
+    after = "What.\n\n\n```pycon\n>>> f(\n...     1)\n2\n```\n\nMore > less."
+    assert DOCTESTS["fenced"](before) == after
+    assert DOCTESTS["fenced"]("No >>> here.") == "No >>> here."
