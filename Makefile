@@ -13,7 +13,7 @@ MODELS ?= 1
 comma := ,
 EXTRAS := dev$(if $(filter 0,$(MODELS)),,$(comma)models$(comma)embedding)
 
-.PHONY: demo test lint types test-slow sanitize bench bench-search bench-evaluation bench-pages bench-service bench-scale faults docs screenshots reproduce-captions reproduce-translation format clean
+.PHONY: demo test test-again lint types test-slow sanitize bench bench-search bench-evaluation bench-pages bench-service bench-scale faults docs screenshots reproduce-captions reproduce-translation format clean
 
 # SmolLM2-135M-Instruct answers three prompts; the most likely and the elected answers side by side.
 demo: $(VENV)/.smollm2
@@ -22,6 +22,10 @@ demo: $(VENV)/.smollm2
 # One thread for each process: torch's threads would wait for each other.
 test: $(VENV)/.dev $(if $(filter 0,$(MODELS)),,$(VENV)/.smollm2 $(VENV)/.minilm) lint types
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) -m "not slow"
+
+# What failed in the last run, alone on the machine: tells a fault from a test that the load of the others upset.
+test-again: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m "not slow" --last-failed --last-failed-no-failures none
 
 test-slow: $(VENV)/.slow
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) -m slow
