@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from types import TracebackType
 
 from rangevote.errors import DataError
 from rangevote.format.entry import Entry
 from rangevote.format.ids import Ids
-from rangevote.format.stream import Stream
+from rangevote.format.stream import OnStream, Stream
 
 
-class Reading(Iterator[Entry]):
+class Reading(OnStream, Iterator[Entry]):
     """The entries of one input in file order; `format` is the name it was read by.
 
     A fault that ends the reading (a damaged end of a compressed file) is the last entry. Use it in a
@@ -21,19 +20,9 @@ class Reading(Iterator[Entry]):
     def __init__(
         self, stream: Stream, entries: Iterator[Entry], format: str | None, unique_ids: bool
     ) -> None:
-        self.format = format
-        self._stream, self._entries = stream, entries
+        super().__init__(stream)
+        self.format, self._entries = format, entries
         self._ids = Ids() if unique_ids else None
-
-    @property
-    def position(self) -> int:
-        """How many bytes of the file have been taken."""
-        return self._stream.position
-
-    @property
-    def size(self) -> int | None:
-        """How many bytes the file has, None for a pipe."""
-        return self._stream.size
 
     def __next__(self) -> Entry:
         try:
@@ -56,18 +45,7 @@ class Reading(Iterator[Entry]):
         entries, self._entries = self._entries, iter(())
         if isinstance(entries, Generator):
             entries.close()
-        self._stream.close()
-
-    def __enter__(self) -> Reading:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        super().close()
 
 
 def repeated(id: str | int, where: str) -> DataError:

@@ -8,11 +8,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from rangevote.errors import DataError, SetupError
 from rangevote.format.compression import MAX_EXPANSION, codec_of, expand
 from rangevote.format.lines import MAX_LINE_BYTES, Lines
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 #: Raw bytes asked for at a time; a pipe may give fewer.
 CHUNK = 2**19
@@ -163,6 +166,35 @@ class Stream:
                 "looks like UTF-16 text; only UTF-8 is read. Convert it with: iconv -f UTF-16 -t UTF-8",
                 where=self.name,
             )
+
+
+class OnStream:
+    """What is read from a stream: how far it has come, and a `with` statement that lets the file go."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    @property
+    def position(self) -> int:
+        """How many bytes of the file have been taken."""
+        return self._stream.position
+
+    @property
+    def size(self) -> int | None:
+        """How many bytes the file has, None for a pipe."""
+        return self._stream.size
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._stream.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def open_stream(source: Source, *, max_expansion: float = MAX_EXPANSION) -> Stream:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from rangevote.errors import DataError
 from rangevote.format import FORMATS, Entry, ReadOptions, Stream, open_stream
 from rangevote.format.detect import detect
 from rangevote.format.rows import blank, row
+from rangevote.format.stream import OnStream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,21 +130,12 @@ class EntryChunk:
         return before
 
 
-class Chunks(Iterator[Chunk]):
+class Chunks(OnStream, Iterator[Chunk]):
     """The chunks of one input, and how far it has come. A fault that ends the reading is the last record."""
 
     def __init__(self, stream: Stream, chunks: Iterator[Chunk]) -> None:
-        self._stream, self._chunks = stream, chunks
-
-    @property
-    def position(self) -> int:
-        """How many bytes of the file have been taken."""
-        return self._stream.position
-
-    @property
-    def size(self) -> int | None:
-        """How many bytes the file has, None for a pipe."""
-        return self._stream.size
+        super().__init__(stream)
+        self._chunks = chunks
 
     def __next__(self) -> Chunk:
         try:
@@ -153,14 +144,6 @@ class Chunks(Iterator[Chunk]):
             self._chunks = iter(())
             error = error.placed(self._stream.name)
             return EntryChunk([Entry(error.where, error=error)])
-
-    def __enter__(self) -> Chunks:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stream.close()
 
 
 def open_chunks(source: str, options: ReadOptions) -> Chunks:
