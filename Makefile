@@ -13,7 +13,7 @@ MODELS ?= 1
 comma := ,
 EXTRAS := dev$(if $(filter 0,$(MODELS)),,$(comma)models$(comma)embedding)
 
-.PHONY: demo test test-again lint types test-slow sanitize bench bench-search bench-evaluation bench-pages bench-service bench-scale faults docs screenshots reproduce-captions reproduce-translation format clean
+.PHONY: demo test test-again lint types test-slow sanitize bench bench-search bench-evaluation bench-pages bench-service bench-scale faults fuzz docs screenshots reproduce-captions reproduce-translation format clean
 
 # SmolLM2-135M-Instruct answers three prompts; the most likely and the elected answers side by side.
 demo: $(VENV)/.smollm2
@@ -76,6 +76,11 @@ docs: $(VENV)/.dev
 faults: $(VENV)/.dev
 	$(BIN)/python faults/run.py
 
+# Random and coverage-guided bytes for every reader, the options and the requests; writes fuzz/RESULTS.md.
+MINUTES ?= 30
+fuzz: $(VENV)/.fuzz
+	$(BIN)/python fuzz/run.py --minutes $(MINUTES)
+
 # The pictures of the docs, in docs/images/; needs Chromium.
 screenshots: $(VENV)/.dev
 	$(BIN)/python docs/screenshots.py
@@ -116,6 +121,11 @@ $(VENV)/.dev: $(VENV)/bin/python $(SOURCES)
 # What only slow tests need.
 $(VENV)/.slow: $(VENV)/.dev $(VENV)/.smollm2 $(VENV)/.minilm
 	$(INSTALL) --editable ".[$(EXTRAS),ray]" datasets schemathesis
+	touch $@
+
+# Where atheris has no build, hypothesis draws the bytes.
+$(VENV)/.fuzz: $(VENV)/.dev
+	-$(INSTALL) atheris
 	touch $@
 
 $(SANITIZE)/.installed: $(SOURCES) $(wildcard src/rangevote/*/*.py)
