@@ -95,6 +95,8 @@ def test_both_kinds_come_back_from_their_files(bpe, tmp_path):
     "content", ["", "[]", "{", '{"kind": "words"}', '{"kind": "nouns"}', '{"kind": "bpe", "tokenizer": {}}']
 )
 def test_a_file_that_is_no_vocabulary_is_refused(tmp_path, content):
+    if "bpe" in content:
+        pytest.importorskip("tokenizers", reason="needs tokenizers: pip install 'rangevote[models]'")
     path = tmp_path / "vocabulary.json"
     path.write_text(content)
     with pytest.raises(SetupError, match=r"vocabulary\.json is damaged or no vocabulary"):
@@ -137,3 +139,17 @@ def test_sizes_and_texts_that_cannot_be_meant_are_refused(bpe):
 )
 def test_plain_words_are_lower_case_without_punctuation(text, words):
     assert plain_words(text) == words
+
+
+def test_a_tokenizer_at_which_the_library_panics_is_refused(bpe, tmp_path, monkeypatch):
+    monkeypatch.setenv("RUST_BACKTRACE", "0")
+    found = bpe.to_json()
+    found["tokenizer"]["model"] |= {
+        "vocab": {"a": 0, "b": 1, "ab": 1},
+        "merges": [["a", "b"]],
+        "continuing_subword_prefix": "###",
+    }
+    path = tmp_path / "vocabulary.json"
+    path.write_text(json.dumps(found))
+    with pytest.raises(SetupError, match=r"vocabulary.json is damaged or no vocabulary of rangevote"):
+        read_vocabulary(path)

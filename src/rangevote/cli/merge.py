@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rangevote.cli.notes import Notes
-from rangevote.cli.output import Sink, sink
-from rangevote.errors import UsageError
+from rangevote.cli.output import Sink, apart, sink
+from rangevote.errors import SetupError, UsageError
 
 if TYPE_CHECKING:
     from rangevote.format.ids import Ids
@@ -34,14 +34,17 @@ def merge(shards: tuple[str, ...], output: str | None, force: bool, trust_ids: b
     notes = Notes(quiet=quiet)
     paths = [Path(shard) for shard in shards]
     for path in paths:
-        if output is not None and Path(output).exists() and path.exists() and path.samefile(output):
-            raise UsageError(f"input and output are the same file {output}; write to another one.")
+        if path.is_dir():
+            raise SetupError(f"cannot read {path}: is a directory.")
     pieces = gather(paths)
     seen = None if trust_ids else Ids()
     table = is_table(pieces[0].path)
     if table and (output is None or output == "-"):
         raise UsageError("Parquet is written to a file: give -o FILE.")
-    with sink(output, "", {"merge": sorted(shards)}, force=force) as place:
+    if output is not None:
+        for shard in shards:
+            apart(Path(output), shard)
+    with sink(output, shards[0], {"merge": sorted(shards)}, force=force) as place:
         try:
             _write_table(pieces, place, seen) if table else _write_lines(pieces, place, seen)
             place.finish()

@@ -137,9 +137,8 @@ class File(Sink):
             self.done, self.last = keep_whole_lines(self._file)
             return
         self._file.truncate(0)
-        text = json.dumps(
-            {"fingerprint": fingerprint(wanted), "options": wanted}, indent=1, ensure_ascii=False
-        )
+        # in ASCII: a file's name may hold bytes that are no text
+        text = json.dumps({"fingerprint": fingerprint(wanted), "options": wanted}, indent=1)
         self._draft.write_text(text + "\n", encoding="utf-8")
         os.replace(self._draft, self._notes)
 
@@ -147,9 +146,9 @@ class File(Sink):
         """Refuse to go on under other options than the file was begun with."""
         try:
             notes = json.loads(self._notes.read_text(encoding="utf-8"))
-            before = dict(notes["options"])
+            before = {str(name): value for name, value in notes["options"].items()}
             same = notes["fingerprint"] == fingerprint(wanted)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise SetupError(f"{self._notes} cannot be read. Use --force to start again.") from None
         if not same:
             changed = sorted(name for name in {*before, *wanted} if before.get(name) != wanted.get(name))
@@ -261,14 +260,28 @@ def sink(
             raise UsageError("--resume needs -o FILE; standard output cannot be resumed.")
         yield Standard(prompt=source == "-")
         return
-    path = Path(output)
-    if source != "-" and path.exists() and path.samefile(source):
-        raise UsageError(f"input and output are the same file {output}; write to another one.")
+    path = named(output)
+    apart(path, source)
     place = File(path, options, resume=resume, force=force)
     try:
         yield place
     finally:
         place.close()
+
+
+def apart(output: Path, source: str) -> None:
+    """Refuse to write over what is read."""
+    given = Path(source)
+    if source != "-" and output.exists() and given.exists() and output.samefile(given):
+        raise UsageError(f"input and output are the same file {output}; write to another one.")
+
+
+def named(output: str) -> Path:
+    """The path of an output, which must have a name: `.` and `/` have none to put endings behind."""
+    path = Path(output)
+    if not path.name:
+        raise SetupError(f"cannot write {path}: is a directory.")
+    return path
 
 
 def visible(line: bytes) -> bytes:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rangevote.cli.output import File, Sink, fingerprint, sink
+from rangevote.cli.output import File, Sink, apart, fingerprint, named, sink
 from rangevote.cli.scaling import Scaling
 from rangevote.errors import UsageError
 
@@ -113,9 +113,8 @@ def results(
             yield lines
         return
     assert output is not None  # a file, as just seen
-    path = Path(output)
-    if source != "-" and path.exists() and path.samefile(source):
-        raise UsageError(f"input and output are the same file {output}; write to another one.")
+    path = named(output)
+    apart(path, source)
     if scaling.table(output):
         from rangevote.errors import need
 
