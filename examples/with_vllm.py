@@ -1,6 +1,6 @@
 """Elect among samples that vLLM drew, all prompts at once. Not run by the tests: it needs vLLM and a GPU.
 
-pip install rangevote vllm
+pip install vllm                         # beside rangevote
 python examples/with_vllm.py Qwen/Qwen2.5-1.5B-Instruct
 """
 

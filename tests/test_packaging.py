@@ -179,13 +179,29 @@ def test_every_extra_is_either_tried_or_named_as_a_tool():
     assert "evaluate" in declared()
 
 
-def test_a_source_archive_holds_what_a_build_needs_and_no_tests(tmp_path):
-    pytest.importorskip("scikit_build_core")
-    source = tmp_path / "source"
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory) -> Path:
+    """The source archive, built from a copy of the sources, by the backend that pip would fetch for it."""
+    place = tmp_path_factory.mktemp("archive")
+    source, backend = place / "source", place / "backend"
     shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    fetch = [sys.executable, "-m", "pip", "install", "--quiet", "--target", backend, "scikit-build-core"]
+    done(fetch, env=CONSTRAINED)
     script = "from scikit_build_core.build import build_sdist; build_sdist('dist')"
-    done([sys.executable, "-c", script], cwd=source)
-    (archive,) = (source / "dist").glob("*.tar.gz")
+    done([sys.executable, "-c", script], cwd=source, env={**os.environ, "PYTHONPATH": str(backend)})
+    (built,) = (source / "dist").glob("*.tar.gz")
+    return Path(built)
+
+
+@pytest.mark.slow
+def test_the_source_archive_installs_and_votes(archive, tmp_path):
+    place = installed(archive, tmp_path)
+    found = place.run("vote", "ballots.jsonl", "--text")
+    assert (found.returncode, found.stdout) == (0, "a dog runs\n"), found.stderr
+    assert place.run("--version").stdout.startswith(f"rangevote {rangevote.__version__} (")
+
+
+def test_a_source_archive_holds_what_a_build_needs_and_no_tests(archive):
     with tarfile.open(archive) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
     kernels = {

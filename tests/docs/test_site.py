@@ -167,3 +167,26 @@ def test_the_search_finds_a_page(address, new_page):
     page.get_by_role("textbox", name="Search").fill("clones")
     page.wait_for_selector(".md-search-result__item")
     assert "voting" in (page.locator(".md-search-result__item a").first.get_attribute("href") or "")
+
+
+def test_a_command_is_copied_without_its_prompt_and_without_what_it_prints(address, new_page):
+    page = new_page(
+        viewport={"width": 1280, "height": 800}, permissions=["clipboard-read", "clipboard-write"]
+    )
+    page.goto(f"{address}/start.html")
+    block = page.locator("div.language-console").first
+    assert "$ rangevote vote nbest.jsonl --text\nthe train leaves at ten\n" in block.inner_text()
+    block.hover()
+    block.locator("[data-clipboard-target], .md-code__button, .md-clipboard").first.click()
+    page.wait_for_function("navigator.clipboard.readText().then(text => text.includes('rangevote'))")
+    commands = [line for line in page.evaluate("navigator.clipboard.readText()").splitlines() if line]
+    assert len(commands) == 3
+    assert all(line.startswith("rangevote vote nbest.jsonl") for line in commands)
+
+
+def test_a_plot_of_several_panels_is_not_shrunk_to_the_width_of_a_phone(address, new_page):
+    page = new_page(viewport={"width": 375, "height": 800})
+    page.goto(f"{address}/experiments/RESULTS.html")
+    plot = page.locator("article img").first
+    assert plot.bounding_box()["width"] > 600
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -1,8 +1,13 @@
-"""bertscore: what is asked of the user's package, with a module that has the calls of bert-score 0.3."""
+"""bertscore: what is asked of the user's package, with a module that has the calls of bert-score 0.3.
+
+With the package itself: test_bertscore_real.py.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -11,6 +16,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import MissingExtra, SetupError
+from rangevote.similarity import _named
 from rangevote.similarity.bertscore import Bertscore
 from tests.similarity.samples import columns, sentences, weights_for
 
@@ -58,14 +64,16 @@ class Scorer:
 
 
 @pytest.fixture
-def scorer(monkeypatch) -> type[Scorer]:
+def scorer(monkeypatch) -> Iterator[type[Scorer]]:
     module = ModuleType("bert_score")
     module.BERTScorer = Scorer  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "bert_score", module)
     monkeypatch.setattr("rangevote.similarity.bertscore.is_cached", lambda name: True)
+    monkeypatch.setattr("rangevote.similarity.bertscore.quiet", nullcontext)  # transformers may not be here
     monkeypatch.setattr(Scorer, "made", [])
     monkeypatch.setattr(Scorer, "shift", 0.0)
-    return Scorer
+    yield Scorer
+    _named.cache_clear()  # measures are kept by their names, and these have a scorer that is none
 
 
 def test_the_grade_is_f1_of_the_candidate_and_the_voter(scorer):
@@ -140,6 +148,23 @@ def test_what_the_package_cannot_load_is_told(scorer, monkeypatch):
     monkeypatch.setattr(Scorer, "__init__", broken)
     with pytest.raises(SetupError, match=r"bert-score cannot load the model \(OSError: no such model\)"):
         rv.elect(["a"], similarity=Bertscore())
+
+
+def test_what_the_package_cannot_grade_is_told(scorer, monkeypatch):
+    def broken(self: Any, *_: Any, **__: Any) -> None:
+        raise OverflowError("int too big to convert")
+
+    monkeypatch.setattr(Scorer, "score", broken)
+    with pytest.raises(SetupError, match=r"cannot grade by this model \(OverflowError: int too big"):
+        rv.elect(["a"], similarity=Bertscore())
+
+
+def test_a_folder_may_be_in_the_users_own(scorer, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine").mkdir()
+    result = rv.elect(["a b", "a"], similarity="bertscore:~/mine@2")
+    assert scorer.made[0].model_type == str(tmp_path / "mine")
+    assert "|sim:bertscore:~/mine@2|" in result.signature
 
 
 def test_a_model_that_is_not_here_is_told_at_once_where_there_is_no_network(scorer, monkeypatch):

@@ -1,7 +1,11 @@
-"""comet: what is asked of the user's package, with a module that has the calls of unbabel-comet 2.2."""
+"""comet: what is asked of the user's package, with a module that has the calls of unbabel-comet 2.2.
+
+With the package itself: test_comet_real.py.
+"""
 
 from __future__ import annotations
 
+import logging
 import sys
 from types import ModuleType
 from typing import Any
@@ -185,13 +189,41 @@ def test_without_the_package_the_install_is_told(monkeypatch):
 def test_a_package_that_lacks_another_is_named_with_it(monkeypatch, tmp_path):
     (tmp_path / "comet.py").write_text("import no_such_thing")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(MissingExtra, match=r"not installed \(it lacks 'no_such_thing' itself\)"):
+    monkeypatch.delitem(sys.modules, "comet", raising=False)
+    with pytest.raises(
+        MissingExtra, match=r"is there, but lacks 'no_such_thing'.*pip install no_such_thing$"
+    ):
         rv.elect(["a"], similarity=Comet("x", source="y"))
+
+
+def test_what_left_the_tools_of_packaging_is_told_by_the_version_that_has_it(monkeypatch, tmp_path):
+    (tmp_path / "comet.py").write_text("raise ImportError('none', name='pkg_resources')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "comet", raising=False)
+    with pytest.raises(MissingExtra, match=r'lacks \'pkg_resources\'.*pip install "setuptools<81"$'):
+        rv.elect(["a"], similarity=Comet("x", source="y"))
+
+
+def test_loggers_are_as_loud_as_before(model, tmp_path, monkeypatch):
+    lightning, heard = logging.getLogger("lightning"), []
+    lightning.setLevel(logging.DEBUG)
+    predict = model.predict
+
+    def spoken(*arguments: Any, **options: Any) -> Prediction:
+        heard.append(lightning.isEnabledFor(logging.INFO))
+        return predict(*arguments, **options)
+
+    monkeypatch.setattr(model, "predict", spoken)
+    rv.elect(["a"], similarity=measure(tmp_path))
+    assert heard == [False]
+    assert lightning.level == logging.DEBUG
+    lightning.setLevel(logging.NOTSET)
 
 
 def test_a_package_that_breaks_at_import_is_told(monkeypatch, tmp_path):
     (tmp_path / "comet.py").write_text("raise AttributeError('module numpy has no attribute x')")
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "comet", raising=False)
     with pytest.raises(
         SetupError, match=r"cannot be imported: AttributeError: module numpy.*--upgrade unbabel"
     ):

@@ -1,17 +1,28 @@
 """`rangevote completion`: the script that lets a shell complete commands, options, names and files.
 
 The shells' scripts and their protocol are click's. What is ours: which values an option takes, told here by
-the option's name for all commands at once, and colons in bash, which would split `exact:last_number` in two.
+the option's name for all commands at once; colons in bash, which would split `exact:last_number` in two; and
+values behind an equals sign in zsh and fish (`--similarity=chr`), where click's answer takes the place of the
+option's name, or is none.
 """
 
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import click
-from click.shell_completion import BashComplete, CompletionItem, add_completion_class, get_completion_class
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+    get_completion_class,
+)
 
 #: The variable by which a shell's script asks for completions; `rangevote.cli.run` looks for it.
 VARIABLE = "_RANGEVOTE_COMPLETE"
@@ -41,6 +52,7 @@ def completion(shell: str) -> None:
     """
     from rangevote.cli import cli
 
+    _register()
     kind = get_completion_class(shell)
     assert kind is not None
     script = kind(cli, {}, "rangevote", VARIABLE)
@@ -48,8 +60,8 @@ def completion(shell: str) -> None:
 
 
 def prepare(group: click.Group) -> None:
-    """Teach the options of all commands their values, and bash its colons."""
-    add_completion_class(Bash, "bash")
+    """Teach the options of all commands their values, and the shells what is ours."""
+    _register()
     for parameter in _parameters(group):
         values = _values(parameter)
         if values is not None:
@@ -99,6 +111,46 @@ class Bash(BashComplete):
     def format_completion(self, item: CompletionItem[str]) -> str:
         """Without the part that stands before the last colon already."""
         return f"{item.type},{item.value.removeprefix(self._before)}"
+
+
+class OneWord(ShellComplete):
+    """Shells to which an option and its value behind an equals sign are one word: the answer is all of it."""
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
+        """click's, with the option in front; files are left to the shell."""
+        items = super().get_completions(args, incomplete)
+        option, equals, _ = incomplete.partition("=")
+        if option.startswith("--") and equals:
+            for item in items:
+                item.value = item.value if item.type in ("dir", "file") else f"{option}={item.value}"
+        return items
+
+
+class Zsh(OneWord, ZshComplete):
+    """click's zsh; in front of files, the option is no part of their path."""
+
+    source_template = ZshComplete.source_template.replace(
+        "_path_files", "{ [[ ${words[CURRENT]} != --*=* ]] || compset -P '*='; }; _path_files"
+    )
+
+
+class Fish(OneWord, FishComplete):
+    """click's fish, with paths behind an option, and with descriptions that hold commas."""
+
+    source_template = re.sub(
+        r"(__fish_complete_\w+ \$metadata\[2\]);",
+        "set -l option (string match --regex -- '^--[^=]*=' (commandline -t));\n"
+        "            for path in (\\1);\n"
+        '                echo "$option$path";\n'
+        "            end;",
+        FishComplete.source_template.replace('split ","', 'split --max 1 ","'),
+    )
+
+
+def _register() -> None:
+    """Let click use our shells."""
+    for kind in (Bash, Zsh, Fish):
+        add_completion_class(kind)
 
 
 def _parameters(command: click.Command) -> Iterator[click.Parameter]:

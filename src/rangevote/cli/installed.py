@@ -13,6 +13,9 @@ from typing import NamedTuple
 #: Where a package is not imported by its own name.
 MODULES = {"pillow": "PIL", "unbabel-comet": "comet", "scikit-learn": "sklearn", "pyyaml": "yaml"}
 
+#: What to know before a package of others is installed.
+NOTES = {"unbabel-comet": "; 2.2.7 needs transformers below 5, so not beside rangevote[models]"}
+
 #: Seconds that an import may take.
 PATIENCE = 300
 
@@ -65,7 +68,7 @@ def others() -> list[tuple[Package, str]]:
     except Exception:  # without numpy there are no measures
         return []
     return [
-        (Package(listing.package), f"the similarity {listing.example}")
+        (Package(listing.package), f"the similarity {listing.example}{NOTES.get(listing.package, '')}")
         for listing in WITH_MODELS.values()
         if listing.package
     ]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rangevote.errors import SetupError, UsageError
+from rangevote.quiet import quiet
 from rangevote.similarity.hub import bring, is_cached, refuse_unreachable, said
 from rangevote.similarity.judged import Judged, Lazy
 from rangevote.similarity.tokens import Tokenise
@@ -40,17 +41,26 @@ class Bertscore(Judged):
             if self._lazy.model is None:
                 self._lazy.model = load(self.model, self.layer, self.name)
             scorer: Any = self._lazy.model
-            _, _, f1 = scorer.score(candidates, voters, batch_size=self.batch_size)
+            try:
+                _, _, f1 = scorer.score(candidates, voters, batch_size=self.batch_size)
+            except Exception as error:  # of tokenizers, transformers, torch
+                raise SetupError(
+                    f"{self.name}: bert-score cannot grade by this model ({said(error)})."
+                ) from error
         return f1.tolist()  # type: ignore[no-any-return]
 
 
 def load(model: str, layer: int | None, measure: str) -> Any:
     """The package's scorer with this model."""
     library = bring("bert_score", PACKAGE, measure)
-    if not Path(model).expanduser().is_dir() and not is_cached(model):
+    folder = Path(model).expanduser()
+    if not folder.is_dir() and not is_cached(model):
         refuse_unreachable(model, measure)
     try:
-        return library.BERTScorer(model_type=model, num_layers=layer)
+        with quiet():
+            scorer = library.BERTScorer(
+                model_type=str(folder) if folder.is_dir() else model, num_layers=layer
+            )
     except KeyError as error:
         raise UsageError(
             f"{measure}: bert-score has not tuned which layer of this model to take. Name one, as in "
@@ -58,6 +68,22 @@ def load(model: str, layer: int | None, measure: str) -> Any:
         ) from error
     except Exception as error:
         raise SetupError(f"{measure}: bert-score cannot load the model ({said(error)}).") from error
+    _limit(scorer)
+    return scorer
+
+
+def _limit(scorer: Any) -> None:
+    """Give the tokenizer the model's longest input, where its folder does not tell.
+
+    bert-score hands on what stands in its place, 10^30, which no tokenizer of today takes.
+    """
+    tokenizer, network = getattr(scorer, "_tokenizer", None), getattr(scorer, "_model", None)
+    positions = getattr(getattr(network, "config", None), "max_position_embeddings", None)
+    if positions and getattr(tokenizer, "model_max_length", 0) > 1 << 31:
+        first = (
+            getattr(getattr(network, "embeddings", None), "padding_idx", -1) + 1
+        )  # RoBERTa's counts from here
+        tokenizer.model_max_length = positions - first  # type: ignore[union-attr]
 
 
 def bertscore(argument: str, tokenize: Tokenise) -> Bertscore:

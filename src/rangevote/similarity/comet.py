@@ -7,7 +7,10 @@ without bounds: `comet:MODEL@4` divides them by 4, and what is still beyond -1 a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,8 @@ from rangevote.similarity.tokens import Tokenise
 PACKAGE = "unbabel-comet"
 #: How far a score may lie beyond 1 before it is told; models trained on 0 to 1 overshoot a little.
 OVERSHOOT = 0.05
+#: Who writes of what nobody asked.
+LOGGERS = ("comet", "lightning", "lightning.pytorch", "pytorch_lightning")
 
 
 class Comet(Judged):
@@ -62,9 +67,10 @@ class Comet(Judged):
             if self._lazy.model is None:
                 self._lazy.model = load(self.model, self.name)
             model: Any = self._lazy.model
-            found = model.predict(
-                samples, batch_size=self.batch_size, gpus=int(_on_card()), progress_bar=False
-            )
+            with hushed():
+                found = model.predict(
+                    samples, batch_size=self.batch_size, gpus=int(_on_card()), progress_bar=False
+                )
         scores = np.asarray(found.scores, dtype=np.float64) / self.scale
         self._tell(scores)
         return scores  # type: ignore[return-value]
@@ -78,9 +84,26 @@ class Comet(Judged):
             )
 
 
+@contextmanager
+def hushed() -> Iterator[None]:
+    """Without what COMET and Lightning write at every call, on cards, tips and what will be deprecated."""
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
 def load(model: str, measure: str) -> Any:
     """COMET's model from a checkpoint on this machine, or from the hub."""
-    library = bring("comet", PACKAGE, measure)
+    with hushed():
+        library = bring("comet", PACKAGE, measure)
     path = Path(model).expanduser()
     file = path / "checkpoints" / "model.ckpt" if path.is_dir() else path
     if not file.is_file():
@@ -89,7 +112,10 @@ def load(model: str, measure: str) -> Any:
         if not is_cached(model):
             refuse_unreachable(model, measure)
     try:
-        return library.load_from_checkpoint(str(file) if file.is_file() else library.download_model(model))
+        with hushed():
+            return library.load_from_checkpoint(
+                str(file) if file.is_file() else library.download_model(model)
+            )
     except Exception as error:
         raise SetupError(
             f"{measure}: COMET cannot load the model ({said(error)}). Check its name."

@@ -19,6 +19,8 @@ from rangevote.errors import MissingExtra, SetupError
 
 #: Seconds to wait for the hub's answer to a first call.
 PATIENCE = 5.0
+#: What brings a module that packages of others take for granted.
+INSTALLS = {"pkg_resources": '"setuptools<81"'}
 
 
 def folder_of(model: str, mark: str) -> Path | None:
@@ -82,10 +84,13 @@ def bring(module: str, package: str, measure: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         missing = (error.name or module).partition(".")[0]
-        lacks = "" if missing == module else f" (it lacks {missing!r} itself)"
+        if missing == module:
+            state, wanted = "not installed", package
+        else:
+            state, wanted = f"there, but lacks {missing!r}", INSTALLS.get(missing, missing)
         raise MissingExtra(
-            f"the similarity {measure!r} needs the package {package!r}, which is not installed{lacks}. "
-            f"Install it with: pip install {package}"
+            f"the similarity {measure!r} needs the package {package!r}, which is {state}. "
+            f"Install it with: pip install {wanted}"
         ) from error
     except Exception as error:  # a package at odds with the others fails in any way
         raise SetupError(

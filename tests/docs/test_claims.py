@@ -1,0 +1,156 @@
+"""Sentences of the pages that speak of recorded runs say what the records say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from tests.docs.blocks import DOCS, ROOT
+from tests.figure1 import CAPTIONS as FIGURE
+from tests.figure1 import PROBABILITIES, TOTAL
+
+EXPERIMENTS = (ROOT / "experiments" / "RESULTS.md").read_text(encoding="utf-8")
+CAPTIONS, TRANSLATION = EXPERIMENTS.split("\n## ")[1:3]
+BENCHMARKS = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
+BLEU = {CAPTIONS: "BLEU-4", TRANSLATION: "BLEU"}
+BLEND = "blend (overlap_1-4@0.25, T = 2)"
+#: Rows of the tables that are no election by a measure that was fixed beforehand.
+OTHERS = ("Beam search", "Length normalisation", "Diverse", "tuned", "Top-k", "Nucleus")
+
+Table = dict[str, dict[str, float]]
+
+
+def table(chapter: str, title: str) -> Table:
+    """The table under **title, ...**: row -> column -> number of ours."""
+    part = chapter.split(f"**{title}, here and in the paper")[1].split("\n\n")[1]
+    head, _, *rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines()]
+    found: Table = {}
+    for name, *cells in rows:
+        numbers = {k: re.sub(r"[*]|±.*", "", cell) for k, cell in zip(head[1:], cells, strict=True)}
+        found[name.replace("\\", "")] = {
+            k: float(number) for k, number in numbers.items() if number and not k.startswith("paper")
+        }
+    return found
+
+
+def found(chapter: str, claim: str) -> str:
+    """What the record says of a claim of the paper: yes or no."""
+    [row] = [line for line in chapter.splitlines() if line.startswith(f"| {claim}")]
+    return row.split("|")[3].strip()
+
+
+def measured(row: str) -> float:
+    """The number in the column "measured" (the third) of a row of the benchmarks."""
+    [line] = [line for line in BENCHMARKS.splitlines() if line.startswith(f"| {row}")]
+    return float(re.findall(r"[0-9.]+", line.split("|")[3])[0])
+
+
+def falls(row: str) -> list[float]:
+    """By how much BLEU falls from its best beam to the largest one, for both tasks."""
+    tables = [table(chapter, BLEU[chapter])[row] for chapter in (CAPTIONS, TRANSLATION)]
+    return [max(numbers.values()) - numbers["k=100"] for numbers in tables]
+
+
+def less(row: str, other: str) -> bool:
+    """Whether one falls less than the other, for both tasks."""
+    return all(one < two for one, two in zip(falls(row), falls(other), strict=True))
+
+
+def best_of_the_fixed(chapter: str) -> str:
+    numbers = table(chapter, BLEU[chapter])
+    fixed = {row: cells["k=100"] for row, cells in numbers.items() if not row.startswith(OTHERS)}
+    assert len(fixed) > 6
+    return max(fixed, key=lambda row: fixed[row])
+
+
+def lengths(*rows: str) -> list[float]:
+    numbers = table(CAPTIONS, "length")
+    return [numbers[row]["k=100"] for row in rows]
+
+
+class Claim(NamedTuple):
+    page: str
+    sentence: str
+    holds: Callable[[], bool]
+
+
+CLAIMS = [
+    Claim(
+        "index.md",
+        "with 29 % of the probability in the list",
+        lambda: round(100 * PROBABILITIES[0] / TOTAL) == 29,
+    ),
+    Claim(
+        "index.md",
+        "four captions of a black and white photo",
+        lambda: sum("photo" in text for text in FIGURE) == 4,
+    ),
+    Claim(
+        "index.md",
+        "With large beams, where the most likely output gets worse, voting loses less",
+        lambda: min(falls("Beam search")) > 1 and less("overlap_2", "Beam search"),
+    ),
+    Claim(
+        "index.md",
+        "in translation plain length normalisation is hard to beat",
+        lambda: (
+            found(TRANSLATION, "The best voting measure is better than the best length normalisation") == "no"
+        ),
+    ),
+    Claim(
+        "start.md",
+        "`--preset blend` held up better with large beams in our runs",
+        lambda: less(BLEND, "overlap_2"),
+    ),
+    Claim(
+        "guides/translate.md",
+        '`preset="blend"`** held up best of the fixed measures as beams grew',
+        lambda: best_of_the_fixed(TRANSLATION) == BLEND,
+    ),
+    Claim(
+        "guides/captions.md",
+        "voting keeps more different captions than beam search at large k",
+        lambda: found(CAPTIONS, "Voting keeps more different captions than beam search at large k") == "yes",
+    ),
+    Claim(
+        "guides/captions.md",
+        "unigram and bigram voting write long ones, `blend` takes that back",
+        lambda: min(lengths("overlap_1", "overlap_2")) > max(lengths("Beam search", BLEND)),
+    ),
+    Claim(
+        "guides/similarity.md",
+        "`rangevote tune` tries 100 settings in seconds",
+        lambda: measured("rangevote.tune, 100 settings") < 20,
+    ),
+    Claim(
+        "performance.md",
+        "its time grows with their number, not with its square",
+        lambda: measured("CPU time | <= ") < 15,  # for ten times as many
+    ),
+    Claim(
+        "performance.md",
+        "Voting is a small part of the time that the search takes",
+        lambda: all(0 < share < 1 for share in shares()) and len(shares()) == 2,
+    ),
+    Claim(
+        "paper.md",
+        "dropping it alone takes back part of what beam search loses",
+        lambda: 0 < falls("Beam search, empty dropped")[1] < falls("Beam search")[1],
+    ),
+]
+
+
+def shares() -> list[float]:
+    """Percent of the time that voting takes of search and vote together."""
+    part = BENCHMARKS.split("### Voting\n")[1].split("\n### ")[0]
+    return [float(share) for share in re.findall(r"\| ([0-9.]+)% \|", part)]
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.page}: {claim.sentence}")
+def test_a_sentence_is_on_its_page_and_borne_out_by_the_record(claim):
+    words = " ".join((DOCS / claim.page).read_text(encoding="utf-8").split())
+    assert claim.sentence in words
+    assert claim.holds()
