@@ -81,6 +81,19 @@ class MissingExtra(SetupError, ImportError):
     """An optional package is needed and not installed."""
 
 
+def shown(value: object) -> str:
+    """A value as messages show it: its repr, cut off where it is long.
+
+    >>> shown("overlap")
+    "'overlap'"
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python prints no whole number of more than 4,300 digits
+        return "a number of very many digits"
+    return text if len(text) <= 200 else f"{text[:200]}..."
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """A sentence ' Did you mean ...?' with the nearest known name, or nothing."""
     near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)

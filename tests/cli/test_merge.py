@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -95,7 +96,8 @@ def test_a_shard_that_was_cut_off_or_changed_is_named(run, three, tmp_path, suff
     one, two = shards(run, three, tmp_path, 2, suffix=suffix)
     out = tmp_path / "out"
     whole = one.read_bytes()
-    for wrong in (whole[:-1], whole[:-40], whole.replace(b"know", b"KNOW"), whole + b"x"):
+    other = b"[1]" + whole[whole.index(b"\n") :] if suffix == "jsonl" else whole[:8] + whole
+    for wrong in (whole[:-1], whole[:-40], whole.replace(b"know", b"KNOW"), whole + b"x", other):
         assert wrong != whole
         one.write_bytes(wrong)
         done = run("merge", one, two, "-o", out)
@@ -103,6 +105,17 @@ def test_a_shard_that_was_cut_off_or_changed_is_named(run, three, tmp_path, suff
         assert f"{one} is not as it was written" in done.err
         assert "Make shard 1 again" in done.err
         assert not out.exists()
+
+
+def test_a_shard_that_is_no_parquet_though_its_notes_fit_is_named(run, three, tmp_path):
+    pytest.importorskip("pyarrow")
+    one, two = shards(run, three, tmp_path, 2, suffix="parquet")
+    two.write_bytes(b"PAR1 and no more")
+    notes = tmp_path / f"{two.name}.shard.json"
+    told = json.loads(notes.read_text())
+    notes.write_text(json.dumps({**told, "sha256": hashlib.sha256(two.read_bytes()).hexdigest()}))
+    done = run("merge", one, two, "-o", tmp_path / "out")
+    assert (done.code, f"{two} cannot be read as Parquet" in done.err) == (3, True)
 
 
 def test_an_output_without_notes_cannot_be_merged(run, three, tmp_path):
@@ -187,3 +200,9 @@ def test_a_shard_needs_a_file_to_stand_beside(run, three):
     done = run("vote", three, "--shard", "1/2")
     assert done.code == 2
     assert "--shard needs -o FILE" in done.err
+
+
+def test_a_folder_is_no_shard(run, tmp_path):
+    done = run("merge", tmp_path)
+    assert (done.code, done.err) == (5, f"rangevote: cannot read {tmp_path}: is a directory.\n")
+    assert run("merge", ".").code == 5

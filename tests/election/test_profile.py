@@ -60,7 +60,16 @@ def test_what_is_written_is_read_again(tmp_path):
         ("[election]\ntemperature = -1", "temperature must be a number above 0"),
         ("[election]\nwinners = 1.5", "winners must be int"),
         ("[election]\nmerge = 1", "merge must be bool, got 1"),
+        ("[election]\nmerge = 0x" + "f" * 4000, "merge must be bool, got a number of very many digits"),
+        ("[election]\nwinners = 0x" + "f" * 4000, "winners must be a whole number from 1"),
+        ("[election]\nwinners = " + "9" * 5000, "is not TOML: Exceeds the limit"),
+        (
+            "[election]\ntemperature = 1" + "0" * 400,
+            "temperature must be a number above 0, got 1000.*0\\.\\.\\.",
+        ),
+        ("[election]\nx = " + "[" * 9999, "is not TOML"),
     ],
+    ids=lambda value: value[:40],
 )
 def test_what_is_no_profile_is_refused_with_its_file(tmp_path, text, told):
     with pytest.raises(DataError, match=told) as caught:
@@ -78,3 +87,5 @@ def test_a_profile_that_is_no_text_is_refused(tmp_path):
 def test_a_profile_that_is_not_there_is_named(tmp_path):
     with pytest.raises(SetupError, match=r"cannot read .*none\.toml: No such file"):
         rv.read_profile(tmp_path / "none.toml")
+    with pytest.raises(SetupError, match=r"cannot read .*null"):
+        rv.read_profile("a\0b")

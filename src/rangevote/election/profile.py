@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rangevote.election.settings import Settings
-from rangevote.errors import DataError, SetupError, UsageError, choose
+from rangevote.errors import DataError, SetupError, UsageError, choose, shown
 
 #: option of `elect` -> what its value must be
 OPTIONS: dict[str, tuple[type, ...]] = {
@@ -56,7 +56,9 @@ def read_profile(path: str | PathLike[str]) -> dict[str, Any]:
 def _check(name: str, value: object) -> None:
     kinds = choose("option", name, OPTIONS)
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        raise UsageError(f"{name} must be {' or '.join(kind.__name__ for kind in kinds)}, got {value!r}.")
+        raise UsageError(
+            f"{name} must be {' or '.join(kind.__name__ for kind in kinds)}, got {shown(value)}."
+        )
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -68,9 +70,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise SetupError(f"cannot read {path}: {error.strerror or error}.") from None
     except UnicodeDecodeError:
         raise DataError("is not UTF-8 text.", where=str(path)) from None
+    except ValueError as error:  # a path that can be none
+        raise SetupError(f"cannot read {str(path)!r}: {error}.") from None
     try:
         found: dict[str, Any] = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also of numbers and dates that are none, and of depth
         raise DataError(f"is not TOML: {error}", where=str(path)) from None
     return found
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rangevote.election.rules import RULES, Rule
 from rangevote.election.weights import WEIGHTS
-from rangevote.errors import UsageError, choose
+from rangevote.errors import UsageError, choose, shown
 from rangevote.hypothesis import Hypotheses
 from rangevote.similarity import PRESETS, get_similarity
 from rangevote.similarity.measure import Measure, Similarity, short
@@ -55,10 +55,10 @@ class Settings:
             similarity = preset
         if isinstance(similarity, str) and similarity in PRESETS and temperature == 1.0:
             temperature = PRESETS[similarity].temperature
-        if not (isinstance(temperature, (int, float)) and 0 < temperature < math.inf):
-            raise UsageError(f"temperature must be a number above 0, got {temperature!r}.")
-        if isinstance(winners, bool) or not isinstance(winners, int) or winners < 1:
-            raise UsageError(f"winners must be a whole number from 1, got {winners!r}.")
+        if not (isinstance(temperature, (int, float)) and 0 < temperature <= sys.float_info.max):
+            raise UsageError(f"temperature must be a number above 0, got {shown(temperature)}.")
+        if isinstance(winners, bool) or not isinstance(winners, int) or not 1 <= winners < 2**63:
+            raise UsageError(f"winners must be a whole number from 1, got {shown(winners)}.")
         if isinstance(weights, str):
             choose("weights", weights, WEIGHTS)
         if normalize is not None and normalize not in NORMAL_FORMS:

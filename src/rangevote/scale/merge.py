@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
+import msgspec
 import numpy as np
 
 from rangevote.errors import DataError, SetupError, need
@@ -86,9 +87,10 @@ def merged_lines(pieces: Sequence[Piece], seen: Ids | None) -> Iterator[bytes]:
     with ExitStack() as files:
         turns = [Counted(files.enter_context(piece.path.open("rb")), piece) for piece in pieces]
         for number in range(pieces[0].notes.total):
-            line = turns[number % len(turns)].line()
+            turn = turns[number % len(turns)]
+            line = turn.line()
             if seen is not None and not text:
-                _check_id(seen, id_of(line))
+                _check_id(seen, turn.id_of(line))
             yield line
         for turn in turns:
             turn.check_end()
@@ -107,6 +109,13 @@ class Counted:
             raise damaged(self._piece)
         self._digest.update(line)
         return line
+
+    def id_of(self, line: bytes) -> str | int | None:
+        """The id of a result, which a line must be."""
+        try:
+            return id_of(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            raise damaged(self._piece) from None
 
     def check_end(self) -> None:
         """Nothing more is there, and all was as it was written."""
@@ -173,7 +182,14 @@ def _schema(pieces: Sequence[Piece]) -> pa.Schema:
     """The columns of all shards; ids that are texts in one shard and numbers in another are texts."""
     pa = need("pyarrow", "parquet", "merging Parquet files")
     pq = need("pyarrow.parquet", "parquet", "merging Parquet files")
-    schemas = [pq.read_schema(piece.path) for piece in pieces]
+    schemas = []
+    for piece in pieces:
+        try:
+            schemas.append(pq.read_schema(piece.path))
+        except pa.ArrowException as error:
+            raise DataError(
+                f"{piece.path} cannot be read as Parquet, as {pieces[0].path} is: {error}"
+            ) from None
     named = {schema.field("id").type for schema, piece in zip(schemas, pieces, strict=True) if _named(piece)}
     shape = Shape(False, "scores" in schemas[0].names, "explanation" in schemas[0].names, False)
     return table_schema(shape, int if named == {pa.int64()} else str)
