@@ -8,7 +8,7 @@ work on: an election of 100 plain strings never builds 100 objects.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import overload
 
 import msgspec
@@ -117,6 +117,11 @@ class Hypotheses(Sequence[Hypothesis]):
             raise UsageError(
                 f"{role} is one {type(items).__name__}, not a list: pass a list of texts, "
                 f"token-id lists or Hypothesis objects."
+            )
+        if isinstance(items, Mapping):
+            raise UsageError(
+                f"{role} is a {type(items).__name__}, not a list: pass a list of texts, and what is known of "
+                f"them as logprobs=."
             )
         if not isinstance(items, Iterable):
             raise UsageError(f"{role} must be a list, got {type(items).__name__}.")

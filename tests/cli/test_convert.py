@@ -7,6 +7,7 @@ import math
 
 import pytest
 
+from rangevote.format import FORMATS, WRITERS
 from tests.cli.conftest import ballot, lines
 
 MOSES = b"0 ||| a b ||| F0= -1.5 ||| -1.5\n0 ||| a c ||| F0= -1.75 ||| -1.75\n1 ||| d ||| F0= -2.0 ||| -2.0\n"
@@ -55,3 +56,8 @@ def test_an_existing_file_is_left_alone(run, tmp_path):
     out.write_text("precious")
     assert run("convert", "-", "-o", out, stdin=MOSES).code == 5
     assert out.read_text() == "precious"
+
+
+def test_the_help_names_every_format(run):
+    told = run("convert", "--help").out.decode()
+    assert [name for name in [*FORMATS, *WRITERS] if name not in told] == []

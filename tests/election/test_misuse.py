@@ -11,6 +11,7 @@ import rangevote as rv
 from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
 
 BAD_LISTS = {
+    "a dict": ({"a": -1.0, "b": -2.0}, rv.UsageError, r"^candidates is a dict, not a list: .* logprobs="),
     "one text": ("a dog", rv.UsageError, r"^candidates is one str, not a list: pass a list of texts"),
     "bytes": (b"a dog", rv.UsageError, r"^candidates is one bytes, not a list"),
     "None inside": (["a", None], rv.DataError, r"^candidates\[1\]: expected a text, .* got NoneType"),

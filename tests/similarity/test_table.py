@@ -154,7 +154,7 @@ def test_names_for_one_measure_are_written_in_one_way(name, meaning):
         ("precision_1-4@1.5", r"exponent from 0 to 1.*got precision_1-4@1\.5\."),
         ("precision_2@-1", r"exponent from 0 to 1.*got precision_2@-1\."),
         ("overlap_1234", r"overlap needs an order from 1.*got overlap_1234\."),
-        ("bleu", r"bleu needs its highest order, as in bleu_4; got bleu_\."),
+        ("bleu", r"bleu needs its highest order, as in bleu_4; got bleu\."),
         ("smoothed_bleu_1-4", r"smoothed_bleu needs its highest order"),
         ("bleu_0", r"bleu_0: the order must be from 1 to 50"),
         ("bleu_51", r"bleu_51: the order must be from 1 to 50"),

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("source", metavar="FILE")
-@click.option("--to", default="jsonl", show_default=True, metavar="NAME", help="Format to write.")
+@click.option(
+    "--to",
+    default="jsonl",
+    show_default=True,
+    metavar="NAME",
+    help="Format to write: jsonl, parquet, moses, mbrs or mbrs-logprobs.",
+)
 @click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
 @click.option("--force", is_flag=True, help="Replace the output file.")
 @click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")

@@ -85,7 +85,12 @@ def _not_given(profile: dict[str, Any]) -> dict[str, Any]:
 def reading_options(command: Command) -> Command:
     """How to read n-best lists; the command gets `reading`, a `rangevote.format.ReadOptions`."""
     options = {
-        "format": click.option("--format", metavar="NAME", help="Format of the input; else detected."),
+        "format": click.option(
+            "--format",
+            metavar="NAME",
+            help="Format of the input; else detected: jsonl, parquet, moses, fairseq, sockeye, mbrs, vllm, "
+            "openai or pipeline.",
+        ),
         "log_base": click.option(
             "--log-base", type=click.Choice(["e", "2", "10"]), help="Base of the logarithms of the scores."
         ),

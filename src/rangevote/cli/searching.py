@@ -150,11 +150,9 @@ class Loading:
 
 def load_model(model: str, device: str | None, dtype: str | None, no_chat: bool) -> LanguageModel[Any]:
     """The model of this name."""
-    from rangevote.cli.smollm2 import SMOLLM2, smollm2
     from rangevote.model.load import load
 
-    path = smollm2() if model == SMOLLM2 else model
-    return load(path, device=device, dtype=dtype, chat=not no_chat)
+    return load(model, device=device, dtype=dtype, chat=not no_chat)
 
 
 def reads_images(model: LanguageModel[Any]) -> bool:

@@ -82,10 +82,15 @@ def _format_of_object(text: bytes) -> str | None:
 
 
 def _cannot_tell(name: str, first: bytes) -> str:
+    from rangevote.format import FORMATS  # which imports this module
+
     shown = first[:60].decode("utf-8", "replace")
     hint = "If it is flat text with N lines a source, pass --format mbrs --per-source N."
     if first == b"{":
         hint = "If it is JSON over several lines, make each object one line: jq -c . FILE"
     elif first == b"[":
         hint = "If it is a JSON array, make each element one line: jq -c '.[]' FILE"
-    return f"cannot tell the format of {name}, which begins {shown!r}; name it with --format. {hint}"
+    return (
+        f"cannot tell the format of {name}, which begins {shown!r}; name it with --format "
+        f"({', '.join(FORMATS)}). {hint}"
+    )

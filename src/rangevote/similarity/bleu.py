@@ -46,5 +46,7 @@ def smoothed_bleu(argument: str, tokenize: Tokenise) -> Bleu:
 
 def _order(kind: str, argument: str) -> int:
     if not argument.isdecimal():
-        raise UsageError(f"{kind} needs its highest order, as in {kind}_4; got {kind}_{argument}.")
+        raise UsageError(
+            f"{kind} needs its highest order, as in {kind}_4; got {f'{kind}_{argument}'.rstrip('_')}."
+        )
     return int(argument)
