@@ -123,7 +123,7 @@ $(VENV)/.slow: $(VENV)/.dev $(VENV)/.smollm2 $(VENV)/.minilm
 	$(INSTALL) --editable ".[$(EXTRAS),ray]" datasets schemathesis bert-score
 	touch $@
 
-# Where atheris has no build, hypothesis draws the bytes.
+# Where atheris has no build, bytes are changed at random (fuzz/mutate.py).
 $(VENV)/.fuzz: $(VENV)/.dev
 	-$(INSTALL) atheris
 	touch $@

@@ -157,3 +157,11 @@ def test_a_missing_matplotlib_is_named_before_anything_is_measured(run, files, m
     done = run("compare", "b@1=bad.txt", "g@1=good.txt", "-r", "ref.txt", "--plot", "x.svg")
     assert (done.code, done.out) == (5, b"")
     assert 'pip install "rangevote[evaluate]"' in done.err
+
+
+def test_a_name_that_is_no_text_is_a_usage_error(run, tmp_path):
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("a b\n")
+    done = run("compare", f"a\udcff={tmp_path / 'a.txt'}", f"b={tmp_path / 'b.txt'}")
+    assert done.code == 2
+    assert "an argument holds bytes that are not UTF-8 text: " in done.err

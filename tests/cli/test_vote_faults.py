@@ -270,3 +270,9 @@ def test_an_output_in_a_folder_that_does_not_exist_is_named(run, three, tmp_path
     done = run("vote", three, "-o", tmp_path / "no" / "out.jsonl")
     assert done.code == 5
     assert "no such file or directory" in done.err
+
+
+@pytest.mark.parametrize("more", [[], ["--to", "parquet"], ["--shard", "1/2"]], ids=" ".join)
+def test_an_output_without_a_name_is_a_folder(run, three, more):
+    done = run("vote", three, "-o", ".", *more)
+    assert (done.code, done.err) == (5, "rangevote: cannot write .: is a directory.\n")

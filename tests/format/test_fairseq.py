@@ -108,6 +108,8 @@ def test_lines_that_do_not_match_are_named(fault: Callable[..., DataError]) -> N
     [
         (b"H-0\tx\ta\n", "input:1: H-: expected a number, got 'x'"),
         (b"H-0\t-1\ta\nP-0\t-1 nan\n", "input:2: P-: NaN is not a score"),
+        (b"H-0\t-1\ta\nP-0\tinf -inf\n", r"input:1: candidates\[0\].logprob: nan is not a log-prob"),
+        (b"H-0\t-1\ta\nP-0\t1e308 1e308\n", r"input:1: candidates\[0\].logprob: inf is not a log-prob"),
         (b"H-0\t-1\t\xff\n", r"input:1: invalid UTF-8"),
         (b"H-0\t-1\ta\nP-0\t1 1\n", r"input:1: candidates\[0\].logprob: 1.38\d+ is not a log-prob"),
     ],
@@ -118,3 +120,8 @@ def test_a_bad_line_spoils_its_sample_only(entries: Entries, data: bytes, messag
     assert fine.get().id == 9
     with pytest.raises(DataError, match=message):
         bad.get()
+
+
+def test_a_sum_below_all_numbers_is_no_chance_at_all(ballots: Ballots) -> None:
+    (ballot,) = ballots(b"H-0\t-1\ta\nP-0\t-1e308 -1e308\n")
+    assert ballot.candidates[0].logprob == -math.inf

@@ -140,3 +140,8 @@ def test_flat_text_needs_lists_of_one_size() -> None:
 def test_an_unknown_writer_gets_the_nearest_name() -> None:
     with pytest.raises(UnknownName, match=r"unknown output format 'mose'. Did you mean 'moses'\?"):
         writer("mose")
+
+
+def test_what_would_be_read_as_something_else_is_not_written() -> None:
+    with pytest.raises(DataError, match=r"candidates\[0\].ranked_by: expected a finite number"):
+        writer("jsonl")(Ballot([Hypothesis("a", ranked_by=-math.inf)]))

@@ -231,3 +231,9 @@ def test_a_key_twice_among_very_many_is_found_in_time() -> None:
     keys = b",".join(b'"%d": 0' % i for i in range(100_000))
     with pytest.raises(DataError, match="the key '99999' appears more than once"):
         decode_ballot(b'{"candidates": [], ' + keys + b', "99999": 1}')
+
+
+@pytest.mark.parametrize("number", [b"NaN", b"1e400", b"-Infinity"])
+def test_what_a_search_ordered_by_is_a_number(number: bytes) -> None:
+    with pytest.raises(DataError, match=r"candidates\[0\].ranked_by: expected a finite number, got"):
+        decode_ballot(b'{"candidates": [{"text": "a", "ranked_by": %s}]}' % number)

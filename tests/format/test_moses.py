@@ -157,3 +157,13 @@ def test_no_text_takes_long_to_tell_from_a_column(text: str) -> None:
     assert row_of(f" {text} ||| {text} ||| F0= -1 ||| -1").text.startswith(text.strip())
     with pytest.raises(DataError, match="expected 'id"):
         row_of(f" a ||| {text} ||| -1 x ||| {text}")
+
+
+@pytest.mark.parametrize(
+    "line", ["0 ||| a ||| {} ||| -1", "0 ||| a ||| F0= -1 ||| {}", "0 ||| a ||| x={} ||| 1"]
+)
+def test_many_digits_take_no_longer_than_other_signs(fault: Callable[..., DataError], line: str) -> None:
+    """Where digits could be told apart in many ways, this would take hours."""
+    assert "expected 'id ||| text ||| features ||| score'" in str(
+        fault(line.format("1" * 100_000 + "x").encode())
+    )

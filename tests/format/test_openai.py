@@ -131,3 +131,10 @@ def test_scores_may_be_ignored_but_not_reinterpreted(ballots: Ballots) -> None:
 
 def test_a_row_that_is_no_object_is_told_what_one_is(fault: Callable[..., DataError]) -> None:
     assert 'expected {"custom_id"' in str(fault(b"[1]\n", format="openai"))
+
+
+def test_log_probabilities_that_add_up_beyond_all_numbers_are_refused(
+    fault: Callable[..., DataError],
+) -> None:
+    line = b'{"choices": [{"text": "a", "logprobs": {"token_logprobs": [1e308, 1e308]}}]}'
+    assert "choices[0].logprob: inf is not a log-probability" in str(fault(line))

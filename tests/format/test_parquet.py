@@ -245,3 +245,21 @@ def test_ids_of_two_kinds_cannot_be_written():
     write(Ballot([Hypothesis("a")], id=1))
     with pytest.raises(DataError, match="'x' is not a number as the ids before it"):
         write(Ballot([Hypothesis("a")], id="x"))
+
+
+def test_an_order_that_is_no_number_is_named():
+    (only,) = entries(rows({"candidates": [{"text": "a", "ranked_by": math.nan}]}))
+    with pytest.raises(
+        DataError, match=r"input:1: candidates\[0\].ranked_by: expected a finite number, got nan"
+    ):
+        only.get()
+
+
+def test_a_text_that_is_not_utf8_spoils_its_row_only():
+    column = pa.array([[b"a b"], [b"\xff"]], pa.list_(pa.binary())).cast(pa.list_(pa.string()), safe=False)
+    file = io.BytesIO()
+    pq.write_table(pa.table({"candidates": column}), file)
+    good, bad = entries(io.BytesIO(file.getvalue()))
+    assert good.get().candidates[0].text == "a b"
+    with pytest.raises(DataError, match="input:2: holds a text that is not UTF-8"):
+        bad.get()

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -114,3 +115,9 @@ def test_importing_loads_nothing_heavy() -> None:
 
 def test_every_writer_has_a_reader() -> None:
     assert {name.partition("-")[0] for name in WRITERS} <= set(FORMATS)
+
+
+def test_steep_weights_of_equal_scores_are_equal_shares() -> None:
+    data = b"0 ||| a ||| x= 1 ||| 0.5\n0 ||| b ||| x= 1 ||| 0.5\n"
+    entry = next(read(io.BytesIO(data), ReadOptions(score_scale=1e300)))
+    assert [h.logprob for h in entry.get().candidates] == [math.log(0.5)] * 2

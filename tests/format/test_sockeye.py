@@ -83,3 +83,14 @@ def test_without_scores_nothing_needs_settling(ballots: Ballots) -> None:
 def test_bad_lines_are_named(fault: Callable[..., DataError], line: bytes, message: str) -> None:
     with pytest.raises(DataError, match=f"input:1: .*{message}"):
         raise fault(line, normalisation="none")
+
+
+def test_a_score_that_is_no_number_cannot_be_weighed(fault: Callable[..., DataError]) -> None:
+    line = b'{"translations": ["a", "b"], "scores": [1, NaN]}'
+    assert str(fault(line, score_scale=1.0)) == "input:1: scores cannot be weighed: one of them is NaN"
+
+
+def test_a_power_that_makes_lengths_infinite_is_refused(fault: Callable[..., DataError]) -> None:
+    line = b'{"translations": ["a b c"], "scores": [1]}'
+    message = "a length of 4 to the power 999 (--normalisation) is beyond all numbers"
+    assert str(fault(line, normalisation=999.0)) == f"input:1: candidates[0]: {message}"

@@ -163,3 +163,10 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path):
     assert os.listdir(tmp_path) == ["model.arpa"]
     with pytest.raises(SetupError, match=r"cannot write .*no such file"):
         model.write(tmp_path / "nowhere" / "model.arpa")
+
+
+def test_logarithms_at_the_end_of_all_numbers(file):
+    text = "\\data\\\nngram 1=3\n\n\\1-grams:\n-99 <s>{}\n{} </s>\n-0.3 a\n\n\\end\\\n"
+    assert NgramModel.read(file(text.format("", "-1e308"))).logprob("a") == -math.inf
+    with pytest.raises(DataError, match=r"log10 back-off 1e\+308; it must be finite"):
+        NgramModel.read(file(text.format(" 1e308", "-1")))

@@ -157,3 +157,29 @@ def test_a_place_that_cannot_be_written_is_named(model, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(SetupError, match=r"cannot make the folder .*file"):
         save_checkpoint(model, tmp_path / "file" / "model")
+
+
+@pytest.mark.parametrize("value", [1.5, 1e9])
+def test_a_size_that_is_no_whole_number_is_named(folder, value):
+    card = json.loads((folder / "rangevote.json").read_bytes())
+    name = next(iter(card["options"]))
+    card["options"][name] = value
+    (folder / "rangevote.json").write_text(json.dumps(card))
+    with pytest.raises(SetupError, match=rf"rangevote.json: options.{name} = {value}"):
+        load_checkpoint(folder)
+
+
+def test_a_card_cannot_ask_for_more_memory_than_its_weights_have(folder, model):
+    card = json.loads((folder / "rangevote.json").read_bytes())
+    for name in [
+        name for name, value in card["options"].items() if isinstance(value, int) and name != "heads"
+    ]:
+        large = {**card, "options": {**card["options"], name: 10**12}}
+        (folder / "rangevote.json").write_text(json.dumps(large))
+        with pytest.raises(SetupError, match=r"does not fit rangevote.json, whose network has more weights"):
+            load_checkpoint(folder)
+
+
+def test_no_network_has_fewer_weights_than_its_shape_says(model):
+    weights = sum(tensor.numel() for tensor in model.net.state_dict().values())
+    assert model.options.least(len(model.vocabulary)) <= weights

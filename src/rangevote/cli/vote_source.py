@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rangevote.cli.notes import Notes
 from rangevote.cli.output import Sink
@@ -99,7 +99,13 @@ def check_fits(entry: Entry, place: Sink, text: bool) -> None:
         return
     import msgspec
 
-    written = msgspec.json.decode(place.last).get("id")
+    try:
+        written = msgspec.json.decode(place.last, type=dict[str, Any]).get("id")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise SetupError(
+            f"cannot resume: line {place.done} of the output is no result of an election; the file was "
+            f"changed. Use --force to start again."
+        ) from None
     if written != entry.ballot.id:
         raise SetupError(
             f"cannot resume: line {place.done} of the output has id {written!r}, the input "

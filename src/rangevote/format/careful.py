@@ -99,7 +99,7 @@ def _hypothesis(item: Any, path: str, index: int, role: str, options: ReadOption
         finished=_flag(item, "finished", True, path),
         sampled=_flag(item, "sampled", False, path),
         weight=_weight(item.get("weight"), f"{path}.weight"),
-        ranked_by=None if item.get("ranked_by") is None else _number(item["ranked_by"], f"{path}.ranked_by"),
+        ranked_by=None if item.get("ranked_by") is None else _finite(item["ranked_by"], f"{path}.ranked_by"),
     )
 
 

@@ -14,7 +14,6 @@ What scores mean: P- has the log of P of every token with the end of the sequenc
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from rangevote.format.entry import Entry
 from rangevote.format.exact import decoded
 from rangevote.format.mass import doubt_mass
 from rangevote.format.options import LOG_BASES, ReadOptions
-from rangevote.format.score import Scale, number, scale_of
+from rangevote.format.score import Scale, number, scale_of, total
 from rangevote.format.stream import Stream
 from rangevote.hypothesis import Ballot, Hypothesis
 
@@ -50,7 +49,7 @@ class _Sample:
         elif kind == b"T":
             self.references.append(decoded(content))
         elif kind == b"P":
-            self.totals.append(math.fsum(number(p, "P-") for p in content.split()))
+            self.totals.append(total(number(p, "P-") for p in content.split()))
         else:
             score, _, text = content.partition(b"\t")
             scored = number(score, f"{kind.decode()}-"), decoded(text)

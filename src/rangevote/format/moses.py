@@ -28,7 +28,7 @@ from rangevote.format.stream import Stream
 from rangevote.hypothesis import Ballot, Hypothesis
 
 BAR = "|||"
-_NUMBER = r"[-+]?(?:(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|inf(?:inity)?|nan)"
+_NUMBER = r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|inf(?:inity)?|nan)"
 _SCORE = re.compile(rf"\s*{_NUMBER}\s*", re.IGNORECASE)
 _FEATURES = re.compile(rf"\s*(?:(?:\S+=(?:{_NUMBER})?|{_NUMBER})\s+)*", re.IGNORECASE)
 _LINK = r"\d+-\d+(?:=\d+-\d+)?"

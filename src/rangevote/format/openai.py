@@ -12,7 +12,6 @@ sequence is missing, these may add up to more than 1, which is therefore not loo
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,7 +22,7 @@ from rangevote.format.entry import Entry
 from rangevote.format.exact import parse
 from rangevote.format.options import ReadOptions
 from rangevote.format.rows import each_row, ended, misshapen
-from rangevote.format.score import checked, settled
+from rangevote.format.score import checked, settled, total
 from rangevote.format.stream import Stream
 from rangevote.hypothesis import Ballot, Hypothesis
 
@@ -149,4 +148,4 @@ def _logprob(choice: Choice, index: int) -> float | None:
     known = [value for value in values if value is not None and not value <= UNKNOWN]
     if not known or len(known) < len(values):
         return None
-    return checked(math.fsum(known), index, "choices")
+    return checked(total(known), index, "choices")

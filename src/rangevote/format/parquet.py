@@ -54,7 +54,7 @@ def record_batches(
         for batch in file.iter_batches(ROWS, groups, columns, use_threads=False):
             yield batch
             done += len(batch)
-            stream.position = (stream.size or 0) * done // total
+            stream.position = (stream.size or 0) * done // max(total, 1)  # a damaged file may say 0
     except (OSError, ValueError) as error:  # pyarrow's own are of these kinds
         if isinstance(error, DataError):
             raise
@@ -79,7 +79,10 @@ def entries_of(
     if options.sign == -1:
         raise UsageError("--sign - does not apply to the format 'parquet': a logprob is never positive.")
     scale = scale_of(options)
-    quick = Quick.of(batch, options)
+    try:
+        quick = Quick.of(batch, options)
+    except UnicodeDecodeError:  # in some row: the careful reading says in which
+        quick = None
     for i, number in enumerate(numbers):
         where = f"{name}:{number}"
         try:
@@ -135,7 +138,11 @@ class Quick:
 
 def carefully(batch: pa.RecordBatch, row: int, options: ReadOptions) -> Ballot:
     """The ballot of one row, checked field by field as one of the ballot file is."""
-    return ballot_of(_known(batch.slice(row, 1).to_pylist()[0], deep=True), options)
+    try:
+        found = batch.slice(row, 1).to_pylist()[0]
+    except UnicodeDecodeError as error:
+        raise DataError(f"holds a text that is not UTF-8 ({error.reason})") from None
+    return ballot_of(_known(found, deep=True), options)
 
 
 def _known(value: dict[str, Any], *, deep: bool = False) -> dict[str, Any]:

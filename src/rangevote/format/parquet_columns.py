@@ -154,6 +154,9 @@ def _doubts(count: int, fields: dict[str, pa.Array], logprobs: Array | None) -> 
     if weights is not None:
         known = np.asarray(fields["weight"].is_valid())
         doubts |= known & ~((weights >= 0) & np.isfinite(weights))
+    ranks = _numbers(fields.get("ranked_by"))
+    if ranks is not None:
+        doubts |= np.asarray(fields["ranked_by"].is_valid()) & ~np.isfinite(ranks)
     for name in ("tokens", "state"):
         if name in fields:
             doubts |= _has_bad_numbers(fields[name])

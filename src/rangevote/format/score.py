@@ -7,7 +7,7 @@ log-probability at all. What a file leaves open is settled by an option, never b
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rangevote.errors import DataError, UsageError
@@ -28,9 +28,19 @@ class Scale:
         if self.softmax:
             return _log_softmax([self.factor * score for score in scores])
         return [
-            checked(self.factor * score * length**self.alpha if self.alpha else self.factor * score, i)
+            checked(self.factor * score * self._stretch(length, i) if self.alpha else self.factor * score, i)
             for i, (score, length) in enumerate(zip(scores, lengths, strict=True))
         ]
+
+    def _stretch(self, length: int, index: int) -> float:
+        """What a score was divided by."""
+        try:
+            return float(length**self.alpha)
+        except OverflowError:
+            raise DataError(
+                f"a length of {length:,} to the power {self.alpha:g} (--normalisation) is beyond all numbers",
+                field=f"candidates[{index}]",
+            ) from None
 
 
 def scale_of(
@@ -102,9 +112,20 @@ def number(text: bytes, what: str) -> float:
     return value
 
 
+def total(values: Iterable[float]) -> float:
+    """The sum, rounded once; infinite where it is beyond all numbers, NaN of both infinities."""
+    listed = list(values)
+    try:
+        return math.fsum(listed)
+    except (OverflowError, ValueError):
+        return sum(listed)
+
+
 def _log_softmax(values: list[float]) -> list[float]:
     top = max(values, default=0.0)
+    if any(map(math.isnan, values)):
+        raise DataError("scores cannot be weighed: one of them is NaN")
     if math.isinf(top):
         raise DataError(f"scores cannot be weighed: the highest is {top!r}")
-    total = top + math.log(sum(math.exp(value - top) for value in values)) if values else 0.0
-    return [min(value - total, 0.0) for value in values]
+    rest = math.log(sum(math.exp(value - top) for value in values)) if values else 0.0
+    return [min(value - top - rest, 0.0) for value in values]

@@ -144,6 +144,8 @@ def _refuse_unreadable(hypothesis: Hypothesis, path: str) -> None:
             f"{hypothesis.weight!r} is not an importance weight; it must be 0 or more",
             field=f"{path}.weight",
         )
+    if hypothesis.ranked_by is not None and not math.isfinite(hypothesis.ranked_by):
+        raise DataError("expected a finite number", field=f"{path}.ranked_by")
     if hypothesis.state is not None and not np.isfinite(np.asarray(hypothesis.state)).all():
         raise DataError("expected finite numbers", field=f"{path}.state")
 

@@ -148,7 +148,8 @@ def _section(lines: _Lines, n: int, sizes: list[int]) -> _Section:
         cut = "; the file was cut off" if line is None else ""
         raise lines.fault(f"only {len(numbers)} {n}-grams, where the header says {size}{cut}")
     lines.back()
-    logprobs, backoffs = np.array(logs).reshape(-1, 2).T * _LN10  # (ngrams,)
+    with np.errstate(over="ignore"):  # a log10 p of -1e308 is P = 0
+        logprobs, backoffs = np.array(logs).reshape(-1, 2).T * _LN10  # (ngrams,)
     return _Section(n, words, logprobs, backoffs, numbers)
 
 
@@ -164,7 +165,7 @@ def _logs(lines: _Lines, fields: list[bytes], n: int, last: bool) -> tuple[float
         raise lines.expected(form if last else f"{form} and perhaps a back-off")
     if not logprob <= 0:
         raise lines.fault(f"log10 probability {logprob:g}; it must be 0 or less")
-    if not math.isfinite(backoff):
+    if not math.isfinite(backoff * _LN10):
         raise lines.fault(f"log10 back-off {backoff:g}; it must be finite")
     if last and backoff:
         raise lines.fault(f"back-off {backoff:g} of one of the longest n-grams, which have none")

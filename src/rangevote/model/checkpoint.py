@@ -76,8 +76,14 @@ def load_checkpoint(
     card = read_card(folder)
     kind, options = KINDS[card["kind"]]
     vocabulary = read_vocabulary(_inside(folder, card["vocabulary"]))
-    model: Model = _build(kind, _options(folder, options, card["options"]), vocabulary)
+    shape = _options(folder, options, card["options"])
     weights, _ = read_tensors(Path(folder, WEIGHTS))
+    if shape.least(len(vocabulary)) > sum(tensor.numel() for tensor in weights.values()):
+        raise SetupError(  # before memory is taken for it
+            f"{Path(folder, WEIGHTS)} does not fit {CARD}, whose network has more weights: "
+            f"the files come from different models."
+        )
+    model: Model = _build(kind, shape, vocabulary)
     load_weights(model.net, weights, Path(folder, WEIGHTS))
     model.net.to(device=device, dtype=dtype).eval()
     return model
@@ -151,9 +157,9 @@ def _inside(folder: Folder, name: str) -> Path:
 
 
 def _options(folder: Folder, kind: type[Any], found: Mapping[str, Any]) -> Any:
-    known = {field.name for field in fields(kind)}
+    known = {field.name: (int,) if isinstance(field.default, int) else (int, float) for field in fields(kind)}
     for name, value in found.items():
-        if name not in known or isinstance(value, bool) or not isinstance(value, (int, float)):
+        if name not in known or isinstance(value, bool) or not isinstance(value, known[name]):
             raise SetupError(f"{Path(folder, CARD)}: options.{name} = {value!r:.40}.{nearest(name, known)}")
     try:
         return kind(**found)

@@ -163,9 +163,9 @@ def read_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
         raise SetupError(
             f"cannot read the vocabulary {os.fspath(path)}: {error.strerror or error}."
         ) from error
-    except SetupError:
+    except (SetupError, KeyboardInterrupt, SystemExit):
         raise
-    except Exception as error:  # the tokenizers library raises plain exceptions
+    except BaseException as error:  # the tokenizers library raises plain exceptions, and panics
         raise SetupError(
             f"{os.fspath(path)} is damaged or no vocabulary of rangevote ({error!r:.80}). "
             f"Copy or train the model again."

@@ -47,7 +47,8 @@ def get_search(spec: Search | str) -> Search:
     head, *options = spec.split(",")
     name, _, size = ("beam:1" if head.strip() == "greedy" else head.strip()).partition(":")
     kind = choose("search", name.strip(), SEARCHES)
-    if not size.strip().isdecimal():
+    size = size.strip()
+    if not size.isdecimal() or len(size) > 9:
         raise UsageError(f"search {spec!r}: say how many hypotheses, as in '{name}:10'.")
     given = dict(_option(kind, spec, option) for option in options if option.strip())
     return kind(int(size), **given)  # type: ignore[call-arg]

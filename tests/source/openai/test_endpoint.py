@@ -6,6 +6,7 @@ import asyncio
 import socket
 import time
 
+import httpx
 import pytest
 
 from rangevote.errors import UsageError
@@ -217,3 +218,17 @@ def test_n_must_be_a_number_of_samples(n):
         drawn(upstream, n)
     with pytest.raises(UsageError, match="concurrency must be a whole number from 1"):
         Endpoint("http://127.0.0.1/v1", concurrency=n if n != "5" else 0)
+
+
+def test_a_redirect_to_what_is_no_address_is_an_error_of_the_server():
+    class Moved(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request):
+            return httpx.Response(302, headers={"location": "http:254/"}, stream=httpx.ByteStream(b""))
+
+    async def ask():
+        limits = Limits(retries=0)
+        async with Endpoint("http://127.0.0.1:1/v1", limits=limits, transport=Moved()) as endpoint:
+            await endpoint.models()
+
+    with pytest.raises(UpstreamError, match=r"cannot reach http://127\.0\.0\.1:1/v1: "):
+        asyncio.run(ask())

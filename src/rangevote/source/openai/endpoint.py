@@ -191,7 +191,7 @@ class Endpoint:
                     return await self._answer(response)
         except TimeoutError:
             raise late(self.base_url) from None
-        except (httpx.HTTPError, UnicodeError) as error:  # the latter of host names that cannot be any
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:  # of names that cannot be any
             raise unreachable(self.base_url, error) from error
 
     async def _answer(self, response: httpx.Response) -> dict[str, Any]:

@@ -1,0 +1,98 @@
+"""Elections of whatever was read: somebody on the list wins, and both kernels count the same."""
+
+from __future__ import annotations
+
+import importlib
+import io
+from itertools import islice
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from fuzz.formats import entries
+from rangevote.election.elect import hold
+from rangevote.election.settings import Settings
+from rangevote.errors import RangevoteError
+from rangevote.hypothesis import Ballot
+from rangevote.kernel import plain
+
+#: Measures and rules, each a way through other code; heavy ones are left out.
+WAYS: tuple[dict[str, Any], ...] = (
+    {},
+    {"preset": "blend", "merge": True, "normalize": "NFKC"},
+    {"similarity": "precision_1-3@0.5", "tokenize": "chars"},
+    {"similarity": "smoothed_bleu_4", "weights": "count"},
+    {"similarity": "chrf", "rule": "reweighted", "winners": 2},
+    {"similarity": "exact:last_number", "temperature": 0.01},
+    {"similarity": "states"},
+    {"similarity": "overlap_2", "tokenize": "tokens"},
+    {"rule": "most_likely"},
+    {"rule": "length_normalised"},
+)
+MOST = 12  # candidates and voters of one election
+
+
+def _compiled() -> ModuleType | None:
+    try:
+        return importlib.import_module("rangevote._kernels")
+    except ImportError:
+        return None
+
+
+def elections(data: bytes) -> None:
+    """A winner from the list, a finite score, and the same result whoever votes first."""
+    for entry in islice(entries(io.BytesIO(data), None), 3):
+        ballot = entry.get()
+        if len(ballot.candidates) <= MOST and len(ballot.voters or ()) <= MOST:
+            for way in WAYS:
+                try:
+                    _elected(ballot, way)
+                except RangevoteError:
+                    continue
+
+
+def _elected(ballot: Ballot, way: dict[str, Any]) -> None:
+    settings = Settings.of(**way)
+    result = hold(ballot, settings)
+    assert 0 <= result.index < len(ballot.candidates)
+    assert sorted(result.ranking) == list(range(len(ballot.candidates)))
+    if len(result.voters):
+        assert np.isfinite(result.scores).all()
+        assert (np.abs(result.scores) <= 1 + 1e-9).all() or "@" in settings.similarity.name or "pre" in way
+        assert not result.weights.size or abs(result.weights.sum() - 1) < 1e-9 or not result.weights.any()
+    if ballot.voters is not None and not way.get("merge"):
+        turned = Ballot(ballot.candidates, ballot.voters[::-1], ballot.id, ballot.source)
+        assert hold(turned, settings).scores.tobytes() == result.scores.tobytes(), (
+            "the order of voters counts"
+        )
+
+
+def kernels(data: bytes) -> None:
+    """Lines as sequences, the last ones as voters: compiled and plain kernels give the same bits."""
+    compiled = _compiled()
+    assert plain.count_keys(data) == (compiled or plain).count_keys(data), "keys"
+    texts = data.decode("utf-8", "replace").split("\n")[:MOST]
+    half = len(texts) // 2 + 1
+    candidates, voters = texts[:half], texts[half:]
+    if compiled is None or not voters:
+        return
+    weights = np.full(len(voters), 1 / len(voters))
+    for unit, orders, bag, short in (
+        ("words", [1, 2], False, True),
+        ("words", [1, 2, 3, 4], True, False),
+        ("chars", [1, 2, 3], True, False),
+    ):
+        found = []
+        for kernel in (plain, compiled):
+            index = kernel.Index(candidates, unit, orders, bag, short)
+            index.add(voters)
+            found.append([one.tobytes() for one in _counts(index, weights, bag and not short)])
+        assert found[0] == found[1], f"kernels differ on {unit} {orders}"
+
+
+def _counts(index: Any, weights: Any, bleu: bool) -> list[Any]:
+    counts = [index.tally(weights, 0.25, False), index.grades(1.0, False)]
+    if bleu:
+        counts += [index.bleu_tally(weights, True, False), index.chrf_grades(2.0, False)]
+    return counts
