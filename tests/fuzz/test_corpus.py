@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 
 import pytest
+
 from fuzz.mutate import Mutations
 from fuzz.targets import CORPUS, TARGETS, is_open, place_of, seeds, tokens, tried
 

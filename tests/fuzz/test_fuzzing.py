@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from fuzz import targets
 from fuzz.findings import Findings
 from fuzz.mutate import MOST, Mutations, smallest
 from fuzz.outcome import Outcome, outcome_of, table
 from fuzz.targets import OPEN, TARGETS, is_open, place_of, tried
-
-from fuzz import targets
 from rangevote.errors import DataError
 from rangevote.format import FORMATS
 
