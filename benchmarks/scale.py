@@ -1,19 +1,19 @@
 """The local engine at size and Ray beside it: memory, CPU and bytes; a chapter of RESULTS.md.
 
-.venv/bin/python benchmarks/scale.py                     # or: make bench-scale; 10 GB, about an hour
-.venv/bin/python benchmarks/scale.py --size 20MB --ray-size 2MB --no-page     # to see that it works
+.venv/bin/python benchmarks/scale.py                     # or: make bench-scale; 10 GB, about half an hour
+.venv/bin/python benchmarks/scale.py --size 20MB --ray-size 20MB --no-page     # to see that it works
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import hashlib
+import importlib.util
 import os
 import re
+import shlex
 import shutil
-import subprocess
-import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ import scale_ballots
 from chapters import write_chapter
 from harness import SCRATCH, command_line, environment, say
 from run import machine
+from scale_measure import Used, measured
 
 import rangevote as rv
 from rangevote.format import read
@@ -28,16 +29,21 @@ from rangevote.format.parquet_write import write_parquet
 
 #: Memory within which 10 GB of ballots must be voted on.
 LIMIT = 500 * 2**20
-_TICK = os.sysconf("SC_CLK_TCK")
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "": 1}
+HEAD = (
+    f"Written by `make bench-scale`; do not edit. Generated ballots (`scale_ballots.py`: {scale_ballots.K} "
+    "hypotheses of about 20 words, `overlap_2`), from file to file. Memory is the largest sum over all "
+    "processes of a run at a time; CPU is theirs together, start-up included; bytes are those of all calls "
+    "of `read` and `write`, also through pipes from process to process. The results of a file are the same "
+    "bytes in every row."
+)
 
 
-class Used(NamedTuple):
-    """What a command and all its descendants took: bytes at once, CPU and wall seconds."""
+class Input(NamedTuple):
+    """Ballots to vote on."""
 
-    memory: int
-    cpu: float
-    wall: float
+    path: Path
+    ballots: int
 
 
 class Row(NamedTuple):
@@ -46,92 +52,97 @@ class Row(NamedTuple):
     what: str
     ballots: int
     size: int
-    output: int
     used: Used
 
 
-def measured(command: Sequence[str | Path]) -> Used:
-    """Run a command; its memory is the largest sum of proportional set sizes (shared pages counted once)."""
-    begun = time.perf_counter()
-    process = subprocess.Popen(command, env=environment())
-    memory, seconds = 0, dict[int, float]()
-    while process.poll() is None:
-        family = descendants(process.pid)
-        memory = max(memory, sum(map(_memory, family)))
-        for pid in family:
-            seconds[pid] = max(seconds.get(pid, 0.0), _cpu(pid))
-        time.sleep(0.1)
-    if process.returncode:
-        raise SystemExit(f"{command} ended with {process.returncode}")
-    return Used(memory, sum(seconds.values()), time.perf_counter() - begun)
+class Bench:
+    """Runs of `rangevote vote`, each with a limit; those on the same ballots must give the same results."""
+
+    def __init__(self, limit: float) -> None:
+        self.rows: list[Row] = []
+        self._limit, self._out = limit, SCRATCH / "scale-out.jsonl"
+        self._results: dict[int, str] = {}  # by the number of ballots
+
+    def vote(self, what: str, data: Input, *options: object) -> None:
+        """Measure one run."""
+        self.measure(
+            what, data, [*command_line(), "vote", data.path, "-o", self._out, "-q", *map(str, options)]
+        )
+
+    def shards(self, what: str, data: Input, number: int) -> None:
+        """Measure so many shards at once, and their merging."""
+        rangevote = [str(word) for word in command_line()]
+        outs = [f"{self._out}.{i}" for i in range(1, number + 1)]
+        runs = [
+            shlex.join([*rangevote, "vote", str(data.path), "-o", out, "-q", "--shard", f"{i}/{number}"])
+            for i, out in enumerate(outs, 1)
+        ]
+        begun = " ".join(f"{run} & p{i}=$!;" for i, run in enumerate(runs))
+        ended = " && ".join(f"wait $p{i}" for i in range(number))
+        merged = shlex.join([*rangevote, "merge", *outs, "-o", str(self._out), "-q"])
+        self.measure(what, data, ["sh", "-c", f"{begun} {ended} && {merged}"])
+        for out in outs:
+            Path(out).unlink(missing_ok=True)
+            Path(f"{out}.shard.json").unlink(missing_ok=True)
+
+    def measure(self, what: str, data: Input, command: list[str | Path]) -> None:
+        """Measure a command that votes on all ballots, and look at its results."""
+        say(what)
+        shutil.rmtree(f"{self._out}.parts", ignore_errors=True)
+        self._out.unlink(missing_ok=True)
+        used = measured(command, environment(), self._limit)
+        if not used.failed:
+            self._check(data)
+        self.rows.append(Row(what, data.ballots, data.path.stat().st_size, used))
+        told = f"{used.memory / 2**20:.0f} MB, {used.counted.cpu:.1f} s CPU, {used.wall:.1f} s"
+        say(f"  {used.failed or told}")
+
+    def _check(self, data: Input) -> None:
+        digest, lines = hashlib.sha256(), 0
+        with self._out.open("rb") as results:
+            while block := results.read(2**22):
+                digest.update(block)
+                lines += block.count(b"\n")
+        assert lines == data.ballots, (lines, data.ballots)
+        assert self._results.setdefault(lines, digest.hexdigest()) == digest.hexdigest(), "other results"
 
 
-def descendants(pid: int) -> list[int]:
-    """A process and those it started, directly or not."""
-    found = [pid]
-    for one in found:
-        try:
-            tasks = list(Path(f"/proc/{one}/task").iterdir())
-            found += [int(child) for task in tasks for child in (task / "children").read_text().split()]
-        except OSError:
-            continue
-    return found
-
-
-def _memory(pid: int) -> int:
-    try:
-        found = re.search(r"^Pss:\s+(\d+) kB", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
-    except OSError:
-        return 0
-    return int(found[1]) * 1024 if found else 0
-
-
-def _cpu(pid: int) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / _TICK
-
-
-def vote(what: str, data: Path, ballots: int, *options: object) -> Row:
-    """Measure one run of `rangevote vote`."""
-    say(what)
-    out = SCRATCH / "scale-out.jsonl"
-    shutil.rmtree(f"{out}.parts", ignore_errors=True)
-    command = [*command_line(), "vote", data, "-o", out, "--force", "-q", *map(str, options)]
-    used = measured(command)
-    row = Row(what, ballots, data.stat().st_size, out.stat().st_size, used)
-    with out.open("rb") as results:
-        assert sum(1 for _ in results) == ballots
-    say(f"  {used.memory / 2**20:.0f} MB, {used.cpu:.1f} s CPU, {used.wall:.1f} s")
-    return row
-
-
-def rows(size: int, ray_size: int) -> list[Row]:
+def run(size: int, ray_size: int, limit: float) -> list[Row]:
     """All measurements."""
     SCRATCH.mkdir(exist_ok=True)
-    data = SCRATCH / "scale.jsonl"
-    cores = os.cpu_count() or 1
-    ballots = scale_ballots.write(data, size, numbered=True)
-    found = [
-        vote("JSON lines, one process", data, ballots),
-        vote(f"JSON lines, {cores} workers", data, ballots, "--workers", 0),
-    ]
-    ballots = scale_ballots.write(data, size, numbered=False)
-    found.append(vote(f"JSON lines, {cores} workers, ids that are no numbers", data, ballots, "--workers", 0))
-    ballots = scale_ballots.write(data, ray_size, numbered=True)
-    table = SCRATCH / "scale.parquet"
-    with read(data) as entries:
+    bench, cores = Bench(limit), os.cpu_count() or 1
+    path, table = SCRATCH / "scale.jsonl", SCRATCH / "scale.parquet"
+    # The large file in the way that takes most memory: several processes, and ids that have to be kept.
+    named = Input(path, scale_ballots.write(path, size, numbered=False))
+    large = Bench(limit)  # other ids, other results
+    large.vote(f"large file, {cores} workers, ids that are no numbers", named, "--workers", 0)
+    bench.rows += large.rows
+    data = Input(path, scale_ballots.write(path, ray_size, numbered=True))
+    with read(path) as entries:
         write_parquet(table, (entry.get() for entry in entries))
-    found += [
-        vote("Parquet, one process", table, ballots),
-        vote(f"the same as JSON lines, {cores} workers", data, ballots, "--workers", 0),
-        vote("the same, Ray on this machine", data, ballots, "--engine", "ray"),
-    ]
-    data.unlink()
+    rows = Input(table, data.ballots)
+    bench.vote("smaller file, one process", data)
+    bench.vote(f"smaller file, {cores} workers", data, "--workers", 0)
+    bench.shards(f"smaller file, {cores} shards at once, then merge", data, cores)
+    bench.vote("the same as Parquet, one process", rows)
+    bench.vote(f"the same as Parquet, {cores} workers", rows, "--workers", 0)
+    if importlib.util.find_spec("ray") is not None:
+        _on_ray(bench, data, rows)
+    path.unlink()
     table.unlink()
-    return found
+    return bench.rows
+
+
+def _on_ray(bench: Bench, data: Input, rows: Input) -> None:
+    """One ballot first, twice: a dozen processes make Ray's byte code then; the second time is its start."""
+    one = SCRATCH / "scale-one.jsonl"
+    for _ in range(2):
+        scale_ballots.write(one, 1, numbered=True)
+        bench.vote("Ray on this machine, one ballot: its start", Input(one, 1), "--engine", "ray")
+    del bench.rows[-2]
+    bench.vote("smaller file, Ray on this machine", data, "--engine", "ray")
+    bench.vote("the same as Parquet, Ray on this machine", rows, "--engine", "ray")
+    one.unlink()
 
 
 def page(listed: list[Row], load: float) -> str:
@@ -140,28 +151,32 @@ def page(listed: list[Row], load: float) -> str:
     lines = [
         "# What do many ballots cost?",
         "",
-        "Written by `make bench-scale`; do not edit. Generated ballots (`scale_ballots.py`: "
-        f"{scale_ballots.K} hypotheses of about 20 words, `overlap_2`), from file to file. Memory is the "
-        "largest sum over all "
-        "processes of a run; CPU is theirs together, start-up included.",
+        HEAD,
         "",
         f"{datetime.date.today().isoformat()}, {told['cpu']}, {told['cores']} cores; load average {load:.1f} "
         f"and {os.getloadavg()[0]:.1f} before and after; rangevote {rv.__version__}.",
         "",
-        "| run | ballots | input | memory | within 500 MB | CPU s per million | wall s per million "
+        "| run | ballots | input | memory | within 500 MB | ballots/s | CPU s per million "
         "| GB read per million | GB written per million |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        *map(_line, listed),
     ]
-    for row in listed:
-        million = 10**6 / row.ballots
-        within = "yes" if row.used.memory <= LIMIT else "**no**"
-        lines.append(
-            f"| {row.what} | {row.ballots:,} | {row.size / 10**9:.2f} GB | {row.used.memory / 2**20:.0f} MB "
-            f"| {within if 'Ray' not in row.what else '-'} | {row.used.cpu * million:.1f} "
-            f"| {row.used.wall * million:.1f} | {row.size * million / 10**9:.2f} "
-            f"| {row.output * million / 10**9:.2f} |"
-        )
+    if not any("Ray" in row.what for row in listed):
+        lines += ["", "Ray was left out: it is not installed (`pip install 'rangevote[ray]'`)."]
     return "\n".join(lines) + "\n"
+
+
+def _line(row: Row) -> str:
+    used, million = row.used, 10**6 / row.ballots
+    head = f"| {row.what} | {row.ballots:,} | {row.size / 10**9:.2f} GB |"
+    if used.failed:
+        return f"{head} **{used.failed}** | - | - | - | - | - |"
+    within = "-" if "Ray" in row.what else "yes" if used.memory <= LIMIT else "**no**"
+    cost = [f"{used.counted.cpu * million:.1f}", *(f"{n * million / 10**9:.2f}" for n in used.counted[1:])]
+    if row.ballots == 1:  # a start is not multiplied
+        cost = [f"{used.counted.cpu:.1f} s in all, {used.wall:.1f} s long", "-", "-"]
+    rate = "-" if row.ballots == 1 else f"{row.ballots / used.wall:,.0f}"
+    return f"{head} {used.memory / 2**20:.0f} MB | {within} | {rate} | {' | '.join(cost)} |"
 
 
 def parsed(text: str) -> int:
@@ -178,11 +193,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--size", type=parsed, default=10**10, help="bytes of ballots for the local engine")
-    parser.add_argument("--ray-size", type=parsed, default=10**9, help="bytes for Parquet and Ray")
+    parser.add_argument("--ray-size", type=parsed, default=10**9, help="bytes for shards, Parquet and Ray")
+    parser.add_argument("--limit", type=float, default=3600.0, help="seconds that a row may take [3600]")
     parser.add_argument("--no-page", action="store_true", help="print the page instead of writing it")
     arguments = parser.parse_args()
     load = os.getloadavg()[0]
-    text = page(rows(arguments.size, arguments.ray_size), load)
+    text = page(run(arguments.size, arguments.ray_size, arguments.limit), load)
     if arguments.no_page:
         print(text)
     else:

@@ -6,21 +6,31 @@ import sys
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from faults.ray_trials import RAY_TRIALS, ray_ways
 from faults.runs import WAYS, Bench, Way
 from faults.trials import TRIALS
 
 
 class Count(NamedTuple):
-    """Of one fault: how often it was tried and happened, and what was lost."""
+    """Of one fault: how often it was tried and happened, and what was lost; or why it was left out."""
 
     tried: int
     happened: int
     lost: list[str]
+    left_out: str = ""
 
 
 def suite(bench: Bench, times: Mapping[str, int], ways: tuple[Way, ...] = WAYS) -> dict[str, Count]:
     """Every fault as often as asked for, the ways to vote in turn."""
-    return {name: repeated(bench, name, number, ways) for name, number in times.items()}
+    counts: dict[str, Count] = {}
+    for name, number in times.items():
+        if name not in RAY_TRIALS:
+            counts[name] = repeated(bench, name, number, ways)
+        elif isinstance(bench.cluster, str):
+            counts[name] = Count(0, 0, [], bench.cluster)
+        else:
+            counts[name] = repeated(bench, name, number, ray_ways(bench.cluster))
+    return counts
 
 
 def repeated(bench: Bench, name: str, number: int, ways: tuple[Way, ...]) -> Count:
@@ -29,7 +39,7 @@ def repeated(bench: Bench, name: str, number: int, ways: tuple[Way, ...]) -> Cou
     lost: list[str] = []
     while happened < number and tried < 3 * number + 5:
         way = ways[tried % len(ways)]
-        found = TRIALS[name](bench, way)
+        found = (TRIALS | RAY_TRIALS)[name](bench, way)
         tried += 1
         if found is not None:
             happened += 1
@@ -42,11 +52,13 @@ def repeated(bench: Bench, name: str, number: int, ways: tuple[Way, ...]) -> Cou
 def table(counts: Mapping[str, Count]) -> str:
     """Markdown."""
     lines = ["| fault | tried | happened | lost |", "| --- | --- | --- | --- |"]
-    lines += [f"| {name} | {c.tried} | {c.happened} | {len(c.lost)} |" for name, c in counts.items()]
-    total = Count(
-        *(sum(c[i] for c in counts.values()) for i in (0, 1)), [p for c in counts.values() for p in c.lost]
-    )
-    lines.append(f"| **all** | {total.tried} | {total.happened} | **{len(total.lost)}** |")
-    return (
-        "\n".join([*lines, *(["", *(f"* {problem}" for problem in total.lost)] if total.lost else [])]) + "\n"
-    )
+    lines += [
+        f"| {name} | - | - | left out: {c.left_out} |"
+        if c.left_out
+        else f"| {name} | {c.tried} | {c.happened} | {len(c.lost)} |"
+        for name, c in counts.items()
+    ]
+    tried, happened = sum(c.tried for c in counts.values()), sum(c.happened for c in counts.values())
+    lost = [problem for c in counts.values() for problem in c.lost]
+    lines.append(f"| **all** | {tried} | {happened} | **{len(lost)}** |")
+    return "\n".join([*lines, *(["", *(f"* {problem}" for problem in lost)] if lost else [])]) + "\n"

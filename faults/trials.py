@@ -24,7 +24,7 @@ def killed(bench: Bench, way: Way) -> Outcome:
     """kill -9 at a random point, up to three times in a row."""
     out, happened = bench.fresh(way), False
     for _ in range(bench.random.randint(1, 3)):
-        process = bench.start(way, out, *_go_on(out))
+        process = bench.start(way, out, *go_on(out))
         time.sleep(bench.moment(way))
         happened |= kill(process)
         if out.exists():
@@ -124,8 +124,10 @@ TRIALS: dict[str, Trial] = {
 
 def finished(bench: Bench, way: Way, out: Path, data: Path | None = None) -> list[str]:
     """Go on to the end; what is wrong with the result."""
+    if out.exists() and len(list(out.parent.iterdir())) > 1:
+        bench.run(way, out, "--resume", data=data)  # stopped when all was done but tidying up
     if not out.exists():
-        done = bench.run(way, out, *_go_on(out), data=data)
+        done = bench.run(way, out, *go_on(out), data=data)
         if done.returncode == 5 and b"--force" in done.stderr:  # it says that it cannot go on, and what to do
             done = bench.run(way, out, "--force", data=data)
         if done.returncode != 0:
@@ -135,7 +137,7 @@ def finished(bench: Bench, way: Way, out: Path, data: Path | None = None) -> lis
     return wrong + [f"{path.name} was left behind" for path in out.parent.iterdir() if path != out]
 
 
-def _go_on(out: Path) -> list[str]:
+def go_on(out: Path) -> list[str]:
     """The option of a run that finds files of an earlier one."""
     return ["--resume"] if any(out.parent.iterdir()) else []
 

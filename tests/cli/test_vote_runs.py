@@ -190,22 +190,6 @@ def test_a_disk_that_is_really_full(run, tmp_path, tiny_disk):
     assert list(tiny_disk.iterdir()) == []
 
 
-def test_surroundings_change_no_byte(tmp_path):
-    data = many(tmp_path / "in.jsonl")
-    seen = set()
-    for environment, threads in [
-        ({"LANG": "C", "LC_ALL": "C", "PYTHONHASHSEED": "1", "TZ": "UTC"}, 1),
-        ({"LANG": "C.UTF-8", "PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo"}, 8),
-        ({"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONHASHSEED": "3"}, 2),
-        ({"RANGEVOTE_PURE": "1", "PYTHONHASHSEED": "4"}, 2),
-    ]:
-        process = spawn("vote", data, "--scores", "--threads", threads, env=environment)
-        out, err = process.communicate(timeout=120)
-        assert (process.returncode, err) == (0, b"")
-        seen.add(out)
-    assert len(seen) == 1
-
-
 def test_an_election_that_runs_out_of_memory_is_named(run, tmp_path, monkeypatch):
     from rangevote.scale import lines as result_lines
 
@@ -291,3 +275,34 @@ def test_a_disk_that_is_full_at_the_start_leaves_nothing_behind(run, tmp_path, m
     assert done.code == 5
     assert "the disk is full" in done.err
     assert [p.name for p in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+@pytest.mark.parametrize(
+    "last",
+    [b"\n", b"[1]\n", b"text\n", b'{"id": \xff}\n', b"[" * 10_000 + b"\n"],
+    ids=lambda line: repr(line[:8]),
+)
+def test_an_output_whose_last_line_is_no_result_cannot_be_resumed(run, tmp_path, last):
+    data, out = unfinished(run, tmp_path)
+    with (tmp_path / "out.jsonl.partial").open("wb") as file:
+        file.write(last)
+    done = run("vote", data, "-o", out, "--resume")
+    assert done.code == 5
+    assert "line 1 of the output is no result of an election; the file was changed. Use --force" in done.err
+
+
+@pytest.mark.parametrize("notes", ['{"fingerprint": "x", "options": [[1, 2]]}', "[" * 10_000, "[]"])
+def test_notes_of_another_shape_stop_a_resume(run, tmp_path, notes):
+    data, out = unfinished(run, tmp_path)
+    (tmp_path / "out.jsonl.partial.json").write_text(notes)
+    done = run("vote", data, "-o", out, "--resume")
+    assert done.code == 5
+    assert "cannot be read. Use --force to start again." in done.err
+
+
+def test_a_file_whose_name_is_no_text_is_voted_on_and_resumed(run, tmp_path):
+    data, out = many(tmp_path / "in.jsonl", 5), tmp_path / "out.jsonl"
+    voters = tmp_path / os.fsdecode(b"v\xff.jsonl")
+    voters.write_bytes(data.read_bytes())
+    assert run("vote", data, "--voters", voters, "-o", out).code == 0
+    assert out.read_bytes() == run("vote", data, "--voters", voters).out

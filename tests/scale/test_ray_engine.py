@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
+import subprocess
+import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from faults.cluster import Cluster, family
+from faults.runs import working
 from tests.cli.conftest import run as run
 from tests.cli.conftest import spawn
-from tests.scale.samples import as_parquet, lines
+from tests.scale.conftest import PATIENCE
+from tests.scale.samples import as_parquet, ballot, line, lines
 
-# looked for, not imported: where it listens is settled before that
-if importlib.util.find_spec("ray") is None:
-    pytest.skip("ray is not installed: pip install 'rangevote[ray]'", allow_module_level=True)
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
-
-PATIENCE = 240  # seconds to wait for what must happen
-
-
-@pytest.fixture(scope="module")
-def ray():
-    """One Ray for all tests here, with more CPUs than there are, so that nothing starves."""
-    from rangevote.scale.ray.session import session
-
-    with session(None, cpus=4) as started:
-        yield started
+EXAMPLE = Path(__file__).parents[2] / "examples" / "ray_pipeline.py"
 
 
 @pytest.fixture
 def small_units(monkeypatch):
-    from rangevote.scale.ray import units
-
-    monkeypatch.setattr(units.plan, "__defaults__", (20_000,))
+    monkeypatch.setenv("RANGEVOTE_UNIT_BYTES", "20000")
 
 
 @pytest.fixture
@@ -49,8 +41,8 @@ def data(tmp_path: Path) -> Path:
 SKIP = ("--scores", "--on-error", "skip")
 
 
-def listening() -> set[str]:
-    """The addresses on which Ray's processes listen, from the system's own table."""
+def listening(processes: list[int]) -> set[str]:
+    """The addresses on which processes listen, from the system's own table."""
     found = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for row in Path(table).read_text().splitlines()[1:]:
@@ -58,26 +50,23 @@ def listening() -> set[str]:
             if fields[3] == "0A":
                 found.add((fields[1].split(":")[0], fields[9]))
     mine = set()
-    for process in Path("/proc").glob("[0-9]*"):
+    for process in processes:
         try:
-            name = (process / "cmdline").read_bytes()
-            if b"raylet" not in name and b"gcs_server" not in name:
-                continue
-            inodes = {
-                os.readlink(fd)[8:-1] for fd in (process / "fd").iterdir() if "socket:" in os.readlink(fd)
-            }
+            links = [os.readlink(fd) for fd in Path(f"/proc/{process}/fd").iterdir()]
         except OSError:
             continue
+        inodes = {link[8:-1] for link in links if link.startswith("socket:")}
         mine |= {address for address, inode in found if inode in inodes}
     return mine
 
 
-def test_our_own_ray_listens_on_the_loopback_device_only_and_reports_to_nobody(ray):
+def test_our_own_ray_listens_on_the_loopback_device_only_and_reports_to_nobody(ray, cluster):
     if not Path("/proc/net/tcp6").exists():
         pytest.skip("the system does not list its sockets in /proc")
     loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
-    assert listening()
-    assert listening() <= loopback
+    assert ray.get(ray.remote(lambda: os.getpid()).remote()) in family(cluster.pid)  # workers, too
+    assert listening(family(cluster.pid))
+    assert listening(family(cluster.pid)) <= loopback
     assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
 
 
@@ -136,21 +125,20 @@ def test_a_folder_of_files_gives_a_folder_of_parts_that_can_be_gone_on_with(
     )
 
 
-def test_a_driver_that_is_killed_and_one_by_address_lose_nothing(ray, run, tmp_path):
-    address = ray.get_runtime_context().gcs_address
+def test_a_driver_that_is_killed_and_one_by_address_lose_nothing(ray, cluster, run, tmp_path):
     data, out = tmp_path / "in", tmp_path / "out.jsonl"
     data.mkdir()
     whole = lines(3000).splitlines(keepends=True)
     for i in range(10):
         (data / f"{i}.jsonl").write_bytes(b"".join(whole[300 * i : 300 * i + 300]))
-    command = ("vote", data, "-o", out, "--engine", "ray", "--ray-address", address)
+    command = ("vote", data, "-o", out, "--engine", "ray", "--ray-address", cluster.address)
     process = spawn(*command)
     parts = tmp_path / "out.jsonl.parts"
     deadline = time.monotonic() + PATIENCE
     while not list(parts.glob("part-*.jsonl")) and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
-    process.communicate()
+    process.communicate(timeout=PATIENCE)
     if not out.exists():
         again = spawn(*command, "--resume")
         _, err = again.communicate(timeout=PATIENCE)
@@ -159,6 +147,45 @@ def test_a_driver_that_is_killed_and_one_by_address_lose_nothing(ray, run, tmp_p
     flat.write_bytes(b"".join(whole))
     assert out.read_bytes() == run("vote", flat).out
     assert not parts.exists()
+
+
+@contextmanager
+def killing(number: int, cluster: Cluster) -> Iterator[list[int]]:
+    """Meanwhile, so many of the workers that have a task of ours are killed, each in its turn."""
+    killed: list[int] = []
+    ended = threading.Event()
+
+    def kill() -> None:
+        while len(killed) < number and not ended.wait(0.02):
+            for pid in working(cluster.pid):
+                if pid not in killed:
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+                    break
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_workers_that_are_killed_in_the_middle_of_their_units_lose_nothing(
+    ray, cluster, run, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("RANGEVOTE_UNIT_BYTES", "150000")
+    data, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    texts = [f"a dog number {i} runs over the green meadow {i * 7 % 10}" for i in range(60)]
+    data.write_bytes(b"".join(line(ballot(i, *(f"{text} {i}" for text in texts))) for i in range(300)))
+    options = ("-s", "chrf", "--scores", "-q")
+    with killing(3, cluster) as killed:
+        done = run("vote", data, "-o", out, *options, "--engine", "ray")
+    assert (done.code, done.err) == (0, "")
+    assert len(killed) == 3
+    assert out.read_bytes() == run("vote", data, *options).out
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
 def test_elect_serves_a_pipeline_of_ones_own(ray):
@@ -185,3 +212,22 @@ def test_elect_serves_a_pipeline_of_ones_own(ray):
                 assert "there are no candidates" in row["error"]
             else:
                 assert (row["winner"], row["score"]) == (expected.winner, expected.score)
+
+
+def test_the_example_runs_and_goes_on_by_id(ray, cluster, tmp_path: Path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    def prompts(number: int) -> None:
+        rows = [{"id": f"p{i}", "prompt": ("a man", "a dog")[i % 2]} for i in range(number)]
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "prompts.parquet")
+
+    command = [sys.executable, EXAMPLE, *(tmp_path / n for n in ("prompts.parquet", "winners", "progress"))]
+    environment = {**os.environ, "RAY_ADDRESS": cluster.address}
+    for number in (20, 45):  # the second run finds 20 results and makes 25
+        prompts(number)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment)
+        assert done.returncode == 0, done.stderr[-3000:]
+    rows = pq.read_table(tmp_path / "winners").to_pylist()
+    assert sorted(row["id"] for row in rows) == sorted(f"p{i}" for i in range(45))
+    assert {row["winner"] is not None and row["error"] is None for row in rows} == {True}

@@ -52,8 +52,13 @@ def test_units_are_the_lines_of_the_file_once_each_with_their_numbers(tmp_path: 
         assert told(entries(units)) == told(list(whole))
 
 
+#: Among them what tells a file by its beginning: a mark of byte order, UTF-16, gzip, Zstandard, Parquet.
+PIECES = [b"\n", b"x", b"\r\n", b" ", b'{"candidates":["a"]}\n']
+PIECES += [b"\xef\xbb\xbf", b"\xff\xfe", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"PAR1"]
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.lists(st.sampled_from([b"\n", b"x", b"\r\n", b" ", b'{"candidates":["a"]}\n']), max_size=30))
+@given(data=st.lists(st.sampled_from(PIECES), max_size=30))
 @pytest.mark.parametrize("unit", [1, 7])
 def test_any_bytes_are_cut_between_lines(tmp_path: Path, unit: int, data: list[bytes]):
     path = tmp_path / "in.jsonl"
@@ -119,12 +124,16 @@ def test_what_is_not_there_or_not_of_a_known_kind_is_named(tmp_path: Path):
         inputs_of(str(tmp_path / "nowhere"))
     with pytest.raises(SetupError, match=r"\*.jsonl: there are no files"):
         inputs_of(str(tmp_path / "*.jsonl"))
-    with pytest.raises(SetupError, match="cannot use nosuch://x"):
-        place_of("nosuch://x")
     flat = tmp_path / "flat"
     flat.write_text("0 ||| a ||| F0= -1 ||| -1\n")
     with pytest.raises(UsageError, match=r"has the format 'moses'; --engine ray reads jsonl and parquet"):
         planned(flat, 100)
+
+
+def test_an_address_of_a_kind_that_nothing_knows_is_named():
+    pytest.importorskip("fsspec", reason="needs fsspec, which comes with ray: pip install 'rangevote[ray]'")
+    with pytest.raises(SetupError, match="cannot use nosuch://x"):
+        place_of("nosuch://x")
 
 
 def test_an_empty_file_has_no_units(tmp_path: Path):

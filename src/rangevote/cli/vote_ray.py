@@ -1,27 +1,25 @@
-"""`rangevote vote --engine ray`: one file as the local engine writes it, or a folder of parts."""
+"""`rangevote vote --engine ray`: what is done, and what is told of it."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rangevote.cli.notes import Notes
-from rangevote.cli.output import fingerprint, lock
 from rangevote.cli.progress import Bar
 from rangevote.cli.scaling import Scaling
-from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
+from rangevote.cli.vote_ray_target import Target
+from rangevote.errors import DataError, RangevoteError
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
     from rangevote.format import ReadOptions
     from rangevote.scale.lines import Shape
-    from rangevote.scale.ray.parts import PartNotes, Parts, RunNotes
-    from rangevote.scale.ray.places import Place
+    from rangevote.scale.ray.parts import PartNotes, RunNotes
     from rangevote.scale.ray.units import Unit
 
 
@@ -70,11 +68,11 @@ class RayRun:
 
     def _elect(self, ray: Any, ballots: str, job: Any, target: Target, run: RunNotes) -> int:
         from rangevote.scale.ray.places import inputs_of
-        from rangevote.scale.ray.run import Task, counted, repeated_ids
-        from rangevote.scale.ray.units import plan
+        from rangevote.scale.ray.run import Task, counted, kept, repeated_ids
+        from rangevote.scale.ray.units import plan, unit_bytes
 
-        units = plan(inputs_of(ballots), job.reading, lambda ranges: counted(ray, ranges))
-        done = {unit.number: notes for unit in units if (notes := target.parts.done(unit)) is not None}
+        units = plan(inputs_of(ballots), job.reading, lambda ranges: counted(ray, ranges), unit_bytes())
+        done = kept(ray, target.parts, units)
         progress = Progress(sum(units[n].weight for n in done), sum(unit.weight for unit in units))
         bar = Bar(progress, "voting", quiet=self.quiet, unit="units")
         try:
@@ -133,120 +131,3 @@ class RayRun:
         if skipped:
             click.echo(f"rangevote: {skipped} of {ballots} ballots were skipped.", err=True)
         return 4 if skipped else 0
-
-
-@dataclass(frozen=True)
-class Target:
-    """Where results go: a folder of parts, or one file that is made of them at the end."""
-
-    output: Place
-    parts: Parts
-    file: bool
-    table: bool
-    shape: Shape
-
-    @classmethod
-    def of(cls, ballots: str, output: str | None, shape: Shape, scaling: Scaling) -> Target:
-        """What `-o` means."""
-        from rangevote.scale.ray.parts import Parts
-        from rangevote.scale.ray.places import place_of
-
-        if ballots == "-" or output is None or output == "-":
-            raise UsageError(
-                "--engine ray reads files and writes to a file or a folder: give BALLOTS and -o."
-            )
-        if shape.text:
-            raise UsageError("--text belongs to --engine local; the texts are in the results: jq -r .winner")
-        table = scaling.table(output.rstrip("/"))
-        place = place_of(output)
-        file = not (output.endswith("/") or place.is_folder())
-        if file and place_of(ballots)[:2] == place[:2]:
-            raise UsageError(f"input and output are the same file {output}; write to another one.")
-        folder = place._replace(path=f"{place.path}.parts", name=f"{output}.parts") if file else place
-        return cls(place, Parts(folder, shape, tables=table and not file), file, table, shape)
-
-    @contextmanager
-    def begun(self, options: Mapping[str, object], *, resume: bool, force: bool) -> Iterator[RunNotes]:
-        """Take the folder for this run, or say why it cannot be taken."""
-        from rangevote.scale.ray.parts import RunNotes
-
-        wanted = {name: str(value) for name, value in options.items()}
-        run = RunNotes(fingerprint(wanted), wanted)
-        before = self.parts.run()
-        self._refuse(before, run, resume=resume, force=force)
-        with ExitStack() as stack:
-            self.parts.folder.inside("_rangevote").make_folder()
-            if self.output.local:
-                held = stack.enter_context(open(f"{self.parts.folder.path}/_rangevote/lock", "ab"))
-                lock(held, self.output.path)  # type: ignore[arg-type]
-            if before is None or force:
-                self.parts.clear()
-            self.parts.begin(run)
-            try:
-                yield run
-            finally:
-                if not self.parts.kept():
-                    self.parts.clear(folder=True)
-
-    def _refuse(self, before: RunNotes | None, run: RunNotes, *, resume: bool, force: bool) -> None:
-        from rangevote.scale.ray.parts import told
-
-        name, folder = self.output.name, self.parts.folder
-        if force:
-            return
-        if self.file and self.output.exists():
-            raise SetupError(f"{name} exists already and it is left as it is. Use --force to replace it.")
-        if before is None:
-            if folder.exists() and folder.files():
-                raise SetupError(f"{folder.name} has files that are not ours; write to a new folder.")
-            return
-        if before.complete:
-            hint = "it is complete; nothing to resume" if resume else "it is left as it is"
-            raise SetupError(f"{folder.name} exists already and {hint}. Use --force to replace it.")
-        if not resume:
-            raise SetupError(
-                f"{folder.name} is there from an unfinished run. Use --resume to go on with it, or --force "
-                f"to start again."
-            )
-        if before.fingerprint != run.fingerprint:
-            changed = told(before.options, run.options)
-            raise SetupError(
-                f"cannot resume {folder.name}: the fingerprint differs ({changed}). Use the same options, or "
-                f"--force to start again."
-            )
-
-    def hint(self) -> str:
-        """How to go on after an early end."""
-        return f"Results so far are kept in {self.parts.folder.name}; go on with --resume."
-
-    def finish(self, run: RunNotes, parts: list[PartNotes]) -> None:
-        """All parts are there."""
-        kinds = {part.ids for part in parts} - {None}
-        if self.table and not self.file and len(kinds) > 1:
-            raise DataError(
-                "ids are texts in some files and numbers in others; a column holds one kind: use --to jsonl."
-            )
-        if self.file:
-            self._write_file(run)
-        else:
-            self.parts.finish(run)
-
-    def _write_file(self, run: RunNotes) -> None:
-        """One file of all parts, which are not needed any more then."""
-        from rangevote.scale.table import kind_of_ids, write_table
-
-        def lines() -> Iterator[bytes]:
-            return (line for number in range(run.parts) for line in self.parts.lines(number))
-
-        draft = self.output._replace(path=f"{self.output.path}.tmp") if self.output.local else self.output
-        with draft.system.open_output_stream(draft.path) as file:
-            if self.table:
-                write_table(lines(), file, self.shape, kind_of_ids(lines()))
-            else:
-                for line in lines():
-                    file.write(line)
-        if draft is not self.output:
-            with open(draft.path, "rb") as written:
-                os.fsync(written.fileno())
-            os.replace(draft.path, self.output.path)
-        self.parts.folder.system.delete_dir(self.parts.folder.path)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +14,8 @@ from typing import Any, NamedTuple
 from rangevote.errors import SetupError, need
 
 PURPOSE = "--engine ray"
+#: File systems that show a file when it has been closed, and not before: object stores.
+WHOLE_AT_ONCE = frozenset({"s3", "s3a", "gcs", "gs", "abfs", "abfss", "az", "adl"})
 
 
 class Place(NamedTuple):
@@ -58,25 +64,48 @@ class Place(NamedTuple):
         with self.open() as file:
             return bytes(file.read())
 
-    def write(self, data: bytes) -> None:
-        """Write a file, which is there as a whole or not at all.
+    @contextmanager
+    def create(self, draft: Place | None = None) -> Iterator[Any]:
+        """A file to write, which is there as a whole afterwards, or not at all.
 
-        Object stores show a file when it is complete; elsewhere it is written under another name first.
+        Object stores show a file when it is complete; elsewhere it is written under another name first, that
+        of `draft` with an ending that no other process has, and is on this machine's disk before it gets its
+        own.
         """
-        draft = f"{self.path}.tmp-{os.getpid()}" if self.local else self.path
-        with self.system.open_output_stream(draft) as file:
+        whole = not WHOLE_AT_ONCE.isdisjoint(re.findall(r"\w+", self.system.type_name))
+        path = self.path if whole else f"{(draft or self).path}.tmp-{secrets.token_hex(6)}"
+        try:
+            with self.system.open_output_stream(path) as file:
+                yield file
+            if self.local:
+                with open(path, "rb") as written:
+                    os.fsync(written.fileno())
+            if not whole:
+                self.system.move(path, self.path)
+        except BaseException:
+            if not whole:
+                with suppress(OSError):
+                    self.system.delete_file(path)
+            raise
+
+    def write(self, data: bytes) -> None:
+        """Write a file, which is there as a whole or not at all."""
+        with self.create() as file:
             file.write(data)
-        if draft != self.path:
-            self.system.move(draft, self.path)
 
     def remove(self) -> None:
         """Take a file away, if it is there."""
-        if self.exists():
+        with suppress(FileNotFoundError):
             self.system.delete_file(self.path)
 
     def make_folder(self) -> None:
         """Make the folder and those above it."""
         guarded(self.name, lambda: self.system.create_dir(self.path, recursive=True))
+
+    def remove_folder(self) -> None:
+        """Take a folder and all that is in it away, if it is there."""
+        with suppress(FileNotFoundError):
+            self.system.delete_dir(self.path)
 
 
 def place_of(text: str) -> Place:

@@ -6,6 +6,7 @@ that is run again (its worker was killed, or the whole run was) writes the same 
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from rangevote.scale.job import Job
 from rangevote.scale.ray.parts import PartNotes, Parts
 from rangevote.scale.ray.places import PURPOSE
 from rangevote.scale.ray.units import Range, Unit, count_lines
+from rangevote.version import __version__
 
 #: Warnings of one unit that are handed on.
 MOST_WARNINGS = 20
@@ -42,6 +44,7 @@ class Task:
         self, job: Job, parts: Parts, *, skip: bool, taken: dict[int, frozenset[Any]] | None = None
     ) -> None:
         self._job, self._parts, self._skip, self._taken = job, parts, skip, taken or {}
+        self._version = __version__
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         """A batch of units as Ray Data brings them; reports go back."""
@@ -63,21 +66,28 @@ class Task:
             return Report(unit.number, None, SetupError(f"{unit.place.name}: out of memory."), [])
 
     def _do(self, unit: Unit, warnings: dict[str, None]) -> PartNotes:
+        if self._version != __version__:
+            raise SetupError(
+                f"a worker of Ray has rangevote {__version__}, the driver {self._version}; use one version."
+            )
         lines: list[bytes] = []
         skipped = 0
-        seen = self._seen(unit)
-        with unit.chunks(self._job.reading) as chunks:
+        seen, read = self._seen(unit), hashlib.sha256()
+        with unit.chunks(self._job.reading, read) as chunks:
             for chunk in chunks:
                 done = self._job(chunk)
                 warnings |= dict.fromkeys(done.warnings)
                 for line in self._job.lines(chunk, done, seen):
                     if line.error is not None:
                         if not (self._skip and isinstance(line.error, DataError)):
+                            unit.check_unchanged()  # the reason, if it is one
                             raise line.error
                         warnings[f"skipped: {line.error}"] = None
                         skipped += 1
                     lines.append(line.content)
-        return self._parts.write(unit, lines, skipped)
+        unit.check_unchanged()
+        digest = read.hexdigest() if unit.groups is None else None
+        return self._parts.write(unit, lines, skipped, digest, taken=bool(self._taken.get(unit.number)))
 
     def _seen(self, unit: Unit) -> Ids | None:
         if not self._job.reading.unique_ids:
@@ -116,12 +126,35 @@ def counted(ray: Any, ranges: Sequence[Range]) -> Sequence[int]:
     return found
 
 
+def kept(ray: Any, parts: Parts, units: Sequence[Unit]) -> dict[int, PartNotes]:
+    """The notes of the units whose parts can be kept; Ray's workers read the parts to see that."""
+    noted = parts.noted()
+    units = [unit for unit in units if unit.number in noted]
+    done = ray.remote(_done)
+    try:
+        found = ray.get([done.remote(parts, unit) for unit in units])
+    except ray.exceptions.RayError as error:
+        raise SetupError(
+            f"{PURPOSE} could not look at parts: {' '.join(str(error).split())[:500]}"
+        ) from error
+    return {unit.number: notes for unit, notes in zip(units, found, strict=True) if notes is not None}
+
+
+def _done(parts: Parts, unit: Unit) -> PartNotes | None:
+    return parts.done(unit)
+
+
 def repeated_ids(parts: Parts, number: int) -> dict[int, frozenset[Any]]:
-    """The units in which there are ids that a unit before has, and those ids."""
+    """The units in which there are ids for a second time, and those of the ids that a unit before has."""
     seen = Ids()
     found: dict[int, set[Any]] = {}
     for unit in range(number):
+        own: set[Any] = set()
         for id in parts.ids(unit):
-            if id is not None and not seen.add(id):
-                found.setdefault(unit, set()).add(id)
+            if id is None:
+                continue
+            if seen.add(id):
+                own.add(id)
+            else:
+                found.setdefault(unit, set()).update({id} - own)
     return {unit: frozenset(ids) for unit, ids in found.items()}

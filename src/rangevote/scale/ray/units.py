@@ -6,22 +6,32 @@ a unit begins is known by line or row, so that messages name the same place as i
 
 from __future__ import annotations
 
+import hashlib
 import io
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Protocol, cast
 
-from rangevote.errors import UsageError, need
+from rangevote.errors import SetupError, UsageError, need
 from rangevote.format import ReadOptions, Stream
 from rangevote.format.compression import codec_of
 from rangevote.format.detect import detect
 from rangevote.scale.chunks import Chunk, Chunks, line_chunks, row_chunks
 from rangevote.scale.ray.places import PURPOSE, Place
 
-#: Bytes of a unit, about.
-UNIT = 64 * 2**20
+#: Bytes of a unit, about; and the variable that says another number.
+UNIT, UNIT_VARIABLE = 64 * 2**20, "RANGEVOTE_UNIT_BYTES"
 _BLOCK = 2**20
+
+
+def unit_bytes() -> int:
+    """About how many bytes a unit has: what a kill costs at most, for each task that was under way."""
+    text = os.environ.get(UNIT_VARIABLE, "") or str(UNIT)
+    if not text.isascii() or not text.isdecimal() or not int(text):
+        raise UsageError(f"{UNIT_VARIABLE} is {text!r}; it must be a whole number of bytes from 1.")
+    return int(text)
 
 
 @dataclass(frozen=True)
@@ -43,34 +53,67 @@ class Unit:
         return self.stop - self.start
 
     def identity(self) -> dict[str, Any]:
-        """What tells a unit of one input from that of another, or of the same input after a change."""
+        """What tells a unit from others: its bytes, and what results may name, the file and the line."""
         return {
             "path": self.place.path,
-            "size": self.size,
-            "modified": self.modified,
+            "name": self.place.name,
             "start": self.start,
             "stop": self.stop,
+            "first": self.first,
             "groups": None if self.groups is None else list(self.groups),
         }
 
-    def chunks(self, options: ReadOptions) -> Chunks:
-        """The ballots of the unit."""
+    @property
+    def stamp(self) -> str:
+        """Size and time of the file: while they are the same, so is what is in it."""
+        return f"{self.size} {self.modified}"
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that is no longer the one that was cut into units."""
+        info = self.place.info()
+        if (info.size, str(info.mtime_ns)) != (self.size, self.modified):
+            raise SetupError(f"{self.place.name} changed while it was read.")
+
+    def chunks(self, options: ReadOptions, digest: Digest | None = None) -> Chunks:
+        """The ballots of the unit; `digest` gets the bytes that are read of a file of lines."""
         file = self.place.open()
-        raw = file if self.groups is not None else Slice(file, self.start, self.stop)
+        raw = file if self.groups is not None else Slice(file, *self._range, digest)
         stream = Stream(cast(BinaryIO, raw), self.place.name, max_expansion=options.max_expansion)
         chunks: Iterator[Chunk]
         if self.groups is None:
-            chunks = line_chunks(stream, options, self.first)
+            chunks = line_chunks(stream, options, self.first - (self.start > 0))
         else:
             chunks = row_chunks(stream, options, self.first, self.groups)
         return Chunks(stream, chunks)
+
+    @property
+    def _range(self) -> tuple[int, int]:
+        """The bytes to read: with the line end before the unit, a blank line, since what tells packed files
+        and marks of byte order at the beginning of a file means nothing in the middle of one."""
+        return self.start - (self.start > 0), self.stop
+
+    def digest(self) -> str | None:
+        """The digest of the unit's lines as they are now; rows of tables have none."""
+        if self.groups is not None:
+            return None
+        found = hashlib.sha256()
+        with Slice(self.place.open(), *self._range, found) as raw:
+            while raw.read(_BLOCK):
+                pass
+        return found.hexdigest()
+
+
+class Digest(Protocol):
+    """What `hashlib` has."""
+
+    def update(self, data: bytes, /) -> None: ...
 
 
 class Slice(io.RawIOBase):
     """Some bytes of a file."""
 
-    def __init__(self, file: Any, start: int, stop: int) -> None:
-        self._file, self._left = file, stop - start
+    def __init__(self, file: Any, start: int, stop: int, digest: Digest | None = None) -> None:
+        self._file, self._left, self._digest = file, stop - start, digest
         file.seek(start)
 
     def readable(self) -> bool:
@@ -81,6 +124,8 @@ class Slice(io.RawIOBase):
         """So many bytes, or those that are left."""
         data = bytes(self._file.read(min(size, self._left) if size >= 0 else self._left))
         self._left -= len(data)
+        if self._digest is not None:
+            self._digest.update(data)
         return data
 
     def close(self) -> None:
@@ -98,7 +143,7 @@ def plan(files: Sequence[Place], options: ReadOptions, count: Count, unit: int =
     units: list[Unit] = []
     for place in files:
         info = place.info()
-        fixed = {"place": place, "size": info.size, "modified": str(info.mtime)}
+        fixed = {"place": place, "size": info.size, "modified": str(info.mtime_ns)}
         for begin, stop, first, groups in _cut(place, info.size, options, count, unit):
             units.append(Unit(len(units), start=begin, stop=stop, first=first, groups=groups, **fixed))
     return units

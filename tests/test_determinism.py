@@ -1,0 +1,209 @@
+"""The same bytes, whatever surrounds a run: threads, processes, Ray, hash seed, locale, kernels; and the same
+scores, to the last bit, in whatever order the voters stand."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import rangevote as rv
+from tests.cli.conftest import spawn
+
+PATIENCE = 240  # seconds that a run may take
+#: N-grams of words and of characters, sets and bags, in one measure: all kernels.
+MEASURE = "0.4*overlap_1-4@0.25+0.2*precision_2+0.2*chrf+0.2*smoothed_bleu_4"
+OPTIONS = ("-s", MEASURE, "--scores", "--explain", "--temperature", "1.5", "--on-error", "skip")
+WORDS = "a the dog cat runs sits over on green café Straße 東京 пёс e\u0301té 7".split()  # noqa: SIM905
+
+
+def hypotheses(
+    draw: random.Random, number: int, *, scored: bool, words: list[str] = WORDS, least: int = 0
+) -> list[dict[str, Any]]:
+    """Of few words, so that they share n-grams; one is there twice, some are empty."""
+    texts = [" ".join(draw.choices(words, k=draw.randint(least, 9))) for _ in range(number)]
+    texts[-1] = texts[0]
+    return [{"text": t, "logprob": -draw.uniform(1, 30)} if scored else {"text": t} for t in texts]
+
+
+def ballots() -> list[dict[str, Any]]:
+    """With and without log-probabilities, with voters of their own or without."""
+    draw = random.Random(7)
+    made = []
+    for i in range(90):
+        made.append({"id": f"é{i}", "candidates": hypotheses(draw, draw.randint(2, 9), scored=i % 3 > 0)})
+        if i % 2:
+            made[-1]["voters"] = hypotheses(draw, draw.randint(2, 30), scored=i % 5 > 0)
+    return made
+
+
+def written(path: Path, listed: list[dict[str, Any]]) -> Path:
+    rows = [json.dumps(ballot, ensure_ascii=False).encode() + b"\n" for ballot in listed]
+    rows[40] = b"broken \xff\n"  # and what is told of a bad one
+    path.write_bytes(b"".join(rows))
+    return path
+
+
+class Surroundings(NamedTuple):
+    environment: dict[str, str]
+    options: tuple[object, ...] = ()
+
+
+def elected(data: Path, around: Surroundings) -> bytes:
+    process = spawn(
+        "vote", data.name, *OPTIONS, "-q", *around.options, cwd=data.parent, env=around.environment
+    )
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 4, err
+    assert b"1 of 90 ballots were skipped" in err
+    return out
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("determinism") / "in.jsonl", ballots())
+
+
+@pytest.fixture(scope="module")
+def expected(data: Path) -> bytes:
+    """Of one thread; it is said here what is compared, so that it is not nothing."""
+    out = elected(data, Surroundings({"PYTHONHASHSEED": "0"}))
+    rows = [json.loads(row) for row in out.splitlines()]
+    assert len(rows) == 90
+    assert sum("error" in row for row in rows) == 1
+    assert len({row["winner"] for row in rows if "error" not in row}) > 50
+    assert len({score for row in rows for score in row.get("scores", ())}) > 200
+    return out
+
+
+PLAIN = {"RANGEVOTE_PURE": "1"}
+AROUND = {
+    "2 threads": Surroundings({}, ("--threads", 2)),
+    "8 threads": Surroundings({}, ("--threads", 8)),
+    "2 workers": Surroundings({}, ("--workers", 2)),
+    "5 workers": Surroundings({}, ("--workers", 5)),
+    "hash seed 1": Surroundings({"PYTHONHASHSEED": "1"}),
+    "hash seed 4242, 8 threads": Surroundings({"PYTHONHASHSEED": "4242"}, ("--threads", 8)),
+    "any hash seed, workers": Surroundings({"PYTHONHASHSEED": "random"}, ("--workers", 2)),
+    "LANG=C": Surroundings({"LANG": "C", "LC_ALL": "C"}),
+    "LANG=C without UTF-8": Surroundings(
+        {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, ("--workers", 2)
+    ),
+    "Turkish, in Tokyo": Surroundings({"LANG": "tr_TR.UTF-8", "LC_ALL": "tr_TR.UTF-8", "TZ": "Asia/Tokyo"}),
+    "plain kernels": Surroundings(PLAIN),
+    "plain kernels, 8 threads, LANG=C": Surroundings(PLAIN | {"LC_ALL": "C"}, ("--threads", 8)),
+    "plain kernels, workers, hash seed 3": Surroundings(PLAIN | {"PYTHONHASHSEED": "3"}, ("--workers", 2)),
+}
+
+
+@pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
+def test_surroundings_change_no_byte(data, expected, around):
+    assert elected(data, around) == expected
+
+
+def test_shares_that_are_put_together_are_the_same_bytes(data, expected, tmp_path):
+    parts = [tmp_path / f"{i}.jsonl" for i in (1, 2, 3)]
+    for i, part in enumerate(parts, 1):
+        process = spawn(
+            *("vote", data.name, *OPTIONS, "-q", "--shard", f"{i}/3", "-o", part),
+            cwd=data.parent,
+            env={"PYTHONHASHSEED": str(i)} | (PLAIN if i == 2 else {}),
+        )
+        assert process.communicate(timeout=PATIENCE)
+        assert process.returncode in (0, 4)
+    process = spawn("merge", *parts, "-o", tmp_path / "all.jsonl", "-q")
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == 4
+    assert (tmp_path / "all.jsonl").read_bytes() == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernels", [{}, PLAIN], ids=["compiled", "plain"])
+def test_ray_changes_no_byte(data, expected, tmp_path, kernels):
+    """A Ray of its own, from start to end; small units, so that there are several."""
+    out = tmp_path / "out.jsonl"
+    environment = {"RANGEVOTE_UNIT_BYTES": "9000", "PYTHONHASHSEED": "5", "LC_ALL": "C", **kernels}
+    for _ in range(3):  # on a machine with much other work, Ray may give up its own start
+        process = spawn(
+            *("vote", data.name, *OPTIONS, "-q", "-o", out, "--engine", "ray"),
+            cwd=data.parent,
+            env=environment,
+        )
+        _, err = process.communicate(timeout=PATIENCE)
+        if process.returncode == 4:
+            break
+        assert process.returncode == 5, err
+    if not out.exists():
+        told = err.decode()
+        assert not os.environ.get("RANGEVOTE_NEEDS_RAY"), told
+        assert "cannot use Ray" in told or "pip install" in told
+        pytest.skip(f"no Ray on this machine: {told}")
+    assert out.read_bytes() == expected
+
+
+MEASURES = [
+    "overlap_2",
+    "overlap_1-4@0.25",
+    "precision_2",
+    "bleu_4",
+    "smoothed_bleu_4",
+    "chrf",
+    "exact",
+    MEASURE,
+]
+#: How voters are weighed, and whether their log-probabilities are known.
+WEIGHTS: dict[str, tuple[dict[str, Any], bool]] = {
+    "by default, log-probabilities": ({}, True),
+    "by default, none": ({}, False),
+    "count, log-probabilities": ({"weights": "count"}, True),
+    "count, none": ({"weights": "count"}, False),
+    "probability, T 0.3": ({"weights": "probability", "temperature": 0.3}, True),
+    "probability, T 2": ({"weights": "probability", "temperature": 2.0}, True),
+    "given, log-probabilities": ({"weights": "given"}, True),
+    "given, none": ({"weights": "given"}, False),
+}
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize(("weighing", "scored"), WEIGHTS.values(), ids=WEIGHTS)
+def test_voters_in_another_order_change_no_bit_of_a_score(measure, weighing, scored):
+    draw = random.Random(11)
+    voters = hypotheses(draw, 60, scored=scored, words=WORDS[:3], least=3)
+    candidates = [voter["text"] for voter in voters[:8]]
+    given = [draw.uniform(0, 3) for _ in voters]
+
+    def held(order: list[int]) -> rv.Result:
+        options = dict(weighing)
+        if options.get("weights") == "given":
+            options["weights"] = [given[i] for i in order]
+        return rv.elect(
+            candidates,
+            voters=[voters[i]["text"] for i in order],
+            voter_logprobs=[voters[i]["logprob"] for i in order] if scored else None,
+            similarity=measure,
+            **options,
+        )
+
+    order = list(range(len(voters)))
+    first = held(order)
+    assert len(set(first.scores.tolist())) > 2
+    for _ in range(5):
+        draw.shuffle(order)
+        again = held(order)
+        assert again.scores.tobytes() == first.scores.tobytes()
+        assert (again.index, again.margin, again.signature) == (first.index, first.margin, first.signature)
+
+
+def test_a_file_whose_voters_were_shuffled_gives_the_same_winners_and_scores(data, expected, tmp_path):
+    draw, shuffled = random.Random(3), ballots()
+    for ballot in shuffled:
+        draw.shuffle(ballot.get("voters", []))
+    out = elected(written(tmp_path / "in.jsonl", shuffled), Surroundings(PLAIN, ("--threads", 2)))
+    before, after = ([json.loads(row) for row in made.splitlines()] for made in (expected, out))
+    for row in (*before, *after):
+        row.pop("explanation", None)  # it names voters by their place
+    assert before == after
