@@ -118,7 +118,7 @@ class Hypotheses(Sequence[Hypothesis]):
                 f"{role} is one {type(items).__name__}, not a list: pass a list of texts, "
                 f"token-id lists or Hypothesis objects."
             )
-        if isinstance(items, Mapping):
+        if isinstance(items, Mapping) and logprobs is None:  # whose values would be lost
             raise UsageError(
                 f"{role} is a {type(items).__name__}, not a list: pass a list of texts, and what is known of "
                 f"them as logprobs=."
