@@ -437,14 +437,13 @@ def test_pictures_are_shown_beside_the_outputs(page, serving, pictured):
 
 def test_case_64_a_picture_that_does_not_come_leaves_a_note_and_is_reported(page, watch, serving, pictured):
     page.route("**/img/*", lambda route: route.fulfill(status=404))
+    watch.provoked = "404"
     opened(page, serving(pictured).links[0])
     page.wait_for_selector("#no-image:not([hidden])")
     screenshot(page, "study-no-picture")
     judge(page, "4")
     assert take(pictured).rows[0].image_missing
     assert analyse(take(pictured)).people[0].without_image == 1
-    page.wait_for_load_state("networkidle")
-    watch.errors.clear()
 
 
 def test_case_72_a_wrong_or_incomplete_link_is_told(page, watch, serving, tmp_path):

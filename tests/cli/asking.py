@@ -53,7 +53,7 @@ def failing(prompt: str, reply: Reply):
 
 
 def until(true) -> None:
-    for _ in range(1000):
+    for _ in range(6000):  # a minute, on a machine that is busy
         if true():
             return
         time.sleep(0.01)
