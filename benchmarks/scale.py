@@ -26,6 +26,7 @@ from scale_measure import Used, measured
 import rangevote as rv
 from rangevote.format import read
 from rangevote.format.parquet_write import write_parquet
+from rangevote.scale.ray.units import UNIT
 
 #: Memory within which 10 GB of ballots must be voted on.
 LIMIT = 500 * 2**20
@@ -163,7 +164,39 @@ def page(listed: list[Row], load: float) -> str:
     ]
     if not any("Ray" in row.what for row in listed):
         lines += ["", "Ray was left out: it is not installed (`pip install 'rangevote[ray]'`)."]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_planned(listed)]) + "\n"
+
+
+#: What is reckoned with: millions of ballots, machines and cores of each.
+MILLIONS, MACHINES, CORES = 1000, 100, 16
+
+
+def _planned(listed: list[Row]) -> list[str]:
+    """A large run by arithmetic from a row that was measured: on Ray if there is one."""
+    kinds = ("smaller file, one process", "smaller file, Ray")
+    [*_, row] = [r for kind in kinds for r in listed if r.what.startswith(kind) and not r.used.failed]
+    start = sum(r.used.counted.cpu for r in listed if r.ballots == 1) if "Ray" in row.what else 0.0
+    million, cores = 10**6 / row.ballots, MACHINES * CORES
+    cpu = (row.used.counted.cpu - start) * million
+    size = row.size * million / 10**9
+    seconds = cpu * MILLIONS / cores
+    units = size * MILLIONS * 10**9 / UNIT
+    return [
+        "",
+        f"## {MILLIONS * 10**6:,} ballots on {MACHINES} machines",
+        "",
+        f"Not measured: arithmetic from '{row.what}', without its start, for {CORES} cores a machine.",
+        "",
+        f"* CPU: {cpu:.0f} s per million x {MILLIONS:,} = {cpu * MILLIONS / 3600:.1f} hours; "
+        f"on {cores:,} cores {seconds:.0f} s, if reading keeps up.",
+        f"* Input: {size:.2f} GB per million x {MILLIONS:,} = {size * MILLIONS / 1000:.1f} TB, in "
+        f"{units:,.0f} units of {UNIT // 2**20} MB; {units / cores:.1f} units for each core.",
+        f"* Storage: to keep all cores busy it must give {size * MILLIONS / seconds:.1f} GB a second, "
+        f"{size * MILLIONS / seconds / MACHINES * 8:.1f} Gbit for each machine; twice that while large files "
+        f"of lines are counted. With less, storage sets the pace.",
+        f"* A machine that dies costs at most {CORES} units under way: {UNIT / 10**9 / size * cpu:.0f} s of "
+        f"its cores.",
+    ]
 
 
 def _line(row: Row) -> str:

@@ -36,6 +36,10 @@ BESIDE = (
     "experiments/figures/*.svg",
     "examples/*.py",
     "examples/*.ipynb",
+    "faults/RESULTS.md",
+    "faults/trials.py",
+    "fuzz/RESULTS.md",
+    "fuzz/targets.py",
 )
 _LINK = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)\s#]+)(#[^)\s]*)?\)")
 _SCREENSHOT = re.compile(r"!\[[^\]]*\]\((images/[^)\s]+\.png)\)")

@@ -72,6 +72,7 @@ def new_page(chromium: Any, watch: Watch) -> Iterator[Any]:
 
     def make(**options: Any) -> Any:
         context = chromium.new_context(**options)
+        context.set_default_timeout(90_000)  # a machine may be busy
         contexts.append(context)
         return watch.page(context.new_page())
 
