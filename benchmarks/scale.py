@@ -174,7 +174,10 @@ MILLIONS, MACHINES, CORES = 1000, 100, 16
 def _planned(listed: list[Row]) -> list[str]:
     """A large run by arithmetic from a row that was measured: on Ray if there is one."""
     kinds = ("smaller file, one process", "smaller file, Ray")
-    [*_, row] = [r for kind in kinds for r in listed if r.what.startswith(kind) and not r.used.failed]
+    known = [r for kind in kinds for r in listed if r.what.startswith(kind) and not r.used.failed]
+    if not known:
+        return []
+    row = known[-1]
     start = sum(r.used.counted.cpu for r in listed if r.ballots == 1) if "Ray" in row.what else 0.0
     million, cores = 10**6 / row.ballots, MACHINES * CORES
     cpu = (row.used.counted.cpu - start) * million
