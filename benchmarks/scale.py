@@ -36,7 +36,7 @@ HEAD = (
     "hypotheses of about 20 words, `overlap_2`), from file to file. Memory is the largest sum over all "
     "processes of a run at a time; CPU is theirs together, start-up included; bytes are those of all calls "
     "of `read` and `write`, also through pipes from process to process. The results of a file are the same "
-    "bytes in every row."
+    "bytes in every row. Ballots/s are of wall time, with whatever else the machine had to do: see the load."
 )
 
 
