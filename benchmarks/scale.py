@@ -24,8 +24,8 @@ from run import machine
 from scale_measure import Used, measured
 
 import rangevote as rv
-from rangevote.format import read
-from rangevote.format.parquet_write import write_parquet
+from rangevote.formats import read
+from rangevote.formats.parquet_write import write_parquet
 from rangevote.scale.ray.units import UNIT
 
 #: Memory within which 10 GB of ballots must be voted on.

@@ -10,7 +10,7 @@ probability at most 1 %.
 from __future__ import annotations
 
 import rangevote as rv
-from rangevote.model.ngram import NgramModel
+from rangevote.models.ngram import NgramModel
 
 #: What the model has read: of trains always the same, of dogs now this, now that.
 LINES = [

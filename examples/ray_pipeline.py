@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 import rangevote as rv
-from rangevote.model.ngram import NgramModel
+from rangevote.models.ngram import NgramModel
 from rangevote.scale.ray import Elect
 from rangevote.scale.ray.session import session
 

@@ -18,10 +18,10 @@ from experiments.items import read_items
 from experiments.measuring import Measurer, Outputs, gathered
 from experiments.methods import BASELINES, BEYOND, MBR, VOTING
 from experiments.stage import write_json
+from rangevote.evaluation.bench import Measured
+from rangevote.evaluation.bootstrap import Difference, difference, resampled_sums
+from rangevote.evaluation.metric import Metric
 from rangevote.hypothesis import Array
-from rangevote.report.bench import Measured
-from rangevote.report.bootstrap import Difference, difference, resampled_sums
-from rangevote.report.metric import Metric
 
 #: A method at its k.
 Point = tuple[str, int]

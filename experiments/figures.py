@@ -7,8 +7,8 @@ from pathlib import Path
 
 from experiments.findings import Findings, mean, spread
 from experiments.methods import BASELINES, in_order, label_of
-from rangevote.report import METRICS
-from rangevote.report.plot import Curve, Panel, plot_curves
+from rangevote.evaluation import METRICS
+from rangevote.evaluation.plot import Curve, Panel, plot_curves
 
 KINDS = ("svg", "png")
 #: What is drawn of each experiment besides the deciding metric.

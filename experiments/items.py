@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rangevote.errors import DataError
-from rangevote.model.files import read_lines, replacing
-from rangevote.model.inception import StoredFeatures
-from rangevote.model.vocabulary import plain_words
+from rangevote.models.files import read_lines, replacing
+from rangevote.models.inception import StoredFeatures
+from rangevote.models.vocabulary import plain_words
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from experiments.items import Items, read_items
 from experiments.searching import read_ballots
 from experiments.stage import write_json
 from experiments.voting import read_outputs
-from rangevote.model.checkpoint import read_card
-from rangevote.report.bench import Bench, Measured
-from rangevote.report.corpus import Corpus
-from rangevote.report.selection import selection, texts_of
-from rangevote.report.words import Units
+from rangevote.evaluation.bench import Bench, Measured
+from rangevote.evaluation.corpus import Corpus
+from rangevote.evaluation.selection import selection, texts_of
+from rangevote.evaluation.words import Units
+from rangevote.models.checkpoint import read_card
 
 #: method -> k -> outputs; k is 0 for what does not depend on it
 Outputs = dict[str, dict[int, list[str]]]

@@ -11,9 +11,9 @@ from experiments.findings import Findings
 from experiments.page_settings import settings_lines
 from experiments.paper import TABLES
 from experiments.paper_claims import verdicts
-from rangevote.model.files import replacing
-from rangevote.report.render.markdown import escaped, to_markdown
-from rangevote.report.table import Cell, Column, Row, Table
+from rangevote.evaluation.render.markdown import escaped, to_markdown
+from rangevote.evaluation.table import Cell, Column, Row, Table
+from rangevote.models.files import replacing
 
 PAGE, FIGURES = "RESULTS.md", "figures"
 _HEAD = """# Results of the paper's experiments

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.findings import Findings
-from rangevote.report import METRICS
-from rangevote.report.render.markdown import escaped, to_markdown
-from rangevote.report.table import Cell, Column, Row, Table
+from rangevote.evaluation import METRICS
+from rangevote.evaluation.render.markdown import escaped, to_markdown
+from rangevote.evaluation.table import Cell, Column, Row, Table
 from rangevote.training.progress import duration
 
 

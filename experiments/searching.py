@@ -17,13 +17,13 @@ import msgspec
 import numpy as np
 
 from experiments.items import Items, beside, read_items
-from rangevote.format import read
-from rangevote.format.write import write_ballot
+from rangevote.decoding import get_search
+from rangevote.decoding.run import batches
+from rangevote.formats import read
+from rangevote.formats.write import write_ballot
 from rangevote.hypothesis import Ballot, Hypothesis
-from rangevote.model.checkpoint import load_checkpoint
-from rangevote.model.files import replacing
-from rangevote.search import get_search
-from rangevote.search.run import batches
+from rangevote.models.checkpoint import load_checkpoint
+from rangevote.models.files import replacing
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rangevote.model.files import replacing
+from rangevote.models.files import replacing
 from rangevote.version import __version__
 
 #: Raised by hand when a step's own code changes what it writes.

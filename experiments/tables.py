@@ -8,10 +8,10 @@ from typing import Any
 from experiments.findings import Findings, mean, spread
 from experiments.methods import group_of, in_order, label_of
 from experiments.paper import ABSENT, AGAIN, EXACT_COPIES, PARTIAL_COPIES, SAMPLING, TABLES, Published
-from rangevote.report import METRICS
-from rangevote.report.metric import Best
-from rangevote.report.present import stars
-from rangevote.report.table import Cell, Column, Row, Table
+from rangevote.evaluation import METRICS
+from rangevote.evaluation.metric import Best
+from rangevote.evaluation.present import stars
+from rangevote.evaluation.table import Cell, Column, Row, Table
 from rangevote.tuning.grid import Setting
 
 MAIN_GROUPS = ("baselines", "voting", "mbr", "beyond")

@@ -10,8 +10,8 @@ from typing import Any
 from experiments.searching import read_ballots
 from rangevote.election.profile import read_toml
 from rangevote.errors import RangevoteWarning
-from rangevote.model.files import replacing
-from rangevote.report.words import Units
+from rangevote.evaluation.words import Units
+from rangevote.models.files import replacing
 from rangevote.tuning.tune import tune
 
 

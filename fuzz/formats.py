@@ -10,13 +10,13 @@ from typing import Any
 
 from fuzz import places
 from rangevote.errors import DataError, RangevoteError
-from rangevote.format import Entry, ReadOptions, read
-from rangevote.format.careful import ballot_of
-from rangevote.format.exact import parse, parse_slowly
-from rangevote.format.inputs import Asked, read_inputs
-from rangevote.format.jsonl import decode_ballot, quickly
-from rangevote.format.stream import open_stream
-from rangevote.format.write import write_ballot
+from rangevote.formats import Entry, ReadOptions, read
+from rangevote.formats.careful import ballot_of
+from rangevote.formats.exact import parse, parse_slowly
+from rangevote.formats.inputs import Asked, read_inputs
+from rangevote.formats.jsonl import decode_ballot, quickly
+from rangevote.formats.stream import open_stream
+from rangevote.formats.write import write_ballot
 from rangevote.hypothesis import LOGPROB_SLACK, Ballot, Hypothesis
 
 
@@ -199,7 +199,7 @@ def inputs(data: bytes) -> None:
 
 def scores(data: bytes) -> None:
     """Numbers as programs print them: under every option a log-probability, or an error that says why."""
-    from rangevote.format.score import number, scale_of
+    from rangevote.formats.score import number, scale_of
 
     values = [number(word, "score") for word in data.split()[:50]]
     lengths = [1 + i for i in range(len(values))]

@@ -10,9 +10,9 @@ import numpy as np
 
 from fuzz import places
 from rangevote.errors import RangevoteError
-from rangevote.model.arpa import read_arpa, write_arpa
-from rangevote.model.corpus import END, START, read_corpus
-from rangevote.model.vocabulary import Words, read_vocabulary, write_vocabulary
+from rangevote.models.arpa import read_arpa, write_arpa
+from rangevote.models.corpus import END, START, read_corpus
+from rangevote.models.vocabulary import Words, read_vocabulary, write_vocabulary
 
 
 def arpa(data: bytes) -> None:
@@ -65,8 +65,8 @@ def _trained() -> Path:
     """The folder of a model that was trained here, or might have been."""
     import torch
 
-    from rangevote.model.checkpoint import save_checkpoint
-    from rangevote.model.show_and_tell import ShowAndTell, ShowAndTellOptions
+    from rangevote.models.checkpoint import save_checkpoint
+    from rangevote.models.show_and_tell import ShowAndTell, ShowAndTellOptions
 
     torch.manual_seed(0)
     made = places.folder() / "model"
@@ -76,7 +76,7 @@ def _trained() -> Path:
 
 def card(data: bytes) -> None:
     """`rangevote.json`, with weights and words that may not fit it."""
-    from rangevote.model.checkpoint import load_checkpoint
+    from rangevote.models.checkpoint import load_checkpoint
 
     (_trained() / "rangevote.json").write_bytes(data)
     load_checkpoint(_trained())
@@ -84,7 +84,7 @@ def card(data: bytes) -> None:
 
 def weights(data: bytes) -> None:
     """`model.safetensors`."""
-    from rangevote.model.checkpoint import load_checkpoint, load_weights, read_tensors
+    from rangevote.models.checkpoint import load_checkpoint, load_weights, read_tensors
 
     path = places.file("model.safetensors", data)
     tensors, _ = read_tensors(path)

@@ -7,7 +7,7 @@ import io
 from fuzz import places
 from rangevote.election.profile import read_profile, write_tables
 from rangevote.errors import RangevoteError
-from rangevote.report.reading import Listed, in_step, read_outputs, read_references, read_sources
+from rangevote.evaluation.reading import Listed, in_step, read_outputs, read_references, read_sources
 
 
 def outputs(data: bytes) -> None:

@@ -22,8 +22,8 @@ from rangevote.service.problem import Problem
 from rangevote.service.request import read_order
 from rangevote.service.settings import Alias, ServiceSettings
 from rangevote.service.upstream import Upstream
-from rangevote.source.openai.endpoint import Endpoint
-from rangevote.source.openai.endpoint import Limits as CallLimits
+from rangevote.sources.openai.endpoint import Endpoint
+from rangevote.sources.openai.endpoint import Limits as CallLimits
 
 URL = "http://127.0.0.1:1/v1"
 SAID = ("the train leaves at ten", "the train leaves at noon", "i do not know", "trains leave at ten")

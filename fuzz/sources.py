@@ -9,12 +9,12 @@ import httpx
 
 from fuzz.asgi import loop, parted
 from rangevote.errors import RangevoteError
-from rangevote.format.exact import parse
-from rangevote.source.openai.address import checked_key, checked_url
-from rangevote.source.openai.endpoint import Endpoint, Limits
-from rangevote.source.openai.messages import CHAT, COMPLETIONS, choices_of, hypotheses_in, told, usage_of
-from rangevote.source.openai.refusal import seconds_of
-from rangevote.source.openai.responses import hypotheses_of
+from rangevote.formats.exact import parse
+from rangevote.sources.openai.address import checked_key, checked_url
+from rangevote.sources.openai.endpoint import Endpoint, Limits
+from rangevote.sources.openai.messages import CHAT, COMPLETIONS, choices_of, hypotheses_in, told, usage_of
+from rangevote.sources.openai.refusal import seconds_of
+from rangevote.sources.openai.responses import hypotheses_of
 
 
 def choices(data: bytes) -> None:

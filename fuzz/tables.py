@@ -7,8 +7,8 @@ from typing import Any
 
 from fuzz.formats import checked, entries, plain
 from rangevote.errors import DataError
-from rangevote.format.exact import parse
-from rangevote.format.parquet_write import ParquetBallots
+from rangevote.formats.exact import parse
+from rangevote.formats.parquet_write import ParquetBallots
 
 
 def files(data: bytes) -> None:

@@ -21,17 +21,17 @@ BELOW = {
     "columns": {"kernel"},
     "hypothesis": {"kernel", "columns"},
     "kernel": set(),
-    "model": set(),
-    "search": {"model"},
+    "models": set(),
+    "decoding": {"models"},
     "similarity": {"kernel", "election"},
     "election": {"kernel", "similarity"},
-    "format": {"kernel", "similarity", "election"},
-    "generation": {"model", "search", "similarity", "election"},
-    "report": {"similarity", "election", "format"},
-    "scale": {"kernel", "similarity", "election", "format"},
-    "source": {"search", "format", "similarity", "election", "generation"},
-    "training": {"model"},
-    "tuning": {"similarity", "election", "report"},
+    "formats": {"kernel", "similarity", "election"},
+    "generation": {"models", "decoding", "similarity", "election"},
+    "evaluation": {"similarity", "election", "formats"},
+    "scale": {"kernel", "similarity", "election", "formats"},
+    "sources": {"decoding", "formats", "similarity", "election", "generation"},
+    "training": {"models"},
+    "tuning": {"similarity", "election", "evaluation"},
 }
 COMMON = {"errors", "hypothesis", "quiet", "version"}
 LAST = {"cli", "web", "study", "service"}  # nothing but themselves may import these
@@ -102,9 +102,9 @@ def heavy_at_the_top(path: Path) -> set[str]:
 
 def test_torch_is_loaded_only_by_what_computes_with_it():
     users = {path for path in FILES if heavy_at_the_top(path)}
-    assert ROOT / "search/torch_arrays.py" in users
-    assert {stage_of(path) for path in users} <= {"model", "search", "generation", "training"}
-    light = {"model/ngram.py", "model/protocol.py", "model/load.py", "search/run.py"}
+    assert ROOT / "decoding/torch_arrays.py" in users
+    assert {stage_of(path) for path in users} <= {"models", "decoding", "generation", "training"}
+    light = {"models/ngram.py", "models/protocol.py", "models/load.py", "decoding/run.py"}
     light |= {"generation/generate.py"}
     assert users.isdisjoint(ROOT / name for name in light)
 
@@ -122,8 +122,8 @@ def loaded(script: str) -> set[str]:
         "import rangevote as rv; [getattr(rv, name) for name in rv.__all__]",
         "import rangevote as rv; rv.elect(['a b', 'a'], [-1, -2]).explain()",
         "import rangevote as rv; rv.elect(['a b', 'a'], similarity='0.5*chrf+0.5*exact')",
-        "import rangevote.search.run, rangevote.generation.generate, rangevote.model.ngram",
-        "import rangevote.report.comparison, rangevote.report.plot",
+        "import rangevote.decoding.run, rangevote.generation.generate, rangevote.models.ngram",
+        "import rangevote.evaluation.comparison, rangevote.evaluation.plot",
     ],
 )
 def test_importing_and_electing_load_nothing_heavy(script):

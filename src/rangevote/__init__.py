@@ -15,6 +15,17 @@ from typing import TYPE_CHECKING
 from rangevote.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from rangevote.decoding.beam import Beam as Beam
+    from rangevote.decoding.beam import LengthNormalised as LengthNormalised
+    from rangevote.decoding.diverse import DiverseBeam as DiverseBeam
+    from rangevote.decoding.diverse import DiverseDecoding as DiverseDecoding
+    from rangevote.decoding.run import search as search
+    from rangevote.decoding.sample import Epsilon as Epsilon
+    from rangevote.decoding.sample import MinP as MinP
+    from rangevote.decoding.sample import Nucleus as Nucleus
+    from rangevote.decoding.sample import Sample as Sample
+    from rangevote.decoding.sample import TopK as TopK
+    from rangevote.decoding.stochastic import StochasticBeam as StochasticBeam
     from rangevote.election.elect import elect as elect
     from rangevote.election.elect import elect_many as elect_many
     from rangevote.election.electorate import Electorate as Electorate
@@ -33,18 +44,7 @@ if TYPE_CHECKING:
     from rangevote.hypothesis import Ballot as Ballot
     from rangevote.hypothesis import Hypotheses as Hypotheses
     from rangevote.hypothesis import Hypothesis as Hypothesis
-    from rangevote.model.load import load as load
-    from rangevote.search.beam import Beam as Beam
-    from rangevote.search.beam import LengthNormalised as LengthNormalised
-    from rangevote.search.diverse import DiverseBeam as DiverseBeam
-    from rangevote.search.diverse import DiverseDecoding as DiverseDecoding
-    from rangevote.search.run import search as search
-    from rangevote.search.sample import Epsilon as Epsilon
-    from rangevote.search.sample import MinP as MinP
-    from rangevote.search.sample import Nucleus as Nucleus
-    from rangevote.search.sample import Sample as Sample
-    from rangevote.search.sample import TopK as TopK
-    from rangevote.search.stochastic import StochasticBeam as StochasticBeam
+    from rangevote.models.load import load as load
     from rangevote.similarity import SIMILARITIES as SIMILARITIES
     from rangevote.similarity import get_similarity as get_similarity
     from rangevote.similarity.bleu import Bleu as Bleu
@@ -59,35 +59,35 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Ballot": "hypothesis",
-    "Beam": "search.beam",
+    "Beam": "decoding.beam",
     "Bleu": "similarity.bleu",
     "Chrf": "similarity.chrf",
     "Custom": "similarity.pairwise",
     "DataError": "errors",
-    "DiverseBeam": "search.diverse",
-    "DiverseDecoding": "search.diverse",
+    "DiverseBeam": "decoding.diverse",
+    "DiverseDecoding": "decoding.diverse",
     "Electorate": "election.electorate",
-    "Epsilon": "search.sample",
+    "Epsilon": "decoding.sample",
     "Exact": "similarity.exact",
     "Explanation": "election.explain",
     "Hypotheses": "hypothesis",
     "Hypothesis": "hypothesis",
-    "LengthNormalised": "search.beam",
-    "MinP": "search.sample",
+    "LengthNormalised": "decoding.beam",
+    "MinP": "decoding.sample",
     "MissingExtra": "errors",
     "Mixture": "similarity.mixture",
     "Ngrams": "similarity.ngram",
-    "Nucleus": "search.sample",
+    "Nucleus": "decoding.sample",
     "RangevoteError": "errors",
     "RangevoteWarning": "errors",
     "Result": "election.result",
     "SIMILARITIES": "similarity",
-    "Sample": "search.sample",
+    "Sample": "decoding.sample",
     "SetupError": "errors",
     "Similarity": "similarity.measure",
     "States": "similarity.states",
-    "StochasticBeam": "search.stochastic",
-    "TopK": "search.sample",
+    "StochasticBeam": "decoding.stochastic",
+    "TopK": "decoding.sample",
     "UnknownName": "errors",
     "UsageError": "errors",
     "custom_generate": "generation.custom",
@@ -95,9 +95,9 @@ _HOMES = {
     "elect_many": "election.elect",
     "generate": "generation.generate",
     "get_similarity": "similarity",
-    "load": "model.load",
+    "load": "models.load",
     "read_profile": "election.profile",
-    "search": "search.run",
+    "search": "decoding.run",
     "tune": "tuning.tune",
 }
 
@@ -108,7 +108,7 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'rangevote' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"rangevote.{_HOMES[name]}"), name)
-    return globals().setdefault(name, value)  # `search` is a folder, too, and can be called as well
+    return globals().setdefault(name, value)
 
 
 def __dir__() -> list[str]:

@@ -13,7 +13,7 @@ pytest.importorskip("openai", reason="the official client is not installed")
 from tests.browser.conftest import screenshot, violations
 from tests.service.running import Running
 from tests.service.saying import texts
-from tests.source.openai.upstream import SENTENCES, Upstream
+from tests.sources.openai.upstream import SENTENCES, Upstream
 
 KEY = "a-key-of-more-than-16-letters"
 

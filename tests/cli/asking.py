@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rangevote.source.openai import endpoint as endpoint_module
-from tests.source.openai.upstream import Asked, Behaviour, Reply, Upstream
+from rangevote.sources.openai import endpoint as endpoint_module
+from tests.sources.openai.upstream import Asked, Behaviour, Reply, Upstream
 
 PROMPTS = [f"question {i}" for i in range(9)]
 KEY = "sk-very-secret-0123456789"

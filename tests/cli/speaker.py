@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from rangevote.errors import DataError
-from tests.model.table import Table, TableModel
+from tests.models.table import Table, TableModel
 
 WORDS = ["", "the", "cat", "sat", "on", "a", "mat"]
 

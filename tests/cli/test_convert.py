@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from rangevote.format import FORMATS, WRITERS
+from rangevote.formats import FORMATS, WRITERS
 from tests.cli.conftest import ballot, lines
 
 MOSES = b"0 ||| a b ||| F0= -1.5 ||| -1.5\n0 ||| a c ||| F0= -1.75 ||| -1.75\n1 ||| d ||| F0= -2.0 ||| -2.0\n"

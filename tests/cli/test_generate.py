@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rangevote as rv
-from rangevote.format import read
+from rangevote.formats import read
 from rangevote.scale.lines import FIELDS
 from tests.cli.speaker import Speaker, speaker
 

@@ -7,10 +7,10 @@ import json
 import pytest
 
 import rangevote as rv
-from rangevote.format import read
+from rangevote.formats import read
 from tests.cli.asking import PROMPTS, ask, prompt_of, prompts, short_pauses
-from tests.source.llama import llama
-from tests.source.openai.upstream import LOGPROBS, SENTENCES, Asked, Reply, Upstream, completion, text_of
+from tests.sources.llama import llama
+from tests.sources.openai.upstream import LOGPROBS, SENTENCES, Asked, Reply, Upstream, completion, text_of
 
 __all__ = ["ask", "llama", "prompts", "short_pauses"]
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tests.cli.asking import KEY, PROMPTS, ask, failing, prompt_of, prompts, short_pauses, until
-from tests.source.openai.upstream import Reply, Upstream, refusal
+from tests.sources.openai.upstream import Reply, Upstream, refusal
 
 __all__ = ["ask", "prompts", "short_pauses"]
 

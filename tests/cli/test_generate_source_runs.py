@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.asking import PROMPTS, ask, failing, prompt_of, prompts, short_pauses, until
 from tests.cli.conftest import spawn
-from tests.source.openai.upstream import Upstream, refusal
+from tests.sources.openai.upstream import Upstream, refusal
 
 __all__ = ["ask", "prompts", "short_pauses"]
 

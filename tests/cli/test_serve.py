@@ -19,8 +19,8 @@ pytest.importorskip("openai", reason="the official client is not installed")
 import httpx
 import openai
 
-from rangevote.model.ngram import NgramModel
-from tests.source.openai.upstream import Upstream
+from rangevote.models.ngram import NgramModel
+from tests.sources.openai.upstream import Upstream
 
 KEY = "a-key-of-more-than-16-letters"
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import rangevote as rv
-from rangevote.format.write import write_ballot
+from rangevote.formats.write import write_ballot
 from tests.cli.conftest import ballot, lines
 from tests.tuning.made_up import ballots
 

@@ -135,8 +135,8 @@ def test_threads_and_workers_are_not_given_together(run, three):
 
 
 def parquet(run, tmp_path: Path, data: Path) -> Path:
-    from rangevote.format import read
-    from rangevote.format.parquet_write import write_parquet
+    from rangevote.formats import read
+    from rangevote.formats.parquet_write import write_parquet
 
     path = tmp_path / "in.parquet"
     with read(data) as entries:

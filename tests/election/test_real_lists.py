@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import rangevote as rv
-from rangevote.format import read
+from rangevote.formats import read
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "nbest"
 pytestmark = pytest.mark.skipif(

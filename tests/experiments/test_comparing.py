@@ -6,7 +6,7 @@ from experiments.comparing import Scores, answers, questions
 from experiments.items import Items
 from experiments.measuring import Measurer
 
-from rangevote.report.bootstrap import paired_bootstrap
+from rangevote.evaluation.bootstrap import paired_bootstrap
 
 REFERENCES = [["a dog runs on the grass"], ["a man sits near a tree"], ["a bird is in the water"]]
 GOOD = [texts[0] for texts in REFERENCES]

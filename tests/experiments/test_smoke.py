@@ -17,7 +17,7 @@ from experiments.schedule import wanted
 
 from experiments import searching
 from rangevote.errors import SetupError, UnknownName
-from rangevote.format import read
+from rangevote.formats import read
 from tests.experiments.tiny_data import MAKE, SIZES
 
 EXPERIMENTS = ("captions", "translation")

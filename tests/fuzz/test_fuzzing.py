@@ -15,7 +15,7 @@ from fuzz.mutate import MOST, Mutations, smallest
 from fuzz.outcome import Outcome, outcome_of, table
 from fuzz.targets import OPEN, TARGETS, is_open, place_of, tried
 from rangevote.errors import DataError
-from rangevote.format import FORMATS
+from rangevote.formats import FORMATS
 
 ROOT = Path(__file__).parents[2]
 SAID = """INFO: Seed: 1

@@ -10,7 +10,7 @@ from rangevote.generation.adaptive import rounds
 from rangevote.generation.batch import Elected, Request, elections
 from rangevote.generation.plan import FIRST, Plan
 from tests.generation.test_generate import same
-from tests.model.table import TableModel
+from tests.models.table import TableModel
 
 INPUTS = list("abcdefgh")
 OPTIONS = {"similarity": "overlap_1", "tokenize": "tokens"}

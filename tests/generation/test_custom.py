@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 import rangevote as rv
+from rangevote.decoding.run import batches
 from rangevote.generation.custom import CustomGenerate
-from rangevote.search.run import batches
 from tests.generation import tiny
 
 K, NEW = 6, 8

@@ -7,12 +7,12 @@ from collections.abc import Hashable, Sequence
 import pytest
 
 import rangevote as rv
+from rangevote.decoding.run import batches
 from rangevote.election.settings import Settings
 from rangevote.generation.batch import Request, elect_each, elections
 from rangevote.generation.plan import Plan
 from rangevote.hypothesis import Hypothesis
-from rangevote.search.run import batches
-from tests.model.table import Table, TableModel
+from tests.models.table import Table, TableModel
 
 INPUTS = ["a", "b", "c", "d", "e"]
 

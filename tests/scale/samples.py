@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from rangevote.format import read
-from rangevote.format.parquet_write import write_parquet
+from rangevote.formats import read
+from rangevote.formats.parquet_write import write_parquet
 
 
 def ballot(id: object, *texts: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import pytest
 from rangevote.cli import run as run_command
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError, SetupError
-from rangevote.format import ReadOptions
+from rangevote.formats import ReadOptions
 from rangevote.scale.job import Job
 from rangevote.scale.lines import Shape
 from tests.scale.samples import lines

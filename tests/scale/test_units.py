@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rangevote.errors import SetupError, UsageError
-from rangevote.format import Entry, ReadOptions, read
+from rangevote.formats import Entry, ReadOptions, read
 from tests.scale.samples import as_parquet, lines
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'rangevote[ray]'")

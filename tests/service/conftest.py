@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def upstream():
-    from tests.source.openai.upstream import Upstream
+    from tests.sources.openai.upstream import Upstream
 
     with Upstream() as running:
         yield running

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.source.openai.upstream import Asked, Reply, choice, completion
+from tests.sources.openai.upstream import Asked, Reply, choice, completion
 
 
 def ending(*reasons: str) -> Callable[[Asked], Reply]:

@@ -9,7 +9,7 @@ pytest.importorskip("openai", reason="the official client is not installed")
 
 from tests.service.running import Running
 from tests.service.saying import texts
-from tests.source.openai.upstream import Upstream
+from tests.sources.openai.upstream import Upstream
 
 ADAPTIVE = {"samples": 64, "adaptive": 0.99}
 

@@ -13,7 +13,7 @@ from rangevote import elect
 from rangevote.service.settings import Alias
 from tests.service.running import MESSAGES, Running, error_of
 from tests.service.saying import ending, texts
-from tests.source.openai.upstream import SENTENCES, Upstream, choice, completion
+from tests.sources.openai.upstream import SENTENCES, Upstream, choice, completion
 
 pytestmark = pytest.mark.usefixtures("well")
 

@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from rangevote.service.description import openapi
 from tests.service.running import Running
-from tests.source.openai.upstream import Upstream
+from tests.sources.openai.upstream import Upstream
 
 
 def described() -> dict[str, Any]:

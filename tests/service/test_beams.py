@@ -9,7 +9,7 @@ pytest.importorskip("openai", reason="the official client is not installed")
 
 from rangevote import Hypothesis, elect
 from tests.service.running import Running, error_of
-from tests.source.openai.upstream import SENTENCES, Asked, Reply, Upstream, choice, completion
+from tests.sources.openai.upstream import SENTENCES, Asked, Reply, Upstream, choice, completion
 
 BEAMS = {"the train": -0.5, "the train leaves at ten": -1.5, "a train leaves at ten": -2.0}
 

@@ -10,7 +10,7 @@ pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 pytest.importorskip("openai", reason="the official client is not installed")
 
 from tests.service.running import Running, error_of
-from tests.source.openai.upstream import SENTENCES, Upstream
+from tests.sources.openai.upstream import SENTENCES, Upstream
 
 KEY = "a-key-of-more-than-16-letters"
 

@@ -17,7 +17,7 @@ import httpx
 from rangevote.service.outcome import count_votes
 from tests.service.running import HEAD, MESSAGES, Running, error_of, until
 from tests.service.saying import texts
-from tests.source.openai.upstream import Upstream
+from tests.sources.openai.upstream import Upstream
 
 pytestmark = pytest.mark.usefixtures("well")
 

@@ -17,7 +17,7 @@ pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 pytest.importorskip("openai", reason="the official client is not installed")
 
 from tests.service.running import HEAD, MESSAGES, Running, until
-from tests.source.openai.upstream import Asked, Reply, Upstream, choice, completion
+from tests.sources.openai.upstream import Asked, Reply, Upstream, choice, completion
 
 MANY = 1_000
 PLACES = 20

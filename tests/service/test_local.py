@@ -12,7 +12,7 @@ pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 pytest.importorskip("openai", reason="the official client is not installed")
 
 from rangevote import elect, generate, search
-from rangevote.model.ngram import NgramModel
+from rangevote.models.ngram import NgramModel
 from tests.service.running import HEAD, Running, error_of, until
 
 KNOWN = [
@@ -198,9 +198,9 @@ def test_a_service_is_the_upstream_of_another(model):
 
 def test_a_model_with_a_chat_template_takes_conversations_and_plain_prompts():
     pytest.importorskip("torch", reason="the extra 'models' is not installed")
-    from rangevote.model.huggingface.model import HuggingFace
-    from tests.model.huggingface.test_inputs import TEMPLATE
-    from tests.model.huggingface.tiny import make, make_tokenizer
+    from rangevote.models.huggingface.model import HuggingFace
+    from tests.models.huggingface.test_inputs import TEMPLATE
+    from tests.models.huggingface.tiny import make, make_tokenizer
 
     tokenizer = make_tokenizer(TEMPLATE)
     model = HuggingFace(make("llama"), tokenizer)

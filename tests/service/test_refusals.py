@@ -9,7 +9,7 @@ pytest.importorskip("openai", reason="the official client is not installed")
 
 from tests.service.running import Running, error_of
 from tests.service.saying import texts
-from tests.source.openai.upstream import Upstream
+from tests.sources.openai.upstream import Upstream
 
 pytestmark = pytest.mark.usefixtures("well")
 

@@ -12,7 +12,7 @@ pytest.importorskip("openai", reason="the official client is not installed")
 import openai
 
 from tests.service.running import MESSAGES, Running, error_of
-from tests.source.openai.upstream import Upstream
+from tests.sources.openai.upstream import Upstream
 
 
 def events(text: str) -> list[str]:

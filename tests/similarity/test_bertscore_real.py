@@ -24,7 +24,7 @@ TEXTS = ["the dog runs in the house", "the dog runs", "a cat sleeps under a tree
 @pytest.fixture(scope="module", params=["bert", "roberta"])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model with 20 positions, in a folder that does not tell how long a text may be."""
-    from tests.model.huggingface.tiny import DECODER, make_tokenizer
+    from tests.models.huggingface.tiny import DECODER, make_tokenizer
 
     kinds = {
         "bert": (transformers.BertConfig, transformers.BertModel, 20),

@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]'")
 
+from rangevote.decoding.run import search
 from rangevote.errors import DataError, UsageError
-from rangevote.search.run import search
 from rangevote.training.captioner import as_written, train_captioner
 from tests.training.tasks import CAPTIONER, animals
 

@@ -16,9 +16,9 @@ import torch
 from safetensors.torch import load_file
 
 from rangevote.errors import SetupError, UsageError
-from rangevote.model.checkpoint import load_checkpoint, read_card
-from rangevote.model.transformer import PRESETS, Transformer
-from rangevote.model.vocabulary import Bpe
+from rangevote.models.checkpoint import load_checkpoint, read_card
+from rangevote.models.transformer import PRESETS, Transformer
+from rangevote.models.vocabulary import Bpe
 from rangevote.training.captioner import train_captioner
 from rangevote.training.examples import Pairs
 from rangevote.training.loop import Run, adam

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]'")
 
+from rangevote.decoding.run import search
 from rangevote.errors import DataError, UsageError
-from rangevote.search.run import search
 from rangevote.training.examples import Pairs
 from rangevote.training.translator import train_translator, with_copies
 from tests.training.tasks import TRANSLATOR, reversals

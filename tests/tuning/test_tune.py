@@ -11,12 +11,12 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import DataError, RangevoteWarning, UsageError
-from rangevote.format import read
-from rangevote.report import METRICS
-from rangevote.report.bootstrap import draws
-from rangevote.report.comparison import compare
-from rangevote.report.corpus import Corpus
-from rangevote.report.words import Units
+from rangevote.evaluation import METRICS
+from rangevote.evaluation.bootstrap import draws
+from rangevote.evaluation.comparison import compare
+from rangevote.evaluation.corpus import Corpus
+from rangevote.evaluation.words import Units
+from rangevote.formats import read
 from rangevote.tuning.grid import DEFAULT, grid
 from rangevote.tuning.noise import Resampled, unseen
 from tests.tuning.made_up import ballots

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from rangevote.errors import DataError
-from rangevote.format import read
+from rangevote.formats import read
 from rangevote.web.ballots import Ballots, Lists, names_of
 from tests.web.samples import ballot
 

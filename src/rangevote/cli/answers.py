@@ -33,10 +33,10 @@ def show_answers(console: Console, model: str, similarity: str) -> None:
     """Answer the prompts and show what was likely, what was elected, and what the vote cost."""
     from rich.console import Console
 
+    from rangevote.decoding.beam import Beam
     from rangevote.election.settings import Settings
     from rangevote.generation.batch import Request, elections
     from rangevote.generation.plan import Plan
-    from rangevote.search.beam import Beam
 
     plan = Plan.of(Settings.of(similarity), Beam(BEAMS, max_new_tokens=LONGEST))
     with Console(stderr=True).status(f"loading {model} ...") as status:

@@ -23,10 +23,10 @@ from rangevote.cli.systems import System, places_of, systems_of
 from rangevote.errors import SetupError, choose
 
 if TYPE_CHECKING:
+    from rangevote.evaluation.comparison import Comparison
+    from rangevote.evaluation.reading import Listed, Outputs
+    from rangevote.evaluation.selection import Selection
     from rangevote.hypothesis import Ballot
-    from rangevote.report.comparison import Comparison
-    from rangevote.report.reading import Listed, Outputs
-    from rangevote.report.selection import Selection
 
 #: What is measured unless the user says otherwise.
 COLUMNS = ("bleu", "chrf", "length", "distinct_bigrams", "empty")
@@ -71,8 +71,8 @@ def compare(
     A FILE is text, one output a line, or what `rangevote vote` wrote; all are of the same items. For curves,
     K is the beam size or the number of voters; `vote` has written it, and the method, into its files.
     """
-    from rangevote.report.bootstrap import P_VALUES
-    from rangevote.report.reading import read_beam, read_outputs
+    from rangevote.evaluation.bootstrap import P_VALUES
+    from rangevote.evaluation.reading import read_beam, read_outputs
 
     notes = Notes(quiet=quiet)
     listed = systems_of(systems)
@@ -90,8 +90,8 @@ def compare(
     chosen = _selections(listed, outputs, ballots) if ballots else {}
     writing.write(_written(found, chosen, writing.format), inputs)
     if plot:
-        from rangevote.report.plot import plot_curves
-        from rangevote.report.series import AXES, panels_of
+        from rangevote.evaluation.plot import plot_curves
+        from rangevote.evaluation.series import AXES, panels_of
 
         plot_curves(panels_of(found, places), plot, x_label=AXES[axis][1])
 
@@ -100,7 +100,7 @@ def _check_picture(plot: str | None, force: bool) -> None:
     """Refuse a picture that cannot be drawn, or would replace one, before anything is read."""
     if not plot:
         return
-    from rangevote.report.plot import check_picture
+    from rangevote.evaluation.plot import check_picture
 
     path = Path(plot)
     check_picture(path)
@@ -112,7 +112,7 @@ def _references(
     measuring: Measuring, ballots: Listed[Ballot] | None, notes: Notes
 ) -> tuple[Listed[list[str]] | None, Listed[str] | None]:
     """As the options name them, else as they travel along with the beam."""
-    from rangevote.report.reading import Listed
+    from rangevote.evaluation.reading import Listed
 
     references, sources = given_references(measuring)
     if references is None and ballots is not None and all(ballot.references for ballot in ballots.values):
@@ -127,8 +127,8 @@ def _selections(
     systems: list[System], outputs: dict[str, Outputs], ballots: Listed[Ballot]
 ) -> dict[str, Selection]:
     """What became of each system's outputs in the beam of the last one."""
-    from rangevote.report.reading import in_step
-    from rangevote.report.selection import selection, texts_of
+    from rangevote.evaluation.reading import in_step
+    from rangevote.evaluation.selection import selection, texts_of
 
     beams = [texts_of(ballot) for ballot in ballots.values]
     winners = {system.label: in_step(outputs[system.label], ballots) for system in systems}
@@ -137,14 +137,14 @@ def _selections(
 
 
 def _written(found: Comparison, chosen: dict[str, Selection], format: str) -> str:
-    from rangevote.report.present import (
+    from rangevote.evaluation.present import (
         as_data,
         difference_table,
         score_table,
         selection_data,
         selection_table,
     )
-    from rangevote.report.render import render
+    from rangevote.evaluation.render import render
 
     larger = found.systems[-1].name
     if format == "json":

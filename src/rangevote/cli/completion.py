@@ -29,12 +29,12 @@ VARIABLE = "_RANGEVOTE_COMPLETE"
 
 #: Option -> the table that holds its values; loaded when it is asked for.
 TABLES = {
-    "metric": "rangevote.report:METRICS",
+    "metric": "rangevote.evaluation:METRICS",
     "normalize": "rangevote.election.settings:NORMAL_FORMS",
     "preset": "rangevote.similarity:PRESETS",
     "rule": "rangevote.election.rules:RULES",
-    "to": "rangevote.format:FORMATS",
-    "format": "rangevote.format:FORMATS",
+    "to": "rangevote.formats:FORMATS",
+    "format": "rangevote.formats:FORMATS",
     "tokenize": "rangevote.similarity.tokens:TOKENISERS",
     "weights": "rangevote.election.weights:WEIGHTS",
 }
@@ -192,7 +192,7 @@ def measures() -> list[str]:
 
 
 def _searches() -> list[str]:
-    return sorted(f"{name}:" for name in _table("rangevote.search:SEARCHES"))
+    return sorted(f"{name}:" for name in _table("rangevote.decoding:SEARCHES"))
 
 
 def _table(path: str) -> list[str]:

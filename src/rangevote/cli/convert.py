@@ -13,7 +13,7 @@ from rangevote.cli.progress import Bar
 from rangevote.errors import DataError
 
 if TYPE_CHECKING:
-    from rangevote.format import Entry, ReadOptions, Writer
+    from rangevote.formats import Entry, ReadOptions, Writer
 
 
 @click.command()
@@ -35,7 +35,7 @@ def convert(source: str, to: str, output: str | None, force: bool, quiet: bool, 
     Scores become natural-log sums; where the file's scores cannot be turned into such, the options that
     settle it are named.
     """
-    from rangevote.format import ending, read, writer
+    from rangevote.formats import ending, read, writer
 
     check_input(source)
     notes = Notes(quiet=quiet)

@@ -20,7 +20,7 @@ from rangevote.cli.measuring import (
 from rangevote.cli.notes import Notes
 
 if TYPE_CHECKING:
-    from rangevote.report.comparison import Comparison
+    from rangevote.evaluation.comparison import Comparison
 
 
 @click.command()
@@ -37,7 +37,7 @@ def evaluate(outputs: str, measuring: Measuring, writing: Writing, quiet: bool) 
     Metrics: bleu (sacreBLEU), bleu_1, bleu_2, bleu_3, bleu_4 (as NLTK computes them), chrf, length,
     distinct_outputs, distinct_unigrams, distinct_bigrams, empty, exact_copies, partial_copies.
     """
-    from rangevote.report.reading import read_outputs
+    from rangevote.evaluation.reading import read_outputs
 
     notes = Notes(quiet=quiet)
     inputs = [outputs, *measuring.files]
@@ -52,8 +52,8 @@ def evaluate(outputs: str, measuring: Measuring, writing: Writing, quiet: bool) 
 
 
 def _written(found: Comparison, format: str) -> str:
-    from rangevote.report.present import as_data, evaluation_table
-    from rangevote.report.render import render
+    from rangevote.evaluation.present import as_data, evaluation_table
+    from rangevote.evaluation.render import render
 
     if format != "json":
         return render(evaluation_table(found), format)

@@ -23,7 +23,7 @@ from rangevote.errors import DataError
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
-    from rangevote.format import Entry
+    from rangevote.formats import Entry
     from rangevote.generation.batch import Answering, Elected, Request
     from rangevote.scale.lines import Line, Shape
 
@@ -92,7 +92,7 @@ def generate(
     the inputs, with the fields that rangevote vote writes. With --source a server samples instead of a
     model in this process; its API key is read from the environment or a file.
     """
-    from rangevote.format.inputs import read_inputs
+    from rangevote.formats.inputs import read_inputs
     from rangevote.generation.batch import Searched
     from rangevote.scale.lines import Shape
 
@@ -181,7 +181,7 @@ class Run:
 
     def _lines(self, lot: Iterable[Held]) -> Iterator[tuple[Line, bytes]]:
         """The result and the ballot of each input; a bad one has a line too, and a ballot of nobody."""
-        from rangevote.format.write import write_ballot
+        from rangevote.formats.write import write_ballot
         from rangevote.hypothesis import Ballot
         from rangevote.scale.lines import Line, error_line, result_line
 
@@ -203,7 +203,7 @@ class Run:
 
 def _requests(entries: Iterable[tuple[int, Entry]], waiting: deque[Entry]) -> Iterator[Request]:
     """What is to be answered; bad inputs only wait for their turn."""
-    from rangevote.format.inputs import Asked
+    from rangevote.formats.inputs import Asked
     from rangevote.generation.batch import Request
 
     for number, entry in entries:

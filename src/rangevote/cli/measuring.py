@@ -17,10 +17,10 @@ from rangevote.cli.output import sink
 from rangevote.errors import UsageError, choose
 
 if TYPE_CHECKING:
-    from rangevote.report.bench import Bench
-    from rangevote.report.comparison import Comparison
-    from rangevote.report.reading import Listed, Outputs
-    from rangevote.report.words import Units
+    from rangevote.evaluation.bench import Bench
+    from rangevote.evaluation.comparison import Comparison
+    from rangevote.evaluation.reading import Listed, Outputs
+    from rangevote.evaluation.words import Units
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def measuring_options(command: Command) -> Command:
 def _measuring(
     metric: Sequence[str], tokenize: str, bleu_tokenize: str, lowercase: bool, **given: Any
 ) -> Measuring:
-    from rangevote.report.words import UNITS, Units
+    from rangevote.evaluation.words import UNITS, Units
 
     choose("tokenisation", tokenize, UNITS)
     names = tuple(name.strip() for part in metric for name in part.split(",") if name.strip())
@@ -148,9 +148,9 @@ def benched(
     default: Sequence[str] | None,
 ) -> tuple[Bench, dict[str, list[str]]]:
     """The metrics ready to measure, and every system's outputs in the order of the references."""
-    from rangevote.report.bench import Bench
-    from rangevote.report.corpus import Corpus
-    from rangevote.report.reading import in_step
+    from rangevote.evaluation.bench import Bench
+    from rangevote.evaluation.corpus import Corpus
+    from rangevote.evaluation.reading import in_step
 
     order: Listed[Any] = references or next(iter(systems.values()))
     outputs = {name: in_step(listed, order) for name, listed in systems.items()}
@@ -166,7 +166,7 @@ def given_references(
     measuring: Measuring,
 ) -> tuple[Listed[list[str]] | None, Listed[str] | None]:
     """References and sources as the options name them."""
-    from rangevote.report.reading import read_references, read_sources
+    from rangevote.evaluation.reading import read_references, read_sources
 
     references, along = None, None
     if measuring.references:
@@ -180,7 +180,7 @@ def measured(
     bench: Bench, outputs: Mapping[str, Sequence[str]], measuring: Measuring, *, p_value: str, quiet: bool
 ) -> Comparison:
     """Measure every system, with a bar on a terminal, and test them against the first."""
-    from rangevote.report.comparison import concluded
+    from rangevote.evaluation.comparison import concluded
 
     with bar(len(outputs), quiet=quiet) as advance:
         found = {}

@@ -12,7 +12,7 @@ from rangevote.cli.output import Sink, apart, sink
 from rangevote.errors import SetupError, UsageError
 
 if TYPE_CHECKING:
-    from rangevote.format.ids import Ids
+    from rangevote.formats.ids import Ids
     from rangevote.scale.merge import Piece
 
 
@@ -28,7 +28,7 @@ def merge(shards: tuple[str, ...], output: str | None, force: bool, trust_ids: b
     It is checked that every shard is there once and whole, that all are of one input and were made with the
     same options, and that no ballot is missing or there twice.
     """
-    from rangevote.format.ids import Ids
+    from rangevote.formats.ids import Ids
     from rangevote.scale.merge import gather, is_table
 
     notes = Notes(quiet=quiet)

@@ -83,7 +83,7 @@ def _not_given(profile: dict[str, Any]) -> dict[str, Any]:
 
 
 def reading_options(command: Command) -> Command:
-    """How to read n-best lists; the command gets `reading`, a `rangevote.format.ReadOptions`."""
+    """How to read n-best lists; the command gets `reading`, a `rangevote.formats.ReadOptions`."""
     options = {
         "format": click.option(
             "--format",
@@ -136,7 +136,7 @@ def grouped(command: Command, name: str, options: Mapping[str, Option], build: C
 
 
 def _read_options(normalisation: str | None, sign: str | None, score_scale: str | None, **given: Any) -> Any:
-    from rangevote.format import ReadOptions
+    from rangevote.formats import ReadOptions
 
     given["normalisation"] = _number_or("normalisation", normalisation, ("none", "length"))
     given["sign"] = {"+": 1, "-": -1, None: None}[sign]

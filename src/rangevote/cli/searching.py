@@ -11,10 +11,10 @@ import click
 from rangevote.cli.options import Command, grouped
 
 if TYPE_CHECKING:
+    from rangevote.decoding.course import Search
     from rangevote.election.settings import Settings
     from rangevote.generation.plan import Plan
-    from rangevote.model.protocol import LanguageModel
-    from rangevote.search.course import Search
+    from rangevote.models.protocol import LanguageModel
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def search_of(spec: str, common: Mapping[str, Any]) -> Search:
     >>> str(search_of("sample:5,seed=3", {"seed": 1, "max_new_tokens": 9}))
     'sample:5,max_new_tokens=9,seed=3'
     """
-    from rangevote.search import get_search
+    from rangevote.decoding import get_search
 
     search = get_search(spec)
     said = {option.partition("=")[0].strip() for option in spec.split(",")[1:]}
@@ -150,7 +150,7 @@ class Loading:
 
 def load_model(model: str, device: str | None, dtype: str | None, no_chat: bool) -> LanguageModel[Any]:
     """The model of this name."""
-    from rangevote.model.load import load
+    from rangevote.models.load import load
 
     return load(model, device=device, dtype=dtype, chat=not no_chat)
 
@@ -160,6 +160,6 @@ def reads_images(model: LanguageModel[Any]) -> bool:
     network = getattr(model, "hf", None)
     if network is None:
         return False
-    from rangevote.model.huggingface.images import sees
+    from rangevote.models.huggingface.images import sees
 
     return sees(network)

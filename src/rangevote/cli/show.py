@@ -17,7 +17,7 @@ from rangevote.errors import UsageError
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
-    from rangevote.format import Entry, Reading, ReadOptions
+    from rangevote.formats import Entry, Reading, ReadOptions
     from rangevote.web.answers import Answers
     from rangevote.web.ballots import Lists
 
@@ -93,7 +93,7 @@ def _check(ballots: Sequence[str], export: str | None) -> None:
 
 
 def _lists(paths: Sequence[str], reading: ReadOptions, quiet: bool) -> Lists:
-    from rangevote.format import read
+    from rangevote.formats import read
     from rangevote.web.ballots import Ballots, Lists, names_of
 
     lists = []

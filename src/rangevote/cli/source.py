@@ -37,9 +37,9 @@ class Server:
     def answering(self, load: Loading, plan: Plan, *, skip: bool) -> Answering:
         """What answers requests by this server; nothing is sent before the first of them."""
         need("httpx", "web", "asking a server")
-        from rangevote.source.openai.asking import Asking
-        from rangevote.source.openai.endpoint import Endpoint, Limits
-        from rangevote.source.openai.served import Served
+        from rangevote.sources.openai.asking import Asking
+        from rangevote.sources.openai.endpoint import Endpoint, Limits
+        from rangevote.sources.openai.served import Served
 
         for option, value in (("--device", load.device), ("--dtype", load.dtype)):
             if value is not None:
@@ -134,7 +134,7 @@ def exposed(url: str) -> bool:
 
 
 def _body(text: str | None) -> dict[str, Any]:
-    from rangevote.format.exact import parse
+    from rangevote.formats.exact import parse
 
     if text is None:
         return {}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from rangevote.errors import UsageError, nearest
 
 if TYPE_CHECKING:
-    from rangevote.report.reading import Outputs
-    from rangevote.report.series import Place
+    from rangevote.evaluation.reading import Outputs
+    from rangevote.evaluation.series import Place
 
 #: Endings of a file's name that say nothing about a system.
 ENDINGS = {".gz", ".zst", ".jsonl", ".json", ".txt"}
@@ -60,7 +60,7 @@ def places_of(
     systems: Sequence[System], outputs: Mapping[str, Outputs], axis: str, baselines: Sequence[str]
 ) -> dict[str, Place]:
     """Where each system stands on its curve: as given, else as its file tells."""
-    from rangevote.report.series import Place, place_of
+    from rangevote.evaluation.series import Place, place_of
 
     places = {}
     for system in systems:

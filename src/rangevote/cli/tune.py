@@ -17,9 +17,9 @@ from rangevote.cli.progress import Bar
 from rangevote.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from rangevote.format import Entry, ReadOptions
+    from rangevote.evaluation.reading import Listed
+    from rangevote.formats import Entry, ReadOptions
     from rangevote.hypothesis import Ballot
-    from rangevote.report.reading import Listed
     from rangevote.tuning.tune import Tuning
 
 T = TypeVar("T")
@@ -111,9 +111,9 @@ def tune(
     the set that is reported.
     """
     from rangevote.errors import choose
-    from rangevote.format import pair, read
-    from rangevote.report.reading import read_references
-    from rangevote.report.words import UNITS, Units
+    from rangevote.evaluation.reading import read_references
+    from rangevote.evaluation.words import UNITS, Units
+    from rangevote.formats import pair, read
     from rangevote.tuning.tune import tune as tune_settings
 
     inputs = [ballots, *references, *([voters] if voters else [])]
@@ -180,7 +180,7 @@ def referred(entries: Iterator[Entry], listed: Listed[list[str]] | None) -> Iter
 
 
 def _written(found: Tuning, table: str) -> str:
-    from rangevote.report.render import render
+    from rangevote.evaluation.render import render
     from rangevote.tuning.present import choice_table, surface_table
 
     if table == "json":

@@ -22,7 +22,7 @@ from rangevote.errors import DataError, RangevoteError, UsageError
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
-    from rangevote.format import ReadOptions
+    from rangevote.formats import ReadOptions
     from rangevote.scale.lines import Line
 
 #: Options that change how a run goes but not what it writes; a resumed run may have others.

@@ -17,7 +17,7 @@ from rangevote.errors import DataError, RangevoteError
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
-    from rangevote.format import ReadOptions
+    from rangevote.formats import ReadOptions
     from rangevote.scale.lines import Shape
     from rangevote.scale.ray.parts import PartNotes, RunNotes
     from rangevote.scale.ray.units import Unit

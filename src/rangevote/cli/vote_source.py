@@ -16,7 +16,7 @@ from rangevote.errors import SetupError
 if TYPE_CHECKING:
     from rangevote.cli.progress import Position
     from rangevote.election.settings import Settings
-    from rangevote.format import Entry, Reading, ReadOptions
+    from rangevote.formats import Entry, Reading, ReadOptions
     from rangevote.scale.chunks import Chunk
     from rangevote.scale.lines import Line, Shape
 
@@ -32,7 +32,7 @@ class Source:
 
     def _entries(self) -> tuple[Reading, Iterator[Entry]]:
         """The file that is read, and the entries of both."""
-        from rangevote.format import pair, read
+        from rangevote.formats import pair, read
 
         entries = self.files.enter_context(read(self.ballots, self.reading))
         if self.voters is None:
@@ -54,7 +54,7 @@ class Source:
         self, place: Sink, settings: Settings, shape: Shape, scaling: Scaling, notes: Notes
     ) -> tuple[Position, Iterator[Line]]:
         """Ballots by the hundred, for several processes or one of several runs."""
-        from rangevote.format.ids import Ids
+        from rangevote.formats.ids import Ids
         from rangevote.scale.chunks import entry_chunks, open_chunks
         from rangevote.scale.job import Job, check_sendable
         from rangevote.scale.local import after, elect_chunks

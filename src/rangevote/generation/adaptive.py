@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from time import perf_counter
 from typing import NamedTuple
 
+from rangevote.decoding.run import Reading
 from rangevote.election.electorate import Electorate
 from rangevote.election.settings import Settings
 from rangevote.generation.plan import FIRST, Plan
 from rangevote.hypothesis import Hypothesis
-from rangevote.search.run import Reading
 
 
 class Turnout(NamedTuple):

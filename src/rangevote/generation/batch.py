@@ -11,6 +11,8 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from rangevote.decoding.course import Search
+from rangevote.decoding.run import Reading
 from rangevote.election.elect import hold
 from rangevote.election.result import Result
 from rangevote.errors import DataError, SetupError
@@ -18,9 +20,7 @@ from rangevote.generation.adaptive import Turnout, draw_voters
 from rangevote.generation.once import ReadOnce
 from rangevote.generation.plan import Plan
 from rangevote.hypothesis import Ballot, Hypothesis
-from rangevote.model.protocol import LanguageModel
-from rangevote.search.course import Search
-from rangevote.search.run import Reading
+from rangevote.models.protocol import LanguageModel
 
 T = TypeVar("T")
 

@@ -14,12 +14,12 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rangevote.decoding.run import MAX_ROWS
 from rangevote.errors import choose, need
-from rangevote.search.run import MAX_ROWS
 
 if TYPE_CHECKING:
+    from rangevote.decoding.course import Search
     from rangevote.election.settings import Grader
-    from rangevote.search.course import Search
     from rangevote.similarity.tokens import Tokenise
 
 

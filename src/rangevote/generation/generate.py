@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from rangevote.decoding.course import Search
+from rangevote.decoding.run import MAX_ROWS
 from rangevote.election.result import Result
 from rangevote.election.settings import Grader, Settings
 from rangevote.errors import UsageError
 from rangevote.generation.batch import Request, elections
 from rangevote.generation.plan import Plan
-from rangevote.model.protocol import LanguageModel
-from rangevote.search.course import Search
-from rangevote.search.run import MAX_ROWS
+from rangevote.models.protocol import LanguageModel
 from rangevote.similarity.tokens import Tokenise
 
 
@@ -44,7 +44,7 @@ def generate(
     the similarity compares them. At most `max_rows` hypotheses are extended at a time. All other options
     are those of `elect`.
 
-    >>> from rangevote.model.ngram import NgramModel
+    >>> from rangevote.models.ngram import NgramModel
     >>> known = ["the train leaves at ten", "a train leaves at ten", "the train leaves at noon", "i know"]
     >>> model = NgramModel.train(2 * known, order=3)
     >>> [result.winner for result in generate(model, ["", "the train"], candidates="beam:4")]

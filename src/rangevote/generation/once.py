@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from rangevote.errors import DataError
-from rangevote.model.protocol import LanguageModel
-from rangevote.model.wrapped import Wrapped
+from rangevote.models.protocol import LanguageModel
+from rangevote.models.wrapped import Wrapped
 
 #: How a model names an input of its batch.
 PLACE = re.compile(r"^inputs\[(\d+)\]")

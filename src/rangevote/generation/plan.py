@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rangevote.decoding import get_search
+from rangevote.decoding.course import Search
+from rangevote.decoding.run import MAX_ROWS
+from rangevote.decoding.sample import Sampling
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
 from rangevote.errors import UsageError
-from rangevote.search import get_search
-from rangevote.search.course import Search
-from rangevote.search.run import MAX_ROWS
-from rangevote.search.sample import Sampling
 from rangevote.similarity.measure import Similarity
 from rangevote.similarity.mixture import Mixture
 from rangevote.similarity.states import States

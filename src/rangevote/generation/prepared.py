@@ -10,16 +10,16 @@ from torch import Tensor
 from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengthCriteria
 from transformers.generation.utils import GenerateBeamDecoderOnlyOutput, GenerateBeamEncoderDecoderOutput
 
+from rangevote.decoding import get_search
+from rangevote.decoding.beam import Beam
+from rangevote.decoding.course import Search
+from rangevote.decoding.sample import Sample
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError, UsageError
 from rangevote.generation.batch import Request, elect_batch
 from rangevote.generation.plan import Plan
-from rangevote.model.huggingface.model import Continued
-from rangevote.search import get_search
-from rangevote.search.beam import Beam
-from rangevote.search.course import Search
-from rangevote.search.sample import Sample
+from rangevote.models.huggingface.model import Continued
 
 if TYPE_CHECKING:
     from rangevote.generation.custom import CustomGenerate

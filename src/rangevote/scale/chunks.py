@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from rangevote.errors import DataError
-from rangevote.format import FORMATS, Entry, ReadOptions, Stream, open_stream
-from rangevote.format.detect import detect
-from rangevote.format.rows import blank, row
-from rangevote.format.stream import OnStream
+from rangevote.formats import FORMATS, Entry, ReadOptions, Stream, open_stream
+from rangevote.formats.detect import detect
+from rangevote.formats.rows import blank, row
+from rangevote.formats.stream import OnStream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +48,7 @@ class LineChunk:
 
     def entries(self, options: ReadOptions) -> Iterator[Entry]:
         """The ballots, or what is wrong with them."""
-        from rangevote.format.jsonl import decoder
+        from rangevote.formats.jsonl import decoder
 
         decode, last = decoder(options), len(self.lines) - 1
         for place, line in enumerate(self.lines):
@@ -83,7 +83,7 @@ class RowChunk:
 
     def entries(self, options: ReadOptions) -> Iterator[Entry]:
         """The ballots, or what is wrong with them."""
-        from rangevote.format.parquet import entries_of
+        from rangevote.formats.parquet import entries_of
 
         return entries_of(self.rows, self.name, self.numbers, options)
 
@@ -161,7 +161,7 @@ def _chunks(stream: Stream, format: str | None, options: ReadOptions) -> Iterato
     if format is None:
         return iter(())
     if format == "jsonl":
-        from rangevote.format.jsonl import decoder
+        from rangevote.formats.jsonl import decoder
 
         decoder(options)  # options that do not apply are refused at once
         return line_chunks(stream, options)
@@ -192,7 +192,7 @@ def row_chunks(
     stream: Stream, options: ReadOptions, first: int = 1, groups: Sequence[int] | None = None
 ) -> Iterator[RowChunk]:
     """The rows of a Parquet file, or of some of its row groups, whose first row has the number `first`."""
-    from rangevote.format.parquet import record_batches
+    from rangevote.formats.parquet import record_batches
 
     for batch in record_batches(stream, options, groups):
         yield RowChunk(stream.name, range(first, first + len(batch)), batch)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from rangevote.election.settings import Settings
 from rangevote.errors import UsageError
-from rangevote.format import Entry, ReadOptions
-from rangevote.format.ids import Ids
-from rangevote.format.reading import repeated
+from rangevote.formats import Entry, ReadOptions
+from rangevote.formats.ids import Ids
+from rangevote.formats.reading import repeated
 from rangevote.scale.chunks import Chunk
 from rangevote.scale.lines import Line, Shape, error_line, line_of
 

@@ -12,7 +12,7 @@ from rangevote.election.elect import hold
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError, RangevoteError, SetupError
-from rangevote.format import Entry
+from rangevote.formats import Entry
 from rangevote.hypothesis import Ballot
 
 _encode = msgspec.json.Encoder().encode

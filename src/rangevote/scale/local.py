@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable, Iterator
 
 from rangevote.errors import SetupError
-from rangevote.format import Entry
-from rangevote.format.ids import Ids
+from rangevote.formats import Entry
+from rangevote.formats.ids import Ids
 from rangevote.scale.chunks import Chunk
 from rangevote.scale.job import Done, Job
 from rangevote.scale.lines import Line

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from rangevote.errors import DataError, SetupError, need
-from rangevote.format.ids import Ids
+from rangevote.formats.ids import Ids
 from rangevote.scale.lines import Shape
 from rangevote.scale.shard import ShardNotes
 from rangevote.scale.table import id_of, table_schema, write_groups

@@ -10,15 +10,15 @@ from secrets import randbelow
 from types import TracebackType
 from typing import Any
 
+from rangevote.decoding import get_search
+from rangevote.decoding.course import Search
+from rangevote.decoding.sample import Nucleus, Sample
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
 from rangevote.generation.batch import Elected, Request, elect_batch
 from rangevote.generation.plan import Plan
 from rangevote.hypothesis import Ballot
-from rangevote.model.protocol import LanguageModel
-from rangevote.search import get_search
-from rangevote.search.course import Search
-from rangevote.search.sample import Nucleus, Sample
+from rangevote.models.protocol import LanguageModel
 from rangevote.service.metrics import Metrics
 from rangevote.service.outcome import Outcome, count_votes, finished, too_few
 from rangevote.service.problem import Problem, wrong
@@ -26,7 +26,7 @@ from rangevote.service.request import Order
 from rangevote.service.settings import ServiceSettings
 from rangevote.service.stoppable import Stoppable
 from rangevote.service.workers import Workers
-from rangevote.source.openai.messages import Usage
+from rangevote.sources.openai.messages import Usage
 
 #: Who stands for election where nothing else is said.
 CANDIDATES = "beam:10"

@@ -118,7 +118,7 @@ def _whole(name: str, value: Any) -> int:
 
 def _candidates(name: str, value: Any) -> int | str:
     if isinstance(value, str) and len(value) <= 100:
-        from rangevote.search import get_search
+        from rangevote.decoding import get_search
 
         return str(get_search(value))
     return _whole(name, value)

@@ -13,7 +13,7 @@ from rangevote.election.settings import Settings
 from rangevote.errors import DataError
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.service.problem import Problem
-from rangevote.source.openai.messages import Usage
+from rangevote.sources.openai.messages import Usage
 
 
 @dataclass(frozen=True)

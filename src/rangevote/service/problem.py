@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from rangevote.source.openai.endpoint import UpstreamError
+from rangevote.sources.openai.endpoint import UpstreamError
 
 #: `type` of an error by its status; others are "server_error".
 TYPES = {

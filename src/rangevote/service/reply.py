@@ -11,7 +11,7 @@ from typing import Any
 
 from rangevote.service.outcome import Outcome
 from rangevote.service.request import Order
-from rangevote.source.openai.messages import Usage
+from rangevote.sources.openai.messages import Usage
 
 PREFIXES = {"chat": "chatcmpl-", "completions": "cmpl-"}
 DONE = b"data: [DONE]\n\n"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rangevote.errors import DataError, RangevoteError
-from rangevote.format.exact import parse
+from rangevote.formats.exact import parse
 from rangevote.service.content import check_messages, check_names, check_prompt
 from rangevote.service.options import Options
 from rangevote.service.problem import Problem, wrong

@@ -9,8 +9,8 @@ from rangevote.errors import DataError
 from rangevote.hypothesis import Hypothesis
 from rangevote.service.outcome import too_few
 from rangevote.service.problem import Problem, of_upstream
-from rangevote.source.openai.endpoint import Samples, UpstreamError
-from rangevote.source.openai.messages import Choice, Usage, hypothesis_of
+from rangevote.sources.openai.endpoint import Samples, UpstreamError
+from rangevote.sources.openai.messages import Choice, Usage, hypothesis_of
 
 #: Outcomes of a sample, for metrics and replies.
 OUTCOMES = ("usable", "length", "null", "refusal", "tool_calls", "filtered", "too_long", "failed")

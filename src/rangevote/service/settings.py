@@ -31,13 +31,13 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from rangevote.decoding import get_search
+from rangevote.decoding.beam import Beam
 from rangevote.election.profile import read_toml
 from rangevote.errors import DataError, RangevoteError, UsageError, choose
-from rangevote.search import get_search
-from rangevote.search.beam import Beam
 from rangevote.service.limits import Limits
 from rangevote.service.options import Options, orders_of, profile_of
-from rangevote.source.openai.asking import DIALECTS
+from rangevote.sources.openai.asking import DIALECTS
 
 #: What a profile may be called: it stands in addresses.
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from rangevote.model.protocol import Integers, LanguageModel, Step
-from rangevote.model.wrapped import Wrapped
+from rangevote.models.protocol import Integers, LanguageModel, Step
+from rangevote.models.wrapped import Wrapped
 
 
 class Stopped(Exception):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from types import TracebackType
 
+from rangevote.decoding import get_search
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.errors import DataError, UsageError
-from rangevote.search import get_search
 from rangevote.service.metrics import Metrics
 from rangevote.service.outcome import Outcome
 from rangevote.service.polling import Polling
@@ -16,9 +16,9 @@ from rangevote.service.request import Order
 from rangevote.service.sampled import Sampled, characters
 from rangevote.service.settings import ServiceSettings
 from rangevote.service.workers import Workers
-from rangevote.source.openai.endpoint import Endpoint, Samples, UpstreamError
-from rangevote.source.openai.endpoint import Limits as CallLimits
-from rangevote.source.openai.messages import choices_of, usage_of
+from rangevote.sources.openai.endpoint import Endpoint, Samples, UpstreamError
+from rangevote.sources.openai.endpoint import Limits as CallLimits
+from rangevote.sources.openai.messages import choices_of, usage_of
 
 #: Log-probabilities of the tokens themselves.
 LOGPROBS: dict[str, bool | int] = {"chat": True, "completions": 1}

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from rangevote.report.sign_test import sign_test
+from rangevote.evaluation.sign_test import sign_test
 from rangevote.study.agreement import alpha, share_agreeing
 from rangevote.study.interval import Interval, clopper_pearson
 from rangevote.study.plan import Plan

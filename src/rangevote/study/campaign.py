@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rangevote.errors import DataError
-from rangevote.format.exact import parse
+from rangevote.formats.exact import parse
 
 #: Tasks, documents, items.
 _DEPTH = 3

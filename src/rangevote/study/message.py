@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rangevote.errors import DataError
-from rangevote.format.exact import parse
+from rangevote.formats.exact import parse
 from rangevote.study.store import Answer, Refused
 
 #: Milliseconds of a day: nobody looks longer at an item.

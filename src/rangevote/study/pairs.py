@@ -1,6 +1,6 @@
 """Pairs of outputs from files.
 
-    two files of outputs    as `rangevote.report.reading` takes them, with sources and pictures beside them
+    two files of outputs    as `rangevote.evaluation` reads them, with sources and pictures beside them
     pairs.jsonl             {"id", "outputs": {"beam": "...", "voted": "..."}, "source", "image", "check"}
     campaign.json           of Pearmut, with the outputs of two systems (`campaign.py`)
 
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rangevote.errors import DataError, UsageError
-from rangevote.format.exact import parse
-from rangevote.format.stream import open_stream
-from rangevote.report.reading import Listed as Outputs
-from rangevote.report.reading import in_step, read_outputs, read_sources
+from rangevote.evaluation.reading import Listed as Outputs
+from rangevote.evaluation.reading import in_step, read_outputs, read_sources
+from rangevote.formats.exact import parse
+from rangevote.formats.stream import open_stream
 from rangevote.study.archive import Picture
 from rangevote.study.campaign import Listed, campaign_items
 from rangevote.study.images import load_picture

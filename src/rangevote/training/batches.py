@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rangevote.model.protocol import Integers
+from rangevote.models.protocol import Integers
 
 
 def batches(lengths: Integers, tokens: int, rng: np.random.Generator | None = None) -> list[Integers]:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rangevote.model.show_and_tell import ShowAndTell, ShowAndTellOptions
-from rangevote.model.vocabulary import Words, plain_words
+from rangevote.models.show_and_tell import ShowAndTell, ShowAndTellOptions
+from rangevote.models.vocabulary import Words, plain_words
 from rangevote.training.examples import Captions, checked_captions
 from rangevote.training.options import CaptionerOptions
 from rangevote.training.record import fingerprint

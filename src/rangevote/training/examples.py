@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from rangevote.errors import DataError, UsageError
-from rangevote.model.protocol import Integers
-from rangevote.model.transformer import padded
-from rangevote.model.vocabulary import END, START, Vocabulary
+from rangevote.models.protocol import Integers
+from rangevote.models.transformer import padded
+from rangevote.models.vocabulary import END, START, Vocabulary
 
 Pair = tuple[str, str]
 

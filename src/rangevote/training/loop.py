@@ -19,9 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from rangevote.errors import UsageError
-from rangevote.model.checkpoint import Model, save_checkpoint, write_card
-from rangevote.model.protocol import Integers
-from rangevote.model.vocabulary import PAD
+from rangevote.models.checkpoint import Model, save_checkpoint, write_card
+from rangevote.models.protocol import Integers
+from rangevote.models.vocabulary import PAD
 from rangevote.training.batches import batches
 from rangevote.training.examples import Examples
 from rangevote.training.options import TrainingOptions

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from rangevote.errors import UsageError, choose
-from rangevote.model.show_and_tell import ShowAndTellOptions
-from rangevote.model.transformer import PRESETS
+from rangevote.models.show_and_tell import ShowAndTellOptions
+from rangevote.models.transformer import PRESETS
 from rangevote.training.schedules import SCHEDULES
 
 Chosen = TypeVar("Chosen", bound="TrainingOptions")

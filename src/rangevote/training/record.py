@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from rangevote.errors import SetupError
-from rangevote.model.checkpoint import load_weights, read_tensors, write_tensors
-from rangevote.model.files import replacing
+from rangevote.models.checkpoint import load_weights, read_tensors, write_tensors
+from rangevote.models.files import replacing
 
 STATE, LOG = "training.safetensors", "log.jsonl"
 #: Options that may change while a run goes on: they have no part in the weights.

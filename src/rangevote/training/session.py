@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from rangevote.model.checkpoint import CARD, Model, is_checkpoint, load_checkpoint, read_card
+from rangevote.models.checkpoint import CARD, Model, is_checkpoint, load_checkpoint, read_card
 from rangevote.training.examples import Examples
 from rangevote.training.loop import Run
 from rangevote.training.options import TrainingOptions

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from rangevote.errors import DataError
-from rangevote.model.transformer import PRESETS, Transformer
-from rangevote.model.vocabulary import Bpe
+from rangevote.models.transformer import PRESETS, Transformer
+from rangevote.models.vocabulary import Bpe
 from rangevote.training.examples import Pair, Pairs, checked_pairs
 from rangevote.training.options import TranslatorOptions
 from rangevote.training.record import fingerprint

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rangevote.errors import DataError, UsageError, choose
+from rangevote.evaluation import METRICS
+from rangevote.evaluation.corpus import Corpus
+from rangevote.evaluation.metric import Metric
+from rangevote.evaluation.words import Units
 from rangevote.hypothesis import Array, Ballot
-from rangevote.report import METRICS
-from rangevote.report.corpus import Corpus
-from rangevote.report.metric import Metric
-from rangevote.report.words import Units
 
 
 def metric_of(name: str) -> Metric:

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rangevote.evaluation.bootstrap import draws
+from rangevote.evaluation.metric import Metric
 from rangevote.hypothesis import Array
-from rangevote.report.bootstrap import draws
-from rangevote.report.metric import Metric
 from rangevote.tuning.measuring import Statistics
 
 

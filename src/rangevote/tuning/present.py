@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rangevote.report import METRICS
-from rangevote.report.present import stars
-from rangevote.report.table import Cell, Column, Row, Table
+from rangevote.evaluation import METRICS
+from rangevote.evaluation.present import stars
+from rangevote.evaluation.table import Cell, Column, Row, Table
 from rangevote.similarity.measure import short
 from rangevote.tuning.tune import Tried, Tuning
 

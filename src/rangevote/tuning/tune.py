@@ -10,9 +10,9 @@ from rangevote.election.profile import write_tables
 from rangevote.election.settings import Settings
 from rangevote.election.threads import in_order
 from rangevote.errors import UsageError, warn
+from rangevote.evaluation.bootstrap import SEED, Difference, Interval, difference, interval
+from rangevote.evaluation.words import Units
 from rangevote.hypothesis import Ballot
-from rangevote.report.bootstrap import SEED, Difference, Interval, difference, interval
-from rangevote.report.words import Units
 from rangevote.tuning.grid import (
     BASELINES,
     DEFAULT,

@@ -16,10 +16,10 @@ from pathlib import Path
 from threading import Lock
 
 from rangevote.errors import DataError
-from rangevote.format.entry import Entry
-from rangevote.format.jsonl import decode_ballot
-from rangevote.format.options import ReadOptions
-from rangevote.format.write import write_ballot
+from rangevote.formats.entry import Entry
+from rangevote.formats.jsonl import decode_ballot
+from rangevote.formats.options import ReadOptions
+from rangevote.formats.write import write_ballot
 from rangevote.hypothesis import Ballot
 
 #: Bytes of ballots that are kept in memory; more go to a temporary file.

@@ -10,9 +10,9 @@ import numpy as np
 from rangevote.election.settings import Grader, Settings
 from rangevote.election.threads import in_order
 from rangevote.errors import DataError, UsageError
-from rangevote.format import Entry, ReadOptions
-from rangevote.format.careful import ballot_of
-from rangevote.format.mass import doubt_mass
+from rangevote.formats import Entry, ReadOptions
+from rangevote.formats.careful import ballot_of
+from rangevote.formats.mass import doubt_mass
 from rangevote.hypothesis import Ballot
 from rangevote.scale.lines import Shape, line_of
 from rangevote.scale.table import decoded, row_of

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rangevote.errors import DataError, RangevoteError, SetupError
-from rangevote.format.ids import Ids
+from rangevote.formats.ids import Ids
 from rangevote.scale.job import Job
 from rangevote.scale.ray.parts import PartNotes, Parts
 from rangevote.scale.ray.places import PURPOSE

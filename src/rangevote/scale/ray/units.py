@@ -15,9 +15,9 @@ from itertools import pairwise
 from typing import Any, BinaryIO, Protocol, cast
 
 from rangevote.errors import SetupError, UsageError, need
-from rangevote.format import ReadOptions, Stream
-from rangevote.format.compression import codec_of
-from rangevote.format.detect import detect
+from rangevote.formats import ReadOptions, Stream
+from rangevote.formats.compression import codec_of
+from rangevote.formats.detect import detect
 from rangevote.scale.chunks import Chunk, Chunks, line_chunks, row_chunks
 from rangevote.scale.ray.places import PURPOSE, Place
 

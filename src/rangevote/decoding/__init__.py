@@ -1,0 +1,75 @@
+"""How hypotheses are found: `SEARCHES` has them all, `get_search` reads "beam:10,copy_filter=0.5".
+
+`run.search` runs one on a model (`rv.search`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from rangevote.decoding.beam import Beam, LengthNormalised
+from rangevote.decoding.course import Search
+from rangevote.decoding.diverse import DiverseBeam, DiverseDecoding
+from rangevote.decoding.sample import Epsilon, MinP, Nucleus, Sample, TopK
+from rangevote.decoding.stochastic import StochasticBeam
+from rangevote.errors import UsageError, choose
+
+SEARCHES: dict[str, type[Search]] = {
+    "beam": Beam,
+    "length_normalised": LengthNormalised,
+    "diverse_decoding": DiverseDecoding,
+    "diverse_beam": DiverseBeam,
+    "stochastic_beam": StochasticBeam,
+    "sample": Sample,
+    "top_k": TopK,
+    "nucleus": Nucleus,
+    "epsilon": Epsilon,
+    "min_p": MinP,
+}
+NAMES = {kind: name for name, kind in SEARCHES.items()}
+
+
+def get_search(spec: Search | str) -> Search:
+    """The search of this name, size and options; a search is itself.
+
+    >>> get_search("beam:10,copy_filter=0.5")
+    Beam(max_new_tokens=64, min_new_tokens=0, copy_filter=0.5, k=10, finish='compete', ...)
+    >>> str(get_search("greedy")), get_search("nucleus:100,p=0.8,seed=3").p
+    ('beam:1', 0.8)
+    """
+    if isinstance(spec, Search):
+        return spec
+    if not isinstance(spec, str):
+        raise UsageError(f"a search is a name such as 'beam:10' or an object such as Beam(10), got {spec!r}.")
+    head, *options = spec.split(",")
+    name, _, size = ("beam:1" if head.strip() == "greedy" else head.strip()).partition(":")
+    kind = choose("search", name.strip(), SEARCHES)
+    size = size.strip()
+    if not size.isdecimal() or len(size) > 9:
+        raise UsageError(f"search {spec!r}: say how many hypotheses, as in '{name}:10'.")
+    given = dict(_option(kind, spec, option) for option in options if option.strip())
+    return kind(int(size), **given)  # type: ignore[call-arg]
+
+
+def _option(kind: type[Search], spec: str, option: str) -> tuple[str, Any]:
+    name, equals, value = (part.strip() for part in option.partition("="))
+    known = {field.name: field.type for field in fields(kind) if field.kw_only}
+    choose(f"option of search {NAMES[kind]}", name, known)
+    if not equals:
+        raise UsageError(f"search {spec!r}: option {name!r} needs a value, as in '{name}=...'.")
+    return name, _value(str(known[name]), value)
+
+
+def _value(type: str, value: str) -> Any:
+    """A number, true, false or a word, as the option's type has it."""
+    if value.lower() in ("true", "false") and "bool" in type:
+        return value.lower() == "true"
+    if value.lower() == "none" and "None" in type:
+        return None
+    for kind in (int, float):
+        try:
+            return kind(value)
+        except ValueError:
+            continue
+    return value

@@ -1,0 +1,234 @@
+"""Beam search, and length normalisation during the search.
+
+At every step the k best among the finished hypotheses and all extensions of the live ones are kept
+(section 3.1 of the paper); a finished one holds its place for as long as it is among the k best, and the
+search ends when nothing is alive.
+
+Transformers' `generate` counts otherwise: k hypotheses stay alive whatever has finished, and finished
+ones are collected beside them if they were among the k best when they ended, until no live one can
+improve on the worst of k. `finish="transformers"` is that, with `length_penalty` and `early_stopping` as
+there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from rangevote.decoding.arrays import Array, Arrays, Floats, Integers, Mask
+from rangevote.decoding.course import Course, Done, Extensions, Live, Search, Task, number, whole
+from rangevote.errors import UsageError, choose
+
+
+@dataclass(frozen=True)
+class Beam(Search):
+    """Beam search for the k most likely sequences; greedy search is k = 1.
+
+    `finish` is "compete" (finished hypotheses compete by log-probability) or "transformers" (see the
+    module), for which `length_penalty` and `early_stopping` mean what they mean there.
+    """
+
+    k: int
+    _: KW_ONLY
+    finish: str = "compete"
+    length_penalty: float = 0.0
+    early_stopping: bool | str = False
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        whole(self, "k", 1)
+        choose("finish", self.finish, FINISH)
+        number(self, "length_penalty", np.isfinite, "a number")
+        if not isinstance(self.early_stopping, bool) and self.early_stopping != "never":
+            raise UsageError(
+                f"Beam: early_stopping must be True, False or 'never', got {self.early_stopping!r}."
+            )
+        if self.finish == "compete" and (self.length_penalty or self.early_stopping):
+            raise UsageError(
+                "Beam: length_penalty and early_stopping belong to finish='transformers'; for length "
+                "normalisation during the search use LengthNormalised."
+            )
+
+    @property
+    def size(self) -> int:
+        """k."""
+        return self.k
+
+    def begin(self, task: Task) -> Course:
+        """Open the search over a batch of inputs."""
+        return BeamCourse(self, task, self.k)
+
+
+@dataclass(frozen=True)
+class LengthNormalised(Search):
+    """Beam search by log P(y) / |y|^alpha, while searching as well as at the end.
+
+    `form="length"` divides by |y|^alpha, `form="wu"` by ((5 + |y|) / 6)^alpha (Wu et al. 2016, equation
+    14). The length counts the end of the sequence. Longer hypotheses gain on shorter ones only where a
+    finished one competes with them: all live ones have the same length.
+    """
+
+    k: int
+    _: KW_ONLY
+    alpha: float = 1.0
+    form: str = "length"
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        whole(self, "k", 1)
+        number(self, "alpha", np.isfinite, "a number")
+        choose("form of length normalisation", self.form, FORMS)
+
+    @property
+    def size(self) -> int:
+        """k."""
+        return self.k
+
+    def begin(self, task: Task) -> Course:
+        """Open the search over a batch of inputs."""
+        return LengthNormalisedCourse(self, task, self.k)
+
+
+#: form -> what a log-probability is divided by, to the power of alpha
+FORMS = {"length": lambda length: length, "wu": lambda length: (5.0 + length) / 6.0}
+
+
+class BeamCourse(Course):
+    """Contests of k hypotheses each; an input is one contest, or has one for each of several `groups`."""
+
+    def __init__(
+        self, search: Search, task: Task, k: int, groups: int = 1, score: Floats | None = None
+    ) -> None:
+        owner = np.repeat(task.wanted, groups)
+        mark = np.tile(np.arange(groups), len(task.wanted))
+        super().__init__(search, task, Live.first(owner, mark, score))
+        self.k, self.groups = k, groups
+        # of each contest, best first
+        self.finished: list[list[Done]] = [[] for _ in range(len(task.numbers) * groups)]
+        self._settle = FINISH[getattr(search, "finish", "compete")]
+
+    @property
+    def breadth(self) -> int:
+        """Extensions of a contest that may matter: with transformers' rule k must be left when others end."""
+        own_rule = self._settle is not FINISH["transformers"]
+        return self.k if own_rule else self.k * max(2, 1 + len(self.task.ends))
+
+    def worth(self, scores: Floats, length: int) -> Floats:
+        """What hypotheses of this length compete by, a rising function of their scores."""
+        return scores
+
+    def contests(self) -> Integers:
+        """The contest of every live row."""
+        return self.live.owner * self.groups + self.live.mark
+
+    def bounds(self) -> Integers:
+        """Where the rows of each contest begin, and the end of the last."""
+        return np.array([0, *(last for _, last in runs(self.contests()))])
+
+    def pick(self, arrays: Arrays, log_probs: Array, ranking: Array) -> Extensions:
+        """Keep the k best of each contest."""
+        return self.settle(self.extend(arrays, log_probs, ranking))
+
+    def extend(self, arrays: Arrays, log_probs: Array, ranking: Array) -> Extensions:
+        """The best extensions of every contest, best first."""
+        picks = arrays.best(ranking, self.live.score, self.bounds(), self.breadth)
+        return self.ordered(self.extended(arrays, log_probs, ranking, picks.rows, picks.tokens))
+
+    def children(self, arrays: Arrays, log_probs: Array, ranking: Array, n: int) -> Extensions:
+        """The n best extensions of every row, row by row, best first."""
+        tokens, _ = arrays.top(ranking, n)  # (rows, n)
+        rows = np.repeat(np.arange(len(tokens)), tokens.shape[1])
+        return self.extended(arrays, log_probs, ranking, rows, tokens.ravel())
+
+    def extended(
+        self, arrays: Arrays, log_probs: Array, ranking: Array, rows: Integers, tokens: Integers
+    ) -> Extensions:
+        """Rows with these tokens; sums are kept in float64, whatever the model computes in."""
+        live = self.live
+        gains = arrays.at(log_probs, rows, tokens)
+        ranks = gains if ranking is log_probs else arrays.at(ranking, rows, tokens)
+        return Extensions(
+            rows, tokens, live.logprob[rows] + gains, live.score[rows] + ranks, live.proposal[rows] + ranks
+        )
+
+    def ordered(self, extensions: Extensions) -> Extensions:
+        """By contest, then best first."""
+        contests = self.contests()[extensions.parent]
+        return extensions[np.lexsort((-extensions.score, contests))]
+
+    def settle(self, extensions: Extensions) -> Extensions:
+        """Close what ends among the kept ones, return what goes on."""
+        contests, stopping = self.contests()[extensions.parent], self.ending(extensions)
+        going = []
+        for first, last in runs(contests):
+            own = slice(first, last)
+            going.append(first + self._settle(self, int(contests[first]), extensions[own], stopping[own]))
+        return extensions[np.concatenate(going)] if going else extensions
+
+    def results(self) -> list[list[Done]]:
+        """The finished hypotheses of each input, best first."""
+        found: list[list[Done]] = [[] for _ in self.task.numbers]
+        for contest, done in enumerate(self.finished):
+            found[contest // self.groups] += done
+        return found
+
+
+class LengthNormalisedCourse(BeamCourse):
+    """Competes by normalised log-probability."""
+
+    def worth(self, scores: Floats, length: int) -> Floats:
+        """log P / |y|^alpha, or Wu et al.'s form."""
+        search = self.search
+        assert isinstance(search, LengthNormalised)
+        return np.asarray(scores / FORMS[search.form](length) ** search.alpha)
+
+
+def compete(course: BeamCourse, contest: int, found: Extensions, stopping: Mask) -> Integers:
+    """The k best of the finished and the new; of equals the finished, then the first."""
+    finished = course.finished[contest]
+    worth = course.worth(found.score, course.live.length + 1)
+    values = np.concatenate([[done.score for done in finished], worth])
+    best = np.sort(np.argsort(-values, kind="stable")[: course.k])
+    new = best[best >= len(finished)] - len(finished)
+    ended = new[stopping[new]]
+    stay = [finished[i] for i in best[best < len(finished)]]
+    course.finished[contest] = best_first(stay + course.close(found[ended], worth[ended]))
+    return new[~stopping[new]]
+
+
+def as_transformers(course: BeamCourse, contest: int, found: Extensions, stopping: Mask) -> Integers:
+    """Transformers' rule: collect what ended among the k best, go on with the k best that did not."""
+    search, length = course.search, course.live.length + 1
+    assert isinstance(search, Beam)
+    k, early, penalty = course.k, search.early_stopping, search.length_penalty
+    ended = np.flatnonzero(stopping[:k])
+    closed = course.close(found[ended], found.score[ended] / length**penalty)
+    course.finished[contest] = pool = best_first(course.finished[contest] + closed)[:k]
+    going = np.flatnonzero(~stopping)[:k]
+    if len(pool) == k and len(going):
+        most = int(course.task.limits[contest // course.groups])
+        hoped = most if early == "never" and penalty > 0 else length
+        if early is True or found.score[going[0]] / hoped**penalty <= pool[-1].score:
+            return going[:0]
+    return going
+
+
+#: name -> how a contest is settled: which extensions go on, after closing those that end
+FINISH = {"compete": compete, "transformers": as_transformers}
+
+
+def best_first(done: list[Done]) -> list[Done]:
+    """By score; equals keep their order."""
+    return sorted(done, key=lambda one: -one.score)
+
+
+def runs(numbers: Integers) -> list[tuple[int, int]]:
+    """Where runs of equal numbers begin and end."""
+    if not len(numbers):
+        return []
+    edges = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+    return list(pairwise(edges))

@@ -1,0 +1,296 @@
+"""What all searches share: their options, the rows that are alive, and the step from one length to the next.
+
+A `Search` is a frozen set of options; `begin` opens a `Course`, the state of one search over a batch of
+inputs. A variant says which extensions of the live rows are kept (`pick`), and nothing else: masks,
+lengths, log-probabilities, hidden states and the making of hypotheses are the same for all.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rangevote.decoding.arrays import Array, Arrays, Floats, Integers, Mask, arrays_of
+from rangevote.decoding.copy_filter import CopyFilter
+from rangevote.errors import DataError, UsageError
+from rangevote.models.protocol import Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search(ABC):
+    """How to find hypotheses. Options that every search has:
+
+    `max_new_tokens` bounds the length, the end of the sequence included (a model may have room for less);
+    `min_new_tokens` forbids the end before that many tokens; `copy_filter` prunes, while searching, every
+    hypothesis that contains at least this share of the source's unigrams (Ott et al. 2018; 0.5 in the
+    paper).
+    """
+
+    max_new_tokens: int = 64
+    min_new_tokens: int = 0
+    copy_filter: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        whole(self, "max_new_tokens", 1)
+        whole(self, "min_new_tokens", 0)
+        if self.copy_filter is not None:
+            number(self, "copy_filter", lambda share: 0 < share <= 1, "a share above 0 and up to 1")
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many hypotheses an input gets at most, and rows at a time."""
+
+    @property
+    def random(self) -> bool:
+        """Whether chance decides, so that every run of another seed is another draw."""
+        return False
+
+    @abstractmethod
+    def begin(self, task: Task) -> Course:
+        """Open the search over a batch of inputs."""
+
+    def __str__(self) -> str:
+        """The search as `get_search` reads it: name, size, and the options that are not the default."""
+        from rangevote.decoding import NAMES
+
+        options = [field for field in fields(self) if field.kw_only]
+        told = [f"{f.name}={getattr(self, f.name)}" for f in options if getattr(self, f.name) != f.default]
+        size = next(getattr(self, field.name) for field in fields(self) if not field.kw_only)
+        return ",".join([f"{NAMES[type(self)]}:{size}", *told])
+
+
+@dataclass(frozen=True)
+class Task:
+    """A batch to search over.
+
+    `numbers` are the inputs' places in the whole run, `wanted` the inputs of the batch to search for,
+    `stream` tells candidates from voters and `draws` is the range of samples wanted: with a seed they fix
+    every random number, whatever else is in the batch. `limits` (inputs,) are the most tokens of each
+    input, `sources` its unigrams for the copy filter.
+    """
+
+    numbers: Sequence[int]
+    limits: Integers
+    ends: Integers
+    sources: Sequence[Sequence[int]] | None
+    wanted: Integers
+    states: bool = False
+    stream: int = 0
+    draws: range = range(0)
+
+
+@dataclass(frozen=True)
+class Live:
+    """Hypotheses that go on, as columns; the rows of one input stand together, in the order of the inputs.
+
+    `logprob` is the model's own log P, `proposal` the same where the model's settings or the search bend
+    the probabilities that it extends by, `score` what the search ranks by, penalties included, and `mark`
+    a number of the search's own (which group, which draw).
+    """
+
+    owner: Integers  # (rows,) input of the row, within the batch
+    mark: Integers  # (rows,)
+    tokens: Integers  # (rows, length)
+    logprob: Floats  # (rows,)
+    score: Floats  # (rows,)
+    proposal: Floats  # (rows,)
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    @property
+    def length(self) -> int:
+        """Tokens so far."""
+        return int(self.tokens.shape[1])
+
+    @classmethod
+    def first(cls, owner: Integers, mark: Integers, score: Floats | None = None) -> Live:
+        """Empty prefixes."""
+        zeros = np.zeros(len(owner))
+        nothing = np.zeros((len(owner), 0), dtype=np.int64)
+        return cls(owner, mark, nothing, zeros, zeros if score is None else score, zeros)
+
+
+@dataclass(frozen=True)
+class Extensions:
+    """Live rows with one more token, as columns."""
+
+    parent: Integers
+    token: Integers
+    logprob: Floats
+    score: Floats
+    proposal: Floats
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    def __getitem__(self, chosen: NDArray[Any] | slice) -> Extensions:
+        return Extensions(
+            self.parent[chosen],
+            self.token[chosen],
+            self.logprob[chosen],
+            self.score[chosen],
+            self.proposal[chosen],
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Extensions]) -> Extensions:
+        """One after the other."""
+        return cls(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(cls)))
+
+    def possible(self) -> Extensions:
+        """Without those that were forbidden or have no probability."""
+        return self[self.score != -np.inf]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A hypothesis that goes no further; `tokens` are without the end of the sequence."""
+
+    owner: int
+    mark: int
+    tokens: tuple[int, ...]
+    logprob: float
+    score: float
+    proposal: float
+    finished: bool
+    state: tuple[float, ...] | None = None
+
+
+class Course(ABC):
+    """One search over one batch of inputs, under way."""
+
+    def __init__(self, search: Search, task: Task, live: Live) -> None:
+        self.search, self.task, self.live = search, task, live
+        self._filter = None
+        if search.copy_filter is not None and task.sources is not None:
+            self._filter = CopyFilter.of(task.sources, search.copy_filter, task.ends).rows(live.owner)
+        self._hidden: Array | None = None  # (rows, dimension), summed over the row's tokens
+        self._arrays: Arrays | None = None
+
+    @abstractmethod
+    def pick(self, arrays: Arrays, log_probs: Array, ranking: Array) -> Extensions:
+        """Choose among the extensions of the live rows: close some, return those that go on."""
+
+    @abstractmethod
+    def results(self) -> list[list[Done]]:
+        """What was found for each input, best first."""
+
+    def advance(self, step: Step[Any]) -> tuple[Integers, Integers]:
+        """One token further; returns for each row that goes on its row before, and its token."""
+        arrays = self._arrays = arrays_of(step.log_probs)
+        self._check(arrays.unsound(step.log_probs))
+        if step.ranking is not None:
+            self._check(arrays.unsound(step.ranking))
+        ranking = step.log_probs if step.ranking is None else step.ranking
+        self._forbid(arrays, ranking)
+        if self.task.states:
+            self._add_hidden(arrays, step)
+        kept = self.pick(arrays, step.log_probs, ranking)
+        if self._hidden is not None:
+            self._hidden = arrays.take(self._hidden, kept.parent)
+        if self._filter is not None:
+            self._filter = self._filter.extended(kept.parent, kept.token)
+        before = self.live
+        self.live = Live(
+            before.owner[kept.parent],
+            before.mark[kept.parent],
+            np.concatenate([before.tokens[kept.parent], kept.token[:, None]], axis=1),
+            kept.logprob,
+            kept.score,
+            kept.proposal,
+        )
+        return kept.parent, kept.token
+
+    def ending(self, extensions: Extensions) -> NDArray[np.bool_]:
+        """Which extensions go no further: those that end, and those that reach the limit."""
+        return self._ends(extensions) | (self.live.length + 1 >= self._limits(extensions))
+
+    def _ends(self, extensions: Extensions) -> NDArray[np.bool_]:
+        return np.isin(extensions.token, self.task.ends)
+
+    def _limits(self, extensions: Extensions) -> Integers:
+        return self.task.limits[self.live.owner[extensions.parent]]
+
+    def close(self, extensions: Extensions, worth: Floats) -> list[Done]:
+        """Make hypotheses of extensions that go no further; `worth` is what they compete by."""
+        live, ended = self.live, self._ends(extensions)
+        states = self._means(extensions.parent)
+        return [
+            Done(
+                int(live.owner[parent]),
+                int(live.mark[parent]),
+                (*live.tokens[parent].tolist(), *(() if ended[i] else (int(extensions.token[i]),))),
+                float(extensions.logprob[i]),
+                float(worth[i]),
+                float(extensions.proposal[i]),
+                bool(ended[i]),
+                None if states is None else tuple(states[i].tolist()),
+            )
+            for i, parent in enumerate(extensions.parent.tolist())
+        ]
+
+    def _means(self, parents: Integers) -> NDArray[Any] | None:
+        """Mean of the states from which each token, the last one included, was predicted."""
+        if self._hidden is None or not len(parents):
+            return None
+        assert self._arrays is not None
+        return self._arrays.numpy(self._arrays.take(self._hidden, parents)) / (self.live.length + 1)
+
+    def _add_hidden(self, arrays: Arrays, step: Step[Any]) -> None:
+        if step.hidden is None:
+            raise UsageError(
+                "this model has no hidden states, so they cannot be kept; leave `states` off, "
+                "or vote by another similarity."
+            )
+        if self._hidden is None:
+            self._hidden = arrays.zeros(step.hidden)
+        self._hidden = self._hidden + step.hidden
+
+    def _forbid(self, arrays: Arrays, ranking: Array) -> None:
+        rows = np.arange(len(self.live))
+        if self.live.length < self.search.min_new_tokens:
+            for end in self.task.ends:
+                arrays.forbid(ranking, rows, np.full(len(rows), end))
+        if self._filter is not None:
+            arrays.forbid(ranking, *self._filter.forbidden())
+
+    def _check(self, bad: Mask) -> None:
+        """NaN compares with nothing; say so instead of going on with it."""
+        if bad.any():
+            number = self.task.numbers[int(self.live.owner[bad][0])]
+            raise DataError(
+                f"the model's log-probabilities are NaN after {self.live.length} tokens. Its weights or the "
+                f"input are out of range: try float32 (dtype='float32'), or leave the input out.",
+                field=f"inputs[{number}]",
+            )
+
+
+def whole(options: object, name: str, least: int) -> None:
+    """Check an option that must be a whole number."""
+    value = getattr(options, name)
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise UsageError(
+            f"{type(options).__name__}: {name} must be a whole number from {least}, got {value!r}."
+        )
+
+
+def switch(options: object, name: str) -> None:
+    """Check an option that must be true or false."""
+    value = getattr(options, name)
+    if not isinstance(value, bool):
+        raise UsageError(f"{type(options).__name__}: {name} must be True or False, got {value!r}.")
+
+
+def number(options: object, name: str, allowed: Any, told: str) -> None:
+    """Check an option that must be a number in a range."""
+    value = getattr(options, name)
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not allowed(value):
+        raise UsageError(f"{type(options).__name__}: {name} must be {told}, got {value!r}.")

@@ -1,0 +1,158 @@
+"""Beams that are made to differ: Li and Jurafsky's sibling penalty, and Vijayakumar et al.'s groups.
+
+Penalties change what the search ranks by; a hypothesis' log-probability stays the model's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, replace
+
+import numpy as np
+
+from rangevote.decoding.arrays import Array, Arrays, Floats, Integers
+from rangevote.decoding.beam import BeamCourse
+from rangevote.decoding.course import Course, Done, Extensions, Search, Task, number, switch, whole
+from rangevote.errors import UsageError
+
+
+@dataclass(frozen=True)
+class DiverseDecoding(Search):
+    """Beam search that takes `gamma` from an extension for each better one of the same parent.
+
+    Li and Jurafsky (2016), also Li, Monroe and Jurafsky (2016, "A Simple, Fast Diverse Decoding
+    Algorithm"): so the beam does not fill with children of one hypothesis. They count ranks from 1, we
+    from 0, which takes gamma less from all extensions alike, so that finished hypotheses compete on equal
+    terms. With `accumulate` the penalty stays in the score of the descendants, as in fairseq; with
+    `at_first=False` there is none at the first token, as there.
+    """
+
+    k: int
+    _: KW_ONLY
+    gamma: float = 0.5
+    accumulate: bool = False
+    at_first: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        whole(self, "k", 1)
+        number(self, "gamma", lambda gamma: 0 <= gamma < np.inf, "a number from 0")
+        switch(self, "accumulate")
+        switch(self, "at_first")
+
+    @property
+    def size(self) -> int:
+        """k."""
+        return self.k
+
+    def begin(self, task: Task) -> Course:
+        """Open the search over a batch of inputs."""
+        return SiblingCourse(self, task, self.k)
+
+
+@dataclass(frozen=True)
+class DiverseBeam(Search):
+    """Diverse beam search (Vijayakumar et al. 2018): k hypotheses in `groups`, searched one after another.
+
+    At each step a group takes `penalty` from every token for each hypothesis of the earlier groups that
+    chose it at this step (Hamming diversity), ended ones included. Every group has its own finished
+    hypotheses; they come back together, most likely first.
+    """
+
+    k: int
+    _: KW_ONLY
+    groups: int = 2
+    penalty: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        whole(self, "k", 1)
+        whole(self, "groups", 1)
+        number(self, "penalty", lambda penalty: 0 <= penalty < np.inf, "a number from 0")
+        if self.k % self.groups:
+            raise UsageError(
+                f"DiverseBeam: k={self.k} hypotheses do not divide into groups={self.groups} equal groups."
+            )
+
+    @property
+    def size(self) -> int:
+        """k."""
+        return self.k
+
+    def begin(self, task: Task) -> Course:
+        """Open the search over a batch of inputs."""
+        return GroupCourse(self, task, self.k // self.groups, self.groups)
+
+
+class SiblingCourse(BeamCourse):
+    """Ranks the children of each parent before they compete."""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether penalties stay in the score."""
+        assert isinstance(self.search, DiverseDecoding)
+        return self.search.accumulate
+
+    def extend(self, arrays: Arrays, log_probs: Array, ranking: Array) -> Extensions:
+        """The k best children of every row, penalised by rank; more of one parent cannot win."""
+        search = self.search
+        assert isinstance(search, DiverseDecoding)
+        gamma = search.gamma if search.at_first or self.live.length else 0.0
+        children = self.children(arrays, log_probs, ranking, self.k)
+        ranks = np.arange(len(children)) % (len(children) // len(self.live))
+        return self.ordered(replace(children, score=children.score - gamma * ranks)).possible()
+
+    def settle(self, extensions: Extensions) -> Extensions:
+        """Those that go on forget this step's penalty, unless it lasts."""
+        going = super().settle(extensions)
+        return going if self.lasting else replace(going, score=going.proposal)
+
+    def close(self, extensions: Extensions, worth: Floats) -> list[Done]:
+        """So do those that end."""
+        return super().close(extensions, worth if self.lasting else extensions.proposal)
+
+
+class GroupCourse(BeamCourse):
+    """One contest for each group of each input, settled in the order of the groups."""
+
+    def pick(self, arrays: Arrays, log_probs: Array, ranking: Array) -> Extensions:
+        """Settle group by group; what a group chose is dearer for the next."""
+        search = self.search
+        assert isinstance(search, DiverseBeam)
+        # Earlier groups chose k minus a group's size tokens at most, so a group's best are among the k best.
+        children = self.children(arrays, log_probs, ranking, search.k)
+        self._vocabulary = int(ranking.shape[1])
+        names = self._names(children)
+        group = self.live.mark[children.parent]
+        self._chosen: list[Integers] = [np.zeros(0, dtype=np.int64)]  # names that earlier groups took
+        going = []
+        for turn in range(self.groups):
+            own = group == turn
+            dear = search.penalty * occurrences(names[own], np.concatenate(self._chosen))
+            penalised = replace(children[own], score=children.score[own] - dear)
+            going.append(self.settle(self.ordered(penalised).possible()))
+            self._chosen.append(self._names(going[-1]))
+        return self.ordered(Extensions.joined(going))
+
+    def _names(self, extensions: Extensions) -> Integers:
+        """Input and token as one number."""
+        return self.live.owner[extensions.parent] * self._vocabulary + extensions.token
+
+    def close(self, extensions: Extensions, worth: Floats) -> list[Done]:
+        """Hypotheses that end count as chosen."""
+        self._chosen.append(self._names(extensions))
+        return super().close(extensions, worth)
+
+    def results(self) -> list[list[Done]]:
+        """All groups' hypotheses, most likely first: scores of different groups bear different penalties."""
+        return [sorted(done, key=lambda one: -one.logprob) for done in super().results()]
+
+
+def occurrences(names: Integers, among: Integers) -> Integers:
+    """How often each name stands among the others."""
+    distinct, counts = np.unique(among, return_counts=True)
+    if not len(distinct):
+        return np.zeros(len(names), dtype=np.int64)
+    places = np.minimum(np.searchsorted(distinct, names), len(distinct) - 1)
+    return np.where(distinct[places] == names, counts[places], 0)

@@ -1,0 +1,143 @@
+"""Search a model's outputs for many inputs, in batches that fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rangevote.decoding import get_search
+from rangevote.decoding.course import Course, Done, Search, Task
+from rangevote.decoding.sample import Sampling
+from rangevote.decoding.stochastic import StochasticCourse
+from rangevote.errors import UsageError
+from rangevote.hypothesis import Hypothesis
+from rangevote.models.protocol import LanguageModel
+
+#: Rows that go through the model at a time; more make a batch slower before they make it quicker.
+MAX_ROWS = 256
+
+
+def search(
+    model: LanguageModel[Any],
+    inputs: Sequence[Any],
+    method: Search | str = "beam:10",
+    *,
+    states: bool = False,
+    max_rows: int = MAX_ROWS,
+) -> list[list[Hypothesis]]:
+    """Hypotheses for every input, best first.
+
+    `method` is a search (`Beam(10)`, `Sample(100, seed=1)`, ...) or its name as on the command line
+    ("beam:10", "nucleus:100,p=0.9"). `states=True` keeps the mean of the decoder's states over each
+    hypothesis' own tokens, for voting by `states`. At most `max_rows` hypotheses are extended at a time,
+    though never less than one input's beam; the result does not depend on it.
+    """
+    return [
+        found for batch in batches(model, inputs, method, states=states, max_rows=max_rows) for found in batch
+    ]
+
+
+def batches(
+    model: LanguageModel[Any],
+    inputs: Sequence[Any],
+    method: Search | str,
+    *,
+    states: bool = False,
+    max_rows: int = MAX_ROWS,
+    first: int = 0,
+    stream: int = 0,
+) -> Iterator[list[list[Hypothesis]]]:
+    """The same batch by batch; `first` is the first input's place in the whole run, `stream` see `Task`."""
+    found = get_search(method)
+    if isinstance(inputs, (str, bytes)) or not isinstance(inputs, Sequence):
+        raise UsageError(
+            f"inputs must be a list, got {type(inputs).__name__}; for one input give a list of one."
+        )
+    if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
+        raise UsageError(f"max_rows must be a whole number from 1, got {max_rows!r}.")
+    several = max(1, max_rows // found.size)
+    for start in range(0, len(inputs), several):
+        part = inputs[start : start + several]
+        with Reading(
+            model, part, found, range(first + start, first + start + len(part)), states, stream
+        ) as reading:
+            yield reading.all(max_rows)
+
+
+class Reading:
+    """A batch of inputs that the model has read once; hypotheses can be asked for again and again.
+
+    That is how samples are drawn in rounds: only the draws that are wanted, from one reading of the prompt.
+    """
+
+    def __init__(
+        self,
+        model: LanguageModel[Any],
+        inputs: Sequence[Any],
+        search: Search,
+        numbers: Sequence[int],
+        states: bool = False,
+        stream: int = 0,
+    ) -> None:
+        self._model, self._search = model, search
+        self._state = model.start(inputs)
+        room = model.room(self._state)
+        limits = np.full(len(inputs), search.max_new_tokens, dtype=np.int64)
+        if room is not None:
+            limits = np.minimum(limits, room)
+        sources = None if search.copy_filter is None else [model.source(input) for input in inputs]
+        ends = np.array(model.ends, dtype=np.int64)
+        self._task = Task(tuple(numbers), limits, ends, sources, np.arange(len(inputs)), states, stream)
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._state = None  # the prompt's keys and values can be large
+
+    def all(self, max_rows: int = MAX_ROWS) -> list[list[Hypothesis]]:
+        """All that the search is to find."""
+        if not isinstance(self._search, Sampling):
+            return self._run(self._task)
+        inputs = len(self._task.numbers)
+        several = max(1, max_rows // inputs)
+        wanted = range(self._search.size)
+        parts = [self.draw(wanted[i : i + several]) for i in range(0, len(wanted), several)]
+        if len(parts) == 1:
+            return parts[0]
+        merged = ([one for part in parts for one in part[i]] for i in range(inputs))
+        return [sorted(found, key=lambda one: -(one.logprob or 0.0)) for found in merged]
+
+    def draw(self, draws: range, wanted: Sequence[int] | None = None) -> list[list[Hypothesis]]:
+        """These samples alone, of these inputs of the batch alone (others get none); for a `Sampling`."""
+        task = replace(self._task, draws=draws)
+        if wanted is not None:
+            task = replace(task, wanted=np.array(wanted, dtype=np.int64))
+        return self._run(task)
+
+    def _run(self, task: Task) -> list[list[Hypothesis]]:
+        course = self._search.begin(task)
+        model, tokens = self._model, None
+        state = model.select(self._state, course.live.owner)
+        while len(course.live):
+            step = model.step(state, tokens)
+            parents, tokens = course.advance(step)
+            if len(tokens):
+                state = model.select(step.state, parents)
+        return [[self._hypothesis(course, done) for done in found] for found in course.results()]
+
+    def _hypothesis(self, course: Course, done: Done) -> Hypothesis:
+        sampled = isinstance(self._search, Sampling)
+        return Hypothesis(
+            text=self._model.text(done.tokens),
+            tokens=done.tokens,
+            logprob=min(done.logprob, 0.0),
+            state=done.state,
+            finished=done.finished,
+            sampled=sampled,
+            weight=course.weight(done) if isinstance(course, StochasticCourse) else None,
+            ranked_by=None if done.score == done.logprob else done.score,
+        )

@@ -1,0 +1,174 @@
+"""Sampling: one token after the other is drawn from the model's distribution, or from a part of it.
+
+The log-probability of a sample is the model's own, whatever it was drawn from. Samples come with their
+multiplicity: as voters each counts once (`weights="count"`).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+
+from rangevote.decoding.arrays import Array, Arrays, Truncation
+from rangevote.decoding.chance import generator
+from rangevote.decoding.course import Course, Done, Extensions, Live, Search, Task, number, whole
+from rangevote.errors import DataError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sampling(Search):
+    """What all samplings have: `temperature` divides the log-probabilities, `seed` fixes every draw."""
+
+    temperature: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        whole(self, "n", 1)
+        whole(self, "seed", 0)
+        number(self, "temperature", lambda value: 0 < value < np.inf, "a number above 0")
+
+    @property
+    def size(self) -> int:
+        """How many samples."""
+        return int(self.n)  # type: ignore[attr-defined]
+
+    @property
+    def random(self) -> bool:
+        """Samples are."""
+        return True
+
+    @abstractmethod
+    def truncation(self) -> Truncation:
+        """Which tokens may be drawn."""
+
+    def begin(self, task: Task) -> Course:
+        """Open the search over a batch of inputs."""
+        return SampleCourse(self, task)
+
+
+@dataclass(frozen=True)
+class Sample(Sampling):
+    """n ancestral samples: every token from the model's own distribution."""
+
+    n: int
+
+    def truncation(self) -> Truncation:
+        """Everything."""
+        return Truncation(self.temperature)
+
+
+@dataclass(frozen=True)
+class TopK(Sampling):
+    """n samples, every token from the `top` most probable (Fan et al. 2018), ties of the last included."""
+
+    n: int
+    _: KW_ONLY
+    top: int = 10
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        whole(self, "top", 1)
+
+    def truncation(self) -> Truncation:
+        """The best."""
+        return Truncation(self.temperature, top_k=self.top)
+
+
+@dataclass(frozen=True)
+class Nucleus(Sampling):
+    """n samples, every token from the most probable that together hold a mass of p (Holtzman et al. 2020)."""
+
+    n: int
+    _: KW_ONLY
+    p: float = 0.9
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        number(self, "p", lambda p: 0 < p <= 1, "a share above 0 and up to 1")
+
+    def truncation(self) -> Truncation:
+        """The nucleus."""
+        return Truncation(self.temperature, top_p=self.p)
+
+
+@dataclass(frozen=True)
+class Epsilon(Sampling):
+    """n samples, every token at least as probable as epsilon, or the best (Hewitt et al. 2022)."""
+
+    n: int
+    _: KW_ONLY
+    epsilon: float = 0.02
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        number(self, "epsilon", lambda epsilon: 0 <= epsilon < 1, "a probability below 1")
+
+    def truncation(self) -> Truncation:
+        """What is probable enough."""
+        return Truncation(self.temperature, epsilon=self.epsilon)
+
+
+@dataclass(frozen=True)
+class MinP(Sampling):
+    """n samples, every token at least p times as probable as the best (Nguyen et al. 2024)."""
+
+    n: int
+    _: KW_ONLY
+    p: float = 0.1
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        number(self, "p", lambda p: 0 <= p <= 1, "a share from 0 to 1")
+
+    def truncation(self) -> Truncation:
+        """What is near enough to the best."""
+        return Truncation(self.temperature, min_p=self.p)
+
+
+class SampleCourse(Course):
+    """Every row is one sample; rows end one by one."""
+
+    def __init__(self, search: Sampling, task: Task) -> None:
+        owner = np.repeat(task.wanted, len(task.draws))
+        mark = np.tile(np.array(task.draws, dtype=np.int64), len(task.wanted))
+        super().__init__(search, task, Live.first(owner, mark))
+        self._truncation = search.truncation()
+        self._chance = {
+            (i, draw): generator(search.seed, task.stream, task.numbers[i], draw)
+            for i in task.wanted.tolist()
+            for draw in task.draws
+        }
+        self._done: list[list[Done]] = [[] for _ in task.numbers]
+
+    def pick(self, arrays: Arrays, log_probs: Array, ranking: Array) -> Extensions:
+        """Draw one token for every row."""
+        live, rows = self.live, np.arange(len(self.live))
+        uniforms = [
+            self._chance[key].random() for key in zip(live.owner.tolist(), live.mark.tolist(), strict=True)
+        ]
+        tokens = arrays.draw(ranking, np.array(uniforms), self._truncation)
+        if (tokens < 0).any():
+            input = self.task.numbers[int(live.owner[tokens < 0][0])]
+            raise DataError(
+                f"nothing can be drawn after {live.length} tokens: the model's log-probabilities are NaN, or "
+                f"all are forbidden.",
+                field=f"inputs[{input}]",
+            )
+        logprob = live.logprob + arrays.at(log_probs, rows, tokens)
+        drawn = Extensions(rows, tokens, logprob, logprob, live.proposal)
+        stopping = self.ending(drawn)
+        for done in self.close(drawn[stopping], logprob[stopping]):
+            self._done[done.owner].append(done)
+        return drawn[~stopping]
+
+    def results(self) -> list[list[Done]]:
+        """Most likely first, equals in the order they were drawn."""
+        return [sorted(done, key=lambda one: (-one.logprob, one.mark)) for done in self._done]

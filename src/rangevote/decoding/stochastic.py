@@ -1,0 +1,97 @@
+"""Stochastic beam search (Kool et al. 2019): k sequences sampled without replacement.
+
+Every sequence gets its log-probability plus Gumbel noise, and the k largest are a sample without
+replacement (the Gumbel-top-k trick). The search finds them without knowing the others: a prefix has the
+largest perturbed value of its sequences, children are perturbed given that their maximum is their
+parent's, and the root's value is itself a Gumbel number (starting from 0, as is often done, biases the
+weights). One more than k is searched: with kappa, the (k+1)-th largest value, a sequence is in the sample
+with probability q = 1 - exp(-exp(phi - kappa)), so that weight = P / q gives unbiased estimates of sums
+over all sequences.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+
+from rangevote.decoding.arrays import Array, Arrays
+from rangevote.decoding.beam import BeamCourse
+from rangevote.decoding.chance import generator
+from rangevote.decoding.course import Course, Done, Extensions, Search, Task, whole
+
+
+@dataclass(frozen=True)
+class StochasticBeam(Search):
+    """k sequences without replacement, with importance weights; `seed` fixes them.
+
+    They come back in the order of their perturbed log-probabilities (`ranked_by`); `weight` is the
+    importance weight, by which they vote. Where fewer than k + 1 sequences are possible, all are found
+    and the weight is P. Where a filter or the model's settings forbid tokens, P is that of what is left,
+    renormalised at each step.
+    """
+
+    k: int
+    _: KW_ONLY
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        super().__post_init__()
+        whole(self, "k", 1)
+        whole(self, "seed", 0)
+
+    @property
+    def size(self) -> int:
+        """k, and the one beyond."""
+        return self.k + 1
+
+    @property
+    def random(self) -> bool:
+        """It is."""
+        return True
+
+    def begin(self, task: Task) -> Course:
+        """Open the search over a batch of inputs."""
+        return StochasticCourse(self, task)
+
+
+class StochasticCourse(BeamCourse):
+    """A beam of k + 1 that ranks by perturbed log-probability; `score` is that, `proposal` phi."""
+
+    def __init__(self, search: StochasticBeam, task: Task) -> None:
+        self._chance = [generator(search.seed, task.stream, number) for number in task.numbers]
+        roots = np.array([-math.log(self._chance[i].standard_exponential()) for i in task.wanted])
+        super().__init__(search, task, search.k + 1, score=roots)
+
+    def extend(self, arrays: Arrays, log_probs: Array, ranking: Array) -> Extensions:
+        """The best children by perturbed value."""
+        live, size = self.live, int(ranking.shape[1])
+        noise = np.empty((len(live), size))
+        for input in np.unique(live.owner):  # each its own stream, so that batches do not matter
+            own = live.owner == input
+            noise[own] = self._chance[input].standard_exponential((int(own.sum()), size))
+        # In float64: the least float32 number would come once in millions, and carry any token to the top.
+        noise = np.maximum(noise, np.finfo(np.float64).tiny)
+        children, perturbed = arrays.perturb(ranking, noise, live.proposal, live.score)
+        picks = arrays.best(perturbed, np.zeros(len(live)), self.bounds(), self.k)
+        rows, tokens = picks.rows, picks.tokens
+        logprob = live.logprob[rows] + arrays.at(log_probs, rows, tokens)
+        return self.ordered(
+            Extensions(rows, tokens, logprob, picks.values, arrays.at(children, rows, tokens))
+        )
+
+    def results(self) -> list[list[Done]]:
+        """The k with the largest perturbed values; the next one's value is the threshold kappa."""
+        wanted = self.k - 1
+        found = super().results()
+        self.kappas = [done[wanted].score if len(done) > wanted else -math.inf for done in found]
+        return [done[:wanted] for done in found]
+
+    def weight(self, done: Done) -> float:
+        """P / q, with q the probability of being in the sample at this threshold."""
+        kappa = self.kappas[done.owner]
+        if kappa == -math.inf:
+            return math.exp(done.proposal)
+        return math.exp(done.proposal) / -math.expm1(-math.exp(done.proposal - kappa))

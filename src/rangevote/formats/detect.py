@@ -1,0 +1,96 @@
+"""Which format is this? Told by the first bytes, never by the name of the file alone."""
+
+from __future__ import annotations
+
+import re
+
+from rangevote.errors import DataError, UsageError
+from rangevote.formats.exact import parse
+from rangevote.formats.fairseq import LINE
+from rangevote.formats.options import ReadOptions
+from rangevote.formats.stream import PARQUET, Stream
+
+#: How far to look before giving up; a first line may be long, and a log may come first.
+LOOK = 2**20
+
+#: A key of the outermost object, and the format that has it; the first that matches decides.
+_BY_KEY = {
+    "candidates": "jsonl",
+    "hypotheses": "jsonl",
+    "outputs": "vllm",
+    "translations": "sockeye",
+    "translation": "sockeye",
+    "custom_id": "openai",
+    "response": "openai",
+    "choices": "openai",
+}
+# An unescaped quote before the colon ends a key, so a text that quotes JSON does not match.
+_KEY = re.compile(rb'"(' + "|".join(_BY_KEY).encode() + rb')"\s*:')
+_PIPELINE = re.compile(rb'"(generated|translation|summary)_text"\s*:')
+_MOSES = re.compile(rb"\S+\s+\|\|\|")
+
+
+def detect(stream: Stream, options: ReadOptions) -> str | None:
+    """The name of the stream's format; None if there is nothing to read."""
+    if options.per_source is not None:
+        return "mbrs"  # the one format it belongs to
+    size, head = 1, b""
+    while True:
+        size = max(size, 2 * len(head))
+        head = stream.peek(size)
+        found = format_of(head)
+        if found is not None:
+            return found
+        if len(head) < size or len(head) >= LOOK:
+            break
+    first = head.lstrip().partition(b"\n")[0].rstrip()
+    if not first:
+        return None
+    if first[:1] in (b"{", b"[") and first not in (b"{", b"["):
+        return "jsonl"  # it is JSON: the reader will say what is wrong with it
+    raise UsageError(_cannot_tell(stream.name, first))
+
+
+def format_of(head: bytes) -> str | None:
+    """The format of a text that begins with `head`, None if that does not tell."""
+    if head.startswith(PARQUET):
+        return "parquet"
+    text = head.lstrip()
+    if text.startswith(b"{"):
+        return _format_of_object(text)
+    if text.startswith(b"["):
+        return "pipeline" if _PIPELINE.search(text) else None
+    if _MOSES.match(text):
+        return "moses"
+    if any(LINE.fullmatch(line.rstrip(b"\r")) for line in text.split(b"\n")):
+        return "fairseq"  # a log may come before
+    return None
+
+
+def _format_of_object(text: bytes) -> str | None:
+    """By the outermost keys of the first line where it is whole, else by the first key that tells."""
+    line, newline, _ = text.partition(b"\n")
+    if newline:
+        try:
+            value = parse(line)
+        except DataError:
+            pass
+        else:
+            return next((name for key, name in _BY_KEY.items() if key in value), "jsonl")
+    found = _KEY.search(line)
+    return _BY_KEY[found[1].decode()] if found else None
+
+
+def _cannot_tell(name: str, first: bytes) -> str:
+    from rangevote.formats import FORMATS  # which imports this module
+
+    shown = first[:60].decode("utf-8", "replace")
+    hint = "If it is flat text with N lines a source, pass --format mbrs --per-source N."
+    if first == b"{":
+        hint = "If it is JSON over several lines, make each object one line: jq -c . FILE"
+    elif first == b"[":
+        hint = "If it is a JSON array, make each element one line: jq -c '.[]' FILE"
+    return (
+        f"cannot tell the format of {name}, which begins {shown!r}; name it with --format "
+        f"({', '.join(FORMATS)}). {hint}"
+    )

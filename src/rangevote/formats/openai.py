@@ -1,0 +1,151 @@
+"""Batch output of OpenAI and of `vllm run_batch`, chat or completions, one request a line.
+
+    {"custom_id": "r1", "response": {"status_code": 200, "body": {"choices": [
+        {"message": {"content": "Hi"}, "finish_reason": "stop",
+         "logprobs": {"content": [{"token": "Hi", "logprob": -0.31}]}}]}}, "error": null}
+
+A bare response body (`{"choices": [...]}`) is read too. What scores mean: natural log of P of each
+token, without the end of the sequence; -9999 stands for "very unlikely" and is no number to add up.
+Choices are samples: each counts once, and its log-probability only breaks ties. Since the end of the
+sequence is missing, these may add up to more than 1, which is therefore not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from rangevote.errors import DataError
+from rangevote.formats.entry import Entry
+from rangevote.formats.exact import parse
+from rangevote.formats.options import ReadOptions
+from rangevote.formats.rows import each_row, ended, misshapen
+from rangevote.formats.score import checked, settled, total
+from rangevote.formats.stream import Stream
+from rangevote.hypothesis import Ballot, Hypothesis
+
+#: At or below this, a server means "too unlikely to tell".
+UNKNOWN = -9999.0
+_EXPECTED = 'expected {"custom_id": "...", "response": {"body": {"choices": [...]}}}'
+
+
+class Part(msgspec.Struct):
+    """A piece of a message in pieces."""
+
+    text: str = ""
+
+
+class Message(msgspec.Struct):
+    """What a chat model said."""
+
+    content: str | list[Part] | None = None
+    tool_calls: list[Any] | None = None
+
+
+class Token(msgspec.Struct):
+    """One token's log-probability."""
+
+    logprob: float | None = None
+
+
+class Logprobs(msgspec.Struct):
+    """Of chat: `content`. Of completions: `token_logprobs`."""
+
+    content: list[Token] | None = None
+    token_logprobs: list[float | None] | None = None
+
+
+class Choice(msgspec.Struct):
+    """One sample."""
+
+    message: Message | None = None
+    text: str | None = None
+    logprobs: Logprobs | None = None
+    finish_reason: str | None = None
+
+
+class Body(msgspec.Struct):
+    """A response."""
+
+    choices: list[Choice]
+    id: str | None = None
+
+
+def read_openai(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+    """One entry a line, in file order (which is not that of the requests); failed ones as errors."""
+    scored = settled(options, "openai")
+    return each_row(stream, options, lambda line: _ballot(parse(line), scored))
+
+
+def _ballot(row: Any, scored: bool) -> Ballot:
+    if not isinstance(row, dict):
+        raise DataError(_EXPECTED)
+    path = "response.body." if "choices" not in row else ""
+    body = _body(row) if path else row
+    try:
+        answer = msgspec.convert(body, Body)
+    except msgspec.ValidationError as error:
+        fault = misshapen(error)
+        raise DataError(fault.problem, field=(path + fault.field).rstrip(".")) from None
+    custom = row.get("custom_id", answer.id)
+    if not isinstance(custom, (str, int, type(None))) or isinstance(custom, bool):
+        raise DataError("expected a string", field="custom_id")
+    hypotheses = [
+        Hypothesis(
+            _text(choice, f"{path}choices[{i}]"),
+            logprob=_logprob(choice, i) if scored else None,
+            finished=ended(choice.finish_reason),
+            sampled=True,
+        )
+        for i, choice in enumerate(answer.choices)
+    ]
+    return Ballot(hypotheses, id=custom)
+
+
+def _body(row: dict[str, Any]) -> Any:
+    """The response of a request that succeeded."""
+    response, error = row.get("response"), row.get("error")
+    status = response.get("status_code") if isinstance(response, dict) else None
+    if error is not None or (status is not None and status != 200):
+        body = response.get("body") if isinstance(response, dict) else None
+        error = error or (body.get("error") if isinstance(body, dict) else None)
+        said = error.get("message") if isinstance(error, dict) else error
+        raise DataError(
+            f"request {row.get('custom_id')!r} failed"
+            + (f" with status {status}" if status is not None else "")
+            + (f": {said}" if said else "")
+        )
+    if not isinstance(response, dict) or not isinstance(response.get("body"), dict):
+        raise DataError(f"has no response body; {_EXPECTED}")
+    return response["body"]
+
+
+def _text(choice: Choice, path: str) -> str:
+    """The text of a choice; null is what a model says that ran out of tokens while thinking."""
+    if choice.message is None:
+        if choice.text is None:
+            raise DataError("has neither message nor text", field=path)
+        return choice.text
+    content = choice.message.content
+    if content is None and choice.message.tool_calls:
+        raise DataError("is a tool call, which has no text to vote on", field=f"{path}.message")
+    if isinstance(content, list):
+        return "".join(part.text for part in content)
+    return content or ""
+
+
+def _logprob(choice: Choice, index: int) -> float | None:
+    """The sum over all tokens, None unless every one is known."""
+    found = choice.logprobs
+    if found is None:
+        return None
+    if found.content is not None:
+        values = [token.logprob for token in found.content]
+    else:
+        values = list(found.token_logprobs or ())
+    known = [value for value in values if value is not None and not value <= UNKNOWN]
+    if not known or len(known) < len(values):
+        return None
+    return checked(total(known), index, "choices")

@@ -1,0 +1,94 @@
+"""What a Hugging Face pipeline returns, saved as JSON: `[[{"generated_text": ".."}, ..], ..]`.
+
+One list for each input; a single flat list is one input. There are no scores, so each text counts
+once. The document is one JSON value and is held in memory as a whole; it is subject to the limit on
+the length of a line. A file of one list a line is read as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+from rangevote.errors import DataError
+from rangevote.formats.entry import Entry
+from rangevote.formats.exact import parse
+from rangevote.formats.options import ReadOptions
+from rangevote.formats.rows import each_row
+from rangevote.formats.score import settled
+from rangevote.formats.stream import Stream
+from rangevote.hypothesis import Ballot, Hypothesis
+
+#: The key differs by task.
+KEYS = ("generated_text", "translation_text", "summary_text", "text")
+_EXPECTED = 'expected [[{"generated_text": "..."}, ...], ...]'
+
+
+def read_pipeline(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+    """One entry for each input; its id is its number, from 0."""
+    settled(options, "pipeline")
+    if _one_list_a_line(stream.peek(2**16)):
+        numbers = count()
+        return each_row(stream, options, lambda line: _ballot(parse(line), next(numbers)))
+    return _document(stream, options)
+
+
+def _one_list_a_line(head: bytes) -> bool:
+    """A flat list that ends where its line does; one of many lines is a document."""
+    first, newline, _ = head.lstrip().partition(b"\n")
+    return (
+        first[:1] == b"["
+        and first[1:].lstrip()[:1] == b"{"
+        and (not newline or first.rstrip().endswith(b"]"))
+    )
+
+
+def _document(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+    whole = _whole(stream, options.max_line_bytes)
+    if not whole.strip():
+        return
+    try:
+        value = parse(whole)
+        if not isinstance(value, list):
+            raise DataError(_EXPECTED)
+    except DataError as error:
+        raise error.at(stream.name) from None
+    if value and all(isinstance(item, dict) for item in value):
+        value = [value]  # a flat list, written over several lines
+    for i, item in enumerate(value):
+        where = f"{stream.name}[{i}]"
+        try:
+            entry = Entry(where, _ballot(item, i))
+        except DataError as error:
+            entry = Entry(where, error=error.at(where))
+        yield entry
+
+
+def _whole(stream: Stream, limit: int) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    for chunk in stream.chunks():
+        size += len(chunk)
+        if size > limit:
+            raise DataError(f"the document exceeds --max-line-bytes ({limit:,} bytes)", where=stream.name)
+        parts.append(chunk)
+    return b"".join(parts)
+
+
+def _ballot(item: Any, id: int) -> Ballot:
+    if not isinstance(item, list):
+        raise DataError(_EXPECTED)
+    return Ballot([Hypothesis(_text(output, i)) for i, output in enumerate(item)], id=id)
+
+
+def _text(output: Any, index: int) -> str:
+    """What was generated; of a chat, the last message."""
+    if not isinstance(output, dict):
+        raise DataError(_EXPECTED, field=f"[{index}]")
+    found = next((output[key] for key in KEYS if key in output), None)
+    if isinstance(found, list) and found and isinstance(found[-1], dict):
+        found = found[-1].get("content")
+    if not isinstance(found, str):
+        raise DataError(_EXPECTED, field=f"[{index}]")
+    return found

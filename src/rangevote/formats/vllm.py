@@ -1,0 +1,72 @@
+"""Outputs of vLLM's `LLM.generate`, dumped one request a line.
+
+    {"prompt": "..", "outputs": [{"text": "..", "token_ids": [5], "cumulative_logprob": -1.2,
+                                  "finish_reason": "stop"}]}
+
+What scores mean: natural log of P, summed, of the model itself (before temperature); null unless
+log-probabilities were asked for. Outputs are samples: each counts once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from rangevote.formats.entry import Entry
+from rangevote.formats.mass import doubt_mass
+from rangevote.formats.options import ReadOptions
+from rangevote.formats.rows import each_row, ended, shaped
+from rangevote.formats.score import checked, settled
+from rangevote.formats.stream import Stream
+from rangevote.hypothesis import Ballot, Hypothesis
+
+
+class Output(msgspec.Struct):
+    """One sample."""
+
+    text: str
+    token_ids: list[int] | None = None
+    cumulative_logprob: float | None = None
+    finish_reason: str | None = None
+
+
+class Row(msgspec.Struct):
+    """One request; `prompt` may be a list of messages or token ids, which is no source text."""
+
+    outputs: list[Output]
+    prompt: Any = None
+    id: str | int | None = None
+    request_id: str | int | None = None
+
+
+def read_vllm(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+    """One entry a line, in file order."""
+    scored = settled(options, "vllm")
+    return each_row(stream, options, lambda line: _ballot(shaped(line, Row), scored, options))
+
+
+def _ballot(row: Row, scored: bool, options: ReadOptions) -> Ballot:
+    hypotheses = [
+        Hypothesis(
+            output.text,
+            tokens=output.token_ids,
+            logprob=_logprob(output, i) if scored else None,
+            finished=ended(output.finish_reason),
+            sampled=True,
+        )
+        for i, output in enumerate(row.outputs)
+    ]
+    ballot = Ballot(
+        hypotheses,
+        id=row.id if row.id is not None else row.request_id,
+        source=row.prompt if isinstance(row.prompt, str) else None,
+    )
+    doubt_mass(ballot, options)
+    return ballot
+
+
+def _logprob(output: Output, index: int) -> float | None:
+    value = output.cumulative_logprob
+    return None if value is None else checked(value, index, "outputs")

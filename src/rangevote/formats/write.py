@@ -1,0 +1,168 @@
+"""Ballots to lines of bytes; what a format cannot hold is refused rather than lost.
+
+Each function makes a writer, since some formats number their ballots or need them all of one size.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from rangevote.errors import DataError
+from rangevote.formats.careful import check_states
+from rangevote.formats.moses import BAR
+from rangevote.formats.score import checked
+from rangevote.hypothesis import Ballot, Hypothesis
+
+Writer = Callable[[Ballot], bytes]
+
+
+def jsonl_writer() -> Writer:
+    """Lines that the format jsonl reads back as the same ballots."""
+    return write_ballot
+
+
+def write_ballot(ballot: Ballot) -> bytes:
+    """One line with its line end; P = 0 is written as `"prob": 0`, since JSON has no -Infinity."""
+    everyone = [(f"candidates[{i}]", h) for i, h in enumerate(ballot.candidates)]
+    everyone += [(f"voters[{i}]", h) for i, h in enumerate(ballot.voters or ())]
+    for path, hypothesis in everyone:
+        _refuse_unreadable(hypothesis, path)
+    check_states(ballot)
+    try:
+        if any(hypothesis.logprob == -math.inf for _, hypothesis in everyone):
+            return json.dumps(_without_infinity(ballot), ensure_ascii=False).encode() + b"\n"
+        return msgspec.json.encode(ballot, enc_hook=_listed) + b"\n"
+    except UnicodeEncodeError as error:
+        half = ord(error.object[error.start])
+        raise DataError(f"a text holds half a character (lone surrogate U+{half:04X})") from None
+
+
+def moses_writer() -> Writer:
+    """Marian's `id ||| text ||| F0= logprob ||| logprob`; ballots without an id are numbered."""
+    numbers = count()
+
+    def write(ballot: Ballot) -> bytes:
+        number = next(numbers)
+        name = str(number if ballot.id is None else ballot.id)
+        if len(name.split()) != 1 or BAR in name:
+            raise DataError(f"{name!r} cannot be an id in the format 'moses'", field="id")
+        _refuse_voters(ballot, "moses")
+        return b"".join(_moses_line(name, h, i) for i, h in enumerate(ballot.candidates))
+
+    return write
+
+
+def mbrs_writer() -> Writer:
+    """One text a line, equally many for each ballot."""
+    return _flat("mbrs", lambda h, i: _one_line(h, i, "mbrs"))
+
+
+def mbrs_logprobs_writer() -> Writer:
+    """The file that goes with it: one log-probability a line."""
+    return _flat("mbrs-logprobs", lambda h, i: repr(_known_logprob(h, i, "mbrs-logprobs")))
+
+
+def _flat(format: str, line_of: Callable[[Hypothesis, int], str]) -> Writer:
+    size: int | None = None
+
+    def write(ballot: Ballot) -> bytes:
+        nonlocal size
+        _refuse_voters(ballot, format)
+        lines = [line_of(h, i) for i, h in enumerate(ballot.candidates)]
+        size = len(lines) if size is None else size
+        if len(lines) != size:
+            raise DataError(
+                f"has {len(lines)} candidates where the first ballot has {size}; the format "
+                f"{format!r} needs equally many",
+                field="candidates",
+            )
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    return write
+
+
+def _moses_line(name: str, hypothesis: Hypothesis, index: int) -> bytes:
+    text = _one_line(hypothesis, index, "moses")
+    if BAR in text:
+        raise DataError(f"holds {BAR!r}, which separates fields there", field=f"candidates[{index}].text")
+    if hypothesis.sampled or hypothesis.weight is not None:
+        raise DataError(
+            "is a sample or has a weight, while the format 'moses' has probabilities only; keep it "
+            "in the format 'jsonl'",
+            field=f"candidates[{index}]",
+        )
+    score = repr(_known_logprob(hypothesis, index, "moses"))
+    return f"{name} {BAR} {text} {BAR} F0= {score} {BAR} {score}\n".encode()
+
+
+def _known_logprob(hypothesis: Hypothesis, index: int, format: str) -> float:
+    if hypothesis.logprob is None:
+        raise DataError(
+            f"has no log-probability, which the format {format!r} needs",
+            field=f"candidates[{index}].logprob",
+        )
+    return float(checked(hypothesis.logprob, index))
+
+
+def _one_line(hypothesis: Hypothesis, index: int, format: str) -> str:
+    text = hypothesis.text
+    if text is None:
+        raise DataError(f"has no text, which the format {format!r} needs", field=f"candidates[{index}].text")
+    if "\n" in text or text.endswith("\r"):
+        raise DataError(
+            f"holds a line end, which the format {format!r} cannot",
+            field=f"candidates[{index}].text",
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise DataError("holds half a character", field=f"candidates[{index}].text") from None
+    return text
+
+
+def _refuse_voters(ballot: Ballot, format: str) -> None:
+    if ballot.voters is not None:
+        raise DataError(f"the format {format!r} cannot hold voters beside candidates", field="voters")
+
+
+def _refuse_unreadable(hypothesis: Hypothesis, path: str) -> None:
+    """What the reader would refuse is not written."""
+    if hypothesis.text is None and hypothesis.tokens is None:
+        raise DataError("has neither text nor tokens; give at least one", field=path)
+    if hypothesis.logprob is not None:
+        role, _, index = path.rstrip("]").partition("[")
+        checked(hypothesis.logprob, int(index), role)
+    if hypothesis.weight is not None and not 0 <= hypothesis.weight < math.inf:
+        raise DataError(
+            f"{hypothesis.weight!r} is not an importance weight; it must be 0 or more",
+            field=f"{path}.weight",
+        )
+    if hypothesis.ranked_by is not None and not math.isfinite(hypothesis.ranked_by):
+        raise DataError("expected a finite number", field=f"{path}.ranked_by")
+    if hypothesis.state is not None and not np.isfinite(np.asarray(hypothesis.state)).all():
+        raise DataError("expected finite numbers", field=f"{path}.state")
+
+
+def _listed(value: Any) -> Any:
+    """Arrays of numpy and sequences of our own as lists."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"cannot write a {type(value).__name__}")
+
+
+def _without_infinity(ballot: Ballot) -> Any:
+    plain = msgspec.to_builtins(ballot, enc_hook=_listed)
+    for hypothesis in [*plain["candidates"], *plain.get("voters", ())]:
+        if hypothesis.get("logprob") == -math.inf:
+            del hypothesis["logprob"]
+            hypothesis["prob"] = 0
+    return plain

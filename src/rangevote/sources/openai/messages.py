@@ -1,0 +1,210 @@
+"""What OpenAI-compatible servers say, checked: chat and plain completions.
+
+Log-probabilities are natural, one a token, mostly without the end of the sequence; -9999 stands for "very
+unlikely" and is no number to add up. A sum is given only where every token's part of it is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple, TypeGuard, cast
+
+import msgspec
+
+from rangevote.errors import DataError
+from rangevote.formats.openai import UNKNOWN, Part
+from rangevote.formats.rows import ended, misshapen
+from rangevote.hypothesis import LOGPROB_SLACK, Hypothesis
+
+#: What a choice is: text to vote on, nothing, a refusal (its text is the reason), or calls of tools.
+Kind = Literal["text", "null", "refusal", "tool_calls"]
+#: Paths under the base URL.
+CHAT = "/chat/completions"
+COMPLETIONS = "/completions"
+#: Of what a server says of an error, so many characters are shown.
+SHOWN = 300
+#: More tokens than that were never counted.
+MOST_TOKENS = 2**48
+
+
+class Choice(NamedTuple):
+    """One sample of a server.
+
+    `logprob` is the natural-log sum over the `tokens` it lists, None unless every one is known. Most servers
+    do not list the end of the sequence.
+    """
+
+    text: str | None
+    logprob: float | None = None
+    tokens: int | None = None
+    finish_reason: str | None = None
+    kind: Kind = "text"
+
+
+class Usage(NamedTuple):
+    """Tokens that were read and written; `+` adds them up."""
+
+    prompt: int = 0
+    completion: int = 0
+    total: int = 0
+
+    def __add__(self, other: object) -> Usage:
+        """Of two calls together."""
+        if not isinstance(other, Usage):
+            return NotImplemented
+        return Usage(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+class Message(msgspec.Struct):
+    """What a chat model said."""
+
+    content: str | list[Part] | None = None
+    refusal: str | None = None
+    tool_calls: list[Any] | None = None
+    function_call: Any = None
+
+
+class Given(msgspec.Struct):
+    """One choice as it comes; log-probabilities are read with patience, see `_values`."""
+
+    index: Any = None
+    message: Message | None = None
+    text: str | None = None
+    logprobs: Any = None
+    finish_reason: str | None = None
+
+
+class Body(msgspec.Struct):
+    """A response."""
+
+    choices: list[Given]
+
+
+def choices_of(body: object, path: str = CHAT) -> list[Choice]:
+    """The choices of a response to a request at `path`, in the server's order, repeated ones once.
+
+    A `DataError` says what does not have the expected shape.
+    """
+    try:
+        given = msgspec.convert(body, Body).choices
+    except msgspec.ValidationError as error:
+        raise misshapen(error) from None
+    chat = path.rstrip("/").endswith(CHAT)
+    return [_choice(one, f"choices[{i}]", chat) for i, one in enumerate(_once(given))]
+
+
+def hypothesis_of(choice: Choice, *, sampled: bool = True) -> Hypothesis:
+    """A choice as one who may vote and be elected; one without text can do neither."""
+    if choice.text is None:
+        raise DataError(f"a choice of kind {choice.kind!r} has no text to vote on")
+    return Hypothesis(
+        choice.text, logprob=choice.logprob, finished=ended(choice.finish_reason), sampled=sampled
+    )
+
+
+def hypotheses_in(choices: Iterable[Choice], *, sampled: bool = True) -> list[Hypothesis]:
+    """The choices that have text; refusals, calls of tools and nothing at all are left out."""
+    return [hypothesis_of(choice, sampled=sampled) for choice in choices if choice.kind == "text"]
+
+
+def usage_of(body: object) -> Usage:
+    """What a response cost; 0 where the server does not tell."""
+    said = body.get("usage") if isinstance(body, dict) else None
+    if not isinstance(said, dict):
+        return Usage()
+    prompt, completion = _count(said.get("prompt_tokens")), _count(said.get("completion_tokens"))
+    return Usage(prompt, completion, max(_count(said.get("total_tokens")), prompt + completion))
+
+
+def told(error: object) -> str:
+    """What a server says of an error, on one line: its `message` where it has one.
+
+    >>> told({"message": "slow\\n down", "code": 429})
+    'slow down'
+    """
+    said = error.get("message", error) if isinstance(error, dict) else error
+    try:
+        text = str(said)
+    except (ValueError, RecursionError):  # a number of too many digits, lists in lists in lists
+        text = "what cannot be shown"
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:SHOWN]
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and 0 < value < MOST_TOKENS else 0
+
+
+def _once(given: Sequence[Given]) -> Iterator[Given]:
+    """Each choice once: the same number with the same content is one choice said twice.
+
+    Servers that do not number their choices give all of them the same number: then nothing is left out,
+    since equal samples count.
+    """
+    numbers = [one.index if type(one.index) is int else None for one in given]
+    if len(set(numbers)) <= 1:
+        yield from given
+        return
+    seen: set[tuple[int | None, str]] = set()
+    for number, one in zip(numbers, given, strict=True):
+        key = (number, str(one.text if one.message is None else one.message.content))
+        if number is None or key not in seen:
+            yield one
+        seen.add(key)
+
+
+def _choice(given: Given, field: str, chat: bool) -> Choice:
+    values = _values(given.logprobs)
+    logprob, tokens = _total(values), None if values is None else len(values)
+    text, kind = _said(given.message, field) if chat else _written(given.text, field)
+    if given.finish_reason == "error":  # what came before it broke is no answer
+        text, kind = None, "null"
+    return Choice(text, logprob if kind == "text" else None, tokens, given.finish_reason, kind)
+
+
+def _written(text: str | None, field: str) -> tuple[str, Kind]:
+    if text is None:
+        raise DataError("has no text", field=field)
+    return text, "text"
+
+
+def _said(message: Message | None, field: str) -> tuple[str | None, Kind]:
+    """The text of a message and what kind it is."""
+    if message is None:
+        raise DataError("has no message", field=field)
+    content = message.content
+    if message.refusal:
+        return message.refusal, "refusal"
+    if message.tool_calls or message.function_call:
+        return None, "tool_calls"
+    if content is None:
+        return None, "null"
+    return content if isinstance(content, str) else "".join(part.text for part in content), "text"
+
+
+def _values(logprobs: object) -> list[object] | None:
+    """Every token's log-probability, whatever it is; None where none is listed.
+
+    Chat has `content: [{"logprob": -1.2}]`, completions `token_logprobs: [-1.2]`; some servers answer
+    completions in the way of chat, and what else they write there is no reason to lose the text.
+    """
+    if not isinstance(logprobs, dict):
+        return None
+    listed = logprobs.get("content")
+    if isinstance(listed, list):
+        return [token.get("logprob") if isinstance(token, dict) else None for token in listed]
+    listed = logprobs.get("token_logprobs")
+    return listed if isinstance(listed, list) else None
+
+
+def _total(values: Sequence[object] | None) -> float | None:
+    """The sum over all tokens, None unless every one is a finite log-probability that is known."""
+    if not values:
+        return None
+    known = [value for value in values if _is_known(value)]
+    return None if len(known) < len(values) else min(math.fsum(known), 0.0)
+
+
+def _is_known(value: object) -> TypeGuard[float]:
+    """Whether it is a log-probability; NaN fails both comparisons."""
+    return type(value) in (int, float) and UNKNOWN < cast(float, value) <= LOGPROB_SLACK

@@ -1,0 +1,43 @@
+"""What the `openai` client and everything that answers in its shapes give back.
+
+    responses = [client.chat.completions.create(model=..., messages=m, n=16, logprobs=True) for m in inputs]
+    hypotheses_of(responses)
+
+Responses are dictionaries or the client's own objects, of chat or of plain completions. `endpoint` asks a
+server itself, and again where it gives fewer choices than it should.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rangevote.errors import DataError
+from rangevote.hypothesis import Hypothesis
+from rangevote.sources.openai.messages import CHAT, COMPLETIONS, choices_of, hypotheses_in, told
+from rangevote.sources.outputs import each
+
+
+def hypotheses_of(responses: Iterable[Any], *, sampled: bool = True) -> list[list[Hypothesis]]:
+    """The hypotheses of each input, from its response or a list of several; choices without text left out.
+
+    `sampled=False` is for the beams of a vLLM server (`use_beam_search`).
+    """
+    return [
+        [one for response in _several(given) for one in _of(response, sampled)] for given in each(responses)
+    ]
+
+
+def _several(given: Any) -> Iterable[Any]:
+    """The responses of one input."""
+    return given if isinstance(given, (list, tuple)) else [given]
+
+
+def _of(response: Any, sampled: bool) -> Iterable[Hypothesis]:
+    body = response.model_dump() if hasattr(response, "model_dump") else response
+    if not isinstance(body, Mapping):
+        raise DataError(f"expected a response or a list of them for each input, got {type(body).__name__}.")
+    if (said := body.get("error")) is not None:
+        raise DataError(f"the call failed: {told(said)}")
+    path = CHAT if "chat" in str(body.get("object", "")) else COMPLETIONS
+    return hypotheses_in(choices_of(dict(body), path), sampled=sampled)

@@ -1,0 +1,280 @@
+"""Beam search, against enumeration and against a naive twin."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rangevote.decoding.beam import Beam
+from rangevote.decoding.run import search
+from tests.decoding import twins
+from tests.decoding.compare import assert_same, ranking
+from tests.decoding.every import EVERY
+from tests.decoding.models import Bent, InTorch, Mute, Roomy, SeveralEnds, Written
+from tests.models.table import TableModel, enumerate_sequences
+
+INPUTS = ["a", "b", (3, 1), 7, "long", None, "g"]
+
+
+def assert_true_ranking(found, listed):
+    assert ranking(found) == [(one.tokens, one.finished) for one in listed]
+    assert [one.logprob for one in found] == pytest.approx([one.logprob for one in listed], abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("vocab", "length", "limit"),
+    [(3, 4, 9), (3, 4, 3), (4, 3, 64), (6, 2, 2), (2, 8, 9), (2, 8, 5), (7, 1, 1)],
+)
+def test_a_beam_as_wide_as_there_are_sequences_gives_the_true_ranking(vocab, length, limit, seed):
+    model = TableModel(vocab, length, seed, sharp=1.5)
+    listed = {input: enumerate_sequences(model, input, limit) for input in INPUTS}
+    k = max(len(sequences) for sequences in listed.values())
+    for found, input in zip(search(model, INPUTS, Beam(k, max_new_tokens=limit)), INPUTS, strict=True):
+        assert_true_ranking(found, listed[input])
+        assert sum(np.exp(one.logprob) for one in found) == pytest.approx(1)
+
+
+def test_a_beam_wider_than_there_are_sequences_gives_them_all():
+    model = TableModel(3, 2, seed=1)  # 1 + 2 + 4 sequences
+    (found,) = search(model, ["a"], Beam(1000))
+    assert_true_ranking(found, enumerate_sequences(model, "a", 64))
+    assert len(found) == 7
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_beam_of_one_is_greedy(seed):
+    model = TableModel(5, 6, seed)
+    for found, input in zip(search(model, INPUTS, "greedy"), INPUTS, strict=True):
+        tokens, total = (), 0.0
+        while True:
+            log_probs, _ = model.predict(input, tokens)
+            best = int(np.argmax(log_probs))
+            total += log_probs[best]
+            if best == 0:
+                break
+            tokens = (*tokens, best)
+        assert ranking(found) == [(tokens, True)]
+        assert found[0].logprob == pytest.approx(total, abs=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 8, 13, 30, 60])
+@pytest.mark.parametrize("seed", range(3))
+def test_beam_search_is_what_its_definition_says(k, seed):
+    model = TableModel(6, 5, seed)
+    for limit in (2, 4, 64):
+        found = search(model, INPUTS[:4], Beam(k, max_new_tokens=limit))
+        for ours, input in zip(found, INPUTS[:4], strict=True):
+            assert_same(ours, twins.beam(model, input, k, limit))
+
+
+@given(
+    st.integers(2, 9),
+    st.integers(1, 4),
+    st.integers(0, 10**6),
+    st.integers(1, 20),
+    st.integers(1, 6),
+    st.integers(0, 3),
+    st.floats(0.2, 4),
+)
+def test_any_beam_over_any_model_is_what_its_definition_says(vocab, length, seed, k, limit, minimum, sharp):
+    model = TableModel(vocab, length, seed, sharp=sharp)
+    (found,) = search(model, ["x"], Beam(k, max_new_tokens=limit, min_new_tokens=minimum))
+    assert_same(found, twins.beam(model, "x", k, limit, minimum))
+
+
+def test_a_finished_hypothesis_holds_its_place_only_while_it_is_among_the_best():
+    # after one token: end .4, a .35, b .25; then "b" is followed by its end, "a" by one of two
+    model = Written(3, {(): (0.4, 0.35, 0.25), (1,): (0.5, 0.5, 0.0), (1, 1): (1.0, 0.0, 0.0)})
+    (two,) = search(model, [0], Beam(2))
+    assert ranking(two) == [((), True), ((1,), True)]
+    (three,) = search(model, [0], Beam(3))
+    assert ranking(three) == [((), True), ((2,), True), ((1,), True)]
+    assert [one.logprob for one in three] == pytest.approx(np.log([0.4, 0.25, 0.175]))
+
+    # the end (.3) is among the 2 best at first; then two live ones (.37, .33) push it out, and end worse
+    pushed = {(): (0.3, 0.7, 0.0), (1,): (0.0, 0.53, 0.47), (1, 1): (0.5, 0.5, 0.0), (1, 2): (0.5, 0.5, 0.0)}
+    (found,) = search(Written(3, pushed), [0], Beam(2, max_new_tokens=3))
+    assert [one.tokens[:2] for one in found] == [(1, 1), (1, 1)]
+    assert [one.logprob for one in found] == pytest.approx(np.log([0.1855, 0.1855]))
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+def test_a_batch_gives_what_one_input_at_a_time_gives(method):
+    model = TableModel(6, 5, seed=2)
+    method = replace(method, max_new_tokens=5)
+    whole = search(model, INPUTS, method, states=True)
+    for max_rows in (1, 3, 8, 17, 10**6):
+        assert search(model, INPUTS, method, states=True, max_rows=max_rows) == whole
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+def test_the_result_for_an_input_does_not_depend_on_what_stands_behind_it(method):
+    model = TableModel(6, 5, seed=2)
+    method = replace(method, max_new_tokens=5)
+    whole = search(model, INPUTS, method)
+    assert search(model, INPUTS[:3], method) == whole[:3]
+    if not method.random:  # draws depend on the input's place
+        assert search(model, INPUTS[3:], method) == whole[3:]
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+def test_min_new_tokens_forbids_the_end_before(method):
+    model = TableModel(4, None, seed=3)
+    plain = search(model, INPUTS, replace(method, max_new_tokens=5))
+    assert min(len(one.tokens) for found in plain for one in found) < 3
+    bound = search(model, INPUTS, replace(method, max_new_tokens=5, min_new_tokens=3))
+    lengths = [len(one.tokens) for found in bound for one in found]
+    assert min(lengths) == 3
+    assert any(len(one.tokens) == 3 and one.finished for found in bound for one in found)
+
+
+def forced(model, input, one):
+    """log P of a hypothesis by the model itself."""
+    steps = [*one.tokens, *([0] if one.finished else [])]
+    return sum(model.predict(input, tuple(steps[:i]))[0][token] for i, token in enumerate(steps))
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+@pytest.mark.parametrize("limit", [1, 3])
+def test_what_reaches_the_length_limit_is_cut_and_says_so(method, limit):
+    model = TableModel(4, None, seed=3)
+    found = search(model, INPUTS, replace(method, max_new_tokens=limit))
+    for listed in found:
+        assert all(one.finished == (len(one.tokens) < limit) for one in listed)
+        assert max(len(one.tokens) for one in listed) <= limit
+    assert {one.finished for listed in found for one in listed} == {True, False}
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+@pytest.mark.parametrize("limit", [3, 64])
+def test_the_log_probability_is_the_models_own_for_every_search(method, limit):
+    model = TableModel(5, 4, seed=11)
+    found = search(model, INPUTS, replace(method, max_new_tokens=limit))
+    for listed, input in zip(found, INPUTS, strict=True):
+        assert listed
+        for one in listed:
+            assert one.logprob == pytest.approx(forced(model, input, one), abs=1e-12)
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+def test_every_input_has_the_room_its_model_gives_it(method):
+    model = Roomy(4, None, seed=0)
+    inputs = [("a", 1), ("b", 2), ("c", 30), ("d", 5), ("e", 1)]
+    found = search(model, inputs, replace(method, max_new_tokens=4, min_new_tokens=3))
+    for listed, (_, room) in zip(found, inputs, strict=True):
+        for one in listed:
+            assert (len(one.tokens), one.finished) in (
+                [(3, True), (4, False)] if room > 3 else [(room, False)]
+            )
+
+
+@pytest.mark.parametrize("k", [1, 3, 8])
+def test_room_ends_the_beam_of_each_input_by_itself(k):
+    model = Roomy(4, None, seed=0)
+    inputs = [("a", 1), ("b", 2), ("c", 30), ("d", 5), ("e", 1)]
+    for found, (name, room) in zip(search(model, inputs, Beam(k, max_new_tokens=4)), inputs, strict=True):
+        assert_same(found, twins.beam(model, (name, room), k, min(room, 4)))
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 40])
+@pytest.mark.parametrize("ends", [(0, 3), (3, 0), (0, 1, 2)])
+def test_every_end_token_ends(k, ends):
+    model = SeveralEnds(5, None, seed=4, ends=ends)
+    for found, input in zip(search(model, INPUTS, Beam(k, max_new_tokens=3)), INPUTS, strict=True):
+        assert_same(found, twins.beam(model, input, k, 3))
+        assert not any(set(one.tokens) & set(ends) for one in found)
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+def test_min_new_tokens_forbids_every_end(method):
+    model = SeveralEnds(5, None, seed=4, ends=(3, 0, 1))
+    found = search(model, INPUTS, replace(method, max_new_tokens=4, min_new_tokens=2))
+    assert {len(one.tokens) for listed in found for one in listed} <= {2, 3, 4}
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+def test_tokens_are_without_the_end(method):
+    model = SeveralEnds(5, None, seed=4, ends=(2, 0))
+    found = search(model, INPUTS, replace(method, max_new_tokens=6))
+    assert not any(set(one.tokens) & {0, 2} for listed in found for one in listed)
+    assert any(one.finished for listed in found for one in listed)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 9, 30])
+def test_the_models_ranking_decides_while_the_log_probability_stays_its_own(k):
+    model = Bent(5, 4, seed=6)
+    differs = 0
+    for found, input in zip(search(model, INPUTS, Beam(k)), INPUTS, strict=True):
+        twin = twins.beam(model, input, k, 64)
+        assert_same(found, twin)
+        differs += [one.tokens for one in twin] != [
+            one.tokens for one in twins.beam(TableModel(5, 4, seed=6), input, k, 64)
+        ]
+        for one in found:
+            assert one.logprob == pytest.approx(forced(model, input, one), abs=1e-12)
+    assert differs > 3  # or the test would say nothing
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+@pytest.mark.parametrize("limit", [2, 64])
+def test_the_state_is_the_mean_over_the_hypothesis_own_positions(method, limit):
+    model = TableModel(5, 4, seed=8)
+    method = replace(method, max_new_tokens=limit)
+    for found, input in zip(search(model, INPUTS, method, states=True), INPUTS, strict=True):
+        for one in found:
+            positions = len(one.tokens) + one.finished  # the end is predicted from a position, too
+            states = [model.predict(input, tuple(one.tokens[:i]))[1] for i in range(positions)]
+            assert one.state == pytest.approx(np.mean(states, axis=0), abs=1e-9)
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+def test_states_come_only_on_request_and_change_nothing_else(method):
+    model = TableModel(5, 4, seed=8)
+    plain, kept = search(model, INPUTS, method), search(model, INPUTS, method, states=True)
+    assert all(one.state is None for found in plain for one in found)
+    assert [[ranking([one]) for one in found] for found in kept] == [
+        [ranking([one]) for one in found] for found in plain
+    ]
+
+
+def test_the_text_is_the_models():
+    (found,) = search(TableModel(5, 4, seed=8), ["a"], Beam(5))
+    assert [one.text for one in found] == [" ".join(map(str, one.tokens)) for one in found]
+    (found,) = search(Mute(5, 4, seed=8), ["a"], Beam(5))
+    assert [one.text for one in found] == [None] * 5
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+def test_a_model_in_torch_gives_what_the_same_in_numpy_gives(method):
+    pytest.importorskip("torch")
+    for limit in (3, 64):
+        limited = replace(method, max_new_tokens=limit)
+        plain = search(TableModel(7, 4, seed=12), INPUTS, limited, states=True)
+        torch = search(InTorch(7, 4, seed=12), INPUTS, limited, states=True)
+        for ours, theirs in zip(torch, plain, strict=True):
+            assert ranking(ours) == ranking(theirs)
+            assert [one.logprob for one in ours] == pytest.approx([one.logprob for one in theirs], abs=1e-9)
+            for one, other in zip(ours, theirs, strict=True):
+                assert one.state == pytest.approx(other.state, abs=1e-6)
+                for name in ("ranked_by", "weight"):
+                    value, wanted = getattr(one, name), getattr(other, name)
+                    assert value is wanted is None or value == pytest.approx(wanted, abs=1e-5)
+
+
+def test_sums_are_kept_in_float64_though_the_model_computes_in_float32():
+    pytest.importorskip("torch")
+
+    class Single(InTorch):
+        dtype = "float32"
+
+    (found,) = search(Single(3, 60, seed=2, sharp=0.1), ["a"], Beam(3, max_new_tokens=61, min_new_tokens=60))
+    for one in found:
+        steps = [*one.tokens, 0]
+        model = TableModel(3, 60, seed=2, sharp=0.1)
+        gains = [model.predict("a", tuple(steps[:i]))[0][token] for i, token in enumerate(steps)]
+        assert one.logprob == pytest.approx(float(np.sum(np.float32(gains), dtype=np.float64)), abs=1e-12)

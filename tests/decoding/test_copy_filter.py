@@ -1,0 +1,200 @@
+"""The copy filter removes exactly what its definition says, alive or finished, in every search."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rangevote.decoding.beam import Beam, LengthNormalised
+from rangevote.decoding.run import search
+from rangevote.decoding.sample import Nucleus, Sample, TopK
+from rangevote.errors import DataError
+from tests.decoding import twins
+from tests.decoding.compare import ALPHA, assert_same, chi_square, ranking
+from tests.decoding.every import BEAMS, EVERY, SAMPLINGS
+from tests.decoding.models import Bent, InTorch, SeveralEnds, Written
+from tests.models.table import TableModel, enumerate_sequences
+
+SHARES = [0.1, 0.25, 1 / 3, 0.4, 0.5, 0.6, 2 / 3, 0.75, 0.9, 1.0]
+SOURCES = [
+    (1, 2, 3),
+    (1, 2, 3, 4),
+    (2, 2, 2, 4, 4),  # repeated: two unigrams
+    (3,),
+    (),
+    (0, 1, 2),  # the end is no unigram
+    (1, 2, 9, 11, 12),  # some that the model never says
+]
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("source", SOURCES, ids=str)
+@pytest.mark.parametrize("limit", [2, 3, 64])
+def test_exactly_the_copies_are_missing_from_the_beam_of_all(source, share, limit):
+    model = TableModel(13 if 9 in source else 5, 2 if 9 in source else 3, seed=1)
+    listed = enumerate_sequences(model, source, limit)
+    (found,) = search(model, [source], Beam(len(listed), copy_filter=share, max_new_tokens=limit))
+    unigrams = set(source) - {0}
+    left = [
+        one
+        for one in listed
+        if not unigrams or len(unigrams & set(one.tokens)) < share * len(unigrams) - 1e-9
+    ]
+    assert ranking(found) == [(one.tokens, one.finished) for one in left]
+    assert [one.logprob for one in found] == pytest.approx([one.logprob for one in left], abs=1e-12)
+
+
+def test_at_least_the_share_is_a_copy():
+    # half of four unigrams is two; of five, three
+    model = TableModel(6, 3, seed=1)
+    for source, most in (((1, 2, 3, 4), 1), ((1, 2, 3, 4, 5), 2)):
+        (found,) = search(model, [source], Beam(500, copy_filter=0.5))
+        assert max(len(set(one.tokens) & set(source)) for one in found) == most
+
+
+def test_repeating_what_was_said_is_no_further_copying():
+    model = TableModel(4, 4, seed=1)
+    (found,) = search(model, [(1, 2)], Beam(500, copy_filter=1.0))
+    assert (1, 1, 1, 1) in [one.tokens for one in found]
+    assert (1, 2) not in [one.tokens for one in found]
+
+
+def test_a_share_that_floating_point_makes_a_little_too_large():
+    # 0.28 * 25 = 7.000000000000001 and 0.56 * 25 = 14.000000000000002, but 7 and 14 of 25 are the share
+    source = tuple(range(1, 26))
+    for share, enough in ((0.28, 7), (0.56, 14)):
+        assert share * 25 > enough
+        chain = {source[:i]: tuple(float(token == i + 1) for token in range(27)) for i in range(enough)}
+        model = Written(27, chain)  # says so many tokens of the source, then ends
+        (plain,) = search(model, [source], Beam(1))
+        assert plain[0].tokens == source[:enough]
+        assert search(model, [source], Beam(1, copy_filter=share)) == [[]]
+        assert search(model, [source], Beam(1, copy_filter=share + 0.01)) == [plain]
+
+
+def test_live_copies_are_pruned_so_that_run_ons_do_not_survive():
+    # the copy never ends within the limit: pruning finished hypotheses alone would return it
+    model = Written(4, {(): (0.0, 0.9, 0.0, 0.1), (1,): (0.0, 0.0, 1.0, 0.0), (1, 2): (0.0, 0.0, 1.0, 0.0)})
+    (plain,) = search(model, [(1, 2)], Beam(2, max_new_tokens=3))
+    assert ranking(plain) == [((1, 2, 2), False), ((3,), True)]
+    (found,) = search(model, [(1, 2)], Beam(2, max_new_tokens=3, copy_filter=1.0))
+    assert ranking(found) == [((3,), True)]
+
+
+def test_the_next_best_takes_the_place_of_a_copy():
+    model = Written(4, {(): (0.0, 0.6, 0.3, 0.1)})
+    (found,) = search(model, [(1,)], Beam(2, max_new_tokens=1, copy_filter=0.5))
+    assert [one.tokens for one in found] == [(2,), (3,)]
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+@pytest.mark.parametrize("share", [0.3, 0.5, 1.0])
+@pytest.mark.parametrize("kind", [TableModel, InTorch])
+def test_no_search_returns_a_copy(method, share, kind):
+    if kind is InTorch:
+        pytest.importorskip("torch")
+    model = kind(6, None, seed=3)
+    inputs = [(1, 2, 3), (5,), (), (4, 4, 2, 2), (1, 2, 3, 4, 5)]
+    plain = search(model, inputs, replace(method, max_new_tokens=6))
+    found = search(model, inputs, replace(method, max_new_tokens=6, copy_filter=share))
+    missing = 0
+    for source, before, after in zip(inputs, plain, found, strict=True):
+        allowed = twins.copies(source, share)
+        assert len(after) == len(before)
+        assert all(allowed(tuple(one.tokens)) for one in after)
+        missing += sum(not allowed(tuple(one.tokens)) for one in before)
+    assert missing or method.size == 1  # or the filter had nothing to do
+    assert ranking(found[2]) == ranking(plain[2])  # an empty source filters nothing
+
+
+@given(
+    st.integers(2, 7),
+    st.integers(0, 10**6),
+    st.integers(1, 12),
+    st.integers(1, 5),
+    st.lists(st.integers(0, 6), max_size=6),
+    st.sampled_from(SHARES),
+)
+def test_any_filtered_beam_is_what_its_definition_says(vocab, seed, k, limit, source, share):
+    model = TableModel(vocab, 4, seed)
+    source = tuple(token % vocab for token in source)
+    allowed = twins.copies(source, share)
+    (found,) = search(model, [source], Beam(k, max_new_tokens=limit, copy_filter=share))
+    assert_same(found, twins.beam(model, source, k, limit, allowed=allowed))
+    (found,) = search(model, [source], LengthNormalised(k, max_new_tokens=limit, copy_filter=share))
+    normalised = twins.beam(
+        model, source, k, limit, allowed=allowed, worth=lambda score, length: score / length
+    )
+    assert_same(found, normalised)
+
+
+def test_with_the_models_own_ranking_the_filter_holds_too():
+    model = Bent(6, 4, seed=6)
+    for source in ((1, 2, 3), (4,), (5, 1)):
+        (found,) = search(model, [source], Beam(4, copy_filter=0.5))
+        assert_same(found, twins.beam(model, source, 4, 64, allowed=twins.copies(source, 0.5)))
+
+
+def test_every_end_of_the_model_is_no_unigram():
+    model = SeveralEnds(5, None, seed=4, ends=(0, 3))
+    source = (3, 1, 0, 2)
+    (found,) = search(model, [source], Beam(6, copy_filter=1.0, max_new_tokens=3))
+    assert_same(found, twins.beam(model, source, 6, 3, allowed=twins.copies(source, 1.0, ends=(0, 3))))
+    (half,) = search(model, [source], Beam(6, copy_filter=0.5, max_new_tokens=3))
+    assert any(one.finished for one in half)  # the end 3 was not forbidden
+    assert all(set(one.tokens) <= {4} for one in half)
+
+
+@pytest.mark.parametrize(
+    ("method", "shape"),
+    [
+        (Sample(4000, seed=1), lambda p: p),
+        (TopK(4000, top=2, seed=1), lambda p: top(p, p >= sorted(p)[-2])),
+        (Nucleus(4000, p=1e-6, seed=1), lambda p: top(p, p == p.max())),
+        (Sample(4000, seed=1, temperature=2.0), lambda p: top(p**0.5, True)),
+    ],
+    ids=lambda value: str(value) if not callable(value) else "",
+)
+def test_samples_are_drawn_from_what_is_allowed_renormalised_at_each_step(method, shape):
+    model, source = TableModel(5, 3, seed=2), (1, 2, 4)
+    (found,) = search(model, [source], replace(method, copy_filter=0.6), max_rows=10**6)
+    wanted = twins.distribution(model, source, 64, allowed=twins.copies(source, 0.6), shape=shape)
+    assert sum(wanted.values()) == pytest.approx(1)
+    counts = Counter(ranking(found))
+    assert {key for key, p in wanted.items() if p > 0} >= set(counts)
+    if len(counts) > 1:
+        assert chi_square([counts[key] for key in wanted], list(wanted.values())) > ALPHA
+    else:
+        assert max(wanted.values()) == pytest.approx(1)
+
+
+def top(masses, kept):
+    masses = masses * kept
+    return masses / masses.sum()
+
+
+@pytest.mark.parametrize("kind", [TableModel, InTorch])
+@pytest.mark.parametrize("method", BEAMS, ids=str)
+def test_an_input_for_which_everything_is_a_copy_has_no_hypotheses(method, kind):
+    if kind is InTorch:
+        pytest.importorskip("torch")
+    # (1, 2) has every token but the end, and the end may not come first
+    model, inputs = kind(3, 3, seed=1), [(1, 1), (1, 2), ()]
+    found = search(model, inputs, replace(method, copy_filter=0.5, min_new_tokens=1))
+    assert [len(listed) > 0 for listed in found] == [True, False, True]
+    alone = search(model, inputs[:1], replace(method, copy_filter=0.5, min_new_tokens=1))
+    assert ranking(found[0]) == ranking(alone[0])
+    assert all(set(one.tokens) == {2} for one in found[0])
+
+
+@pytest.mark.parametrize("method", SAMPLINGS, ids=str)
+def test_where_everything_is_a_copy_no_sample_can_be_drawn(method):
+    model, inputs = TableModel(3, 3, seed=1), [(1, 1), (1, 2), ()]
+    with pytest.raises(
+        DataError, match=r"inputs\[1\]: nothing can be drawn after 0 tokens.*all are forbidden"
+    ):
+        search(model, inputs, replace(method, copy_filter=0.5, min_new_tokens=1))

@@ -1,0 +1,182 @@
+"""Beams that are made to differ, against examples worked by hand and naive twins."""
+
+from __future__ import annotations
+
+from math import log
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rangevote.decoding.beam import Beam
+from rangevote.decoding.diverse import DiverseBeam, DiverseDecoding
+from rangevote.decoding.run import search
+from tests.decoding import twins
+from tests.decoding.compare import assert_same, ranking
+from tests.decoding.models import Bent, Written
+from tests.models.table import TableModel
+
+INPUTS = ["a", "b", (3, 1), 7]
+A, B = 1, 2
+
+#: P(aa) = .300, P(ab) = .288, P(ba) = .270; log -1.204, -1.245, -1.309
+CLOSE = Written(3, {(): (0.1, 0.6, 0.3), (A,): (0.02, 0.5, 0.48), (B,): (0.05, 0.9, 0.05)})
+
+
+def two_tokens(method):
+    (found,) = search(CLOSE, [0], method)
+    return {"".join("?ab"[token] for token in one.tokens): one for one in found}
+
+
+def test_without_a_penalty_both_hypotheses_have_one_parent():
+    assert list(two_tokens(Beam(2, max_new_tokens=2))) == ["aa", "ab"]
+
+
+@pytest.mark.parametrize("at_first", [True, False])
+def test_the_sibling_penalty_brings_the_other_parents_child(at_first):
+    # gamma = 0.1: ab, second among its siblings, falls to -1.345, below ba at -1.309
+    found = two_tokens(DiverseDecoding(2, gamma=0.1, at_first=at_first, max_new_tokens=2))
+    assert list(found) == ["aa", "ba"]
+    assert found["ba"].logprob == pytest.approx(log(0.27))
+    assert found["ba"].ranked_by is None  # the penalty is forgotten
+
+
+def test_a_penalty_too_small_changes_nothing():
+    # gamma = 0.06: ab falls to -1.305 only
+    assert list(two_tokens(DiverseDecoding(2, gamma=0.06, max_new_tokens=2))) == ["aa", "ab"]
+
+
+def test_an_accumulated_penalty_stays_with_the_descendants():
+    # b was second at the first token: ba carries 0.1 and is at -1.409, below ab
+    found = two_tokens(DiverseDecoding(2, gamma=0.1, accumulate=True, max_new_tokens=2))
+    assert list(found) == ["aa", "ab"]
+    assert found["aa"].ranked_by is None
+    assert found["ab"].ranked_by == pytest.approx(log(0.288) - 0.1)
+    assert found["ab"].logprob == pytest.approx(log(0.288))
+
+
+def test_as_in_fairseq_there_can_be_no_penalty_at_the_first_token():
+    found = two_tokens(DiverseDecoding(2, gamma=0.1, accumulate=True, at_first=False, max_new_tokens=2))
+    assert list(found) == ["aa", "ba"]
+    assert found["ba"].ranked_by is None
+
+
+def test_the_third_sibling_loses_twice_gamma():
+    model = Written(4, {(): (0.2, 0.4, 0.3, 0.1)})
+    (found,) = search(model, [0], DiverseDecoding(4, gamma=0.5, accumulate=True, max_new_tokens=1))
+    ranked = {tuple(one.tokens): one.logprob if one.ranked_by is None else one.ranked_by for one in found}
+    assert ranked == pytest.approx(
+        {(1,): log(0.4), (2,): log(0.3) - 0.5, (): log(0.2) - 1.0, (3,): log(0.1) - 1.5}
+    )
+
+
+@pytest.mark.parametrize("accumulate", [True, False])
+@pytest.mark.parametrize("at_first", [True, False])
+@pytest.mark.parametrize("k", [1, 2, 5, 12])
+def test_gamma_0_is_beam_search(k, at_first, accumulate):
+    model = TableModel(5, 5, seed=9)
+    method = DiverseDecoding(k, gamma=0.0, accumulate=accumulate, at_first=at_first, max_new_tokens=4)
+    assert search(model, INPUTS, method) == search(model, INPUTS, Beam(k, max_new_tokens=4))
+
+
+@given(
+    st.integers(2, 8),
+    st.integers(0, 10**6),
+    st.integers(1, 12),
+    st.integers(1, 6),
+    st.floats(0, 3),
+    st.booleans(),
+    st.booleans(),
+)
+def test_any_sibling_penalty_is_what_its_definition_says(vocab, seed, k, limit, gamma, accumulate, at_first):
+    model = TableModel(vocab, 4, seed)
+    method = DiverseDecoding(k, gamma=gamma, accumulate=accumulate, at_first=at_first, max_new_tokens=limit)
+    (found,) = search(model, ["x"], method)
+    assert_same(found, twins.siblings(model, "x", k, limit, gamma, accumulate, at_first))
+
+
+@pytest.mark.parametrize("accumulate", [True, False])
+def test_siblings_are_ranked_by_the_models_ranking(accumulate):
+    model = Bent(6, 4, seed=6)
+    method = DiverseDecoding(4, accumulate=accumulate)
+    for found, input in zip(search(model, INPUTS, method), INPUTS, strict=True):
+        assert_same(found, twins.siblings(model, input, 4, 64, 0.5, accumulate, at_first=True))
+
+
+def test_what_an_earlier_group_chose_is_dearer():
+    # group 1 takes a (-0.511). In group 2, a costs 1 more (-1.511): b (-1.204) is better.
+    # Then group 1 takes aa; in group 2, ba falls to log .27 - 1 = -2.309, above bb at log .015 = -4.2
+    found = two_tokens(DiverseBeam(2, groups=2, penalty=1.0, max_new_tokens=2))
+    assert list(found) == ["aa", "ba"]
+    assert found["aa"].ranked_by is None
+    assert found["ba"].logprob == pytest.approx(log(0.27))
+    assert found["ba"].ranked_by == pytest.approx(log(0.27) - 1.0)
+
+
+def test_a_small_penalty_leaves_groups_together_where_one_token_is_much_better():
+    # a at -0.511 - 0.5 is still better than b at -1.204; then ab (-1.245 - .5) is better than aa (-2.204)
+    found = two_tokens(DiverseBeam(2, groups=2, penalty=0.5, max_new_tokens=2))
+    assert list(found) == ["aa", "ab"]
+    assert found["ab"].ranked_by == pytest.approx(log(0.288) - 0.5)
+
+
+def test_every_earlier_choice_of_a_token_costs_once_more():
+    # a at -0.511 for group 1, -1.011 for group 2, -1.511 for group 3, which takes b at -1.204
+    (found,) = search(CLOSE, [0], DiverseBeam(3, groups=3, penalty=0.5, max_new_tokens=1))
+    assert [one.tokens for one in found] == [(A,), (A,), (B,)]
+    ranked = [one.logprob if one.ranked_by is None else one.ranked_by for one in found]
+    assert ranked == pytest.approx([log(0.6), log(0.6) - 0.5, log(0.3)])
+
+
+def test_within_a_group_tokens_cost_nothing():
+    found = two_tokens(DiverseBeam(2, groups=1, penalty=5.0, max_new_tokens=2))
+    assert list(found) == ["aa", "ab"]
+
+
+def test_an_end_that_an_earlier_group_chose_is_dearer_too():
+    model = Written(3, {(): (0.5, 0.4, 0.1)})
+    (found,) = search(model, [0], DiverseBeam(2, groups=2, penalty=0.5))
+    assert ranking(found) == [((), True), ((A,), True)]
+    (found,) = search(model, [0], DiverseBeam(2, groups=2, penalty=0.2))  # -0.893 is still above -0.916
+    assert ranking(found) == [((), True), ((), True)]
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 12])
+def test_one_group_is_beam_search(k):
+    model = TableModel(5, 5, seed=9)
+    method = DiverseBeam(k, groups=1, penalty=3.0, max_new_tokens=4)
+    assert search(model, INPUTS, method) == search(model, INPUTS, Beam(k, max_new_tokens=4))
+
+
+@pytest.mark.parametrize(("k", "groups"), [(2, 2), (6, 3), (12, 2), (12, 4), (5, 5)])
+def test_without_a_penalty_every_group_is_the_plain_beam_of_its_size(k, groups):
+    model = TableModel(5, 5, seed=9)
+    plain = search(model, INPUTS, Beam(k // groups, max_new_tokens=4))
+    found = search(model, INPUTS, DiverseBeam(k, groups=groups, penalty=0.0, max_new_tokens=4))
+    assert found == [[one for one in beam for _ in range(groups)] for beam in plain]
+
+
+@given(
+    st.integers(2, 8),
+    st.integers(0, 10**6),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.floats(0, 3),
+)
+def test_any_groups_are_what_their_definition_says(vocab, seed, size, parts, limit, penalty):
+    model = TableModel(vocab, 4, seed)
+    k = size * parts
+    method = DiverseBeam(k, groups=parts, penalty=penalty, max_new_tokens=limit)
+    inputs = ["x", "y", "z"]
+    for found, input in zip(search(model, inputs, method), inputs, strict=True):
+        twin = twins.groups(model, input, k, limit, parts, penalty)
+        pairs = sorted((one.tokens, one.finished) for one in twin)
+        assert sorted(ranking(found)) == pairs  # a sequence can come from two groups: an exact tie
+        assert_logprobs(found, twin)
+
+
+def assert_logprobs(found, twin):
+    assert [one.logprob for one in found] == pytest.approx([one.logprob for one in twin], abs=1e-9)
+    ours = sorted(one.logprob if one.ranked_by is None else one.ranked_by for one in found)
+    assert ours == pytest.approx(sorted(one.score for one in twin), abs=1e-9)

@@ -1,0 +1,208 @@
+"""Running a search: batches, bad input, and sizes up to a thousand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rangevote.decoding.beam import Beam
+from rangevote.decoding.diverse import DiverseBeam, DiverseDecoding
+from rangevote.decoding.run import Reading, batches, search
+from rangevote.decoding.sample import Sample, Sampling
+from rangevote.decoding.stochastic import StochasticBeam
+from rangevote.errors import DataError, UsageError
+from tests.decoding.compare import ranking
+from tests.decoding.every import EVERY
+from tests.decoding.models import Broken, InTorch, Mute
+from tests.models.table import TableModel, enumerate_sequences
+
+
+class BrokenInTorch(Broken, InTorch):
+    """NaN in tensors."""
+
+    def step(self, state, tokens):
+        found = InTorch.step(self, state, tokens)
+        for row, place in zip(found.log_probs, found.state.rows, strict=True):
+            if place == self.where:
+                row[slice(None) if self.tokens is None else self.tokens] = np.nan
+        return found
+
+
+@pytest.mark.parametrize("kind", [Broken, BrokenInTorch])
+@pytest.mark.parametrize("method", EVERY, ids=str)
+@pytest.mark.parametrize("max_rows", [1, 256])
+def test_nan_log_probabilities_are_told_with_their_input(method, kind, max_rows):
+    if kind is BrokenInTorch:
+        pytest.importorskip("torch")
+    model = kind(6, 3, seed=1)
+    model.where = ("b", ())
+    with pytest.raises(
+        DataError, match=r"inputs\[2\]: .* after 0 tokens.*NaN|inputs\[2\]: .*NaN after 0 tokens"
+    ) as error:
+        search(model, ["a", "c", "b", "d"], method, max_rows=max_rows)
+    assert error.value.field == "inputs[2]"
+
+
+@pytest.mark.parametrize("kind", [Broken, BrokenInTorch])
+@pytest.mark.parametrize(
+    "method", [*EVERY[1:], Beam(20), DiverseDecoding(20), DiverseBeam(20), StochasticBeam(20)], ids=str
+)
+@pytest.mark.parametrize("vocab", [3, 8])
+def test_nan_in_one_of_several_live_hypotheses_is_told_too(method, kind, vocab):
+    if kind is BrokenInTorch:
+        pytest.importorskip("torch")
+    model = kind(vocab, 4, seed=2, sharp=0.2)
+    method = replace(
+        method, min_new_tokens=1, **({"n": 60, "temperature": 3.0} if isinstance(method, Sampling) else {})
+    )
+    (found,) = search(TableModel(vocab, 4, seed=2, sharp=0.2), ["b"], method)
+    seen = {one.tokens[:1] for one in found if len(one.tokens) > 1}
+    for prefix in seen:  # whichever hypothesis it is
+        model.where = ("b", prefix)
+        with pytest.raises(DataError, match=r"inputs\[0\]: .*after 1 tokens"):
+            search(model, ["b"], method)
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+def test_nan_of_a_single_token_is_told(method):
+    model = Broken(6, 3, seed=1)
+    model.where, model.tokens = ("a", ()), [4]
+    with pytest.raises(DataError, match=r"inputs\[0\]: .*NaN"):
+        search(model, ["a"], method)
+
+
+class Misled(TableModel):
+    """Its log-probs are sound, its ranking is NaN for one token of the input "b"."""
+
+    def step(self, state, tokens):
+        found = super().step(state, tokens)
+        ranking = found.log_probs.copy()
+        ranking[[input == "b" for input, _ in found.state.rows], 4] = np.nan
+        return replace(found, ranking=ranking)
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+def test_nan_in_the_models_ranking_is_told(method):
+    with pytest.raises(DataError, match=r"inputs\[1\]: .*NaN"):
+        search(Misled(6, 3, seed=1), ["a", "b"], method)
+
+
+def test_the_input_is_named_by_its_place_in_the_whole_run():
+    model = Broken(6, 3, seed=1)
+    model.where = ("b", ())
+    with pytest.raises(DataError, match=r"inputs\[102\]"):
+        list(batches(model, ["a", "c", "b"], Beam(3), first=100, max_rows=3))
+
+
+@pytest.mark.parametrize(
+    "inputs", ["a text", b"bytes", 7, None, {"a": 1}, {"a"}, np.zeros((2, 2)), iter(["a"])]
+)
+def test_inputs_must_be_a_list(inputs):
+    with pytest.raises(
+        UsageError, match=r"inputs must be a list, got \w+; for one input give a list of one\."
+    ):
+        search(TableModel(3, 2, seed=0), inputs, Beam(2))
+
+
+@pytest.mark.parametrize("max_rows", [0, -1, 2.5, "8", None, True])
+def test_max_rows_must_be_a_whole_number_from_1(max_rows):
+    with pytest.raises(UsageError, match=r"max_rows must be a whole number from 1, got"):
+        search(TableModel(3, 2, seed=0), ["a"], Beam(2), max_rows=max_rows)
+
+
+def test_a_search_that_is_none_is_told_before_any_model_runs():
+    with pytest.raises(UsageError, match="a search is a name"):
+        search(None, [], 3)
+    with pytest.raises(UsageError, match="unknown search"):
+        search(None, ["a"], "bim:3")
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+def test_states_of_a_model_that_has_none_are_told(method):
+    with pytest.raises(UsageError, match=r"this model has no hidden states.*leave `states` off"):
+        search(Mute(4, 3, seed=0), ["a"], method, states=True)
+    assert search(Mute(4, 3, seed=0), ["a"], method)[0]
+
+
+@pytest.mark.parametrize("method", EVERY, ids=str)
+def test_no_inputs_give_no_lists(method):
+    assert search(TableModel(3, 2, seed=0), [], method) == []
+    assert search(TableModel(3, 2, seed=0), (), method) == []
+
+
+def test_batches_hold_as_many_inputs_as_have_room():
+    model, inputs = TableModel(3, 2, seed=0), list("abcdefg")
+    sizes = [len(batch) for batch in batches(model, inputs, Beam(10), max_rows=25)]
+    assert sizes == [2, 2, 2, 1]
+    assert [len(batch) for batch in batches(model, inputs, Beam(10), max_rows=3)] == [1] * 7
+
+
+class Counting(TableModel):
+    """Keeps the largest number of rows that went through it."""
+
+    most, read = 0, 0
+
+    def start(self, inputs):
+        self.read += len(inputs)
+        return super().start(inputs)
+
+    def step(self, state, tokens):
+        self.most = max(self.most, len(state.rows))
+        return super().step(state, tokens)
+
+
+@pytest.mark.parametrize("method", [*EVERY, Sample(100), Beam(30), DiverseBeam(30, groups=5)], ids=str)
+@pytest.mark.parametrize("max_rows", [1, 7, 64])
+def test_no_more_rows_go_through_the_model_than_allowed(method, max_rows):
+    model = Counting(6, 4, seed=0)
+    search(model, list("abcde"), method, max_rows=max_rows)
+    least = 1 if isinstance(method, Sampling) else method.size  # never less than one input's beam
+    assert model.most <= max(max_rows, least)
+    assert model.read == 5  # every input is read once, however many samples are drawn
+
+
+@pytest.mark.parametrize("max_rows", [1, 7, 12])
+def test_a_reading_of_many_inputs_keeps_to_the_rows_too(max_rows):
+    model = Counting(6, 4, seed=0)
+    with Reading(model, list("abcde"), Sample(10), range(5)) as reading:
+        found = reading.all(max_rows)
+    assert model.most <= max(max_rows, 5)
+    assert found == search(model, list("abcde"), Sample(10))
+
+
+def test_a_reading_answers_again_and_again():
+    model = Counting(6, 4, seed=0)
+    with Reading(model, ["a", "b"], Beam(3), [0, 1]) as reading:
+        assert reading.all() == reading.all() == search(model, ["a", "b"], Beam(3))
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        Beam(1000),
+        Beam(1000, finish="transformers"),
+        DiverseBeam(1000, groups=10),
+        DiverseDecoding(1000),
+        StochasticBeam(1000),
+    ],
+    ids=str,
+)
+def test_a_thousand_hypotheses(method):
+    model = TableModel(6, 5, seed=0)  # 3,906 sequences
+    (found,) = search(model, ["a"], method)
+    assert len(found) == 1000
+    if not isinstance(method, DiverseBeam):
+        assert len(set(ranking(found))) == 1000
+
+
+def test_the_thousand_best_are_the_thousand_best():
+    model = TableModel(5, 4, seed=0, sharp=0.5)  # 341 sequences
+    (found,) = search(model, ["a"], Beam(1000))
+    assert ranking(found) == [(one.tokens, True) for one in enumerate_sequences(model, "a", 64)]
+
+
+def test_a_thousand_samples():
+    (found,) = search(TableModel(6, 5, seed=0), ["a"], Sample(1000))
+    assert len(found) == 1000

@@ -1,0 +1,376 @@
+"""Sampling: whole sequences against enumeration, truncations against those of transformers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rangevote.decoding.arrays import Truncation
+from rangevote.decoding.chance import generator
+from rangevote.decoding.numpy_arrays import NumpyArrays
+from rangevote.decoding.run import Reading, batches, search
+from rangevote.decoding.sample import Epsilon, MinP, Nucleus, Sample, TopK
+from tests.decoding import twins
+from tests.decoding.compare import ALPHA, chi_square, ranking
+from tests.decoding.every import SAMPLINGS
+from tests.decoding.models import Bent, InTorch, Written
+from tests.models.table import TableModel, enumerate_sequences
+
+N = 4000
+BELOW_1 = float(np.nextafter(1.0, 0.0))
+
+
+def p_value(found, probabilities):
+    counts = Counter(ranking(found))
+    assert set(counts) <= set(probabilities)
+    assert len(found) == N
+    return chi_square([counts[key] for key in probabilities], list(probabilities.values()))
+
+
+def warped(*names_and_values):
+    """Transformers' warpers one after the other, on probabilities."""
+    torch = pytest.importorskip("torch")
+    process = pytest.importorskip("transformers.generation.logits_process")
+    warpers = [getattr(process, f"{name}LogitsWarper")(value) for name, value in names_and_values]
+
+    def shape(probabilities):
+        with np.errstate(divide="ignore"):
+            logits = torch.from_numpy(np.log(probabilities)[None])
+        for warper in warpers:
+            logits = warper(None, logits)
+        return logits.softmax(dim=1)[0].numpy()
+
+    return shape
+
+
+@pytest.mark.parametrize("kind", [TableModel, InTorch])
+@pytest.mark.parametrize("limit", [2, 64])
+def test_ancestral_samples_have_the_models_distribution(kind, limit):
+    if kind is InTorch:
+        pytest.importorskip("torch")
+    model = kind(4, 3, seed=1, sharp=1.5)
+    (found,) = search(model, ["a"], Sample(N, seed=2, max_new_tokens=limit), max_rows=10**6)
+    listed = enumerate_sequences(model, "a", limit)
+    assert p_value(found, {(one.tokens, one.finished): math.exp(one.logprob) for one in listed}) > ALPHA
+
+
+def test_the_temperature_divides_the_log_probabilities():
+    model = TableModel(4, 2, seed=1, sharp=1.5)
+    for temperature in (0.5, 2.0):
+        (found,) = search(model, ["a"], Sample(N, temperature=temperature, seed=2), max_rows=10**6)
+
+        def tempered(probabilities, temperature=temperature):
+            masses = probabilities ** (1 / temperature)
+            return masses / masses.sum()
+
+        assert p_value(found, twins.distribution(model, "a", 64, shape=tempered)) > ALPHA
+        assert p_value(found, twins.distribution(model, "a", 64)) < ALPHA
+
+
+TRUNCATED = [
+    (TopK(N, top=2, seed=3), [("TopK", 2)]),
+    (TopK(N, top=3, temperature=1.7, seed=3), [("Temperature", 1.7), ("TopK", 3)]),
+    (Nucleus(N, p=0.7, seed=3), [("TopP", 0.7)]),
+    (Nucleus(N, p=0.9, temperature=0.6, seed=3), [("Temperature", 0.6), ("TopP", 0.9)]),
+    (MinP(N, p=0.2, seed=3), [("MinP", 0.2)]),
+    (MinP(N, p=0.4, temperature=2.0, seed=3), [("Temperature", 2.0), ("MinP", 0.4)]),
+    (Epsilon(N, epsilon=0.15, seed=3), [("Epsilon", 0.15)]),
+    (Epsilon(N, epsilon=0.2, temperature=0.7, seed=3), [("Temperature", 0.7), ("Epsilon", 0.2)]),
+]
+
+
+@pytest.mark.parametrize(("method", "warpers"), TRUNCATED, ids=lambda value: str(value))
+def test_truncated_samples_have_the_distribution_of_transformers_warpers(method, warpers):
+    model = TableModel(5, 2, seed=6, sharp=1.2)
+    (found,) = search(model, ["a"], method, max_rows=10**6)
+    probabilities = twins.distribution(model, "a", 64, shape=warped(*warpers))
+    assert p_value(found, probabilities) > ALPHA
+    assert chi_square_or_0(found, twins.distribution(model, "a", 64)) < ALPHA  # it does cut something off
+
+
+def chi_square_or_0(found, probabilities):
+    counts = Counter(ranking(found))
+    return chi_square([counts[key] for key in probabilities], list(probabilities.values()))
+
+
+def inverted(arrays, log_probs, truncation, points):
+    """How many of so many evenly spaced numbers in [0, 1) give each token: its probability, to 1 / points."""
+    uniforms = (np.arange(points) + 0.5) / points
+    rows = np.repeat(log_probs[None], points, axis=0)
+    if type(arrays) is not NumpyArrays:
+        import torch
+
+        rows = torch.from_numpy(rows)
+    drawn = arrays.draw(rows, uniforms, truncation)
+    return np.bincount(drawn, minlength=len(log_probs))
+
+
+def both_arrays():
+    yield NumpyArrays()
+    torch = pytest.importorskip("torch")
+    from rangevote.decoding.torch_arrays import TorchArrays
+
+    yield TorchArrays(torch.device("cpu"))
+
+
+CUTS = [
+    (Truncation(), []),
+    (Truncation(0.3), [("Temperature", 0.3)]),
+    (Truncation(3.0), [("Temperature", 3.0)]),
+    *((Truncation(top_k=k), [("TopK", k)]) for k in (1, 2, 7, 500)),
+    *((Truncation(top_p=p), [("TopP", p)]) for p in (0.05, 0.3, 0.9, 0.99)),
+    *((Truncation(min_p=p), [("MinP", p)]) for p in (0.01, 0.3, 1.0)),
+    *((Truncation(epsilon=e), [("Epsilon", e)]) for e in (0.001, 0.05, 0.9)),
+    (Truncation(0.5, top_k=5), [("Temperature", 0.5), ("TopK", 5)]),
+    (Truncation(0.5, top_p=0.8), [("Temperature", 0.5), ("TopP", 0.8)]),
+    (Truncation(2.0, top_p=0.8), [("Temperature", 2.0), ("TopP", 0.8)]),
+    (Truncation(2.0, min_p=0.1), [("Temperature", 2.0), ("MinP", 0.1)]),
+    (Truncation(2.0, epsilon=0.02), [("Temperature", 2.0), ("Epsilon", 0.02)]),
+    (Truncation(top_k=9, top_p=0.9), [("TopK", 9), ("TopP", 0.9)]),
+]
+
+
+@pytest.mark.parametrize(("truncation", "warpers"), CUTS, ids=lambda value: str(value))
+def test_a_token_is_drawn_with_the_probability_that_transformers_gives_it(truncation, warpers):
+    points = 600
+    for seed, vocab in enumerate((3, 130)):
+        rng = np.random.default_rng(seed)
+        logits = rng.normal(size=vocab) * 2
+        log_probs = logits - np.logaddexp.reduce(logits)
+        wanted = warped(*warpers)(np.exp(log_probs)) * points
+        for arrays in both_arrays():
+            counts = inverted(arrays, log_probs, truncation, points)
+            assert np.abs(counts - wanted).max() < 1 + 1e-6
+            assert not counts[wanted == 0].any()
+            assert counts[wanted > 1.01].all()
+
+
+@pytest.mark.parametrize("vocab", [5, 70])
+def test_ties_of_the_last_of_the_top_k_all_stay_as_in_transformers(vocab):
+    probabilities = np.zeros(vocab)
+    probabilities[[0, 1, 2, 3, vocab - 1]] = 0.4, 0.15, 0.15, 0.15, 0.15
+    with np.errstate(divide="ignore"):
+        log_probs = np.log(probabilities)
+    wanted = warped(("TopK", 2))(probabilities)
+    assert (wanted > 0).sum() == 5
+    for arrays in both_arrays():
+        counts = inverted(arrays, log_probs, Truncation(top_k=2), 1000)
+        assert counts == pytest.approx(wanted * 1000, abs=1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_uniform_0_draws_the_first_token_with_mass_and_just_below_1_the_last(dtype):
+    rng = np.random.default_rng(0)
+    for vocab in (1, 2, 63, 64, 65, 200, 1000):
+        scores = rng.normal(size=(40, vocab)).astype(dtype) * 3
+        scores[rng.random(scores.shape) < 0.7] = -np.inf
+        scores[:10, : vocab // 2] = -np.inf  # whole blocks without mass, in front
+        scores[10:20, (vocab + 1) // 2 :] = -np.inf  # and behind
+        scores[np.arange(40), rng.integers(vocab, size=40)] = 0.0
+        first = [int(np.flatnonzero(row > -np.inf)[0]) for row in scores]
+        last = [int(np.flatnonzero(row > -np.inf)[-1]) for row in scores]
+        for arrays in both_arrays():
+            rows = scores if type(arrays) is NumpyArrays else tensor(scores)
+            assert arrays.draw(rows, np.zeros(40), Truncation()).tolist() == first
+            assert arrays.draw(rows, np.full(40, BELOW_1), Truncation()).tolist() == last
+
+
+def tensor(scores):
+    import torch
+
+    return torch.from_numpy(scores.copy())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_token_without_mass_is_never_drawn(dtype):
+    rng = np.random.default_rng(1)
+    for vocab in (2, 64, 65, 1000):
+        scores = rng.normal(size=(200, vocab)).astype(dtype) * 8
+        scores[rng.random(scores.shape) < 0.9] = -np.inf
+        scores[np.arange(200), rng.integers(vocab, size=200)] = 0.0
+        uniforms = rng.random(200)
+        uniforms[:50] = BELOW_1 - rng.random(50) * 1e-15
+        uniforms[50:90] = rng.random(40) * 1e-18
+        for arrays in both_arrays():
+            for truncation in (Truncation(), Truncation(2.0, top_p=0.95), Truncation(top_k=3)):
+                rows = scores if type(arrays) is NumpyArrays else tensor(scores)
+                drawn = arrays.draw(rows, uniforms, truncation)
+                assert (scores[np.arange(200), drawn] > -np.inf).all()
+
+
+@pytest.mark.parametrize("row", [[np.nan, -1.0, -2.0], [-np.inf, -np.inf, -np.inf], [-1.0, np.nan, -np.inf]])
+def test_where_nothing_can_be_drawn_there_is_no_token(row):
+    for arrays in both_arrays():
+        rows = np.array([[-1.0, -2.0, -1.5], row])
+        rows = rows if type(arrays) is NumpyArrays else tensor(rows)
+        for truncation in (
+            Truncation(),
+            Truncation(top_k=2),
+            Truncation(top_p=0.5),
+            Truncation(2.0, min_p=0.1),
+        ):
+            drawn = arrays.draw(rows, np.array([0.5, 0.5]), truncation)
+            assert drawn[0] >= 0
+            assert drawn[1] == -1
+
+
+def test_a_high_temperature_reaches_tokens_however_improbable():
+    # -800 / 1000 = -0.8: probabilities 0.69 and 0.31
+    log_probs = np.array([0.0, -800.0])
+    wanted = np.exp([0.0, -0.8]) / np.exp([0.0, -0.8]).sum()
+    for arrays in both_arrays():
+        assert inverted(arrays, log_probs, Truncation(1000.0), 1000) == pytest.approx(wanted * 1000, abs=1)
+
+
+@pytest.mark.parametrize("temperature", [1e-3, 1e-6])
+def test_a_low_temperature_is_greedy(temperature):
+    model = TableModel(5, 5, seed=2)
+    inputs = ["a", "b", "c"]
+    greedy = search(model, inputs, "greedy")
+    for found, best in zip(search(model, inputs, Sample(20, temperature=temperature)), greedy, strict=True):
+        assert set(ranking(found)) == set(ranking(best))
+
+
+@pytest.mark.parametrize(
+    "method", [TopK(20, top=1), Nucleus(20, p=1e-9), MinP(20, p=1.0), Epsilon(20, epsilon=0.999)], ids=str
+)
+def test_the_best_token_always_stays(method):
+    model = TableModel(5, 5, seed=2)
+    greedy = search(model, ["a", "b"], "greedy")
+    for found, best in zip(search(model, ["a", "b"], method), greedy, strict=True):
+        assert ranking(found) == ranking(best) * 20
+
+
+@pytest.mark.parametrize(
+    "method", [TopK(30, top=99), Nucleus(30, p=1.0), MinP(30, p=0.0), Epsilon(30, epsilon=0.0)], ids=str
+)
+@pytest.mark.parametrize("kind", [TableModel, InTorch])
+def test_a_truncation_that_cuts_nothing_is_ancestral_sampling(method, kind):
+    if kind is InTorch:
+        pytest.importorskip("torch")
+    model = kind(5, 5, seed=2)
+    assert search(model, ["a", "b"], method) == search(model, ["a", "b"], Sample(30))
+
+
+@pytest.mark.parametrize("method", SAMPLINGS, ids=str)
+def test_the_seed_fixes_every_sample(method):
+    model, inputs = TableModel(6, 4, seed=3), ["a", "b", "a", "c"]
+    found = search(model, inputs, method)
+    assert search(model, inputs, method) == found
+    assert search(model, inputs, replace(method, seed=6)) != found
+    assert found[0] != found[2]  # the same input at another place is drawn anew
+
+
+@pytest.mark.parametrize("method", SAMPLINGS, ids=str)
+def test_a_sample_is_the_same_alone_and_in_any_batch(method):
+    model, inputs = TableModel(6, 4, seed=3), ["a", "b", "a", "c", "d"]
+    whole = search(model, inputs, method)
+    for i, input in enumerate(inputs):
+        ((alone,),) = batches(model, [input], method, first=i)
+        assert alone == whole[i]
+    later = [one for batch in batches(model, inputs[2:], method, first=2, max_rows=5) for one in batch]
+    assert later == whole[2:]
+
+
+def test_fewer_samples_are_a_part_of_more():
+    model = TableModel(6, 4, seed=3)
+    (few,), (many,) = search(model, ["a"], Sample(5)), search(model, ["a"], Sample(40))
+    assert not Counter(ranking(few)) - Counter(ranking(many))
+
+
+@pytest.mark.parametrize("method", SAMPLINGS, ids=str)
+def test_candidates_and_voters_are_drawn_from_different_streams(method):
+    model, inputs = TableModel(9, 6, seed=3, sharp=0.3), ["a", "b"]
+    method = replace(method, n=40)
+    candidates, voters = (next(batches(model, inputs, method, stream=stream)) for stream in (0, 1))
+    assert [ranking(one) for one in candidates] != [ranking(one) for one in voters]
+
+
+@pytest.mark.parametrize("method", SAMPLINGS, ids=str)
+def test_draws_come_in_rounds_as_they_come_at_once(method):
+    model, inputs = TableModel(6, 4, seed=3), ["a", "b", "c"]
+    method = replace(method, n=12)
+    whole = search(model, inputs, method)
+    with Reading(model, inputs, method, range(3)) as reading:
+        rounds = [reading.draw(part) for part in (range(0, 1), range(1, 7), range(7, 12))]
+        again = reading.draw(range(3, 8))
+        some = reading.draw(range(3, 8), wanted=[2, 0])
+        assert reading.draw(range(0), wanted=[]) == [[], [], []]
+    for i in range(3):
+        assert sorted(map(str, (one for found in rounds for one in found[i]))) == sorted(map(str, whole[i]))
+    assert [some[0], some[2]] == [again[0], again[2]]
+    assert some[1] == []
+    assert [len(found) for found in again] == [5, 5, 5]
+    assert not Counter(map(str, again[1])) - Counter(map(str, whole[1]))
+
+
+def test_draws_are_independent_of_each_other_and_of_other_inputs():
+    model = Written(3, {(): (0.5, 0.3, 0.2)})  # three sequences
+    p = {(): 0.5, (1,): 0.3, (2,): 0.2}
+    with Reading(model, ["a"] * 2000, Sample(2, seed=1), range(2000)) as reading:
+        first, second = ([one.tokens for (one,) in reading.draw(range(j, j + 1))] for j in (0, 1))
+    drawn_later = zip(first[1::2], second[::2], strict=True)  # of the next input, and of the next draw
+    for pairs in (zip(first, second, strict=True), zip(first[::2], first[1::2], strict=True), drawn_later):
+        counts = Counter(pairs)
+        assert chi_square([counts[i, j] for i in p for j in p], [p[i] * p[j] for i in p for j in p]) > ALPHA
+
+
+def test_no_two_draws_share_their_random_numbers():
+    # a counter that begins one later would give another draw's numbers, shifted
+    seen = [
+        generator(seed, stream, input, draw).random(300)
+        for seed in (0, 1)
+        for stream in (0, 1)
+        for input in (0, 1, 2)
+        for draw in (0, 1, 2, 1000)
+    ]
+    assert len(set(np.concatenate(seen).tolist())) == 48 * 300
+    assert (generator(3, 1, 2, 5).random(9) == generator(3, 1, 2, 5).random(9)).all()
+
+
+def test_tokens_of_one_sample_are_independent_where_the_model_has_them_so():
+    halves = (0.0, 0.5, 0.5)
+    model = Written(3, {(): halves, (1,): halves, (2,): halves})
+    (found,) = search(model, ["a"], Sample(2000, max_new_tokens=2), max_rows=10**6)
+    counts = Counter(tuple(one.tokens) for one in found)
+    assert chi_square([counts[i, j] for i in (1, 2) for j in (1, 2)], [0.25] * 4) > ALPHA
+
+
+@pytest.mark.parametrize("method", SAMPLINGS, ids=str)
+def test_samples_come_with_their_multiplicity_most_likely_first_and_say_that_they_are_samples(method):
+    model = Written(3, {(): (0.5, 0.3, 0.2)})
+    method = replace(method, n=50)
+    for max_rows in (7, 256):
+        (found,) = search(model, ["a"], method, max_rows=max_rows)
+        assert len(found) == 50
+        assert all(one.sampled and one.weight is None and one.ranked_by is None for one in found)
+        logprobs = [one.logprob for one in found]
+        assert logprobs == sorted(logprobs, reverse=True)
+
+
+def test_a_sample_keeps_the_models_log_probability_whatever_it_was_drawn_from():
+    model = Written(3, {(): (0.5, 0.3, 0.2)})
+    (found,) = search(model, ["a"], Nucleus(50, p=0.6, temperature=2.0))
+    assert {tuple(one.tokens): one.logprob for one in found} == pytest.approx(
+        {(): math.log(0.5), (1,): math.log(0.3)}
+    )
+
+
+def test_the_models_ranking_is_what_is_drawn_from():
+    model = Bent(4, 3, seed=1)
+    (found,) = search(model, ["a"], Sample(N, seed=4), max_rows=10**6)
+    assert p_value(found, twins.distribution(model, "a", 64)) > ALPHA
+    for one in found:
+        steps = [*one.tokens, 0]
+        truth = sum(model.predict("a", tuple(steps[:i]))[0][token] for i, token in enumerate(steps))
+        assert one.logprob == pytest.approx(truth, abs=1e-12)
+
+
+def test_with_a_least_length_the_rest_is_renormalised():
+    model = TableModel(4, 3, seed=1)
+    (found,) = search(model, ["a"], Sample(N, seed=4, min_new_tokens=2), max_rows=10**6)
+    assert p_value(found, twins.distribution(model, "a", 64, 2)) > ALPHA

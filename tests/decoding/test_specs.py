@@ -1,0 +1,196 @@
+"""Searches by name, size and options, as on the command line; and what is said about those that cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+import rangevote as rv
+from rangevote.decoding import SEARCHES, get_search
+from rangevote.decoding.beam import Beam, LengthNormalised
+from rangevote.decoding.diverse import DiverseBeam, DiverseDecoding
+from rangevote.decoding.sample import Epsilon, MinP, Nucleus, Sample, TopK
+from rangevote.decoding.stochastic import StochasticBeam
+from rangevote.errors import UnknownName, UsageError
+from tests.decoding.every import EVERY
+from tests.models.table import TableModel
+
+READ = {
+    "beam:10": Beam(10),
+    "greedy": Beam(1),
+    "greedy,max_new_tokens=5": Beam(1, max_new_tokens=5),
+    "beam:10,copy_filter=0.5": Beam(10, copy_filter=0.5),
+    "beam:10,copy_filter=none": Beam(10),
+    " beam : 10 , max_new_tokens = 7 ,": Beam(10, max_new_tokens=7),
+    "beam:4,finish=transformers,length_penalty=1,early_stopping=true": Beam(
+        4, finish="transformers", length_penalty=1, early_stopping=True
+    ),
+    "beam:4,finish=transformers,early_stopping=never": Beam(4, finish="transformers", early_stopping="never"),
+    "beam:4,finish=transformers,early_stopping=False": Beam(4, finish="transformers"),
+    "length_normalised:3,alpha=0.6,form=wu": LengthNormalised(3, alpha=0.6, form="wu"),
+    "diverse_decoding:3,gamma=1e-1,accumulate=true,at_first=false": DiverseDecoding(
+        3, gamma=0.1, accumulate=True, at_first=False
+    ),
+    "diverse_beam:6,groups=3,penalty=2": DiverseBeam(6, groups=3, penalty=2),
+    "stochastic_beam:5,seed=9": StochasticBeam(5, seed=9),
+    "sample:100,temperature=0.7,seed=3": Sample(100, temperature=0.7, seed=3),
+    "top_k:100,top=5": TopK(100, top=5),
+    "nucleus:100,p=0.8": Nucleus(100, p=0.8),
+    "epsilon:100,epsilon=0.05": Epsilon(100, epsilon=0.05),
+    "min_p:100,p=0.2,min_new_tokens=2": MinP(100, p=0.2, min_new_tokens=2),
+}
+
+
+@pytest.mark.parametrize(("spec", "wanted"), READ.items(), ids=READ)
+def test_a_search_is_read_from_its_name_size_and_options(spec, wanted):
+    assert get_search(spec) == wanted
+    assert type(get_search(spec)) is type(wanted)
+
+
+@pytest.mark.parametrize(
+    "method", [*EVERY, *READ.values(), Beam(2, copy_filter=1 / 3, min_new_tokens=3)], ids=str
+)
+def test_a_search_prints_as_it_is_read(method):
+    assert get_search(str(method)) == method
+    assert get_search(method) is method
+
+
+def test_the_print_names_only_what_differs_from_the_default():
+    assert str(Beam(10)) == "beam:10"
+    assert str(Sample(3, seed=0, temperature=1.0)) == "sample:3"
+    assert str(DiverseBeam(4, penalty=0.7)) == "diverse_beam:4,penalty=0.7"
+
+
+def test_every_search_of_the_table_is_read_by_its_name():
+    beams = {"beam", "length_normalised", "diverse_decoding", "diverse_beam", "stochastic_beam"}
+    assert set(SEARCHES) == beams | {"sample", "top_k", "nucleus", "epsilon", "min_p"}
+    for name, kind in SEARCHES.items():
+        assert type(get_search(f"{name}:4")) is kind
+        assert get_search(f"{name}:4").size in (4, 5)
+
+
+def test_searches_can_be_set_members_and_are_frozen():
+    assert len({Beam(3), Beam(3), Beam(4), LengthNormalised(3)}) == 3
+    with pytest.raises(AttributeError):
+        Beam(3).k = 4
+
+
+def test_what_is_random_says_so():
+    assert [name for name in sorted(SEARCHES) if get_search(f"{name}:4").random] == sorted(
+        ["stochastic_beam", "sample", "top_k", "nucleus", "epsilon", "min_p"]
+    )
+
+
+def test_a_search_may_be_named_or_left_out():
+    model = TableModel(4, 3, seed=0)
+    assert rv.search(model, ["a"], "beam:3") == rv.search(model, ["a"], Beam(3))
+    assert rv.search(model, ["a"]) == rv.search(model, ["a"], Beam(10))
+
+
+UNKNOWN = {
+    "beem:10": r"unknown search 'beem'\. Did you mean 'beam'\? Choose from: beam, diverse_beam, .*, top_k\.",
+    "nucleous:3": r"unknown search 'nucleous'\. Did you mean 'nucleus'\?",
+    "": r"unknown search ''\. Choose from",
+    ":10": r"unknown search ''\. Choose from",
+    "beam:10,copyfilter=0.5": r"unknown option of search beam 'copyfilter'\. Did you mean 'copy_filter'\?",
+    "beam:10,seed=1": r"unknown option of search beam 'seed'\..* Choose from: copy_filter, early_stop",
+    "beam:10,k=5": r"unknown option of search beam 'k'\.",
+    "sample:10,n=5": r"unknown option of search sample 'n'\.",
+    "sample:10,temprature=2": r"unknown option of search sample 'temprature'\. Did you mean 'temperature'\?",
+    "beam:10,=5": r"unknown option of search beam ''",
+    "beam:4,finish=compet": r"unknown finish 'compet'\. Did you mean 'compete'\?",
+    "beam:4,finish=3": r"unknown finish 3\. Choose from: compete, transformers\.",
+    "length_normalised:4,form=wo": r"unknown form of length normalisation 'wo'\. Did you mean 'wu'\?",
+}
+
+
+@pytest.mark.parametrize(("spec", "message"), UNKNOWN.items(), ids=UNKNOWN)
+def test_an_unknown_name_is_told_with_the_nearest(spec, message):
+    with pytest.raises(UnknownName, match=message):
+        get_search(spec)
+
+
+BAD = {
+    "beam": r"search 'beam': say how many hypotheses, as in 'beam:10'\.",
+    "beam:": r"search 'beam:': say how many hypotheses",
+    "beam:ten": r"search 'beam:ten': say how many hypotheses",
+    "beam:-3": r"search 'beam:-3': say how many hypotheses",
+    "beam:2.5": r"search 'beam:2.5': say how many hypotheses",
+    "sample,seed=3": r"search 'sample,seed=3': say how many hypotheses, as in 'sample:10'\.",
+    "beam:0": r"Beam: k must be a whole number from 1, got 0\.",
+    "length_normalised:0": r"LengthNormalised: k must be a whole number from 1, got 0\.",
+    "diverse_decoding:0": r"DiverseDecoding: k must be a whole number from 1, got 0\.",
+    "diverse_beam:0": r"DiverseBeam: k must be a whole number from 1, got 0\.",
+    "stochastic_beam:0": r"StochasticBeam: k must be a whole number from 1, got 0\.",
+    "sample:0": r"Sample: n must be a whole number from 1, got 0\.",
+    "top_k:0": r"TopK: n must be a whole number from 1, got 0\.",
+    "nucleus:0": r"Nucleus: n must be a whole number from 1, got 0\.",
+    "epsilon:0": r"Epsilon: n must be a whole number from 1, got 0\.",
+    "min_p:0": r"MinP: n must be a whole number from 1, got 0\.",
+    "beam:4,max_new_tokens": r"option 'max_new_tokens' needs a value, as in 'max_new_tokens=\.\.\.'\.",
+    "beam:4,max_new_tokens=0": r"Beam: max_new_tokens must be a whole number from 1, got 0\.",
+    "beam:4,max_new_tokens=1.5": r"Beam: max_new_tokens must be a whole number from 1, got 1\.5\.",
+    "beam:4,max_new_tokens=none": r"Beam: max_new_tokens must be a whole number from 1, got 'none'\.",
+    "beam:4,max_new_tokens=": r"Beam: max_new_tokens must be a whole number from 1, got ''\.",
+    "beam:4,min_new_tokens=-1": r"Beam: min_new_tokens must be a whole number from 0, got -1\.",
+    "beam:4,copy_filter=0": r"Beam: copy_filter must be a share above 0 and up to 1, got 0\.",
+    "beam:4,copy_filter=50": r"Beam: copy_filter must be a share above 0 and up to 1, got 50\.",
+    "beam:4,copy_filter=half": r"Beam: copy_filter must be a share above 0 and up to 1, got 'half'\.",
+    "beam:4,copy_filter=nan": r"Beam: copy_filter must be a share above 0 and up to 1, got nan\.",
+    "beam:4,length_penalty=1": r"Beam: length_penalty and early_stopping belong to finish='transformers'",
+    "beam:4,early_stopping=true": r"Beam: length_penalty and early_stopping belong to finish='transformers'",
+    "beam:4,finish=transformers,length_penalty=inf": r"Beam: length_penalty must be a number, got inf\.",
+    "beam:4,finish=transformers,length_penalty=x": r"Beam: length_penalty must be a number, got 'x'\.",
+    "beam:4,finish=transformers,early_stopping=soon": r"Beam: early_stopping must be True, False or 'never'",
+    "length_normalised:4,alpha=nan": r"LengthNormalised: alpha must be a number, got nan\.",
+    "diverse_decoding:4,gamma=-1": r"DiverseDecoding: gamma must be a number from 0, got -1\.",
+    "diverse_decoding:4,gamma=inf": r"DiverseDecoding: gamma must be a number from 0, got inf\.",
+    "diverse_beam:5": r"DiverseBeam: k=5 hypotheses do not divide into groups=2 equal groups\.",
+    "diverse_beam:4,groups=0": r"DiverseBeam: groups must be a whole number from 1, got 0\.",
+    "diverse_beam:4,penalty=-0.5": r"DiverseBeam: penalty must be a number from 0, got -0\.5\.",
+    "stochastic_beam:4,seed=-1": r"StochasticBeam: seed must be a whole number from 0, got -1\.",
+    "sample:4,seed=x": r"Sample: seed must be a whole number from 0, got 'x'\.",
+    "sample:4,temperature=0": r"Sample: temperature must be a number above 0, got 0\.",
+    "sample:4,temperature=inf": r"Sample: temperature must be a number above 0, got inf\.",
+    "top_k:4,top=0": r"TopK: top must be a whole number from 1, got 0\.",
+    "nucleus:4,p=0": r"Nucleus: p must be a share above 0 and up to 1, got 0\.",
+    "nucleus:4,p=1.1": r"Nucleus: p must be a share above 0 and up to 1, got 1\.1\.",
+    "epsilon:4,epsilon=1": r"Epsilon: epsilon must be a probability below 1, got 1\.",
+    "epsilon:4,epsilon=-0.1": r"Epsilon: epsilon must be a probability below 1, got -0\.1\.",
+    "min_p:4,p=2": r"MinP: p must be a share from 0 to 1, got 2\.",
+}
+
+
+@pytest.mark.parametrize(("spec", "message"), BAD.items(), ids=BAD)
+def test_what_cannot_be_meant_is_told(spec, message):
+    with pytest.raises(UsageError, match=message):
+        get_search(spec)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    ["diverse_decoding:4,accumulate=no", "diverse_decoding:4,at_first=0", "diverse_decoding:4,accumulate=2"],
+)
+def test_a_switch_takes_true_or_false_and_nothing_else(spec):
+    with pytest.raises(UsageError, match=r"DiverseDecoding: (accumulate|at_first) must be"):
+        get_search(spec)
+
+
+@pytest.mark.parametrize("value", [1, 0, 1.0])
+def test_early_stopping_is_no_number(value):
+    with pytest.raises(UsageError, match=r"Beam: early_stopping must be True, False or 'never'"):
+        Beam(4, finish="transformers", early_stopping=value)
+
+
+@pytest.mark.parametrize("value", [True, "3", 2.0, None])
+def test_a_size_is_a_whole_number(value):
+    for kind in SEARCHES.values():
+        with pytest.raises(UsageError, match=r"(k|n) must be a whole number from 1, got"):
+            kind(value)
+
+
+@pytest.mark.parametrize("value", [3, None, ["beam:3"], Beam])
+def test_what_is_no_search_is_told(value):
+    with pytest.raises(
+        UsageError, match=r"a search is a name such as 'beam:10' or an object such as Beam\(10\), got"
+    ):
+        get_search(value)

@@ -1,0 +1,283 @@
+"""Stochastic beam search: what it samples, and what its weights estimate, against enumeration.
+
+Every input of a run is an independent draw, so one run over N copies of an input is N draws.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from functools import cache
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rangevote.decoding import stochastic
+from rangevote.decoding.chance import generator
+from rangevote.decoding.run import batches, search
+from rangevote.decoding.stochastic import StochasticBeam
+from rangevote.models.protocol import Step
+from tests.decoding import twins
+from tests.decoding.compare import ALPHA, assert_mean, chi_square, ranking
+from tests.decoding.models import Bent, InTorch
+from tests.models.table import TableModel, enumerate_sequences
+
+
+def draws(model, n, method, input="a"):
+    """N draws for one input; kept where they can be: several facts are about the same ones."""
+    if type(model) is TableModel:
+        return kept(model.vocab, model.length, model.seed, model.sharp, n, method, input)
+    return search(model, [input] * n, method, max_rows=1024)
+
+
+@cache
+def kept(vocab, length, seed, sharp, n, method, input):
+    return search(TableModel(vocab, length, seed, sharp=sharp), [input] * n, method, max_rows=1024)
+
+
+def truth(model, limit=64, input="a"):
+    return {
+        (one.tokens, one.finished): math.exp(one.logprob) for one in enumerate_sequences(model, input, limit)
+    }
+
+
+def first_is_drawn_from(found, probabilities):
+    counts = Counter(ranking(listed)[0] for listed in found)
+    assert set(counts) <= set(probabilities)
+    return chi_square([counts[key] for key in probabilities], list(probabilities.values()))
+
+
+@pytest.mark.parametrize("k", [1, 3, 17, 60])
+def test_no_sequence_is_drawn_twice(k):
+    model = TableModel(4, 3, seed=0)
+    possible = len(enumerate_sequences(model, "a", 64))
+    for found in draws(model, 50, StochasticBeam(k, seed=3)):
+        assert len(found) == min(k, possible)
+        assert len(set(ranking(found))) == len(found)
+
+
+@pytest.mark.parametrize(("k", "limit"), [(1, 64), (3, 2)])
+def test_the_first_is_an_exact_sample(k, limit):
+    model = TableModel(4, 3, seed=1, sharp=1.5)
+    found = draws(model, 2000, StochasticBeam(k, seed=11, max_new_tokens=limit))
+    assert first_is_drawn_from(found, truth(model, limit)) > ALPHA
+
+
+SEVEN = TableModel(3, 2, seed=4, sharp=1.5)  # as many sequences
+
+
+def without_replacement():
+    """P(first, second, third) = p1 * p2 / (1 - p1) * p3 / (1 - p1 - p2) for all orders of three sequences."""
+    expected = {}
+    for order in permutations(truth(SEVEN).items(), 3):
+        left, probability = 1.0, 1.0
+        for _, p in order:
+            probability *= p / left
+            left -= p
+        expected[tuple(key for key, _ in order)] = probability
+    assert len(expected) == 7 * 6 * 5
+    return expected
+
+
+def test_the_order_is_that_of_drawing_without_replacement():
+    expected = without_replacement()
+    counts = Counter(tuple(ranking(found)) for found in draws(SEVEN, 3000, StochasticBeam(3, seed=5)))
+    assert set(counts) <= set(expected)
+    assert chi_square([counts[key] for key in expected], list(expected.values())) > ALPHA
+
+
+def test_every_sequence_is_included_as_often_as_without_replacement():
+    inside = Counter()
+    for found in draws(SEVEN, 3000, StochasticBeam(3, seed=5)):
+        inside.update(ranking(found))
+    for key in truth(SEVEN):
+        included = sum(p for order, p in without_replacement().items() if key in order)
+        assert stats.binomtest(inside[key], 3000, included).pvalue > ALPHA / 7
+
+
+def test_the_weight_of_every_single_sequence_is_unbiased():
+    found = draws(SEVEN, 3000, StochasticBeam(3, seed=5))
+    for key, probability in truth(SEVEN).items():
+        weights = [sum(one.weight for one in listed if ranking([one]) == [key]) for listed in found]
+        assert_mean(weights, probability)
+
+
+FUNCTIONS = {
+    "one": lambda tokens: 1.0,
+    "length": len,
+    "has a 2": lambda tokens: float(2 in tokens),
+    "is empty": lambda tokens: float(not tokens),
+    "ends in 1 3": lambda tokens: float(tuple(tokens[-2:]) == (1, 3)),
+}
+
+
+@pytest.mark.parametrize(("k", "limit"), [(3, 64), (8, 64), (8, 2)])
+def test_the_weights_give_unbiased_estimates_of_sums_over_all_sequences(k, limit):
+    model = TableModel(4, 3, seed=7, sharp=1.3)  # 40 sequences
+    found = draws(model, 2000, StochasticBeam(k, seed=8, max_new_tokens=limit))
+    for function in FUNCTIONS.values():
+        exact = sum(p * function(tokens) for (tokens, _), p in truth(model, limit).items())
+        estimates = [sum(one.weight * function(one.tokens) for one in listed) for listed in found]
+        assert_mean(estimates, exact)
+
+
+class RootOfZero:
+    """A generator whose first number is 1, so that the root's Gumbel number, -log of it, is 0."""
+
+    def __init__(self, *arguments):
+        self._generator = generator(*arguments)
+
+    def standard_exponential(self, *arguments, **options):
+        return self._generator.standard_exponential(*arguments, **options) if arguments else 1.0
+
+
+def test_a_root_of_zero_would_bias_the_weights(monkeypatch):
+    model = TableModel(4, 3, seed=7, sharp=1.3)
+    method = StochasticBeam(3, seed=8)
+    assert_mean([sum(one.weight for one in found) for found in draws(model, 2000, method)], 1.0)
+    monkeypatch.setattr(stochastic, "generator", RootOfZero)
+    biased = search(model, ["a"] * 2000, method, max_rows=1024)
+    assert stats.ttest_1samp([sum(one.weight for one in found) for found in biased], 1.0).pvalue < ALPHA
+    assert {found[0].ranked_by for found in biased} == {0.0}  # the largest of all is the root's
+
+
+def test_the_largest_perturbed_value_is_a_gumbel_number_whichever_sequence_has_it():
+    model = TableModel(4, 3, seed=1, sharp=1.5)
+    found = draws(model, 2000, StochasticBeam(1, seed=11))
+    assert stats.kstest([listed[0].ranked_by for listed in found], stats.gumbel_r.cdf).pvalue > ALPHA
+    best = Counter(ranking(listed)[0] for listed in found).most_common(3)
+    for key, _ in best:
+        values = [listed[0].ranked_by for listed in found if ranking(listed)[0] == key]
+        assert stats.kstest(values, stats.gumbel_r.cdf).pvalue > ALPHA
+
+
+@pytest.mark.parametrize("kind", [TableModel, InTorch])
+def test_perturbed_values_are_log_probabilities_plus_independent_gumbel_numbers(kind):
+    pytest.importorskip("torch")
+    model = kind(3, 3, seed=3)  # 15 sequences
+    found = draws(model, 300, StochasticBeam(15, seed=13))
+    order = sorted(truth(model))
+    noise = np.array(
+        [
+            [one.ranked_by - one.logprob for one in sorted(listed, key=lambda one: tuple(one.tokens))]
+            for listed in found
+        ]
+    )  # (draws, sequences)
+    assert noise.shape == (300, len(order))
+    assert stats.kstest(noise.ravel(), stats.gumbel_r.cdf).pvalue > ALPHA
+    for column in noise.T:
+        assert stats.kstest(column, stats.gumbel_r.cdf).pvalue > ALPHA / len(order)
+    correlations = np.corrcoef(noise.T)[np.triu_indices(len(order), 1)]
+    assert np.abs(correlations).max() < 6.5 / math.sqrt(300)  # a normal number, 105 of them
+
+
+@pytest.mark.parametrize("k", [40, 41, 500])
+def test_all_sequences_come_with_their_probability_where_k_is_enough(k):
+    model = TableModel(4, 3, seed=0)  # 40 sequences
+    for found in draws(model, 3, StochasticBeam(k, seed=3)):
+        assert {key: one.weight for key, one in zip(ranking(found), found, strict=True)} == pytest.approx(
+            truth(model)
+        )
+
+
+def test_with_one_less_than_all_the_weights_stand_for_the_one_that_is_missing():
+    model = TableModel(3, 1, seed=0)  # 3 sequences
+    for found in draws(model, 20, StochasticBeam(2, seed=3)):
+        assert len(found) == 2
+        ratios = [one.weight / math.exp(one.logprob) for one in found]
+        assert min(ratios) >= 1 - 1e-12
+        assert max(ratios) > 1
+
+
+def test_weights_follow_from_the_threshold():
+    # w = P / (1 - exp(-exp(log P - kappa))): one kappa, below all perturbed values, explains all weights
+    model = TableModel(5, 4, seed=1)
+    for found in draws(model, 50, StochasticBeam(6, seed=4)):
+        kappas = []
+        for one in found:
+            p = math.exp(one.logprob)
+            assert 0 < p < one.weight
+            kappas.append(one.logprob - math.log(-math.log1p(-p / one.weight)))
+        assert kappas == pytest.approx([kappas[0]] * len(found), abs=1e-6)
+        assert kappas[0] < found[-1].ranked_by
+
+
+def test_they_come_in_the_order_of_their_perturbed_values():
+    for found in draws(TableModel(5, 4, seed=1), 50, StochasticBeam(6, seed=4)):
+        values = [one.ranked_by for one in found]
+        assert values == sorted(values, reverse=True)
+        assert not any(one.sampled for one in found)  # they carry weights of their own
+
+
+def test_the_models_ranking_is_what_is_sampled_from():
+    model = Bent(4, 3, seed=1)
+    probabilities = twins.distribution(model, "a", 64)
+    assert sum(probabilities.values()) == pytest.approx(1)
+    found = draws(model, 2000, StochasticBeam(3, seed=14))
+    assert first_is_drawn_from(found, probabilities) > ALPHA
+    assert first_is_drawn_from(found, truth(model)) < ALPHA
+    assert_mean(
+        [sum(one.weight * len(one.tokens) for one in listed) for listed in found],
+        sum(p * len(tokens) for (tokens, _), p in probabilities.items()),
+    )
+
+
+@pytest.mark.parametrize("minimum", [0, 2])
+def test_with_the_copy_filter_it_samples_from_what_is_left(minimum):
+    model, source = TableModel(4, 3, seed=1), (1, 2)
+    probabilities = twins.distribution(model, source, 64, minimum, twins.copies(source, 1.0))
+    method = StochasticBeam(3, seed=15, copy_filter=1.0, min_new_tokens=minimum)
+    found = draws(model, 2000, method, source)
+    assert first_is_drawn_from(found, probabilities) > ALPHA
+    assert_mean([sum(one.weight for one in listed) for listed in found], 1.0)
+    assert not any({1, 2} <= set(one.tokens) for listed in found for one in listed)
+
+
+def test_the_seed_fixes_the_sample():
+    model, inputs = TableModel(5, 4, seed=1), ["a", "b", "a"]
+    found = search(model, inputs, StochasticBeam(6, seed=4))
+    assert search(model, inputs, StochasticBeam(6, seed=4)) == found
+    assert search(model, inputs, StochasticBeam(6, seed=5)) != found
+    assert found[0] != found[2]  # the same input elsewhere is another draw
+    later = [one for batch in batches(model, inputs[1:], StochasticBeam(6, seed=4), first=1) for one in batch]
+    assert later == found[1:]
+    voters = [one for batch in batches(model, inputs, StochasticBeam(6, seed=4), stream=1) for one in batch]
+    assert all(one != other for one, other in zip(voters, found, strict=True))
+
+
+class Peaked:
+    """Tokens 1 and 2 have one half each; 20,000 others e^-60 each, so that none will ever be seen."""
+
+    ends = (0,)
+
+    def start(self, inputs):
+        return len(inputs)
+
+    def step(self, rows, tokens):
+        log_probs = np.full((rows, 20_000), -60.0)
+        log_probs[:, 1:3] = math.log(0.5)
+        return Step(log_probs, rows)
+
+    def select(self, state, rows):
+        return len(rows)
+
+    def room(self, state):
+        return None
+
+    def text(self, tokens):
+        return None
+
+    def source(self, input):
+        return []
+
+
+def test_a_large_vocabulary_of_hopeless_tokens_never_wins():
+    # float32 exponentials are 0 once in 2^23 numbers: then a hopeless token gets a Gumbel number of 87
+    found = [
+        one
+        for seed in range(12)
+        for one in search(Peaked(), [0] * 64, StochasticBeam(1, seed=seed, max_new_tokens=1))
+    ]
+    assert {listed[0].tokens[0] for listed in found} == {1, 2}

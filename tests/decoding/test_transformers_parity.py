@@ -1,0 +1,283 @@
+"""`finish="transformers"` against transformers' own beam search, and every search against teacher forcing.
+
+The tiny models are put behind the seam in two ways: plainly, by the tests themselves, so that what is
+compared is the search; and by `rangevote.load`, so that what is compared is all of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from copy import deepcopy
+from dataclasses import replace
+from itertools import pairwise
+from math import log
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+pytest.importorskip("PIL")
+
+import rangevote as rv  # noqa: E402
+from rangevote.decoding.beam import Beam  # noqa: E402
+from rangevote.decoding.run import search  # noqa: E402
+from tests.decoding import tiny  # noqa: E402
+from tests.decoding.compare import ranking  # noqa: E402
+from tests.decoding.every import EVERY  # noqa: E402
+from tests.decoding.models import Written  # noqa: E402
+from tests.models.table import TableModel  # noqa: E402
+
+LIMIT = 6
+NEAR = 1e-5
+RAGGED, EQUAL, ONE = [5, 3, 7, 1, 4, 6, 2], [4] * 7, [5]
+#: k, lengths of the inputs, whether there is an attention mask, length_penalty, early_stopping, several ends
+QUICK = [
+    (1, RAGGED, True, 0.0, False, False),
+    (1, ONE, False, 0.0, False, True),
+    (2, RAGGED, True, 0.0, False, True),
+    (2, EQUAL, False, 0.0, True, False),
+    (2, ONE, False, 0.0, "never", True),
+    (4, RAGGED, True, 0.0, False, False),
+    (4, RAGGED, True, 0.0, True, True),
+    (4, EQUAL, False, 0.0, "never", True),
+    (4, ONE, True, 0.0, False, True),
+    (4, RAGGED, True, 1.0, False, True),
+    (4, RAGGED, True, 1.0, True, True),
+    (4, RAGGED, True, 1.0, "never", True),
+    (4, RAGGED, True, -0.7, "never", True),
+    (10, RAGGED, True, 0.0, False, True),
+    (10, RAGGED, True, 0.0, True, True),
+    (10, ONE, False, 0.0, "never", False),
+    (10, EQUAL, False, 1.0, False, True),
+    (30, ONE, False, 0.0, False, True),
+    (30, ONE, True, 0.0, True, True),
+    (30, ONE, True, 1.0, "never", True),
+]
+FULL = [
+    (k, lengths, mask, penalty, early, several)
+    for k in (2, 4, 10, 30)
+    for lengths, mask in ((RAGGED, True), (EQUAL, True), (EQUAL, False), (ONE, True), (ONE, False))
+    for penalty in (0.0, 1.0, 2.0, -0.5)
+    for early in (False, True, "never")
+    for several in (False, True)
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)  # the models are too small for more
+    yield
+    torch.set_num_threads(before)
+
+
+def tiny_model(name, seed, several):
+    """A tiny model and its ends: one that hardly comes, or the second to fourth most probable tokens."""
+    hf = deepcopy(tiny.model(name, seed))
+    ends = (tiny.END,)
+    if several:
+        inputs = tiny.inputs_for(name, seed + 1, [4] * 20)
+        logs, _ = tiny.forced(hf, inputs, [tuple(range(10 + i, 14 + i)) for i in range(20)])
+        ends = tuple(logs.exp().mean(dim=(0, 1)).topk(4).indices[1:].tolist())
+    hf.generation_config.eos_token_id = list(ends)
+    return hf, ends
+
+
+def behind_the_seam(way, hf, ends):
+    if way == "plain":
+        return tiny.Plain(hf, ends)
+    return rv.load(hf, processor=tiny.pixels)
+
+
+def generated(hf, name, inputs, mask, k, penalty, early, ends):
+    """Transformers' hypotheses for each input: tokens without the end, whether it came, log P, score."""
+    options = {
+        "max_new_tokens": LIMIT,
+        "do_sample": False,
+        "return_dict_in_generate": True,
+        "output_scores": True,
+    }
+    if k > 1:
+        options |= {
+            "num_beams": k,
+            "num_return_sequences": k,
+            "length_penalty": penalty,
+            "early_stopping": early,
+        }
+    batch = tiny.batched(name, inputs, mask)
+    out = hf.generate(**batch, **options)
+    start = 1 if hf.config.is_encoder_decoder else batch["input_ids"].shape[1]
+    found = []
+    for row, sequence in enumerate(out.sequences[:, start:].tolist()):
+        if k > 1:  # what stands beyond a hypothesis' end is padding that can look like a token
+            length = int((out.beam_indices[row] >= 0).sum())
+            score = float(out.sequences_scores[row])
+            if score < -1e8:
+                continue  # a place that was never filled
+        else:
+            length = next((i + 1 for i, token in enumerate(sequence) if token in ends), LIMIT)
+            logs = [
+                step[row].log_softmax(-1)[token] for step, token in zip(out.scores, sequence, strict=False)
+            ]
+            score = float(sum(logs[:length]))
+        tokens, ended = sequence[:length], sequence[length - 1] in ends
+        found.append((tuple(tokens[:-1] if ended else tokens), ended, score * length**penalty, score))
+    return [found[i : i + k] for i in range(0, len(found), k)]
+
+
+def assert_parity(way, name, seed, k, lengths, mask, penalty, early, several):
+    hf, ends = tiny_model(name, seed, several)
+    inputs = tiny.inputs_for(name, seed + 2, lengths)
+    method = Beam(
+        k, finish="transformers", length_penalty=penalty, early_stopping=early, max_new_tokens=LIMIT
+    )
+    ours = search(behind_the_seam(way, hf, ends), inputs, method)
+    theirs = generated(hf, name, inputs, mask, k, penalty if k > 1 else 0.0, early, ends)
+    ended = 0
+    for found, wanted in zip(ours, theirs, strict=True):
+        assert len(found) == len(wanted) == k
+        scores = [one.logprob if one.ranked_by is None else one.ranked_by for one in found]
+        assert scores == pytest.approx([score for *_, score in wanted], abs=1e-4)
+        pairs = [(tokens, finished) for tokens, finished, *_ in wanted]
+        # where two are nearer than rounding, either may come first; at the edge, either may come at all
+        clear = sum(score > wanted[-1][-1] + NEAR for *_, score in wanted)
+        if min((a[-1] - b[-1] for a, b in pairwise(wanted[:clear])), default=1) > NEAR:
+            assert ranking(found)[:clear] == pairs[:clear]
+        else:
+            assert Counter(ranking(found)[:clear]) == Counter(pairs[:clear])
+        if ranking(found)[clear:] == pairs[clear:]:
+            assert [one.logprob for one in found] == pytest.approx([one[2] for one in wanted], abs=1e-4)
+        else:
+            assert scores[clear:] == pytest.approx([score for *_, score in wanted[clear:]], abs=NEAR)
+        ended += sum(finished for _, finished in pairs)
+    return ended
+
+
+@pytest.mark.parametrize("way", ["plain", "loaded"])
+@pytest.mark.parametrize("name", tiny.MAKERS)
+def test_the_beam_of_transformers(name, way):
+    ended = 0
+    for setting in QUICK:
+        if way == "plain" and setting[0] * len(setting[1]) > 30:
+            continue  # the wide ones are slow without a cache
+        ended += assert_parity(way, name, 0, *setting)
+    assert ended > 50  # or there was nothing to differ in
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["plain", "loaded"])
+@pytest.mark.parametrize("name", tiny.MAKERS)
+def test_the_beam_of_transformers_in_every_setting(name, way):
+    for setting in FULL:
+        if way == "loaded" or setting[0] < 30:
+            assert_parity(way, name, 3, *setting)
+
+
+@pytest.mark.parametrize("name", ["llama", "bart"])
+def test_what_the_models_settings_bend_is_ranked_as_in_transformers(name):
+    hf, ends = tiny_model(name, 0, several=True)
+    inputs = tiny.inputs_for(name, 2, RAGGED)
+    plain = generated(hf, name, inputs, True, 4, 0.0, False, ends)
+    hf.generation_config.update(repetition_penalty=1.5, no_repeat_ngram_size=2, min_new_tokens=2)
+    theirs = generated(hf, name, inputs, True, 4, 0.0, False, ends)
+    assert [[one[0] for one in found] for found in plain] != [[one[0] for one in found] for found in theirs]
+    ours = search(rv.load(hf), inputs, Beam(4, finish="transformers", max_new_tokens=LIMIT))
+    bent = 0
+    for found, wanted, input in zip(ours, theirs, inputs, strict=True):
+        assert ranking(found) == [(tokens, finished) for tokens, finished, *_ in wanted]
+        scores = [one.logprob if one.ranked_by is None else one.ranked_by for one in found]
+        assert scores == pytest.approx([score for *_, score in wanted], abs=1e-4)
+        for one in found:  # the log-probability stays the model's own
+            assert_forced(hf, input, one, ends)
+            bent += one.ranked_by is not None and abs(one.ranked_by - one.logprob) > 0.1
+    assert bent
+
+
+def assert_forced(hf, input, one, ends):
+    """The log-probability and, where kept, the mean state are those of one pass over the whole hypothesis."""
+    logs, states = tiny.forced(hf, [input], [tuple(one.tokens)])
+    own = sum(float(logs[0, i, token]) for i, token in enumerate(one.tokens))
+    # which of several ends came is not told: one of them explains the rest
+    finals = [float(logs[0, -1, end]) for end in ends] if one.finished else [0.0]
+    assert min(abs(one.logprob - own - final) for final in finals) < 1e-4
+    if one.state is not None:
+        positions = len(one.tokens) + one.finished
+        assert one.state == pytest.approx(states[0, :positions].mean(dim=0).tolist(), abs=1e-4)
+
+
+def test_how_the_two_ways_to_finish_differ():
+    # At first the end has .4, a .35, b .25. Where finished hypotheses compete, the end and a are the two best
+    # and b is lost. In transformers two stay alive beside the end: a, that falls to .175, and b, that ends.
+    model = Written(3, {(): (0.4, 0.35, 0.25), (1,): (0.5, 0.5, 0.0), (1, 1): (0.5, 0.5, 0.0)})
+    (ours,) = search(model, [0], Beam(2))
+    (theirs,) = search(model, [0], Beam(2, finish="transformers"))
+    assert ranking(ours) == [((), True), ((1,), True)]
+    assert ranking(theirs) == [((), True), ((2,), True)]
+
+
+def test_as_in_transformers_only_ends_among_the_k_best_count_and_early_stopping_takes_the_first_k():
+    # First c has .45, one end .3, the other .25: that is third, so it does not count. Then "c, end" has .0225
+    # and makes two finished ones. "c d" is alive with .405 and will end so: early stopping does not wait.
+    model = Written(4, {(): (0.3, 0.25, 0.0, 0.45), (3,): (0.05, 0.05, 0.9, 0.0)})
+    model.ends = (0, 1)
+    (early,) = search(model, [0], Beam(2, finish="transformers", early_stopping=True))
+    (late,) = search(model, [0], Beam(2, finish="transformers", early_stopping=False))
+    assert ranking(early) == [((), True), ((3,), True)]
+    assert [one.logprob for one in early] == pytest.approx([log(0.3), log(0.0225)])
+    assert ranking(late) == [((3, 2), True), ((), True)]
+    assert [one.logprob for one in late] == pytest.approx([log(0.405), log(0.3)])
+
+
+def test_however_many_ends_come_first_something_stays_alive():
+    # two ends before the one that goes on; normalised by its length, that one is better
+    model = Written(3, {(): (0.5, 0.3, 0.2), (2,): (0.0, 0.0, 1.0), (2, 2): (0.0, 0.0, 1.0)})
+    model.ends = (0, 1)
+    method = Beam(1, finish="transformers", length_penalty=1.0, early_stopping="never", max_new_tokens=3)
+    (found,) = search(model, [0], method)
+    assert ranking(found) == [((2, 2, 2), False)]  # log .2 / 3 = -0.536 against log .5 = -0.693
+
+
+def test_the_length_penalty_ranks_and_decides_when_to_stop():
+    # the end .5 (-0.693 / 1) against "a a end" with .5 * .8 * .8 (-1.139 / 3 = -0.380)
+    model = Written(2, {(): (0.5, 0.5), (1,): (0.2, 0.8), (1, 1): (0.2, 0.8)})
+    method = Beam(1, finish="transformers", length_penalty=1.0, early_stopping="never", max_new_tokens=3)
+    (found,) = search(model, [0], method)
+    assert ranking(found) == [((1, 1, 1), False)]
+    assert found[0].ranked_by == pytest.approx(log(0.32) / 3)
+    assert found[0].logprob == pytest.approx(log(0.32))
+    (found,) = search(model, [0], replace(method, early_stopping=True))
+    assert ranking(found) == [((), True)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("early", [False, "never"])
+def test_with_all_sequences_both_ways_to_finish_agree(seed, early):
+    model = TableModel(4, 3, seed)  # 40 sequences
+    inputs = ["a", "b"]
+    for limit in (2, 64):
+        ours = search(model, inputs, Beam(40, max_new_tokens=limit))
+        method = Beam(40, finish="transformers", early_stopping=early, max_new_tokens=limit)
+        assert search(model, inputs, method) == ours
+
+
+@pytest.mark.parametrize("name", ["llama", "bart"])
+@pytest.mark.parametrize("method", EVERY, ids=str)
+def test_log_probabilities_and_states_are_those_of_teacher_forcing(method, name):
+    hf, ends = tiny_model(name, 0, several=True)
+    inputs = tiny.inputs_for(name, 5, [5, 2, 7])
+    method = replace(method, max_new_tokens=4)
+    found = search(rv.load(hf), inputs, method, states=True)
+    for listed, input in zip(found, inputs, strict=True):
+        for one in listed:
+            assert one.state is not None
+            assert_forced(hf, input, one, ends)
+    assert any(one.finished for listed in found for one in listed)
+
+
+@pytest.mark.parametrize("way", ["plain", "loaded"])
+def test_a_thousand_hypotheses_of_a_tiny_llama(way):
+    hf, ends = tiny_model("llama", 0, several=False)
+    (found,) = search(behind_the_seam(way, hf, ends), [[5, 6, 7]], Beam(1000, max_new_tokens=3))
+    assert len(found) == len(set(ranking(found))) == 1000
+    logprobs = [one.logprob for one in found]
+    assert logprobs == sorted(logprobs, reverse=True)

@@ -1,0 +1,147 @@
+"""The paired bootstrap: sacrebleu's resamples and p-values, and facts that hold for any."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rangevote.errors import DataError, UnknownName, UsageError
+from rangevote.evaluation import bootstrap
+from rangevote.evaluation.bleu import SacreMatches, sacre_bleu
+from rangevote.evaluation.bootstrap import (
+    centred,
+    interval,
+    koehn,
+    paired_bootstrap,
+    resampled_sums,
+    two_tailed,
+)
+from rangevote.evaluation.chrf import CharacterMatches, f_score
+from rangevote.evaluation.corpus import Corpus
+from rangevote.evaluation.metric import beside_ones, mean
+from rangevote.evaluation.words import Units
+
+
+def texts(seed, count, spoiled):
+    """References, and outputs in which a share of the words is replaced."""
+    generator = np.random.default_rng(seed)
+    vocabulary = np.array([f"w{i}" for i in range(40)])
+    references = [vocabulary[generator.integers(0, 40, generator.integers(4, 15))] for _ in range(count)]
+    systems = []
+    for share in spoiled:
+        changed = []
+        for words in references:
+            noise = vocabulary[generator.integers(0, 40, len(words))]
+            changed.append(" ".join(np.where(generator.random(len(words)) < share, noise, words)))
+        systems.append(changed)
+    return [" ".join(words) for words in references], systems
+
+
+@pytest.mark.parametrize("spoiled", [(0.30, 0.27), (0.30, 0.30), (0.25, 0.30)])
+def test_p_values_are_sacrebleus_under_its_definition_and_its_seed(spoiled):
+    significance = pytest.importorskip("sacrebleu.significance")
+    metrics = pytest.importorskip("sacrebleu.metrics")
+    references, (first, second) = texts(3, 120, spoiled)
+    test = significance.PairedTest(
+        [("first", first), ("second", second)],
+        {"BLEU": metrics.BLEU(references=[references]), "chrF": metrics.CHRF(references=[references])},
+        references=None,
+        test_type="bs",
+        n_samples=400,
+    )
+    _, expected = test()
+    corpus = Corpus.of(len(references), references)
+    for name, build, score in (("BLEU", SacreMatches, sacre_bleu), ("chrF2", CharacterMatches, f_score)):
+        statistics = build(corpus, Units())
+        found = paired_bootstrap(
+            score, statistics.rows(second), statistics.rows(first), resamples=400, p_value="centred"
+        )
+        assert found.p == pytest.approx(expected[name][1].p_value, abs=1e-12)
+        assert found.value == pytest.approx(expected[name][1].score - expected[name][0].score)
+
+
+def test_a_resample_draws_as_many_sentences_as_there_are_with_replacement():
+    sums = resampled_sums(np.eye(30), resamples=200)  # (resamples, sentences): how often each was drawn
+    assert (sums.sum(axis=1) == 30).all()
+    assert sums.max() > 1
+    # a sentence is left out of a resample with probability (1 - 1/30)^30
+    assert (sums == 0).mean() == pytest.approx((1 - 1 / 30) ** 30, abs=0.02)
+
+
+def test_the_draws_are_those_of_numpys_choice_also_in_blocks(monkeypatch):
+    drawn = np.random.default_rng(12345).choice(7, size=(50, 7), replace=True)
+    expected = np.stack([np.bincount(row, minlength=7) for row in drawn])
+    assert (resampled_sums(np.eye(7), resamples=50) == expected).all()
+    monkeypatch.setattr(bootstrap, "_BLOCK", 7 * 3)
+    assert (resampled_sums(np.eye(7), resamples=50) == expected).all()
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_one_others():
+    rows = beside_ones(np.random.default_rng(0).integers(0, 9, 50).tolist())
+    assert (resampled_sums(rows, resamples=20) == resampled_sums(rows, resamples=20)).all()
+    assert (resampled_sums(rows, resamples=20) != resampled_sums(rows, resamples=20, seed=1)).any()
+
+
+def test_the_interval_of_a_mean_is_near_its_normal_one():
+    stats = pytest.importorskip("scipy.stats")
+    values = np.random.default_rng(5).integers(0, 30, 400)
+    found = interval(mean(resampled_sums(beside_ones(values.tolist()))))
+    expected = stats.norm.interval(0.95, values.mean(), values.std() / 20)
+    assert found == pytest.approx(expected, abs=0.05)
+
+
+def test_the_p_value_of_a_mean_difference_is_near_that_of_the_paired_t_test():
+    stats = pytest.importorskip("scipy.stats")
+    generator = np.random.default_rng(8)
+    first = generator.integers(0, 30, 500)
+    second = first + generator.integers(-4, 6, 500)
+    for shift in (0, 1):
+        ours, theirs = second - shift, first
+        found = paired_bootstrap(mean, beside_ones(ours.tolist()), beside_ones(theirs.tolist()))
+        assert found.p == pytest.approx(stats.ttest_rel(ours, theirs).pvalue, abs=0.02)
+
+
+def test_a_system_compared_with_itself_differs_by_nothing():
+    rows = beside_ones([3, 1, 4, 1, 5])
+    found = paired_bootstrap(mean, rows, rows)
+    assert (found.value, found.interval, found.p) == (0, (0, 0), 1)
+
+
+def test_swapping_the_systems_turns_the_sign_and_keeps_the_p_value():
+    _, (first, second) = texts(1, 60, (0.3, 0.2))
+    corpus = Corpus.of(60, texts(1, 60, ())[0])
+    rows = [CharacterMatches(corpus, Units()).rows(outputs) for outputs in (first, second)]
+    one = paired_bootstrap(f_score, rows[0], rows[1], resamples=500)
+    other = paired_bootstrap(f_score, rows[1], rows[0], resamples=500)
+    assert one.value == -other.value
+    assert one.interval.low == pytest.approx(-other.interval.high)
+    assert one.p == other.p
+
+
+def test_the_definitions_of_p_by_hand():
+    differences = np.array([1.0, 2.0, 3.0, -1.0, 0.0])
+    assert koehn(differences, 1.0) == 3 / 6  # -1 and 0 are not wins; one more for the set itself
+    assert koehn(differences, -1.0) == 5 / 6
+    assert two_tailed(differences, 1.0) == 1
+    assert two_tailed(np.ones(999), 0.5) == 2 / 1000
+    assert centred(differences, 1.0) == 2 / 6  # |d| less their mean of 1.4: only 1.6 is above 1
+
+
+def test_p_is_below_5_percent_where_the_95_percent_interval_leaves_zero_out():
+    generator = np.random.default_rng(2)
+    for centre in np.linspace(0, 4, 60):
+        differences = generator.normal(centre, 1, 2000)
+        excluded = interval(differences).low > 0
+        p = two_tailed(differences, centre)
+        assert (p < 0.05) == excluded or p == pytest.approx(0.05, abs=0.003)
+
+
+def test_what_cannot_be_resampled_is_refused():
+    with pytest.raises(DataError, match=r"there are no sentences to draw from"):
+        resampled_sums(np.zeros((0, 2)))
+    with pytest.raises(UsageError, match=r"resamples must be 1 or more, got 0"):
+        resampled_sums(np.ones((3, 2)), resamples=0)
+    with pytest.raises(DataError, match=r"shapes \(3, 2\) and \(4, 2\); both systems must"):
+        paired_bootstrap(mean, np.ones((3, 2)), np.ones((4, 2)))
+    with pytest.raises(UnknownName, match=r"unknown p-value 'kohn'\. Did you mean 'koehn'\?"):
+        paired_bootstrap(mean, np.ones((3, 2)), np.ones((3, 2)), p_value="kohn")

@@ -1,0 +1,95 @@
+"""Numbers on real data that were reported by others: the paper, and who made the data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import rangevote as rv
+from rangevote.evaluation.bleu import SacreMatches, sacre_bleu
+from rangevote.evaluation.bootstrap import paired_bootstrap
+from rangevote.evaluation.comparison import compare, evaluate
+from rangevote.evaluation.corpus import Corpus
+from rangevote.evaluation.selection import selection, texts_of
+from rangevote.evaluation.words import Units
+from rangevote.formats import read
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the real data (../shared/data) are not here")
+
+
+def ballots(name):
+    with read(DATA / "nbest" / f"{name}.jsonl.gz") as entries:
+        return [entry.get() for entry in entries]
+
+
+def winners(listed, **options):
+    return [str(result) for result in rv.elect_many(listed, **options)]
+
+
+def news(name):
+    return (DATA / "newstest2014" / name).read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def news_references():
+    known = dict(zip(news("newstest2014.en"), news("newstest2014.de"), strict=True))
+    return [known[source] for source in news("system.source.en")]
+
+
+def test_the_references_of_newstest2014_have_the_papers_21_66_words():
+    references = news_references()
+    assert len(references) == 2737  # section 4.2
+    found = evaluate(references, metrics=["length"], units=Units("wordpunct"), resamples=0)
+    assert f"{found.first.scores['length'].value:.2f}" == "21.66"
+
+
+def test_translations_have_the_bleu_and_the_empty_outputs_of_the_datas_readme():
+    pytest.importorskip("sacrebleu")
+    listed = {k: ballots(f"test_2016_flickr.en-de.k{k}") for k in (10, 100)}
+    references = [ballot.references for ballot in listed[10]]
+    systems = {f"beam {k}": winners(listed[k], rule="most_likely") for k in listed}
+    systems["overlap_2"] = winners(listed[10], similarity="overlap_2")
+    found = compare(systems, references, metrics=["bleu", "empty"])
+    bleu = [f"{system.scores['bleu'].value:.2f}" for system in found.systems]
+    assert bleu == ["30.83", "27.41", "36.18"]
+    assert found.systems[1].scores["empty"].value == pytest.approx(17.6)
+    assert found.systems[2].against["bleu"].difference.p < 0.001
+
+
+def test_captions_have_the_bleu_4_and_distinct_captions_that_were_reported():
+    listed = ballots("flickr8k_test.k100")
+    references = [ballot.references for ballot in listed]
+    systems = {"beam": winners(listed, rule="most_likely"), "blend": winners(listed, preset="blend")}
+    found = compare(systems, references, metrics=["bleu_4", "distinct_outputs"])
+    assert [system.scores["distinct_outputs"].value for system in found.systems] == [472, 720]
+    assert found.systems[1].scores["bleu_4"].value == pytest.approx(21.5, abs=0.1)
+    bleu_score = pytest.importorskip("nltk.translate.bleu_score")
+    words = [[text.split() for text in item] for item in references]
+    for system in found.systems:
+        expected = bleu_score.corpus_bleu(words, [text.split() for text in systems[system.name]])
+        assert system.scores["bleu_4"].value / 100 == pytest.approx(expected, abs=1e-12)
+
+
+def test_winners_of_small_beams_get_lost_in_a_large_one_and_more_so_by_voting():
+    small, large = ballots("test_2016_flickr.en-de.k4"), ballots("test_2016_flickr.en-de.k100")
+    beams = [texts_of(ballot) for ballot in large]
+    found = {}
+    for rule in ("most_likely", "range"):
+        found[rule] = selection(winners(small, rule=rule), beams, winners(large, rule=rule))
+    # as in section 4.2.1: about as many are absent either way, but fewer are chosen again by voting
+    assert found["range"].absent_share == pytest.approx(found["most_likely"].absent_share, abs=2)
+    assert found["range"].again_share < found["most_likely"].again_share - 10
+
+
+def test_two_systems_on_newstest2014_have_sacrebleus_p_value():
+    significance = pytest.importorskip("sacrebleu.significance")
+    metrics = pytest.importorskip("sacrebleu.metrics")
+    references, first, second = news_references(), news("system.google.de"), news("system.microsoft.de")
+    systems = [("google", first[:1000]), ("microsoft", second[:1000])]
+    metric = metrics.BLEU(references=[references[:1000]])
+    _, expected = significance.PairedTest(systems, {"BLEU": metric}, None, "bs", n_samples=300)()
+    statistics = SacreMatches(Corpus.of(1000, references[:1000]), Units())
+    rows = [statistics.rows(outputs) for _, outputs in systems]
+    found = paired_bootstrap(sacre_bleu, rows[1], rows[0], resamples=300, p_value="centred")
+    assert found.p == pytest.approx(expected["BLEU"][1].p_value, abs=1e-12)

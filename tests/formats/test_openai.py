@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rangevote.errors import DataError, UsageError
+from rangevote.formats import Entry
+from rangevote.hypothesis import Ballot, Hypothesis
+
+Entries = Callable[..., list[Entry]]
+Ballots = Callable[..., list[Ballot]]
+
+CHAT = (
+    b'{"id":"batch_req_1","custom_id":"r1","response":{"status_code":200,"request_id":"x","body":'
+    b'{"choices":[{"index":0,"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop",'
+    b'"logprobs":{"content":[{"token":"Hi","logprob":-0.31,"bytes":[72,105],"top_logprobs":[]},'
+    b'{"token":"!","logprob":-0.5,"bytes":null,"top_logprobs":[{"token":"!","logprob":-0.5}]}]}},'
+    b'{"index":1,"message":{"content":"Hello"},"finish_reason":"length","logprobs":null}]}},'
+    b'"error":null}\n'
+)
+
+
+def batch(*choices: dict[str, Any], **row: Any) -> bytes:
+    response = {"status_code": 200, "body": {"choices": list(choices)}}
+    return json.dumps({"custom_id": "r", "response": response, "error": None, **row}).encode() + b"\n"
+
+
+def test_choices_are_samples_and_log_probabilities_are_summed(ballots: Ballots) -> None:
+    (ballot,) = ballots(CHAT)
+    assert ballot.id == "r1"
+    first, second = ballot.candidates
+    assert first.logprob == pytest.approx(-0.81)
+    assert first == Hypothesis("Hi", logprob=first.logprob, sampled=True)
+    assert second == Hypothesis("Hello", sampled=True, finished=False)
+
+
+def test_completions_are_read(ballots: Ballots) -> None:
+    line = batch({"text": "a b", "logprobs": {"token_logprobs": [-0.25, -0.5], "tokens": ["a", "b"]}})
+    assert ballots(line)[0].candidates == [Hypothesis("a b", logprob=-0.75, sampled=True)]
+
+
+def test_a_bare_response_is_read(ballots: Ballots) -> None:
+    line = b'{"id": "chatcmpl-1", "object": "chat.completion", "choices": [{"message": {"content": "a"}}]}'
+    (ballot,) = ballots(line)
+    assert (ballot.id, ballot.candidates[0].text) == ("chatcmpl-1", "a")
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        {"content": [{"logprob": -0.5}, {"logprob": -9999.0}]},
+        {"content": [{"logprob": -0.5}, {"token": "b"}]},
+        {"content": []},
+        {"content": None},
+        {"token_logprobs": [None, -0.5]},
+        {},
+    ],
+)
+def test_a_sum_with_an_unknown_part_is_unknown(ballots: Ballots, logprobs: dict[str, Any]) -> None:
+    line = batch({"message": {"content": "a b"}, "logprobs": logprobs})
+    assert ballots(line)[0].candidates[0].logprob is None
+
+
+def test_no_content_is_an_empty_text(ballots: Ballots) -> None:
+    line = batch({"message": {"content": None}, "finish_reason": "length"})
+    assert ballots(line)[0].candidates == [Hypothesis("", sampled=True, finished=False)]
+
+
+def test_content_in_parts_is_joined(ballots: Ballots) -> None:
+    parts = [{"type": "text", "text": "a "}, {"type": "text", "text": "b"}]
+    assert ballots(batch({"message": {"content": parts}}))[0].candidates[0].text == "a b"
+
+
+def test_failed_requests_are_errors_and_reading_goes_on(entries: Entries) -> None:
+    failed = (
+        b'{"custom_id": "r2", "response": {"status_code": 429, "body": {"error": '
+        b'{"message": "Rate limit reached"}}}, "error": null}\n'
+        b'{"custom_id": "r3", "response": null, "error": {"code": "expired", "message": "too late"}}\n'
+        b'{"custom_id": "r4", "response": null, "error": null}\n'
+    )
+    found = entries(failed + CHAT)
+    assert [str(entry.error) for entry in found[:2]] == [
+        "input:1: request 'r2' failed with status 429: Rate limit reached",
+        "input:2: request 'r3' failed: too late",
+    ]
+    assert "input:3: has no response body; expected" in str(found[2].error)
+    assert found[3].get().id == "r1"
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"message": {"content": 5}}, r"response.body.choices\[0\].message.content: expected"),
+        ({"finish_reason": "stop"}, r"choices\[0\]: has neither message nor text"),
+        (
+            {"message": {"content": None, "tool_calls": [{}]}},
+            r"choices\[0\].message: is a tool call",
+        ),
+        (
+            {"text": "a", "logprobs": {"token_logprobs": [2.0]}},
+            r"choices\[0\].logprob: 2.0 is not a log-probability",
+        ),
+    ],
+)
+def test_bad_choices_are_named(fault: Callable[..., DataError], choice: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        raise fault(batch(choice))
+
+
+def test_a_body_without_choices_is_named(fault: Callable[..., DataError]) -> None:
+    line = b'{"custom_id": "r", "response": {"status_code": 200, "body": {"output": []}}}'
+    assert str(fault(line)) == "input:1: response.body: object missing required field choices"
+
+
+def test_an_id_of_another_kind_is_named(fault: Callable[..., DataError]) -> None:
+    assert "custom_id: expected a string" in str(fault(batch(custom_id=["r"])))
+
+
+def test_the_same_request_twice_is_refused(entries: Entries) -> None:
+    assert "the id 'r1' was used before" in str(entries(CHAT + CHAT)[1].error)
+
+
+def test_scores_may_be_ignored_but_not_reinterpreted(ballots: Ballots) -> None:
+    assert ballots(CHAT, score_scale="count")[0].candidates[0].logprob is None
+    with pytest.raises(UsageError, match="--log-base does not apply to the format 'openai'"):
+        ballots(CHAT, log_base="10")
+
+
+def test_a_row_that_is_no_object_is_told_what_one_is(fault: Callable[..., DataError]) -> None:
+    assert 'expected {"custom_id"' in str(fault(b"[1]\n", format="openai"))
+
+
+def test_log_probabilities_that_add_up_beyond_all_numbers_are_refused(
+    fault: Callable[..., DataError],
+) -> None:
+    line = b'{"choices": [{"text": "a", "logprobs": {"token_logprobs": [1e308, 1e308]}}]}'
+    assert "choices[0].logprob: inf is not a log-probability" in str(fault(line))

@@ -1,0 +1,265 @@
+"""Ballots as Parquet: the same ballots, the same faults as in the ballot file."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rangevote.errors import DataError, MissingExtra, UsageError
+from rangevote.formats import Entry, ReadOptions, read
+from rangevote.formats.parquet_write import GROUP, ParquetBallots, write_parquet
+from rangevote.hypothesis import Ballot, Hypothesis
+from tests.formats.test_jsonl_properties import ballots
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'rangevote[parquet]'")
+import pyarrow.parquet as pq  # noqa: E402
+
+FULL = Ballot(
+    [
+        Hypothesis("a b", [1, 2], -1.5, [0.5, 1.0], finished=False),
+        Hypothesis("c", [3], -math.inf, [0.25, 2.0], sampled=True, weight=0.5, ranked_by=-0.1),
+    ],
+    [Hypothesis("v", logprob=-0.5)],
+    id="42",
+    source="the source",
+    references=["one", "two"],
+)
+
+
+def rows(*values: dict[str, Any], schema: Any = None) -> io.BytesIO:
+    """A file of these rows, with the types that Arrow finds for them."""
+    file = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(list(values), schema), file)
+    file.seek(0)
+    return file
+
+
+def entries(file: Any, **options: Any) -> list[Entry]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with read(file, ReadOptions(**options)) as reading:
+            assert reading.format == "parquet"
+            return list(reading)
+
+
+def written(*ballots: Ballot) -> io.BytesIO:
+    write = ParquetBallots()
+    return io.BytesIO(b"".join(map(write, ballots)) + write.finish())
+
+
+def test_every_field_is_read_back_as_it_was_written():
+    assert [entry.ballot for entry in entries(written(FULL))] == [FULL]
+
+
+def holdable(ballot: Ballot) -> bool:
+    """Whether a column of 64-bit token ids and one of texts can hold it."""
+    everyone = [*ballot.candidates, *(ballot.voters or ())]
+    return not isinstance(ballot.id, int) and all(
+        -(2**63) <= token < 2**63 for h in everyone for token in h.tokens or ()
+    )
+
+
+@given(listed=st.lists(ballots().filter(holdable), max_size=4))
+def test_any_ballots_are_read_back_as_they_were_written(listed):
+    assert [entry.get() for entry in entries(written(*listed), unique_ids=False)] == listed
+
+
+def test_a_token_id_that_no_column_can_hold_is_refused():
+    write = ParquetBallots()
+    write(Ballot([Hypothesis(tokens=[2**63])]))
+    with pytest.raises(DataError, match="cannot be written as Parquet"):
+        write.finish()
+
+
+def test_a_file_of_many_row_groups_keeps_the_order_and_counts_rows(tmp_path: Path):
+    path = tmp_path / "many.parquet"
+    number = 2 * GROUP + 7
+    write_parquet(path, (Ballot([Hypothesis(f"t {i}")], id=i) for i in range(number)))
+    assert pq.ParquetFile(path).num_row_groups == 3
+    found = entries(path)
+    assert [entry.get().id for entry in found] == list(range(number))
+    assert [found[0].where, found[-1].where] == [f"{path}:1", f"{path}:{number}"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["many.parquet"]
+
+
+def test_progress_reaches_the_size_of_the_file(tmp_path: Path):
+    path = tmp_path / "some.parquet"
+    write_parquet(path, (Ballot([Hypothesis("t")], id=i) for i in range(1000)))
+    with read(path) as reading:
+        assert reading.size == path.stat().st_size
+        list(reading)
+        assert reading.position == reading.size
+
+
+def test_lists_of_plain_texts_and_the_name_hypotheses_will_do():
+    found = entries(rows({"id": 7, "hypotheses": ["a", "b"]}, {"id": 8, "hypotheses": ["c"]}))
+    assert [entry.get() for entry in found] == [
+        Ballot([Hypothesis("a"), Hypothesis("b")], id=7),
+        Ballot([Hypothesis("c")], id=8),
+    ]
+
+
+def test_other_widths_of_numbers_and_texts_are_read_as_well():
+    kind = pa.struct(
+        [
+            ("text", pa.large_string()),
+            ("logprob", pa.float32()),
+            ("tokens", pa.large_list(pa.int32())),
+            ("state", pa.list_(pa.float16())),
+        ]
+    )
+    schema = pa.schema([("id", pa.int32()), ("candidates", pa.large_list(kind))])
+    row = {"id": 1, "candidates": [{"text": "a", "logprob": -0.5, "tokens": [4], "state": [0.5]}]}
+    assert entries(rows(row, schema=schema))[0].get() == Ballot([Hypothesis("a", [4], -0.5, [0.5])], id=1)
+
+
+def test_a_column_that_means_nothing_is_told_once():
+    told: list[str] = []
+    file = rows({"candidates": [{"text": "a", "lenght": 2}], "idx": 1})
+    assert len(list(read(file, ReadOptions(warn=told.append)))) == 1
+    assert len(told) == 2
+    assert "unknown field 'idx' is ignored. Did you mean 'id'?" in told[0]
+    assert "unknown field 'candidates[].lenght' is ignored" in told[1]
+
+
+ROW: dict[str, Any] = {"id": "x", "candidates": [{"text": "a", "logprob": -1.0}]}
+
+
+@pytest.mark.parametrize(
+    ("candidate", "message"),
+    [
+        ({"text": "a", "logprob": math.nan}, r"input:2: candidates\[0\].logprob: nan is not a log-prob"),
+        ({"text": "a", "logprob": 0.5}, r"input:2: candidates\[0\].logprob: 0.5 is not a log-prob"),
+        ({"text": "a", "weight": -1.0}, r"input:2: candidates\[0\].weight: -1.0 is not an importance"),
+        ({"text": "a", "state": [math.inf]}, r"input:2: candidates\[0\].state\[0\]: expected a finite"),
+        ({"logprob": -1.0}, r"input:2: candidates\[0\]: has neither text nor tokens"),
+        ({"text": "a", "tokens": [1, None]}, r"input:2: candidates\[0\].tokens\[1\]: expected a token id"),
+        (None, r"input:2: candidates\[0\]: expected a text or an object with a text, got null"),
+    ],
+)
+def test_a_bad_row_is_named_and_the_others_are_read(candidate, message):
+    good, bad = ROW, {"id": "y", "candidates": [candidate]}
+    first, second, third = entries(rows(good, bad, good | {"id": "z"}))
+    assert (first.get().id, third.get().id) == ("x", "z")
+    assert third.get().candidates == [Hypothesis("a", logprob=-1.0)]
+    with pytest.raises(DataError, match=message):
+        second.get()
+
+
+def test_states_of_two_lengths_are_named():
+    row = {"candidates": [{"text": "a", "state": [1.0]}, {"text": "b", "state": [1.0, 2.0]}]}
+    with pytest.raises(DataError, match=r"input:1: candidates\[1\].state: has 2 numbers while others have 1"):
+        entries(rows(row))[0].get()
+
+
+def test_a_list_that_is_null_is_no_list_and_an_empty_one_is_empty():
+    first, second = {"candidates": None, "voters": None}, {"candidates": ["a"], "voters": []}
+    null, empty = entries(rows(first, second))
+    with pytest.raises(DataError, match="input:1: has no candidates; expected"):
+        null.get()
+    assert empty.get().voters == []
+
+
+def test_columns_of_another_kind_are_named_row_by_row():
+    with pytest.raises(DataError, match=r"input:1: id: expected a string or an integer"):
+        entries(rows({"id": 1.5, "candidates": ["a"]}))[0].get()
+    with pytest.raises(DataError, match=r"input:1: candidates: expected an array of texts"):
+        entries(rows({"id": 1, "candidates": "a"}))[0].get()
+    with pytest.raises(DataError, match="input: has no column 'candidates'; its columns are 'text'"):
+        entries(rows({"text": "a"}))[0].get()
+
+
+def test_prob_is_read_as_in_the_ballot_file():
+    found = entries(rows({"candidates": [{"text": "a", "prob": 0.5}, {"text": "b", "prob": 0.0}]}))
+    assert [h.logprob for h in found[0].get().candidates] == [math.log(0.5), -math.inf]
+
+
+def test_probabilities_over_one_are_doubted_as_in_the_ballot_file():
+    row = {"candidates": [{"text": "a", "logprob": -0.2}, {"text": "b", "logprob": -0.2}]}
+    line = io.BytesIO(json.dumps(row).encode())
+    for source in (rows(row), line):
+        with pytest.raises(DataError, match="probabilities"):
+            next(iter(read(source, ReadOptions(strict=True)))).get()
+
+
+def test_scores_are_rescaled_as_the_options_say():
+    row = {"candidates": [{"text": "a", "logprob": -1.0}]}
+    assert entries(rows(row), log_base="2")[0].get().candidates[0].logprob == pytest.approx(-math.log(2))
+    assert entries(rows(row), score_scale="count")[0].get().candidates[0].logprob is None
+    with pytest.raises(UsageError, match="--sign - does not apply to the format 'parquet'"):
+        entries(rows(row), sign=-1)
+
+
+def test_an_id_that_was_used_before_is_an_error_in_its_place():
+    one, two = entries(rows(ROW, ROW))
+    assert one.ballot is not None
+    with pytest.raises(DataError, match="input:2: id: the id 'x' was used before"):
+        two.get()
+
+
+@pytest.mark.parametrize("cut", [6, 100, -1])
+def test_a_file_that_is_cut_off_is_named(cut):
+    file = written(*(Ballot([Hypothesis("a b c")], id=i) for i in range(50)))
+    (only,) = entries(io.BytesIO(file.getvalue()[:cut]))
+    with pytest.raises(DataError, match="input: is no Parquet file that can be read: "):
+        only.get()
+
+
+def test_a_damaged_page_is_named_after_what_stands_before_it():
+    whole = written(*(Ballot([Hypothesis(f"a {i}")], id=i) for i in range(3 * GROUP))).getvalue()
+    middle = pq.ParquetFile(io.BytesIO(whole)).metadata.row_group(1).column(3).data_page_offset + 30
+    found = entries(io.BytesIO(whole[:middle] + bytes(40) + whole[middle + 40 :]))
+    assert len(found) >= GROUP
+    with pytest.raises(DataError, match="input: is no Parquet file that can be read"):
+        found[-1].get()
+
+
+def test_a_pipe_is_no_place_for_parquet():
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+    (only,) = entries(Pipe(written(FULL).getvalue()))
+    with pytest.raises(DataError, match="cannot be read from a pipe in this format; give the file's name"):
+        only.get()
+
+
+def test_without_pyarrow_it_is_said_what_to_install(monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    with pytest.raises(MissingExtra, match=r'reading Parquet files needs .* "rangevote\[parquet\]"'):
+        list(read(io.BytesIO(b"PAR1" + bytes(20))))
+
+
+def test_ids_of_two_kinds_cannot_be_written():
+    write = ParquetBallots()
+    write(Ballot([Hypothesis("a")], id=1))
+    with pytest.raises(DataError, match="'x' is not a number as the ids before it"):
+        write(Ballot([Hypothesis("a")], id="x"))
+
+
+def test_an_order_that_is_no_number_is_named():
+    (only,) = entries(rows({"candidates": [{"text": "a", "ranked_by": math.nan}]}))
+    with pytest.raises(
+        DataError, match=r"input:1: candidates\[0\].ranked_by: expected a finite number, got nan"
+    ):
+        only.get()
+
+
+def test_a_text_that_is_not_utf8_spoils_its_row_only():
+    column = pa.array([[b"a b"], [b"\xff"]], pa.list_(pa.binary())).cast(pa.list_(pa.string()), safe=False)
+    file = io.BytesIO()
+    pq.write_table(pa.table({"candidates": column}), file)
+    good, bad = entries(io.BytesIO(file.getvalue()))
+    assert good.get().candidates[0].text == "a b"
+    with pytest.raises(DataError, match="input:2: holds a text that is not UTF-8"):
+        bad.get()

@@ -1,0 +1,221 @@
+"""The seam between models and searches (`rangevote/models/protocol.py`) as tests that every model must pass.
+
+    class TestMine(ModelContract):
+        @pytest.fixture
+        def model(self): ...
+
+        @pytest.fixture
+        def inputs(self): ...     # three or more, of different lengths
+
+Arrays may be numpy's or torch's, on any device. The contract has the search side too: a state is used
+once, but for a fresh one, which is only selected from. `tests/models/test_contract.py` shows it can fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from rangevote.models.protocol import Step
+
+Prefix = tuple[int, ...]
+
+
+def numpy(array: Any) -> Any:
+    """A numpy array (floats: of 64 bits) from one of numpy or torch."""
+    if hasattr(array, "detach"):
+        array = array.detach().cpu()
+        array = (array.double() if array.is_floating_point() else array).numpy()
+    return np.asarray(array)
+
+
+class Chain(NamedTuple):
+    """log P of every next token, (tokens + 1, vocabulary), and the hidden states, (tokens + 1, dimension)."""
+
+    log_probs: Any
+    hidden: Any | None
+
+
+def chain(model: Any, input: Any, tokens: Sequence[int]) -> Chain:
+    """One input alone, with these tokens given one after the other."""
+    steps = [model.step(model.start([input]), None)]
+    log_probs, hidden = [numpy(steps[-1].log_probs)], [steps[-1].hidden]
+    for token in tokens:
+        steps.append(model.step(steps[-1].state, np.array([token])))
+        log_probs.append(numpy(steps[-1].log_probs))
+        hidden.append(steps[-1].hidden)
+    states = None if hidden[0] is None else np.concatenate([numpy(state) for state in hidden])
+    return Chain(np.concatenate(log_probs), states)
+
+
+def go_on(rng: np.random.Generator, model: Any, log_probs: Any) -> Any:
+    """A token for each row (rows,) that may follow, and does not end the sequence."""
+    chosen = []
+    for row in numpy(log_probs):
+        likely = np.setdiff1d(np.flatnonzero(row > -30), model.ends)
+        assert likely.size, "a model that can only end cannot be tested for longer"
+        chosen.append(rng.choice(likely))
+    return np.array(chosen)
+
+
+class ModelContract:
+    #: Log-probabilities and hidden states may differ by this much between a batch and a row alone.
+    tolerance = 1e-9
+    #: The logarithm of the sum of each distribution is 0 up to this.
+    normalised = 1e-9
+    #: How many tokens are appended, if the model has room.
+    steps = 5
+
+    @pytest.fixture
+    def model(self) -> Any:
+        raise NotImplementedError("a fixture that gives the model")
+
+    @pytest.fixture
+    def inputs(self) -> Sequence[Any]:
+        raise NotImplementedError("a fixture that gives three inputs or more, of different lengths")
+
+    def length(self, model: Any, inputs: Sequence[Any]) -> int:
+        """How many tokens to append: after the last, one more must have room."""
+        room = model.room(model.start(inputs))
+        return self.steps if room is None else min(self.steps, int(numpy(room).min()) - 1)
+
+    def close(self, found: Any, expected: Any) -> None:
+        np.testing.assert_allclose(numpy(found), numpy(expected), rtol=0, atol=self.tolerance)
+
+    def wander(
+        self, model: Any, inputs: Sequence[Any], seed: int, scribble: bool = False
+    ) -> Iterator[tuple[Step[Any], list[tuple[int, Prefix]]]]:
+        """Steps of a search that chooses rows and tokens by chance, and the input and prefix of each row."""
+        rng = np.random.default_rng(seed)
+        rows = [(i, ()) for i in range(len(inputs))]
+        step = model.step(model.start(inputs), None)
+        yield step, rows
+        for t in range(self.length(model, inputs)):
+            chosen = rng.integers(len(rows), size=rng.integers(1, 2 * len(inputs) + 1))
+            if t == 1:  # all rows of the first input vanish, and that of the last stands twice
+                others = [r for r, (i, _) in enumerate(rows) if i != rows[0][0]] or [0]
+                chosen = np.array([others[-1], *others])
+            tokens = go_on(rng, model, numpy(step.log_probs)[chosen])
+            if scribble:
+                step.log_probs[:] = 7.0
+            step = model.step(model.select(step.state, chosen), tokens)
+            rows = [(rows[r][0], (*rows[r][1], int(token))) for r, token in zip(chosen, tokens, strict=True)]
+            yield step, rows
+
+    def test_there_are_three_inputs_and_the_end_is_not_at_once(self, model, inputs):
+        assert len(inputs) >= 3
+        assert self.length(model, inputs) >= 2
+
+    def test_the_first_step_takes_none_and_gives_one_row_for_each_input(self, model, inputs):
+        step = model.step(model.start(inputs), None)
+        rows, vocabulary = numpy(step.log_probs).shape
+        assert rows == len(inputs)
+        tokens = go_on(np.random.default_rng(0), model, step.log_probs)
+        assert numpy(model.step(step.state, tokens).log_probs).shape == (rows, vocabulary)
+
+    def test_log_probs_sum_to_one(self, model, inputs):
+        for step, _ in self.wander(model, inputs, seed=1):
+            log_probs = numpy(step.log_probs)
+            assert not np.isnan(log_probs).any()
+            totals = np.logaddexp.reduce(log_probs, axis=1)
+            np.testing.assert_allclose(totals, 0, rtol=0, atol=self.normalised)
+
+    def test_a_batch_says_what_each_input_says_alone(self, model, inputs):
+        rng = np.random.default_rng(2)
+        step = model.step(model.start(inputs), None)
+        found, tokens = [numpy(step.log_probs)], []
+        for _ in range(self.length(model, inputs)):
+            tokens.append(go_on(rng, model, step.log_probs))
+            step = model.step(step.state, tokens[-1])
+            found.append(numpy(step.log_probs))
+        for i, input in enumerate(inputs):
+            alone = chain(model, input, [int(token[i]) for token in tokens])
+            self.close([rows[i] for rows in found], alone.log_probs)
+
+    @pytest.mark.parametrize("rows", [[2, 0, 1], [0, 0, 0, 1, 2, 2], [1], [2, 2]])
+    def test_selecting_from_a_fresh_state_is_starting_with_those_inputs(self, model, inputs, rows):
+        rng = np.random.default_rng(3)
+        selected = model.step(model.select(model.start(inputs), np.array(rows)), None)
+        started = model.step(model.start([inputs[row] for row in rows]), None)
+        for _ in range(2):
+            self.close(selected.log_probs, started.log_probs)
+            tokens = go_on(rng, model, started.log_probs)
+            selected, started = model.step(selected.state, tokens), model.step(started.state, tokens)
+        self.close(selected.log_probs, started.log_probs)
+
+    def test_a_fresh_state_can_be_selected_from_many_times(self, model, inputs):
+        rng = np.random.default_rng(4)
+        fresh = model.start(inputs)
+        for rows in ([2, 2, 0], [2, 2, 0], [1], [0, 1, 2], [2, 2, 0]):
+            step = model.step(model.select(fresh, np.array(rows)), None)
+            alone = [chain(model, inputs[row], []).log_probs[0] for row in rows]
+            self.close(step.log_probs, alone)
+            tokens = go_on(rng, model, step.log_probs)
+            later = [chain(model, inputs[r], [t]).log_probs[1] for r, t in zip(rows, tokens, strict=True)]
+            self.close(model.step(step.state, tokens).log_probs, later)
+
+    def test_tokens_appended_one_by_one_give_the_same_whatever_follows_them(self, model, inputs):
+        rng = np.random.default_rng(5)
+        for input in inputs:
+            tokens: list[int] = []
+            for _ in range(self.length(model, inputs)):
+                tokens += go_on(rng, model, chain(model, input, tokens).log_probs[-1:]).tolist()
+            whole = chain(model, input, tokens)
+            for cut in range(len(tokens)):
+                part = chain(model, input, tokens[:cut])
+                self.close(part.log_probs, whole.log_probs[: cut + 1])
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_rows_that_repeat_vanish_and_change_places_keep_their_prefix(self, model, inputs, seed):
+        for step, rows in self.wander(model, inputs, seed):
+            assert len(numpy(step.log_probs)) == len(rows)
+            for row, (input, prefix) in zip(numpy(step.log_probs), rows, strict=True):
+                self.close(row, chain(model, inputs[input], prefix).log_probs[-1])
+
+    def test_a_hidden_state_belongs_to_the_tokens_of_its_row(self, model, inputs):
+        for step, rows in self.wander(model, inputs, seed=6):
+            if step.hidden is None:
+                continue
+            assert numpy(step.hidden).ndim == 2
+            assert len(numpy(step.hidden)) == len(rows)
+            for hidden, (input, prefix) in zip(numpy(step.hidden), rows, strict=True):
+                alone = chain(model, inputs[input], prefix)
+                assert alone.hidden is not None
+                self.close(hidden, alone.hidden[-1])
+
+    def test_the_caller_may_write_into_log_probs(self, model, inputs):
+        clean = [numpy(step.log_probs).copy() for step, _ in self.wander(model, inputs, seed=7)]
+        written = self.wander(model, inputs, seed=7, scribble=True)
+        for expected, (step, _) in zip(clean, written, strict=True):
+            self.close(step.log_probs, expected)
+
+    def test_a_ranking_has_the_shape_of_the_log_probs(self, model, inputs):
+        for step, _ in self.wander(model, inputs, seed=8):
+            if step.ranking is not None:
+                assert numpy(step.ranking).shape == numpy(step.log_probs).shape
+
+    def test_room_is_one_positive_number_for_each_input(self, model, inputs):
+        room = model.room(model.start(inputs))
+        if room is not None:
+            assert numpy(room).shape == (len(inputs),)
+            assert np.issubdtype(numpy(room).dtype, np.integer)
+            assert (numpy(room) > 0).all()
+
+    def test_the_ends_are_tokens(self, model, inputs):
+        vocabulary = numpy(model.step(model.start(inputs), None).log_probs).shape[1]
+        assert len(model.ends) == len(set(model.ends)) > 0
+        assert all(isinstance(end, (int, np.integer)) and 0 <= end < vocabulary for end in model.ends)
+
+    def test_the_text_of_tokens_is_a_text_or_unknown(self, model, inputs):
+        for _, rows in self.wander(model, inputs, seed=9):
+            for _, prefix in rows:
+                assert isinstance(model.text(list(prefix)), (str, type(None)))
+
+    def test_the_source_is_in_the_tokens_of_the_model(self, model, inputs):
+        vocabulary = numpy(model.step(model.start(inputs), None).log_probs).shape[1]
+        for input in inputs:
+            tokens = list(model.source(input))
+            assert all(isinstance(token, (int, np.integer)) and 0 <= token < vocabulary for token in tokens)

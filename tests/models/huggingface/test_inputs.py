@@ -1,0 +1,185 @@
+"""Texts, chats and token ids: what the model reads of them, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from rangevote.errors import DataError, UsageError
+from rangevote.models.huggingface.model import HuggingFace
+from tests.models.huggingface.tiny import BEGIN, END, ROOM, make_tokenizer
+
+TEMPLATE = (
+    "{% for m in messages %}{{ m['role'] }} : {{ m['content'] }} {% endfor %}"
+    "{% if add_generation_prompt %}assistant :{% endif %}"
+)
+
+
+def first(model, *inputs) -> torch.Tensor:
+    return model.step(model.start(inputs), None).log_probs
+
+
+@pytest.mark.parametrize("kind", ["llama", "bart"])
+def test_a_text_is_read_as_its_tokens(tiny_model, tokenizer, kind):
+    model = HuggingFace(tiny_model(kind), tokenizer)
+    ids = tokenizer("the dog runs")["input_ids"]
+    assert ids[0] == BEGIN
+    assert torch.equal(first(model, "the dog runs"), first(model, ids))
+
+
+@pytest.mark.parametrize(
+    "ids", [(5, 6, 7), np.array([5, 6, 7]), torch.tensor([5, 6, 7]), np.array([5, 6, 7], dtype=np.int32)]
+)
+def test_token_ids_may_be_a_list_or_an_array(tiny_model, ids):
+    model = HuggingFace(tiny_model("llama"))
+    assert torch.equal(first(model, ids), first(model, [5, 6, 7]))
+    assert model.source(ids) == [5, 6, 7]
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "opt", "bloom", "mamba", "bart", "t5"])
+def test_texts_of_different_lengths_are_read_together_as_alone(tiny_model, tokenizer, kind):
+    model = HuggingFace(tiny_model(kind), tokenizer)
+    texts = ["the dog", "a big cat sleeps under the small tree", "red"]
+    alone = torch.cat([first(model, text) for text in texts])
+    torch.testing.assert_close(first(model, *texts), alone, rtol=0, atol=1e-4)
+
+
+def test_a_text_is_a_users_message_where_there_is_a_chat_template(tiny_model):
+    tokenizer = make_tokenizer(TEMPLATE)
+    model = HuggingFace(tiny_model("llama"), tokenizer)
+    expected = tokenizer("user : the dog assistant :", add_special_tokens=False)["input_ids"]
+    assert torch.equal(first(model, "the dog"), first(model, expected))
+    assert torch.equal(first(model, [{"role": "user", "content": "the dog"}]), first(model, expected))
+
+
+def test_a_whole_chat_is_read_up_to_where_the_answer_begins(tiny_model):
+    tokenizer = make_tokenizer(TEMPLATE)
+    model = HuggingFace(tiny_model("llama"), tokenizer)
+    chat = [
+        {"role": "user", "content": "the dog"},
+        {"role": "assistant", "content": "runs"},
+        {"role": "user", "content": "a cat"},
+    ]
+    text = "user : the dog assistant : runs user : a cat assistant :"
+    expected = tokenizer(text, add_special_tokens=False)["input_ids"]
+    assert torch.equal(first(model, chat), first(model, expected))
+    assert model.source(chat) == tokenizer("a cat", add_special_tokens=False)["input_ids"]
+
+
+def test_without_chat_a_text_is_just_a_text(tiny_model, tokenizer):
+    model = HuggingFace(tiny_model("llama"), make_tokenizer(TEMPLATE), chat=False)
+    assert torch.equal(first(model, "the dog"), first(HuggingFace(tiny_model("llama"), tokenizer), "the dog"))
+
+
+def test_text_and_source_are_without_special_tokens_and_template(tiny_model):
+    tokenizer = make_tokenizer(TEMPLATE)
+    model = HuggingFace(tiny_model("llama"), tokenizer)
+    ids = model.source("the dog runs")
+    assert BEGIN not in ids
+    assert model.text([BEGIN, *ids, END]) == "the dog runs"
+
+
+def test_the_source_is_written_as_a_target_where_that_is_another_way(tiny_model, tokenizer):
+    class TwoSided:
+        eos_token_id, pad_token_id, chat_template = END, 0, None
+
+        def __call__(self, text=None, text_target=None, add_special_tokens=True):
+            return {"input_ids": [7] if text_target else [8, END]}
+
+    assert HuggingFace(tiny_model("marian"), TwoSided()).source("ein Hund") == [7]
+    assert HuggingFace(tiny_model("llama"), TwoSided()).source("a dog") == [8, END]
+
+
+def test_without_a_tokenizer_nothing_has_text(tiny_model):
+    model = HuggingFace(tiny_model("llama"))
+    assert model.text([5, 6]) is None
+    assert model.source("the dog") == []
+
+
+def test_room_is_what_the_prompt_leaves_of_the_positions(tiny_model):
+    model = HuggingFace(tiny_model("gpt2"))
+    assert model.room(model.start([[5, 6, 7], [8]])).tolist() == [ROOM - 3, ROOM - 1]
+    assert model.room(model.select(model.start([[5, 6, 7], [8]]), np.array([1, 1, 0]))).tolist() == [
+        63,
+        63,
+        61,
+    ]
+    writer = HuggingFace(tiny_model("bart"))
+    assert writer.room(writer.start([[5, 6, 7], [8]])).tolist() == [ROOM - 1, ROOM - 1]
+    for kind in ("t5", "mamba"):
+        assert HuggingFace(tiny_model(kind)).room(HuggingFace(tiny_model(kind)).start([[5]])) is None
+
+
+def test_no_inputs_give_no_rows(tiny_model):
+    model = HuggingFace(tiny_model("llama"))
+    step = model.step(model.start([]), None)
+    assert step.log_probs.shape == (0, 40)
+    assert model.room(step.state) is None
+
+
+def test_all_rows_may_vanish(tiny_model):
+    model = HuggingFace(tiny_model("llama"))
+    step = model.step(model.start([[5], [6]]), np.array([7, 8]))
+    nothing = model.select(step.state, np.array([], dtype=np.int64))
+    assert model.step(nothing, np.array([], dtype=np.int64)).log_probs.shape == (0, 40)
+
+
+REFUSED = [
+    ("llama", [], r"inputs\[1\]: has no tokens.*Give a text"),
+    ("bart", [], r"inputs\[1\]: has no tokens"),
+    ("llama", [5, 40], r"inputs\[1\]: holds the token 40; the model knows 0 to 39"),
+    ("llama", [-1], r"inputs\[1\]: holds the token -1"),
+    ("llama", [5, 6.5], r"inputs\[1\]\[1\]: 6.5 is no token id"),
+    ("llama", [True], r"inputs\[1\]\[0\]: True is no token id"),
+    ("llama", np.array([5.0]), r"inputs\[1\]\[0\]: 5.0 is no token id"),
+    ("llama", np.array([[5, 6]]), r"inputs\[1\]: is an array \(1, 2\); give a text"),
+    ("llama", 3.5, r"inputs\[1\]: is 3.5; give a text, a chat or a list of token ids"),
+    ("llama", None, r"inputs\[1\]: is None"),
+    ("llama", {"text": "the dog"}, r"inputs\[1\]: is {'text': 'the dog'}"),
+    (
+        "llama",
+        [5] * ROOM,
+        r"inputs\[1\]: has 64 tokens, and the model takes at most 64, with what it is to write",
+    ),
+    ("bart", [5] * (ROOM + 1), r"inputs\[1\]: has 65 tokens, and the model takes at most 64. Shorten it"),
+    ("llama", "the \ud800 dog", r"inputs\[1\]: is no text that can be encoded"),
+    (
+        "llama",
+        [{"role": "user", "content": "a"}],
+        r"inputs\[1\]: is a chat, but the model has no tokenizer with",
+    ),
+    ("bart", [{"role": "user", "content": "a"}], r"inputs\[1\]: is a chat"),
+]
+
+
+@pytest.mark.parametrize(("kind", "input", "told"), REFUSED)
+def test_what_cannot_be_read_is_refused_with_its_number(tiny_model, tokenizer, kind, input, told):
+    with pytest.raises(DataError, match=told):
+        HuggingFace(tiny_model(kind), tokenizer).start([[5, 6], input])
+
+
+def test_a_text_for_a_model_without_tokenizer_is_refused(tiny_model):
+    with pytest.raises(DataError, match=r"inputs\[0\]: is the text 'the dog', but .* without a tokenizer"):
+        HuggingFace(tiny_model("llama")).start(["the dog"])
+
+
+def test_a_text_without_tokens_is_refused_where_nothing_begins_it(tiny_model):
+    tokenizer = make_tokenizer("{{ '' }}")
+    with pytest.raises(DataError, match="has no tokens"):
+        HuggingFace(tiny_model("llama"), tokenizer).start(["the dog"])
+
+
+def test_a_chat_the_template_refuses_is_refused(tiny_model):
+    tokenizer = make_tokenizer("{{ raise_exception('roles must alternate') }}")
+    with pytest.raises(
+        DataError, match=r"inputs\[0\]: is a chat the model's template refuses: roles must alternate"
+    ):
+        HuggingFace(tiny_model("llama"), tokenizer).start(["the dog"])
+
+
+def test_a_model_without_masks_reads_only_inputs_of_one_length(tiny_model, monkeypatch):
+    net = tiny_model("llama")
+    monkeypatch.setattr(type(net), "forward", lambda self, input_ids: None)
+    with pytest.raises(UsageError, match="takes no attention mask"):
+        HuggingFace(net).start([[5, 6], [7]])

@@ -1,0 +1,250 @@
+"""`load`: from folders, GGUF files, n-gram files, names and objects; and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from rangevote.errors import MissingExtra, RangevoteWarning, SetupError, UsageError
+from rangevote.models.huggingface.model import HuggingFace
+from rangevote.models.load import load
+from tests.models.huggingface.samples import images
+from tests.models.huggingface.tiny import END, SEEING, WORDS, make, make_processor, make_tokenizer
+
+
+def saved(folder: Path, kind: str, tokenizer: bool = True) -> Path:
+    make(kind).save_pretrained(folder)
+    if tokenizer:
+        make_tokenizer().save_pretrained(folder)
+    if kind in SEEING:
+        make_processor().save_pretrained(folder)
+    return folder
+
+
+def first(model, *inputs) -> torch.Tensor:
+    return model.step(model.start(inputs), None).log_probs
+
+
+@pytest.mark.parametrize("kind", ["llama", "bart", "vit-gpt2", "git", "blip", "mamba"])
+def test_a_folder_is_read_as_what_its_configuration_says(tmp_path, kind):
+    if kind in SEEING and "dummy" in transformers.AutoImageProcessor.__module__:
+        pytest.skip("older versions of transformers read no image processors without torchvision")
+    model = load(saved(tmp_path, kind))
+    assert type(model.hf) is type(make(kind))
+    assert not model.hf.training
+    inputs = images() if kind in SEEING else ["the dog runs", "red"]
+    expected = HuggingFace(make(kind), make_tokenizer(), make_processor() if kind in SEEING else None)
+    torch.testing.assert_close(first(model, *inputs), first(expected, *inputs), rtol=0, atol=1e-5)
+    assert model.text([4, 6]) == "a dog"
+    assert model.ends == (END,)
+
+
+def test_a_text_names_a_folder_as_well_as_a_path_does(tmp_path, monkeypatch):
+    saved(tmp_path / "model", "llama")
+    monkeypatch.chdir(tmp_path)
+    assert torch.equal(first(load("model"), "red"), first(load(tmp_path / "model"), "red"))
+
+
+def test_loading_is_quiet_and_leaves_transformers_as_talkative_as_before(tmp_path, capfd):
+    saved(tmp_path, "llama")
+    capfd.readouterr()
+    logging = transformers.utils.logging
+    logging.set_verbosity_info()
+    try:
+        first(load(tmp_path), "the dog", "red")
+        assert logging.get_verbosity() == logging.INFO
+        assert logging.is_progress_bar_enabled()
+    finally:
+        logging.set_verbosity_warning()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_folder_without_tokenizer_takes_token_ids(tmp_path):
+    model = load(saved(tmp_path, "llama", tokenizer=False))
+    assert model.tokenizer is None
+    assert first(model, [5, 6]).shape == (1, 40)
+
+
+def test_another_tokenizer_may_be_named(tmp_path):
+    saved(tmp_path / "model", "llama", tokenizer=False)
+    make_tokenizer().save_pretrained(tmp_path / "words")
+    assert load(tmp_path / "model", tmp_path / "words").text([4, 6]) == "a dog"
+    assert load(tmp_path / "model", make_tokenizer()).text([4, 6]) == "a dog"
+
+
+def test_numbers_are_float32_on_a_processor_unless_others_are_asked_for(tmp_path):
+    make("llama").bfloat16().save_pretrained(tmp_path)
+    assert load(tmp_path).hf.dtype == torch.float32
+    assert load(tmp_path, dtype="bfloat16").hf.dtype == torch.bfloat16
+    assert load(tmp_path, dtype=torch.float64, device="cpu").hf.dtype == torch.float64
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"dtype": "int8"}, r"dtype='int8' is unknown. Choose from: float32"),
+        ({"dtype": "float33"}, r"dtype='float33' is unknown"),
+        ({"device": "tpu"}, r"device='tpu' is not to be had here"),
+        ({"device": "cuda:7"}, r"device='cuda:7' is not to be had here"),
+        ({"end": "nothing"}, r"end='nothing' is no token of this model"),
+        ({"end": 40}, r"end=40 is no token of this model"),
+        ({"end": True}, r"end=True is no token of this model"),
+    ],
+)
+def test_options_that_cannot_be_meant_are_refused(tmp_path, options, told):
+    with pytest.raises(UsageError, match=told):
+        load(saved(tmp_path, "llama"), **options)
+
+
+def test_ends_are_the_configurations_the_tokenizers_or_those_named(tmp_path):
+    net, tokenizer = make("llama"), make_tokenizer()
+    net.generation_config.eos_token_id = [2, 9]
+    assert load(net, tokenizer).ends == (2, 9)
+    assert load(net, tokenizer, end="dog").ends == (6,)
+    assert load(net, tokenizer, end=["dog", 7, "dog"]).ends == (6, 7)
+    net.generation_config.eos_token_id = None
+    assert load(net, tokenizer).ends == (END,)
+    with pytest.raises(SetupError, match=r"names a token that ends a sequence. Name one: load\(..., end="):
+        load(net)
+
+
+def test_an_object_is_taken_as_it_is():
+    net = make("llama")
+    model = load(net, make_tokenizer())
+    assert model.hf is net
+    assert model.text([4, 6]) == "a dog"
+
+
+@pytest.mark.parametrize("wrong", [3, None, torch.nn.Linear(2, 2), ["llama"]])
+def test_what_is_no_model_is_refused(wrong):
+    with pytest.raises(UsageError, match=rf"cannot load a {type(wrong).__name__}"):
+        load(wrong)
+
+
+def test_a_model_that_writes_no_text_is_refused(tmp_path):
+    config = transformers.BertConfig(
+        vocab_size=40, hidden_size=32, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+    )
+    net = transformers.BertModel(config)
+    with pytest.raises(UsageError, match="cannot load a BertModel"):
+        load(net)
+    clip = transformers.CLIPModel(transformers.CLIPConfig())
+    clip.save_pretrained(tmp_path)
+    with pytest.raises(SetupError, match="of the type 'clip', which does not write text"):
+        load(tmp_path)
+
+
+def test_device_and_dtype_are_not_for_objects():
+    with pytest.raises(UsageError, match=r"Move this one: model.to"):
+        load(make("llama"), device="cpu")
+
+
+@pytest.mark.parametrize(
+    "name", ["./none", "/no/such/folder", "none.gguf", "none.arpa", "a/b/c", "none.arpa.gz", ""]
+)
+def test_a_path_that_is_not_there_is_named(name):
+    with pytest.raises(SetupError, match="there is no file or folder"):
+        load(name)
+
+
+def test_a_name_that_cannot_be_found_says_what_was_tried_and_what_to_do():
+    with pytest.raises(SetupError, match=r"cannot load 'nobody/nothing': no file or folder.*give its folder"):
+        load("nobody/nothing")
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path):
+    with pytest.raises(SetupError, match=r"holds no model: there is no config.json"):
+        load(tmp_path)
+    saved(tmp_path, "llama")
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(SetupError, match=r"holds no weights: there is no file \*.safetensors"):
+        load(tmp_path)
+
+
+def test_pickled_weights_are_refused_and_never_opened(tmp_path):
+    class Trap:
+        def __reduce__(self):
+            return (os.mkdir, (str(tmp_path / "sprung"),))
+
+    saved(tmp_path, "llama")
+    (tmp_path / "model.safetensors").unlink()
+    (tmp_path / "pytorch_model.bin").write_bytes(pickle.dumps(Trap()))
+    with pytest.raises(SetupError, match=r"only as pytorch_model.bin, a format that can run code.*Convert"):
+        load(tmp_path)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_code_that_comes_with_a_model_is_never_run(tmp_path):
+    saved(tmp_path, "llama")
+    config = json.loads((tmp_path / "config.json").read_text())
+    config |= {
+        "model_type": "trap",
+        "auto_map": {"AutoConfig": "trap.Trap", "AutoModelForCausalLM": "trap.Trap"},
+    }
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "trap.py").write_text(f"import os; os.mkdir({str(tmp_path / 'sprung')!r})")
+    with pytest.raises(SetupError, match="needs code of its author's to be run, which is not done here"):
+        load(tmp_path)
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_broken_configuration_or_weight_file_is_a_setup_error(tmp_path):
+    saved(tmp_path, "llama")
+    weights = (tmp_path / "model.safetensors").read_bytes()
+    (tmp_path / "model.safetensors").write_bytes(weights[:100])
+    with pytest.raises(SetupError, match="transformers cannot read it"):
+        load(tmp_path)
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(SetupError, match="transformers cannot read it"):
+        load(tmp_path)
+
+
+def test_weights_that_are_missing_are_told(tmp_path):
+    saved(tmp_path, "llama")
+    weights = load_file(tmp_path / "model.safetensors")
+    del weights["model.norm.weight"]
+    save_file(weights, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    with pytest.warns(RangevoteWarning, match=r"no weights for 1 parts of the model \(model.norm.weight\)"):
+        load(tmp_path)
+
+
+def test_other_files_are_refused(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"")
+    with pytest.raises(SetupError, match="is no file of a model that can be read"):
+        load(tmp_path / "model.onnx")
+
+
+def test_an_arpa_file_is_an_n_gram_model(tmp_path):
+    ngram = pytest.importorskip("rangevote.models.ngram")
+    ngram.NgramModel.train(["a dog runs", "a cat sits"], order=2).write(tmp_path / "small.arpa")
+    assert isinstance(load(tmp_path / "small.arpa"), ngram.NgramModel)
+
+
+@pytest.mark.parametrize("missing", ["torch", "transformers"])
+def test_without_the_packages_it_says_what_to_install(missing):
+    script = (
+        f"import sys; sys.modules[{missing!r}] = None; from rangevote.models.load import load; load('a/b')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert f"needs the package {missing!r}" in done.stderr
+    assert 'pip install "rangevote[models]"' in done.stderr
+    assert MissingExtra.__name__ in done.stderr
+
+
+def test_loading_the_module_loads_neither_torch_nor_transformers():
+    script = "import sys, rangevote.models.load; print('torch' in sys.modules, 'transformers' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+def test_words_of_the_tiny_tokenizer_are_tokens():
+    assert make_tokenizer()(" ".join(WORDS))["input_ids"] == [1, *range(4, 4 + len(WORDS))]

@@ -1,0 +1,162 @@
+"""ARPA files score as KenLM scores them: those this package writes, and those made by hand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from rangevote.errors import DataError
+from rangevote.models.ngram import NgramModel
+from tests.models.oracle import arpa, every_sentence, kenlm_scores
+
+UNIGRAMS = ["-1 <unk> -0.4", "-99 <s> -0.3", "-0.5 </s>", "-0.6 a -0.2", "-0.7 b -0.1", "-0.8 c"]
+BIGRAMS = [
+    "-0.2 <s> a -0.4",
+    "-0.3 a b -0.15",
+    "-0.35 b c",
+    "-0.4 c <unk> -0.2",
+    "-0.45 <unk> a",
+    "-0.1 c </s>",
+]
+TRIGRAMS = ["-0.11 <s> a b", "-0.12 a b c", "-0.13 c <unk> a", "-0.14 b c </s>"]
+PLAIN = arpa(UNIGRAMS, BIGRAMS, TRIGRAMS)
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text: str | bytes):
+        path = tmp_path / "model.arpa"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def agree(path, sentences, judged=None):
+    """Every word's score is KenLM's, and so is every sentence's."""
+    model = NgramModel.read(path)
+    for sentence, expected in zip(sentences, kenlm_scores(judged or path, sentences), strict=True):
+        found = model.scores(sentence)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5, err_msg=sentence)
+        assert model.logprob(sentence) == pytest.approx(expected.sum(), abs=1e-4)
+
+
+SENTENCES = every_sentence(["a", "b", "c", "zebra"], 4)
+BY_HAND = {
+    "plain": PLAIN,
+    "missing back-offs": arpa([line.replace(" -0.2", "") for line in UNIGRAMS], BIGRAMS, TRIGRAMS),
+    "no <unk>": arpa(UNIGRAMS[1:], [line for line in BIGRAMS if "unk" not in line], TRIGRAMS[:2]),
+    "<UNK>": PLAIN.replace("<unk>", "<UNK>"),
+    "<s> with probability 1": PLAIN.replace("-99\t<s>", "0\t<s>"),
+    "positive back-off": PLAIN.replace("a\t-0.2", "a\t0.25"),
+    "a word without probability": PLAIN.replace("-0.8\tc", "-inf\tc"),
+    "bigrams only": arpa(UNIGRAMS, [line.removesuffix(" -0.4") for line in BIGRAMS[:1]]),
+    "no trigrams": arpa(UNIGRAMS, BIGRAMS, []),
+    "no bigrams": arpa(UNIGRAMS, []),
+    "nothing but words": arpa(UNIGRAMS, [], [], []),
+    "back-off 0 of the longest": PLAIN.replace("-0.11\t<s> a b", "-0.11\t<s> a b\t0"),
+    "order 5": arpa(
+        UNIGRAMS,
+        [*BIGRAMS, "-0.5 b </s>", "-0.4 b a -0.1"],
+        [*TRIGRAMS, "-0.2 a b a -0.1", "-0.25 b a b", "-0.3 b c a"],
+        ["-0.1 <s> a b c -0.3", "-0.2 <s> a b a", "-0.15 a b a b", "-0.12 a b c a"],
+        ["-0.05 <s> a b c a", "-0.06 <s> a b c </s>", "-0.07 <s> a b a b"],
+    ),
+    "carriage returns": PLAIN.replace("\n", "\r\n"),
+    "comments and blank lines": "\n# made by hand\n\n" + PLAIN.replace("-0.3\ta b", "\n-0.3\ta b"),
+}
+
+
+@pytest.mark.parametrize("text", BY_HAND.values(), ids=BY_HAND)
+def test_files_made_by_hand_score_as_kenlm_scores_them(text, file):
+    agree(file(text), SENTENCES)
+
+
+def test_a_file_of_single_words_scores_as_kenlm_scores_it_with_an_empty_list_of_pairs(file, tmp_path):
+    # KenLM itself takes no model of order 1
+    judged = tmp_path / "judged.arpa"
+    judged.write_text(arpa([line.rsplit(" -0", 1)[0] for line in UNIGRAMS], []))
+    agree(file(arpa([line.rsplit(" -0", 1)[0] for line in UNIGRAMS])), SENTENCES, judged)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_files_with_pruned_last_words_score_as_kenlm_scores_them(seed, file):
+    """`a b c` may be listed where `b c` is not, as SRILM's pruning leaves it."""
+    rng = np.random.default_rng(seed)
+    words = ["<unk>", "a", "b", "c", "d", "e"]
+    order = 3 + seed % 2
+    sections = [[("<s>",), ("</s>",), *((word,) for word in words)]]
+    for n in range(2, order + 1):
+        share = 0.8 if n < order else 0.3  # KenLM has room for half as many pruned ones as there are others
+        longer = itertools.product(sections[-1], [*words, "</s>"])
+        sections.append([(*u, w) for u, w in longer if u[-1] != "</s>" and rng.random() < share])
+    listed = {gram for section in sections for gram in section}
+    assert any(gram[1:] not in listed for gram in listed if len(gram) > 2)
+    lines = [
+        [
+            f"{-rng.random() * 2:.6f} {' '.join(gram)}"
+            + (f" {-rng.random():.6f}" if rng.random() < 0.8 else "")
+            for gram in section
+        ]
+        for section in sections[:-1]
+    ]
+    last = [f"{-rng.random():.6f} {' '.join(gram)}" for gram in sections[-1]]
+    sentences = [" ".join(rng.choice([*words, "zebra"], size=rng.integers(12))) for _ in range(300)]
+    agree(file(arpa(*lines, last)), sentences)
+
+
+@pytest.mark.parametrize("order", [2, 3, 5])
+@pytest.mark.parametrize("name", ["model.arpa", "model.arpa.gz"])
+def test_a_written_model_is_read_by_kenlm_and_by_us_with_the_same_scores(order, name, tmp_path):
+    rng = np.random.default_rng(order)
+    drawn = (rng.zipf(1.5, size=rng.integers(12)) % 40 for _ in range(400))
+    text = [" ".join(f"wörd{number}" for number in sentence) for sentence in drawn]
+    model, path = NgramModel.train(text, order), tmp_path / name
+    model.write(path)
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+    again = NgramModel.read(path)
+    assert again.words == model.words
+    sentences = [*text[:50], "wörd1 zebra wörd2", "", "zebra"]
+    for sentence, expected in zip(sentences, kenlm_scores(path, sentences), strict=True):
+        np.testing.assert_allclose(model.scores(sentence), expected, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(again.scores(sentence), model.scores(sentence), rtol=0, atol=1e-7)
+        assert model.logprob(sentence) == pytest.approx(expected.sum(), abs=1e-4)
+
+
+def test_a_file_that_was_read_is_written_back_as_it_was(file, tmp_path):
+    again = tmp_path / "again.arpa"
+    NgramModel.read(file(PLAIN)).write(again)
+    lines = [line.removesuffix("\t0") for line in again.read_text().splitlines()]
+    assert lines[:14] == PLAIN.splitlines()[:14]  # the words keep their order; longer n-grams are sorted
+    assert sorted(lines) == sorted(PLAIN.splitlines())
+
+
+def test_steps_are_normalised_where_the_file_is_not(file):
+    model = NgramModel.read(file(PLAIN))
+    log_probs = model.step(model.start(["", "a", "a b", "zebra"]), None).log_probs
+    np.testing.assert_allclose(np.exp(log_probs).sum(axis=1), 1, rtol=0, atol=1e-12)
+    # after <s>: a 10^-0.2 is listed, the others are backed off by 10^-0.3
+    others = [10 ** (-0.3 - p) for p in (1, 0.5, 0.7, 0.8)]
+    total = 10**-0.2 + sum(others)
+    expected = [others[0], 0, others[1], 10**-0.2, *others[2:]]
+    np.testing.assert_allclose(np.exp(log_probs[0]), np.array(expected) / total, rtol=0, atol=1e-12)
+
+
+def test_a_proper_file_is_changed_by_its_rounding_only(tmp_path):
+    model, path = NgramModel.train(["a b c", "a c b", "b a", "c"], 3), tmp_path / "model.arpa"
+    model.write(path)
+    again = NgramModel.read(path)
+    prompts = every_sentence(["a", "b", "c", "zebra"], 2)
+    expected = model.step(model.start(prompts), None).log_probs
+    found = again.step(again.start(prompts), None).log_probs
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
+
+
+def test_a_word_that_no_one_may_say_ends_the_model_where_nothing_else_is_left(file):
+    model = NgramModel.read(file(arpa(["-1 <s>", "-inf </s>", "-inf <unk>"])))
+    assert model.logprob("") == -math.inf
+    with pytest.raises(DataError, match="gives every word probability 0"):
+        model.step(model.start([""]), None)

@@ -1,0 +1,237 @@
+"""Kneser-Ney against lmplz, against numbers worked by hand, and against its equations with dictionaries."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from rangevote.models.backoff import Backoff
+from rangevote.models.corpus import START, UNKNOWN, read_corpus
+from rangevote.models.kneser_ney import FALLBACK, count_ngrams, discounts, estimate
+
+# The text and the model that lmplz -o 2 made of it, as printed in kenlm issue 405 (log10).
+TEXT_405 = [
+    "I went to",
+    "I go to",
+    "You went to",
+    "You go to",
+    "Joe went to",
+    "Joe go to",
+    "Anna went ski",
+    "Anna went ski",
+]
+UNIGRAMS_405 = {
+    "<unk>": (-1.30103, 0),
+    "<s>": (-math.inf, -0.059768215),
+    "</s>": (-1.1249387, 0),
+    "I": (-1.0579919, -0.5228788),
+    "went": (-0.6726411, -0.022929981),
+    "to": (-1.1249387, -0.30103),
+    "go": (-0.82390875, 0),
+    "You": (-1.0579919, -0.5228788),
+    "Joe": (-1.0579919, -0.5228788),
+    "Anna": (-1.0579919, -0.059768215),
+    "ski": (-1.0579919, -0.059768215),
+}
+BIGRAMS_405 = {
+    "to </s>": -0.26962152,
+    "ski </s>": -0.7123581,
+    "<s> I": -0.9649993,
+    "I went": -0.383262,
+    "You went": -0.383262,
+    "Joe went": -0.383262,
+}
+
+
+def test_the_model_of_a_small_text_is_the_one_lmplz_makes():
+    words, tokens = read_corpus(TEXT_405)
+    levels = count_ngrams(tokens, len(words), 2)
+    # lmplz counts "ski", the last word, as 2 instead of 1 (same issue): t = 4, 3, 1, 1, hence these discounts
+    unigrams, bigrams = estimate(
+        levels, len(words), [np.array([0, 0.4, 1.6, 1.4]), discounts(levels[1].counts)]
+    )
+    assert words == list(UNIGRAMS_405)
+    found = np.stack([unigrams.logprobs, unigrams.backoffs], axis=1) / math.log(10)
+    np.testing.assert_allclose(found, list(UNIGRAMS_405.values()), rtol=0, atol=2e-7)
+    logprobs = {
+        f"{words[key // len(words)]} {words[key % len(words)]}": logprob / math.log(10)
+        for key, logprob in zip(bigrams.keys, bigrams.logprobs, strict=True)
+    }
+    assert len(logprobs) == 16
+    assert {gram: logprobs[gram] for gram in BIGRAMS_405} == pytest.approx(BIGRAMS_405, abs=2e-7)
+
+
+def test_words_count_once_for_each_different_word_before_them():
+    # kenlm issue 427: "r, o, t, and </s> each follow two different tokens [...] a comes only after o"
+    words, tokens = read_corpus(["r o t", "o a r", "o a t"])
+    unigrams, bigrams = count_ngrams(tokens, len(words), 2)
+    adjusted = {"<unk>": 0, "<s>": 0, "</s>": 2, "r": 2, "o": 2, "t": 2, "a": 1}
+    assert dict(zip(words, unigrams.counts.tolist(), strict=True)) == adjusted
+    assert bigrams.counts.sum() == tokens.size - 3  # the longest n-grams count as often as they stand there
+
+
+def test_ngrams_at_the_start_of_a_sentence_count_as_often_as_they_stand_there():
+    words, tokens = read_corpus(["a b", "a b", "a c", "b"])
+    _, bigrams, trigrams = count_ngrams(tokens, len(words), 3)
+    counts = {
+        f"{words[key // len(words)]} {words[key % len(words)]}": count
+        for key, count in zip(bigrams.keys.tolist(), bigrams.counts.tolist(), strict=True)
+    }
+    assert counts == {
+        "<s> a": 3,
+        "<s> b": 1,
+        "a b": 1,  # after <s>
+        "a c": 1,  # after <s>
+        "b </s>": 2,  # after a and after <s>
+        "c </s>": 1,  # after a
+    }
+    assert sorted(trigrams.counts.tolist()) == [1, 1, 1, 2, 2]  # <s> a b and a b </s> stand there twice
+
+
+def test_discounts_worked_by_hand():
+    # t = 5, 2, 1, 1, so t1 / (t1 + 2 t2) = 5/9
+    found = discounts(np.array([0, 1, 1, 1, 1, 1, 2, 2, 3, 4, 9]))
+    exact = [
+        0,
+        1 - Fraction(2 * 5 * 2, 9 * 5),
+        2 - Fraction(3 * 5 * 1, 9 * 2),
+        3 - Fraction(4 * 5 * 1, 9 * 1),
+    ]
+    assert found.tolist() == pytest.approx([float(d) for d in exact], abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [0],
+        [1, 1, 1],
+        [1, 1, 2, 4],  # no 3
+        [2, 2, 3, 4],  # no 1
+        [1, 2, 3, 3, 3, 3, 3],  # D_2 = 2 - 3 * 1/3 * 5 < 0
+        [1, 1, 2, 3, 4, 4, 4, 4],  # D_3 = 3 - 4 * 1/2 * 4 < 0
+    ],
+)
+def test_discounts_that_cannot_be_estimated_are_those_of_lmplz_discount_fallback(counts):
+    assert discounts(np.array(counts)).tolist() == [0, 0.5, 1, 1.5]
+    assert FALLBACK == (0.5, 1, 1.5)
+
+
+def test_a_text_that_lmplz_finds_too_small_is_learned_with_the_fallback():
+    # kenlm issue 424: "1-gram discount out of range for adjusted count 2: -0.5999999"
+    text = ["I'm Harry Potter", "Harry Potter is young  wizard", "Hermione Granger is Harry friend"]
+    text += ["There are seven fantasy novels of Harry Potter"]
+    words, tokens = read_corpus(text)
+    unigrams = count_ngrams(tokens, len(words), 3)[0].counts
+    t = np.bincount(unigrams)
+    assert 2 - 3 * t[1] / (t[1] + 2 * t[2]) * t[3] / t[2] == pytest.approx(-0.6)
+    assert discounts(unigrams).tolist() == [0, 0.5, 1, 1.5]
+
+
+class Naive:
+    """The equations at the top of kneser_ney.py, with dictionaries of tuples of words."""
+
+    def __init__(self, lines: list[str], order: int) -> None:
+        self.order = order
+        lengths = range(1, order + 1)
+        sentences = [["<s>", *line.split(), "</s>"] for line in lines]
+        c = [Counter(tuple(s[i : i + n]) for s in sentences for i in range(len(s) - n + 1)) for n in lengths]
+        del c[0][("<s>",)]
+        self.a = []
+        for n in lengths:
+            kept = {u: count for u, count in c[n - 1].items() if n == order or u[0] == "<s>"}
+            before = Counter(v[1:] for v in c[n]) if n < order else Counter()
+            self.a.append({u: kept.get(u, before[u]) for u in c[n - 1]})
+        self.d = [self.discounts(a) for a in self.a]
+        self.vocabulary = {"<unk>", "</s>", *(word for s in sentences for word in s[1:])}
+
+    @staticmethod
+    def discounts(a):
+        t = [sum(count == k for count in a.values()) for k in range(5)]
+        try:
+            d = [k - (k + 1) * t[1] * t[k + 1] / ((t[1] + 2 * t[2]) * t[k]) for k in (1, 2, 3)]
+        except ZeroDivisionError:
+            return (0, 0.5, 1, 1.5)
+        return (0, *d) if all(0 < d[k - 1] <= k for k in (1, 2, 3)) and t[3] else (0, 0.5, 1, 1.5)
+
+    def p(self, w, u):
+        """P(w | u) with the last order - 1 words of u."""
+        u = tuple(u)[max(0, len(u) - self.order + 1) :]
+        a, d = self.a[len(u)], self.d[len(u)]
+        after = {v[-1]: count for v, count in a.items() if v[:-1] == u}
+        lower = self.p(w, u[1:]) if u else 1 / len(self.vocabulary)
+        if not after:
+            return lower
+        own = after.get(w, 0)
+        taken = sum(d[min(count, 3)] for count in after.values())
+        return (own - d[min(own, 3)]) / sum(after.values()) + taken / sum(after.values()) * lower
+
+
+def sample(seed: int, words: int, lines: int) -> list[str]:
+    """Sentences of 0 to 8 words, some words far more frequent than others."""
+    rng = np.random.default_rng(seed)
+    shares = 1 / np.arange(1, words + 1)
+    return [
+        " ".join(f"w{word}" for word in rng.choice(words, size=rng.integers(9), p=shares / shares.sum()))
+        for _ in range(lines)
+    ]
+
+
+def learn(text: list[str], order: int) -> tuple[list[str], Backoff]:
+    words, tokens = read_corpus(text)
+    return words, Backoff(len(words), estimate(count_ngrams(tokens, len(words), order), len(words)))
+
+
+def histories(words: list[str], contexts: list[tuple[str, ...]], order: int) -> np.ndarray:
+    """The contexts, of up to order - 1 words, as rows of word numbers."""
+    rows = [[-1] * (order - 1 - len(u)) + [words.index(word) for word in u] for u in contexts]
+    return np.array(rows, np.int64).reshape(len(rows), order - 1)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 4])
+@pytest.mark.parametrize(("size", "lines"), [(4, 6), (12, 40), (30, 120)])
+def test_probabilities_are_those_of_the_equations(order, size, lines):
+    text = [*sample(order, size, lines), ""]
+    naive = Naive(text, order)
+    words, table = learn(text, order)
+    rng = np.random.default_rng(7)
+    sentences = [["<s>", *line.split(), "</s>"] for line in text]
+    seen = {tuple(s[i : i + order - 1]) for s in sentences for i in range(len(s))}
+    drawn = {tuple(rng.choice(words, size=rng.integers(order)).tolist()) for _ in range(30)}
+    contexts = sorted(seen)[:30] + sorted(drawn)
+    expected = [[0.0 if w == "<s>" else naive.p(w, u) for w in words] for u in contexts]
+    found = np.exp(table.rows(histories(words, contexts, order)))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+def test_probabilities_sum_to_one_after_every_context_seen_or_not(order):
+    words, table = learn(sample(order, 8, 60), order)
+    lengths = range(min(order, 4))
+    contexts = [u for n in lengths for u in itertools.product(words, repeat=n)]  # <s>, </s> and <unk> too
+    rows = table.rows(histories(words, contexts, order))
+    np.testing.assert_allclose(np.exp(rows).sum(axis=1), 1, rtol=0, atol=1e-13)
+    assert (rows[:, START] == -np.inf).all()
+    assert np.isfinite(np.delete(rows, START, axis=1)).all()
+
+
+def test_one_word_scored_is_its_entry_in_the_row():
+    words, table = learn(sample(3, 8, 60), 3)
+    contexts = list(itertools.product(words, repeat=2))
+    history = histories(words, contexts, 3)
+    rows = table.rows(history)
+    for word in range(len(words)):
+        np.testing.assert_allclose(
+            table.score(history, np.full(len(history), word)), rows[:, word], atol=1e-14
+        )
+
+
+def test_an_unknown_word_gets_an_equal_share_of_what_the_words_gave_away():
+    # three words and the end, each seen after one other word: a = 1, D = 0.5, |V| = 5 with <unk>
+    _, table = learn(["a b c"], 2)
+    assert math.exp(table.levels[0].logprobs[UNKNOWN]) == pytest.approx(0.5 / 5)
+    assert np.exp(table.levels[0].logprobs[2:]).tolist() == pytest.approx([0.5 / 4 + 0.5 / 5] * 4)

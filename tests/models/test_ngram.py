@@ -1,0 +1,190 @@
+"""The n-gram model behind the seam: the contract, prompts, whole sentences, and the speed of learning."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rangevote.errors import DataError, UsageError
+from rangevote.models.corpus import END, START, UNKNOWN
+from rangevote.models.ngram import NgramModel
+from tests.models.contract import ModelContract, chain
+from tests.models.oracle import every_sentence, kenlm_scores
+
+TEXT = """a dog runs on the grass
+a dog sits
+the cat sits on the grass
+a cat runs
+the dog runs
+a cat sits on a dog on the grass""".splitlines()
+DATA = Path(__file__).parents[3] / "shared" / "data" / "multi30k"
+
+
+class TestTrained(ModelContract):
+    @pytest.fixture(params=[1, 2, 3, 5])
+    def model(self, request):
+        return NgramModel.train(TEXT, request.param)
+
+    @pytest.fixture
+    def inputs(self):
+        return ["a dog", "", "the cat sits on the zebra", [3, 4]]
+
+
+class TestRead(TestTrained):
+    @pytest.fixture(params=[1, 2, 3, 5])
+    def model(self, request, tmp_path):
+        NgramModel.train(TEXT, request.param).write(tmp_path / "model.arpa")
+        return NgramModel.read(tmp_path / "model.arpa")
+
+
+@pytest.fixture
+def model():
+    return NgramModel.train(TEXT, 3)
+
+
+@pytest.mark.parametrize("order", [1, 2, 3, 5])
+def test_the_steps_along_a_sentence_give_its_log_probability(order):
+    model = NgramModel.train(TEXT, order)
+    for sentence in [*TEXT, "", "zebra", "the the the dog zebra cat a"]:
+        tokens = [*model.source(sentence), END]
+        log_probs = chain(model, "", tokens[:-1]).log_probs
+        assert model.logprob(sentence) == pytest.approx(
+            sum(log_probs[i, token] for i, token in enumerate(tokens)), abs=1e-12
+        )
+
+
+def test_all_sentences_together_have_probability_one():
+    # what is not yet ended after n words has the rest: a check of whole sentences against steps
+    model = NgramModel.train(["a b", "b", "a a b"], 2)
+    words = [word for word in model.words if word not in ("<s>", "</s>")]
+    ended = math.fsum(math.exp(model.logprob(sentence)) for sentence in every_sentence(words, 4))
+    prompts = [sentence for sentence in every_sentence(words, 5) if len(sentence.split()) == 5]
+    unended = math.fsum(math.exp(math.fsum(model.scores(prompt)[:-1])) for prompt in prompts)
+    assert ended + unended == pytest.approx(1, abs=1e-12)
+
+
+def test_a_prompt_is_the_same_as_text_and_as_tokens(model):
+    as_text = model.step(model.start(["a dog", "zebra"]), None).log_probs
+    as_tokens = model.step(model.start([model.source("a dog"), [UNKNOWN]]), None).log_probs
+    np.testing.assert_array_equal(as_text, as_tokens)
+
+
+def test_a_prompt_goes_on_where_its_words_as_tokens_would(model):
+    for prompt in TEXT:
+        whole = model.step(model.start([prompt]), None).log_probs
+        np.testing.assert_array_equal(whole[0], chain(model, "", model.source(prompt)).log_probs[-1])
+
+
+def test_the_start_is_never_written_and_the_unknown_word_keeps_its_probability(model):
+    log_probs = model.step(model.start(["", "a dog", "zebra"]), None).log_probs
+    assert (log_probs[:, START] == -np.inf).all()
+    assert np.isfinite(np.delete(log_probs, START, axis=1)).all()
+    assert log_probs.dtype == np.float64
+
+
+def test_only_the_last_words_matter():
+    model = NgramModel.train(TEXT, 3)
+    rows = model.step(model.start(["a dog sits on the", "the cat runs on the", "on the"]), None).log_probs
+    np.testing.assert_array_equal(rows[0], rows[1])
+    np.testing.assert_array_equal(rows[0], rows[2])
+    assert (model.step(model.start(["the"]), None).log_probs[0] != rows[0]).any()  # after <s>, not after "on"
+
+
+def test_text_and_source_go_both_ways(model):
+    assert model.text(model.source("  the  dog\tzebra ")) == "the dog <unk>"
+    assert model.text([]) == ""
+    assert model.source("") == []
+    assert model.ends == (END,)
+    assert model.words[END] == "</s>"
+    assert model.room(model.start([""])) is None
+    assert model.step(model.start([""]), None).hidden is None
+
+
+def test_perplexity_is_the_mean_over_words_and_ends(model):
+    total = model.logprob("a dog sits") + model.logprob("zebra")
+    assert model.perplexity(["a dog sits", "zebra"]) == pytest.approx(math.exp(-total / 6), rel=1e-12)
+    with pytest.raises(UsageError, match="perplexity of no sentences"):
+        model.perplexity([])
+
+
+def test_a_model_of_words_seen_and_unseen_learns_the_unknown_word():
+    rare = NgramModel.train([*TEXT, "a zebra sits", "the gnu sits"], 3, min_count=2)
+    assert "zebra" not in rare.words
+    assert rare.logprob("a tapir sits") > NgramModel.train(TEXT, 3).logprob("a tapir sits")
+    known = NgramModel.train(TEXT, 3, vocabulary=["dog", "tapir"])
+    assert known.words == ["<unk>", "<s>", "</s>", "dog", "tapir"]
+    assert math.isfinite(known.logprob("tapir cat"))
+
+
+def test_a_text_of_one_empty_line_makes_a_model_that_ends():
+    model = NgramModel.train([""], 2)
+    log_probs = model.step(model.start([""]), None).log_probs[0]
+    assert np.exp(log_probs).tolist() == pytest.approx([0.125, 0, 0.875])  # D = 0.5 at both lengths, |V| = 2
+
+
+def test_sentences_shorter_than_the_order_make_a_model_of_what_there_is(tmp_path):
+    short, long = NgramModel.train(["a", "b", "a"], 3), NgramModel.train(["a", "b", "a"], 6)
+    assert [level.keys.size for level in long.table.levels] == [5, 4, 2, 0, 0, 0]
+    long.write(tmp_path / "model.arpa")
+    expected = kenlm_scores(tmp_path / "model.arpa", sentences := every_sentence(["a", "b", "c"], 3))
+    for sentence, scores in zip(sentences, expected, strict=True):
+        np.testing.assert_allclose(long.scores(sentence), scores, rtol=0, atol=1e-5)
+    assert short.table.levels[0].logprobs.tolist() == long.table.levels[0].logprobs.tolist()
+
+
+def test_what_cannot_be_a_prompt_is_refused(model):
+    for prompt in ("a <s> dog", "a dog </s>", [3, END], [START]):
+        with pytest.raises(DataError, match="holds <s> or </s>"):
+            model.start(["a", prompt])
+    with pytest.raises(DataError, match="half a character"):
+        model.logprob("\ud800")
+    with pytest.raises(UsageError, match="inputs is one text, 'a dog'; give a list of prompts"):
+        model.start("a dog")
+    for tokens in ([-1], [len(model.words)]):
+        with pytest.raises(UsageError, match=r"tokens .* they go from 0 to \d+"):
+            model.start([tokens])
+        with pytest.raises(UsageError, match=r"tokens .* they go from 0 to \d+"):
+            model.step(model.start([""]), np.array(tokens))
+    with pytest.raises(UsageError, match="order 0: an n-gram model has order 1 or more"):
+        NgramModel.train(TEXT, 0)
+
+
+def test_no_rows_are_no_trouble(model, tmp_path):
+    model.write(tmp_path / "model.arpa")
+    for each in (model, NgramModel.read(tmp_path / "model.arpa")):
+        step = each.step(each.start([]), None)
+        assert step.log_probs.shape == (0, len(model.words))
+        assert each.step(step.state, np.array([], np.int64)).log_probs.shape == (0, len(model.words))
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the Multi30k sentences (../shared/data) are not here")
+def test_a_model_of_real_captions_is_good_at_captions_and_kenlm_scores_them_alike(tmp_path):
+    model = NgramModel.train(DATA / "train.en.gz", 3)
+    with gzip.open(DATA / "val.en.gz", "rt", encoding="utf-8") as file:
+        unseen = file.read().splitlines()
+    path = tmp_path / "model.arpa"
+    model.write(path)
+    expected = kenlm_scores(path, unseen)
+    for sentence, scores in zip(unseen, expected, strict=True):
+        assert model.logprob(sentence) == pytest.approx(scores.sum(), abs=1e-4)
+    perplexity = {order: NgramModel.train(DATA / "train.en.gz", order).perplexity(unseen) for order in (1, 2)}
+    assert perplexity[1] > 2 * perplexity[2] > 2 * model.perplexity(unseen)
+
+
+@pytest.mark.slow
+def test_a_million_words_are_learned_in_seconds(tmp_path):
+    rng = np.random.default_rng(1)
+    ranks = rng.zipf(1.3, size=1_000_000) % 60_000  # as uneven as words are
+    path = tmp_path / "text"
+    path.write_text(
+        "".join(f"w{rank}\n" if i % 20 == 0 else f"w{rank} " for i, rank in enumerate(ranks.tolist()))
+    )
+    begin = time.perf_counter()
+    model = NgramModel.train(path, 3)
+    assert time.perf_counter() - begin < 10
+    assert len(model.words) > 10_000

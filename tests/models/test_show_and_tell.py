@@ -1,0 +1,131 @@
+"""Show and Tell against torch's LSTM and the LSTM's equations, and images that it cannot see."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]'")
+
+import torch
+
+from rangevote.decoding.run import search
+from rangevote.errors import DataError, UsageError
+from rangevote.models.inception import StoredFeatures
+from rangevote.models.show_and_tell import ShowAndTell, ShowAndTellNet, ShowAndTellOptions
+from rangevote.models.vocabulary import END, PAD, START, UNKNOWN, Words
+from tests.models.contract import ModelContract, chain
+from tests.models.logits import log_probs
+
+WORDS = ["a", "dog", "runs", "cat", "sits", "on", "the", "grass"]
+SHAPE = ShowAndTellOptions(features=5, units=7, embedding=6, dropout=0.4)
+IMAGES = list(np.random.default_rng(0).normal(size=(4, 5)).astype(np.float32))
+
+
+def lively(dtype=torch.float64, **options):
+    """A model whose next words depend visibly on the image and on the words before them."""
+    torch.manual_seed(0)
+    model = ShowAndTell(SHAPE, Words(WORDS), **options)
+    with torch.no_grad():
+        for parameter in model.net.parameters():
+            parameter += 0.5 * torch.randn_like(parameter)
+    model.net.to(dtype)
+    return model
+
+
+@pytest.fixture
+def model():
+    return lively()
+
+
+class TestDouble(ModelContract):
+    @pytest.fixture
+    def model(self):
+        return lively()
+
+    @pytest.fixture
+    def inputs(self):
+        return IMAGES
+
+
+class TestSingle(TestDouble):
+    tolerance = normalised = 1e-4
+
+    @pytest.fixture
+    def model(self):
+        return lively(torch.float32)
+
+
+def test_the_steps_along_a_caption_are_those_of_torchs_lstm(model):
+    words, net = [5, 4, 7], model.net.eval()
+    image = torch.from_numpy(IMAGES[0]).double()[None]
+    states = net.states(image, torch.tensor([[START, *words]]))[0]
+    found = chain(model, IMAGES[0], words)
+    np.testing.assert_allclose(found.hidden, states.detach().numpy(), atol=1e-12)
+    np.testing.assert_allclose(found.log_probs, log_probs(net.logits(states)), atol=1e-12)
+
+
+def test_a_step_is_the_equations_of_hochreiter_and_schmidhuber(model):
+    net = {name: parameter.detach().numpy() for name, parameter in model.net.named_parameters()}
+    hidden, cell = np.split(net["image.weight"] @ IMAGES[1].astype(float) + net["image.bias"], 2)
+    hidden = np.tanh(hidden)
+    for word in (START, 6):
+        gates = net["lstm.weight_ih_l0"] @ net["embedding.weight"][word] + net["lstm.bias_ih_l0"]
+        gates += net["lstm.weight_hh_l0"] @ hidden + net["lstm.bias_hh_l0"]
+        let_in, keep, new, show = np.split(gates, 4)
+        cell = cell / (1 + np.exp(-keep)) + np.tanh(new) / (1 + np.exp(-let_in))
+        hidden = np.tanh(cell) / (1 + np.exp(-show))
+    np.testing.assert_allclose(chain(model, IMAGES[1], [6]).hidden[-1], hidden, atol=1e-12)
+
+
+def test_states_voting_gets_the_mean_of_the_hidden_states(model):
+    (found,) = search(model, IMAGES[:1], "beam:3,max_new_tokens=5", states=True)
+    for one in found:
+        whole = chain(model, IMAGES[0], one.tokens).hidden
+        used = whole if one.finished else whole[:-1]  # the end is a token, too
+        np.testing.assert_allclose(one.state, used.mean(axis=0), atol=1e-6)
+
+
+def test_the_defaults_are_the_papers():
+    net = ShowAndTellNet(ShowAndTellOptions(), 5004)
+    assert net.lstm.hidden_size == 512
+    assert net.embedding.weight.shape == (5004, 512)
+    assert net.image.weight.shape == (1024, 2048)
+
+
+def test_the_marks_are_never_written_and_captions_are_words(model):
+    step = model.step(model.start(IMAGES), None)
+    assert (step.log_probs[:, [PAD, START, UNKNOWN]] == -math.inf).all()
+    assert (step.log_probs[:, END] > -math.inf).all()
+    assert model.text([4, 5, 6]) == "a dog runs"
+
+
+def test_dropout_is_off_when_searching_after_training(model):
+    model.net.train()
+    assert (chain(model, IMAGES[0], [5]).log_probs == chain(model, IMAGES[0], [5]).log_probs).all()
+
+
+def test_paths_are_seen_with_eyes_and_mix_with_features(tmp_path):
+    names = np.array(["one.jpg", "two.jpg"])
+    np.savez(tmp_path / "features.npz", names=names, features=np.stack(IMAGES[:2]).astype(np.float16))
+    model = lively(eyes=StoredFeatures(tmp_path / "features.npz"))
+    seen = model.start(["images/two.jpg", IMAGES[3], tmp_path / "one.jpg"])
+    known = model.start([IMAGES[1].astype(np.float16), IMAGES[3], IMAGES[0].astype(np.float16)])
+    torch.testing.assert_close(seen.hidden, known.hidden)
+
+
+def test_misuse_is_told(model):
+    with pytest.raises(UsageError, match=r"'a\.jpg' is a path, and this model takes feature vectors"):
+        model.start(["a.jpg"])
+    with pytest.raises(UsageError, match=r"inputs is one path, 'a\.jpg'; give a list"):
+        model.start("a.jpg")
+    with pytest.raises(DataError, match=r"inputs\[1\]: features of shape \(3,\); this model takes 5"):
+        model.start([IMAGES[0], [1.0, 2.0, 3.0]])
+    with pytest.raises(DataError, match=r"inputs\[0\]: a feature is infinite or no number"):
+        model.start([[1.0, 2.0, 3.0, 4.0, math.nan]])
+    with pytest.raises(UsageError, match="all sizes must be 1 or more"):
+        ShowAndTellOptions(units=0)
+    with pytest.raises(UsageError, match=r"dropout -0\.1; it goes from 0 to below 1"):
+        ShowAndTellOptions(dropout=-0.1)

@@ -1,0 +1,54 @@
+"""Samples drawn from a server of the tests by an `Endpoint`; import the fixture `short_pauses`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import pytest
+
+from rangevote.sources.openai import endpoint as endpoint_module
+from rangevote.sources.openai.endpoint import Endpoint, Samples, UpstreamError
+from rangevote.sources.openai.messages import CHAT
+from tests.sources.openai.upstream import Upstream
+
+T = TypeVar("T")
+ASK = {"model": "tiny", "messages": [{"role": "user", "content": "when?"}], "logprobs": True}
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch):
+    monkeypatch.setattr(endpoint_module, "PAUSE", 0.02)
+
+
+def asked(upstream: Upstream, use: Callable[[Endpoint], Awaitable[T]], **options: Any) -> T:
+    """What `use` gets of an endpoint at this server."""
+
+    async def run() -> T:
+        async with Endpoint(upstream.url, **options) as endpoint:
+            return await use(endpoint)
+
+    return asyncio.run(run())
+
+
+def drawn(upstream: Upstream, n: int, *, times: int = 1, path: str = CHAT, **options: Any) -> Samples:
+    """The samples of the last of some requests to one endpoint."""
+
+    async def use(endpoint: Endpoint) -> Samples:
+        for _ in range(times):
+            samples = await endpoint.sample(path, ASK, n, seed=options.pop("seed", 100))
+        return samples
+
+    return asked(upstream, use, **options)
+
+
+def fault(mode: str, n: int = 1, **options: Any) -> UpstreamError:
+    """The error that a misbehaving server comes to."""
+    with Upstream(mode) as upstream, pytest.raises(UpstreamError) as caught:
+        drawn(upstream, n, **options)
+    return caught.value
+
+
+def texts(samples: Samples) -> list[str | None]:
+    return [choice.text for choice in samples.choices]

@@ -1,0 +1,234 @@
+"""One server asked over a real socket: what it costs, and what happens when it misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+
+import httpx
+import pytest
+
+from rangevote.errors import UsageError
+from rangevote.sources.openai import endpoint as endpoint_module
+from rangevote.sources.openai.endpoint import Endpoint, Limits, UpstreamError
+from rangevote.sources.openai.messages import CHAT
+from tests.sources.openai.drawing import ASK, asked, drawn, fault, short_pauses
+from tests.sources.openai.upstream import ELSEWHERE, Upstream
+
+__all__ = ["short_pauses"]
+
+KEY = "sk-very-secret"
+
+
+def test_calls_are_bounded_in_number_and_run_together():
+    with Upstream("ignores_n", delay=0.05) as upstream:
+        drawn(upstream, 9, concurrency=3)
+    assert upstream.most_open == 3
+
+
+def test_a_busy_server_is_asked_again_when_it_wants_to_be():
+    with Upstream(["busy", "well"]) as upstream:
+        samples = drawn(upstream, 2)
+    first, second = upstream.asked
+    assert len(samples.choices) == 2
+    assert second.when - first.when >= 1.0  # its Retry-After
+
+
+@pytest.mark.parametrize("mode", ["broken", "hangs_up"])
+def test_a_broken_server_is_asked_again_and_the_error_told_in_the_end(mode):
+    with Upstream([mode, mode, "well"]) as upstream:
+        assert len(drawn(upstream, 2).choices) == 2
+    assert len(upstream.asked) == 3
+    with Upstream(mode) as upstream, pytest.raises(UpstreamError):
+        drawn(upstream, 2)
+    assert len(upstream.asked) == 3
+
+
+def test_pauses_grow_and_are_by_chance():
+    pauses = [[endpoint_module._pause(i, None) for _ in range(50)] for i in range(3)]
+    for i, some in enumerate(pauses):
+        assert all(0.01 * 2**i <= pause <= 0.02 * 2**i for pause in some)
+        assert len(set(some)) > 40
+    assert endpoint_module._pause(0, 3.0) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "status", "requests"),
+    [
+        ("denied", "status", 401, 1),
+        ("refuses", "status", 400, 1),
+        ("redirects", "redirect", 302, 1),
+        ("html", "not_json", 200, 1),
+        ("half_json", "not_json", 200, 1),
+        ("cut_off", "not_json", 200, 1),
+        ("huge", "too_large", 200, 1),
+        ("huge_without_length", "too_large", 200, 1),
+        ("compressed", "shape", 200, 1),
+        ("no_object", "shape", 200, 1),
+        ("no_choices", "shape", 200, 1),
+        ("other_shape", "shape", 200, 1),
+        ("broken", "status", 500, 3),
+    ],
+)
+def test_a_misbehaving_server_comes_to_an_error_of_its_kind(mode, kind, status, requests):
+    with Upstream(mode) as upstream, pytest.raises(UpstreamError) as caught:
+        drawn(upstream, 1, key=KEY)
+    assert (caught.value.kind, caught.value.status) == (kind, status)
+    assert len(upstream.asked) == requests
+    assert caught.value.exit_code == 5
+
+
+def test_a_redirect_is_not_followed_and_nothing_else_is_asked():
+    error = fault("redirects")
+    assert "which is not followed" in str(error)
+    assert error.detail == ELSEWHERE
+    assert ELSEWHERE not in str(error)
+
+
+def test_json_under_another_content_type_is_read():
+    with Upstream("plain_text") as upstream:
+        assert len(drawn(upstream, 2).choices) == 2
+
+
+def test_messages_hold_neither_the_key_nor_what_the_server_said():
+    error = fault("denied", key=KEY)
+    assert "answered 401 Unauthorized: it wants another API key." in str(error)
+    assert KEY not in str(error) + error.detail
+    assert "Incorrect API key provided: Bearer ***" in error.detail
+    assert "Traceback" in fault("broken").detail
+    assert "Traceback" not in str(fault("broken"))
+    assert KEY not in repr(Endpoint("http://127.0.0.1:1/v1", key=KEY))
+
+
+def test_the_key_goes_into_the_header_and_nowhere_else():
+    with Upstream() as upstream:
+        drawn(upstream, 1, key=KEY)
+    assert upstream.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    with Upstream() as upstream:
+        drawn(upstream, 1)
+    assert "authorization" not in upstream.asked[0].headers
+
+
+def test_a_retry_after_beyond_the_deadline_is_told_at_once():
+    began = time.monotonic()
+    error = fault("busy_for_long")
+    assert (error.kind, error.status, error.retry_after) == ("rate", 429, 3600.0)
+    assert time.monotonic() - began < 2
+
+
+def test_a_date_in_retry_after_is_read():
+    from email.utils import formatdate
+
+    from rangevote.sources.openai.refusal import seconds_of
+
+    assert seconds_of(formatdate(time.time() + 90, usegmt=True)) == pytest.approx(90, abs=2)
+    assert seconds_of(formatdate(time.time() - 90, usegmt=True)) == 0.0
+    assert (seconds_of("2"), seconds_of("0.5")) == (2.0, 0.5)
+    for odd in ("soon", "nan", "inf", "-3", "1e999"):
+        assert seconds_of(odd) is None
+    assert seconds_of("") is None
+
+
+@pytest.mark.parametrize("limits", [Limits(read=0.2), Limits(total=0.2)])
+def test_a_server_that_stalls_is_left(limits):
+    with (
+        Upstream("stalls") as upstream,
+        pytest.raises(UpstreamError, match="did not answer in time") as caught,
+    ):
+        drawn(upstream, 2, limits=limits)
+    assert caught.value.kind == "timeout"
+    assert len(upstream.asked) == 1
+    assert upstream.left.wait(2)
+
+
+def test_a_deadline_holds_for_waiting_and_asking():
+    async def use(endpoint: Endpoint) -> list[BaseException]:
+        deadline = time.monotonic() + 0.3
+        calls = [endpoint.call(CHAT, ASK, deadline=deadline) for _ in range(3)]
+        return await asyncio.gather(*calls, return_exceptions=True)  # type: ignore[return-value]
+
+    began = time.monotonic()
+    with Upstream("stalls") as upstream:
+        errors = asked(upstream, use, concurrency=1)
+    assert [error.kind for error in errors if isinstance(error, UpstreamError)] == ["timeout"] * 3
+    assert time.monotonic() - began < 2
+    assert len(upstream.asked) == 1
+
+
+def test_cancelling_closes_every_connection():
+    async def use(endpoint: Endpoint) -> None:
+        sampling = asyncio.create_task(endpoint.sample(CHAT, ASK, 4))
+        while upstream.open < 3:
+            await asyncio.sleep(0.01)
+        sampling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sampling
+        for _ in range(100):
+            if not upstream.open:
+                break
+            await asyncio.sleep(0.01)
+        assert upstream.open == 0
+        upstream.mode = "well"
+        assert len((await endpoint.sample(CHAT, ASK, 1)).choices) == 1  # all turns are free again
+
+    with Upstream(["ignores_n", "stalls"]) as upstream:
+        asked(upstream, use, concurrency=3)
+
+
+def test_a_server_that_is_not_there_is_named():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+
+    async def run() -> None:
+        async with Endpoint(url, limits=Limits(retries=1)) as endpoint:
+            await endpoint.call(CHAT, ASK)
+
+    with pytest.raises(UpstreamError, match=f"cannot reach {url}") as caught:
+        asyncio.run(run())
+    assert (caught.value.kind, caught.value.status) == ("connect", None)
+
+
+@pytest.mark.parametrize("host", ["a" * 70, "a..b"])
+def test_a_host_that_cannot_be_one_is_no_traceback(host):
+    async def run() -> None:
+        async with Endpoint(f"http://{host}/v1", limits=Limits(retries=0)) as endpoint:
+            await endpoint.call(CHAT, ASK)
+
+    with pytest.raises((UpstreamError, UsageError), match=r"cannot reach|cannot be one"):
+        asyncio.run(run())
+
+
+def test_the_proxy_of_the_environment_is_not_used(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    with Upstream() as upstream:
+        assert len(drawn(upstream, 1).choices) == 1
+
+
+def test_the_models_of_a_server_are_listed():
+    with Upstream(models=["a", "b"]) as upstream:
+        assert asked(upstream, lambda endpoint: endpoint.models()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("n", [0, -1, True, 2.5, "5"])
+def test_n_must_be_a_number_of_samples(n):
+    with Upstream() as upstream, pytest.raises(UsageError, match="n must be a whole number from 1"):
+        drawn(upstream, n)
+    with pytest.raises(UsageError, match="concurrency must be a whole number from 1"):
+        Endpoint("http://127.0.0.1/v1", concurrency=n if n != "5" else 0)
+
+
+def test_a_redirect_to_what_is_no_address_is_an_error_of_the_server():
+    class Moved(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request):
+            return httpx.Response(302, headers={"location": "http:254/"}, stream=httpx.ByteStream(b""))
+
+    async def ask():
+        limits = Limits(retries=0)
+        async with Endpoint("http://127.0.0.1:1/v1", limits=limits, transport=Moved()) as endpoint:
+            await endpoint.models()
+
+    with pytest.raises(UpstreamError, match=r"cannot reach http://127\.0\.0\.1:1/v1: "):
+        asyncio.run(ask())

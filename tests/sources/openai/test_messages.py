@@ -1,0 +1,226 @@
+"""What servers say: choices with the sum of their log-probabilities, or honestly without."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rangevote.errors import DataError
+from rangevote.sources.openai.messages import (
+    CHAT,
+    COMPLETIONS,
+    Choice,
+    Usage,
+    choices_of,
+    hypothesis_of,
+    told,
+    usage_of,
+)
+
+# The example of the OpenAI API reference for chat completions with logprobs, shortened to two tokens.
+HELLO = {
+    "id": "chatcmpl-123",
+    "object": "chat.completion",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "Hello!", "refusal": None},
+            "logprobs": {
+                "content": [
+                    {"token": "Hello", "logprob": -0.31725305, "bytes": [72], "top_logprobs": []},
+                    {"token": "!", "logprob": -0.02380986, "bytes": [33], "top_logprobs": []},
+                ]
+            },
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {
+        "prompt_tokens": 9,
+        "completion_tokens": 9,
+        "total_tokens": 18,
+        "completion_tokens_details": {},
+    },
+}
+
+
+def chat(**choice: object) -> dict[str, object]:
+    return {"choices": [{"index": 0, "finish_reason": "stop", **choice}]}
+
+
+def with_logprobs(*values: object) -> Choice:
+    listed = [{"token": "t", "logprob": value} for value in values]
+    [choice] = choices_of(chat(message={"content": "hi"}, logprobs={"content": listed}), CHAT)
+    return choice
+
+
+def test_a_chat_choice_has_its_text_and_the_sum_of_its_tokens():
+    [choice] = choices_of(HELLO, CHAT)
+    assert choice == Choice("Hello!", math.fsum([-0.31725305, -0.02380986]), 2, "stop", "text")
+
+
+def test_a_vllm_servers_beam_has_its_end_in_the_sum():
+    """With include_stop_str_in_output, as vLLM 0.32 writes it: the end is listed, the text is without."""
+    message = {"role": "assistant", "content": "Ten.", "refusal": None, "annotations": None, "audio": None}
+    listed = [
+        {"token": token, "logprob": logprob, "bytes": list(token.encode()), "top_logprobs": []}
+        for token, logprob in [("Ten", -0.5), (".", -0.25), ("<|im_end|>", -0.125)]
+    ]
+    beam = {
+        "index": 0,
+        "message": {**message, "function_call": None, "tool_calls": [], "reasoning_content": None},
+        "logprobs": {"content": listed},
+        "finish_reason": "stop",
+        "stop_reason": 151645,
+        "token_ids": None,
+    }
+    assert choices_of({"choices": [beam], "prompt_logprobs": None}) == [Choice("Ten.", -0.875, 3, "stop")]
+
+
+def test_a_completion_has_text_and_token_logprobs():
+    given = {"text": " ten", "logprobs": {"tokens": ["a", "b"], "token_logprobs": [-0.5, -0.25]}}
+    assert choices_of(chat(**given), COMPLETIONS) == [Choice(" ten", -0.75, 2, "stop", "text")]
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, -9999.0, -10000, 0.5, "-1", True])
+def test_a_sum_with_a_token_that_is_not_known_is_not_known(value):
+    choice = with_logprobs(-0.5, value, -0.25)
+    assert (choice.text, choice.logprob, choice.tokens) == ("hi", None, 3)
+
+
+@pytest.mark.parametrize(
+    "logprobs", [None, {}, {"content": None}, {"content": []}, [], "none", {"content": [7]}]
+)
+def test_without_log_probabilities_there_is_no_sum(logprobs):
+    [choice] = choices_of(chat(message={"content": "hi"}, logprobs=logprobs), CHAT)
+    assert (choice.text, choice.logprob) == ("hi", None)
+
+
+def test_noise_above_zero_is_a_probability_of_one():
+    assert with_logprobs(1e-9).logprob == 0.0
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "kind"),
+    [
+        ({"content": ""}, "", "text"),
+        ({"content": None}, None, "null"),
+        ({}, None, "null"),
+        ({"content": [{"type": "text", "text": "a "}, {"type": "text", "text": "b"}]}, "a b", "text"),
+        ({"content": None, "refusal": "No."}, "No.", "refusal"),
+        ({"content": None, "tool_calls": [{"id": "1"}]}, None, "tool_calls"),
+        ({"content": "", "tool_calls": [{"id": "1"}]}, None, "tool_calls"),
+        ({"content": "hi", "tool_calls": []}, "hi", "text"),
+        ({"content": None, "function_call": {"name": "f"}}, None, "tool_calls"),
+    ],
+)
+def test_what_is_no_text_is_told_apart(message, text, kind):
+    [choice] = choices_of(chat(message=message), CHAT)
+    assert (choice.text, choice.kind) == (text, kind)
+
+
+def test_a_choice_said_twice_is_one_choice():
+    said = [
+        {"index": i, "message": {"content": text}} for i, text in [(0, "a"), (1, "b"), (1, "b"), (2, "b")]
+    ]
+    assert [choice.text for choice in choices_of({"choices": said}, CHAT)] == ["a", "b", "b"]
+
+
+@pytest.mark.parametrize("number", [{}, {"index": 0}])
+def test_equal_samples_of_a_server_that_does_not_number_them_all_count(number):
+    said = [{**number, "message": {"content": text}} for text in "aab"]
+    assert [choice.text for choice in choices_of({"choices": said}, CHAT)] == ["a", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "told"),
+    [
+        ([], CHAT, "expected object, got array"),
+        (None, CHAT, "expected object, got null"),
+        ({}, CHAT, "missing required field choices"),
+        ({"choices": None}, CHAT, "choices: expected array, got null"),
+        ({"choices": ["hi"]}, CHAT, r"choices\[0\]: expected object, got str"),
+        (chat(text="hi"), CHAT, r"choices\[0\]: has no message"),
+        (chat(message={"content": "hi"}), COMPLETIONS, r"choices\[0\]: has no text"),
+        (chat(message={"content": 7}), CHAT, r"choices\[0\].message.content: expected str"),
+    ],
+)
+def test_another_shape_is_an_error_that_names_the_place(body, path, told):
+    with pytest.raises(DataError, match=told):
+        choices_of(body, path)
+
+
+def test_a_choice_is_a_hypothesis_drawn_by_chance():
+    hypothesis = hypothesis_of(Choice("hi", -0.5, 1, "stop"))
+    assert (hypothesis.text, hypothesis.logprob, hypothesis.finished, hypothesis.sampled) == (
+        "hi",
+        -0.5,
+        True,
+        True,
+    )
+    assert not hypothesis_of(Choice("hi", finish_reason="length")).finished
+    assert not hypothesis_of(Choice("hi"), sampled=False).sampled
+
+
+def test_a_choice_without_text_is_no_hypothesis():
+    with pytest.raises(DataError, match="a choice of kind 'tool_calls' has no text to vote on"):
+        hypothesis_of(Choice(None, kind="tool_calls"))
+
+
+def test_a_choice_that_broke_off_is_none():
+    [choice] = choices_of(chat(message={"content": "half an ans"}, finish_reason="error"))
+    assert (choice.text, choice.kind) == (None, "null")
+
+
+WORDS = ["choices", "message", "content", "text", "logprobs", "logprob", "token_logprobs", "index", "refusal"]
+WORDS += ["tool_calls", "finish_reason", "usage", "prompt_tokens"]
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
+JSON = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
+    max_leaves=12,
+)
+CHOICE = st.dictionaries(st.sampled_from(WORDS), JSON, max_size=5)
+
+
+@given(JSON | st.fixed_dictionaries({"choices": st.lists(CHOICE, max_size=3), "usage": JSON}))
+def test_whatever_a_server_says_is_choices_or_a_data_error(body):
+    usage_of(body)
+    for path in (CHAT, COMPLETIONS):
+        try:
+            found = choices_of(body, path)
+        except DataError:
+            continue
+        for choice in found:
+            assert choice.logprob is None or -math.inf < choice.logprob <= 0
+            assert (choice.kind == "text") <= isinstance(choice.text, str)
+
+
+def test_usage_adds_up_and_is_nothing_where_it_is_not_told():
+    assert usage_of(HELLO) + usage_of(HELLO) == Usage(18, 18, 36)
+    assert usage_of({"usage": {"prompt_tokens": 3, "completion_tokens": 4}}) == Usage(3, 4, 7)
+    for said in ({}, {"usage": None}, {"usage": {"prompt_tokens": "7", "total_tokens": -1}}, []):
+        assert usage_of(said) == Usage()
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ({"message": "slow\x1b[31m\n down"}, "slow [31m down"),
+        ({"code": 7}, "{'code': 7}"),
+        ("x" * 1000, "x" * 300),
+        (None, "None"),
+        ({"message": 10**5000}, "what cannot be shown"),
+    ],
+)
+def test_what_a_server_says_of_an_error_is_one_short_line(error, words):
+    assert told(error) == words
+
+
+def test_an_error_of_lists_in_lists_is_no_traceback():
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert told({"message": deep}) == "what cannot be shown"

@@ -1,0 +1,133 @@
+"""So many samples of one server, whatever it makes of `n`."""
+
+from __future__ import annotations
+
+import pytest
+
+from rangevote.sources.openai.endpoint import Endpoint, UpstreamError
+from rangevote.sources.openai.messages import CHAT, COMPLETIONS, Usage
+from tests.sources.openai.drawing import ASK, asked, drawn, fault, short_pauses, texts
+from tests.sources.openai.upstream import LOGPROBS, Upstream, text_of
+
+__all__ = ["short_pauses"]
+
+
+def test_one_call_gives_all_samples_where_the_server_can():
+    with Upstream() as upstream:
+        samples = drawn(upstream, 5)
+    assert texts(samples) == [text_of(100 + i) for i in range(5)]
+    assert [choice.logprob for choice in samples.choices] == [sum(LOGPROBS)] * 5
+    assert (samples.calls, samples.usage, samples.failed) == (1, Usage(7, 15, 22), [])
+    [request] = upstream.asked
+    assert request.body == {**ASK, "n": 5, "seed": 100}
+    assert request.path == "/v1/chat/completions"
+
+
+def test_plain_completions_are_asked_in_the_same_way():
+    with Upstream() as upstream:
+        samples = drawn(upstream, 2, path=COMPLETIONS)
+    assert upstream.asked[0].path == "/v1/completions"
+    assert texts(samples) == [text_of(100), text_of(101)]
+    assert samples.choices[0].logprob == sum(LOGPROBS)
+
+
+@pytest.mark.parametrize(("mode", "extra"), [("ignores_n", 0), ("refuses_n", 1)])
+def test_a_server_without_n_is_topped_up_with_single_calls_of_other_seeds(mode, extra):
+    with Upstream(mode) as upstream:
+        samples = drawn(upstream, 5)
+    assert texts(samples) == [text_of(100 + i) for i in range(5)]
+    assert samples.calls == len(upstream.asked) == 5 + extra
+    assert sorted(request.body["seed"] for request in upstream.asked[extra:]) == [100, 101, 102, 103, 104]
+    assert ["n" in request.body for request in upstream.asked] == [True] + [False] * (4 + extra)
+    assert samples.usage == Usage(35, 15, 50)
+
+
+@pytest.mark.parametrize("mode", ["ignores_n", "refuses_n"])
+def test_what_a_server_can_do_is_remembered(mode):
+    with Upstream(mode) as upstream:
+        drawn(upstream, 3, times=3)
+    assert sum("n" in request.body for request in upstream.asked) == 1
+
+
+def test_what_one_model_cannot_do_another_may():
+    async def use(endpoint: Endpoint) -> None:
+        await endpoint.sample(CHAT, ASK, 2)
+        await endpoint.sample(CHAT, {**ASK, "model": "other"}, 2)
+
+    with Upstream("ignores_n") as upstream:
+        asked(upstream, use)
+    assert [request.n for request in upstream.asked] == [2, 1, 2, 1]
+
+
+def test_a_server_that_gives_one_fewer_is_asked_for_the_rest():
+    with Upstream("one_fewer") as upstream:
+        samples = drawn(upstream, 4, times=2)
+    assert texts(samples) == [text_of(100 + i) for i in range(4)]
+    assert [request.n for request in upstream.asked[:2]] == [4, 1]
+    again = sorted((request.body["seed"], request.n) for request in upstream.asked[2:])
+    assert again == [(100, 3), (102, 1), (103, 1)]  # in threes, of which it gives two
+
+
+def test_a_server_with_a_greatest_n_is_asked_in_such_lots_and_no_seed_is_used_twice():
+    with Upstream("at_most_two") as upstream:
+        samples = drawn(upstream, 7)
+    assert texts(samples) == [text_of(100 + i) for i in range(7)]
+    assert sorted((request.body["seed"], request.n) for request in upstream.asked[1:]) == [
+        (102, 2),
+        (104, 2),
+        (106, 1),
+    ]
+
+
+def test_a_seed_in_the_body_is_where_seeds_begin_and_without_one_there_is_none():
+    async def use(endpoint: Endpoint) -> None:
+        await endpoint.sample(CHAT, {**ASK, "seed": 7}, 2)
+        await endpoint.sample(CHAT, ASK, 2)
+
+    with Upstream("ignores_n") as upstream:
+        asked(upstream, use)
+    assert sorted(request.body["seed"] for request in upstream.asked[:2]) == [7, 8]
+    assert not any("seed" in request.body for request in upstream.asked[2:])
+
+
+def test_choices_said_twice_count_once():
+    with Upstream("duplicates") as upstream:
+        samples = drawn(upstream, 3)
+    assert texts(samples) == [text_of(100 + i) for i in range(3)]
+
+
+@pytest.mark.parametrize("mode", ["nan_logprob", "unlikely"])
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
+def test_a_log_probability_that_is_none_is_unknown(mode, path):
+    with Upstream(mode) as upstream:
+        samples = drawn(upstream, 2, path=path)
+    assert [choice.logprob for choice in samples.choices] == [None, sum(LOGPROBS)]
+
+
+def test_null_content_is_a_choice_without_text():
+    with Upstream("null_content") as upstream:
+        samples = drawn(upstream, 2)
+    assert [choice.kind for choice in samples.choices] == ["null", "text"]
+    [only] = samples.hypotheses
+    assert (only.text, only.sampled) == (text_of(101), True)
+
+
+def test_a_refusal_that_is_not_about_n_is_told_after_a_try_without_n():
+    with Upstream("refuses") as upstream, pytest.raises(UpstreamError, match="400 Bad Request"):
+        drawn(upstream, 4)
+    assert [request.n for request in upstream.asked] == [4, 1]
+
+
+def test_what_came_is_kept_when_further_calls_fail():
+    with Upstream(["ignores_n", "ignores_n", "refuses"]) as upstream:
+        samples = drawn(upstream, 5)
+    assert len(samples.choices) == 2
+    assert [error.status for error in samples.failed] == [400] * 3
+    assert samples.calls == 5
+
+
+def test_an_error_with_status_200_is_kept_for_the_log():
+    error = fault("error_with_200")
+    assert (error.kind, error.status) == ("shape", 200)
+    assert "provider is down" in error.detail
+    assert "provider is down" not in str(error)
