@@ -47,10 +47,10 @@ if TYPE_CHECKING:
     from rangevote.models.load import load as load
     from rangevote.similarity import SIMILARITIES as SIMILARITIES
     from rangevote.similarity import get_similarity as get_similarity
+    from rangevote.similarity.base import Similarity as Similarity
     from rangevote.similarity.bleu import Bleu as Bleu
     from rangevote.similarity.chrf import Chrf as Chrf
     from rangevote.similarity.exact import Exact as Exact
-    from rangevote.similarity.measure import Similarity as Similarity
     from rangevote.similarity.mixture import Mixture as Mixture
     from rangevote.similarity.ngram import Ngrams as Ngrams
     from rangevote.similarity.pairwise import Custom as Custom
@@ -84,7 +84,7 @@ _HOMES = {
     "SIMILARITIES": "similarity",
     "Sample": "decoding.sample",
     "SetupError": "errors",
-    "Similarity": "similarity.measure",
+    "Similarity": "similarity.base",
     "States": "similarity.states",
     "StochasticBeam": "decoding.stochastic",
     "TopK": "decoding.sample",

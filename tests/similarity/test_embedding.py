@@ -11,8 +11,8 @@ import pytest
 import rangevote as rv
 from rangevote.errors import MissingExtra, SetupError
 from rangevote.similarity import hub
+from rangevote.similarity.base import open_poll
 from rangevote.similarity.embedding import Embedding
-from rangevote.similarity.measure import open_poll
 from tests.similarity.samples import columns, sentences, weights_for
 
 #: What the encoder knows of words: two directions, animals and money.

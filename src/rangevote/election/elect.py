@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from rangevote.election.normalize import prepare
 from rangevote.election.result import Result
 from rangevote.election.rules import WITHOUT_VOTERS, Contest
 from rangevote.election.settings import Grader, Settings, Weights
-from rangevote.election.surface import prepare
 from rangevote.election.threads import in_order
 from rangevote.election.weights import repeated, weigh
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.hypothesis import Array, Ballot, Hypotheses, Hypothesis
-from rangevote.similarity.measure import Poll, open_poll
+from rangevote.similarity.base import Poll, open_poll
 from rangevote.similarity.tokens import Tokenise
 
 Listed = Hypotheses | Iterable[Hypothesis | str | Sequence[int]]

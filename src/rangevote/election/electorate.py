@@ -21,14 +21,14 @@ from collections.abc import Iterable
 import numpy as np
 
 from rangevote.election.elect import Listed, count
+from rangevote.election.normalize import prepare
 from rangevote.election.result import Result
 from rangevote.election.rules import WITHOUT_VOTERS, leaders
 from rangevote.election.settings import Grader, Settings
-from rangevote.election.surface import prepare
 from rangevote.election.weights import default_weights, weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
-from rangevote.similarity.measure import Measure, open_poll, same_content
+from rangevote.similarity.base import Measure, open_poll, same_content
 from rangevote.similarity.tokens import Tokenise
 
 #: The shares a gambler bets; small ones find small leads in long runs, large ones great leads early.

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from rangevote.errors import UsageError
 from rangevote.hypothesis import Hypotheses
 from rangevote.kernel import plain
+from rangevote.similarity.base import Similarity
 from rangevote.similarity.exact import Exact
-from rangevote.similarity.measure import Similarity
 from rangevote.similarity.mixture import Mixture
 from rangevote.similarity.ngram import Ngrams
 from rangevote.similarity.tokens import Reader

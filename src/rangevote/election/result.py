@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from rangevote.election.explain import Explanation
-    from rangevote.similarity.measure import Similarity
+    from rangevote.similarity.base import Similarity
 
 #: A margin below this is flagged as a near-tie: rounding could have decided it.
 NEAR_TIE = 1e-9

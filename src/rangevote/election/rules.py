@@ -13,7 +13,7 @@ import numpy as np
 
 from rangevote.errors import DataError
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.similarity.measure import Poll
+from rangevote.similarity.base import Poll
 
 
 class Contest(NamedTuple):

@@ -12,7 +12,7 @@ from rangevote.election.weights import WEIGHTS
 from rangevote.errors import UsageError, choose, shown
 from rangevote.hypothesis import Hypotheses
 from rangevote.similarity import PRESETS, get_similarity
-from rangevote.similarity.measure import Measure, Similarity, short
+from rangevote.similarity.base import Measure, Similarity, short
 from rangevote.similarity.tokens import Tokenise
 from rangevote.version import __version__
 

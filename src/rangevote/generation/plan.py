@@ -11,7 +11,7 @@ from rangevote.decoding.sample import Sampling
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
 from rangevote.errors import UsageError
-from rangevote.similarity.measure import Similarity
+from rangevote.similarity.base import Similarity
 from rangevote.similarity.mixture import Mixture
 from rangevote.similarity.states import States
 

@@ -17,7 +17,7 @@ from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError, RangevoteError, UsageError, choose
 from rangevote.generation.plan import CONFIDENCE
-from rangevote.similarity.measure import Similarity
+from rangevote.similarity.base import Similarity
 from rangevote.similarity.mixture import Mixture
 
 #: What only the operator says: how many win is the request's `n`.

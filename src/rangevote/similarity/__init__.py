@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rangevote.errors import UnknownName, UsageError, nearest
-from rangevote.similarity.measure import Measure, Similarity
+from rangevote.similarity.base import Measure, Similarity
 from rangevote.similarity.tokens import Tokenise, check_tokeniser
 
 

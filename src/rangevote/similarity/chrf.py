@@ -8,8 +8,8 @@ from __future__ import annotations
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import Index
+from rangevote.similarity.base import refuse_argument, short
 from rangevote.similarity.indexed import IndexMeasure, IndexPoll
-from rangevote.similarity.measure import refuse_argument, short
 from rangevote.similarity.tokens import Tokenise
 
 

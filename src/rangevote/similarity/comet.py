@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from rangevote.errors import DataError, SetupError, UsageError, warn
+from rangevote.similarity.base import short
 from rangevote.similarity.hub import bring, is_cached, refuse_unreachable, said
 from rangevote.similarity.judged import Judged, Lazy
-from rangevote.similarity.measure import short
 from rangevote.similarity.tokens import Tokenise
 
 PACKAGE = "unbabel-comet"

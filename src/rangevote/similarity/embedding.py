@@ -16,8 +16,8 @@ import numpy as np
 from rangevote.errors import DataError, SetupError, UsageError, need
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.quiet import quiet
+from rangevote.similarity.base import Measure
 from rangevote.similarity.hub import folder_of, refuse_unreachable, said
-from rangevote.similarity.measure import Measure
 from rangevote.similarity.states import StatePoll, of_length_one
 from rangevote.similarity.tokens import Tokenise, refuse_surrogates
 

@@ -10,7 +10,7 @@ import numpy as np
 from rangevote.errors import choose
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import unit_bits
-from rangevote.similarity.measure import Measure, check_pairs, same_content
+from rangevote.similarity.base import Measure, check_pairs, same_content
 from rangevote.similarity.tokens import Tokenise, refuse_surrogates
 
 Key = Callable[[str], Hashable]

@@ -8,7 +8,7 @@ from copy import copy
 
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import Index
-from rangevote.similarity.measure import Measure, check_pairs
+from rangevote.similarity.base import Measure, check_pairs
 from rangevote.similarity.tokens import Reader, Tokenise, refuse_unreadable, tokeniser_name
 
 

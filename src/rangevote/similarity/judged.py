@@ -10,8 +10,8 @@ import numpy as np
 
 from rangevote.errors import SetupError
 from rangevote.hypothesis import Array, Hypotheses
+from rangevote.similarity.base import Measure
 from rangevote.similarity.embedding import texts_of
-from rangevote.similarity.measure import Measure
 from rangevote.similarity.pairwise import PairPoll
 
 #: Pairs that a model is given in one call; it makes batches of them itself.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rangevote.errors import UsageError
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.similarity.measure import Measure, Poll, Similarity, open_poll, short
+from rangevote.similarity.base import Measure, Poll, Similarity, open_poll, short
 
 
 class Mixture(Measure):

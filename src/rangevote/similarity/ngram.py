@@ -16,8 +16,8 @@ import re
 from rangevote.errors import UsageError
 from rangevote.hypothesis import Array
 from rangevote.kernel import Index
+from rangevote.similarity.base import short
 from rangevote.similarity.indexed import IndexMeasure
-from rangevote.similarity.measure import short
 from rangevote.similarity.tokens import Tokenise, check_tokeniser
 
 _ORDERS = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?(?:@(\d*\.?\d+))?")

@@ -10,7 +10,7 @@ import numpy as np
 from rangevote.errors import UsageError, need
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import unit_bits
-from rangevote.similarity.measure import Measure, check_pairs, refuse_argument
+from rangevote.similarity.base import Measure, check_pairs, refuse_argument
 from rangevote.similarity.tokens import (
     Reader,
     Tokenise,

@@ -13,7 +13,7 @@ import numpy as np
 from rangevote.errors import DataError, warn
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import counted, unit_bits
-from rangevote.similarity.measure import Measure, check_pairs, refuse_argument
+from rangevote.similarity.base import Measure, check_pairs, refuse_argument
 from rangevote.similarity.tokens import Tokenise
 
 #: Hypotheses, and the number of dimensions where it is known -> unit vectors, (hypotheses, dim).

@@ -11,7 +11,7 @@ from typing import Any
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.errors import UsageError
 from rangevote.similarity import PRESETS, get_similarity
-from rangevote.similarity.measure import short
+from rangevote.similarity.base import short
 from rangevote.similarity.ngram import Ngrams
 
 #: 5 measures x 5 exponents x 4 temperatures: 100 settings.

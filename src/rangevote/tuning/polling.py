@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rangevote.election.normalize import prepare
 from rangevote.election.rules import RULES, Contest, leaders
-from rangevote.election.surface import prepare
 from rangevote.election.weights import weigh
 from rangevote.errors import DataError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import get_similarity
+from rangevote.similarity.base import Poll, Similarity, open_poll
 from rangevote.similarity.indexed import IndexMeasure, IndexPoll
-from rangevote.similarity.measure import Poll, Similarity, open_poll
 from rangevote.tuning.grid import Setting
 
 #: Instead of an index, where nobody votes and log-probabilities, which would decide, are not known.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rangevote.evaluation import METRICS
 from rangevote.evaluation.present import stars
 from rangevote.evaluation.table import Cell, Column, Row, Table
-from rangevote.similarity.measure import short
+from rangevote.similarity.base import short
 from rangevote.tuning.tune import Tried, Tuning
 
 CHOSEN, ALIKE = "<", "~"

@@ -23,7 +23,7 @@ from rangevote.election.settings import Settings
 from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Array, Ballot
 from rangevote.similarity import PRESETS, get_similarity
-from rangevote.similarity.measure import Measure
+from rangevote.similarity.base import Measure
 from rangevote.web.election import CUT, Json, finite, pick, shown
 from rangevote.web.units import words
 

@@ -40,7 +40,7 @@ import numpy as np
 from rangevote.election.explain import explain
 from rangevote.election.result import Result
 from rangevote.hypothesis import Array, Ballot, Hypotheses
-from rangevote.similarity.measure import Similarity
+from rangevote.similarity.base import Similarity
 from rangevote.web.units import Units, ngram_measures
 
 Json = dict[str, Any]

@@ -7,9 +7,9 @@ from typing import Any
 
 from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Hypotheses
+from rangevote.similarity.base import Similarity
 from rangevote.similarity.chrf import Chrf
 from rangevote.similarity.indexed import IndexMeasure
-from rangevote.similarity.measure import Similarity
 from rangevote.similarity.mixture import Mixture
 from rangevote.similarity.pairwise import SequenceMeasure
 from rangevote.similarity.tokens import Reader, Tokenise

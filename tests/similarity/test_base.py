@@ -10,7 +10,7 @@ import pytest
 import rangevote as rv
 from rangevote.hypothesis import Hypotheses
 from rangevote.similarity import measure as seam
-from rangevote.similarity.measure import Measure, StoredPoll, check_pairs, open_poll
+from rangevote.similarity.base import Measure, StoredPoll, check_pairs, open_poll
 from tests.similarity.samples import EVERY, SameLength, columns, full, measure, sentences, weights_for
 
 
