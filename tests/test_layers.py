@@ -17,6 +17,7 @@ ROOT = Path(rangevote.__file__).parent
 #: Similarity and election are one stage; what stands to the right of a stage it must not know.
 BELOW = {
     "errors": set(),
+    "parallel": set(),
     "version": set(),
     "columns": {"kernel"},
     "hypothesis": {"kernel", "columns"},
@@ -33,7 +34,7 @@ BELOW = {
     "training": {"models"},
     "tuning": {"similarity", "election", "evaluation"},
 }
-COMMON = {"errors", "hypothesis", "quiet", "version"}
+COMMON = {"errors", "hypothesis", "parallel", "quiet", "version"}
 LAST = {"cli", "web", "study", "service"}  # nothing but themselves may import these
 HEAVY = (
     "torch transformers sacrebleu rapidfuzz matplotlib rich click nltk scipy starlette ray pyarrow".split()  # noqa: SIM905

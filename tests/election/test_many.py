@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rangevote as rv
-from rangevote.election.threads import BATCH
+from rangevote.parallel import AHEAD, BATCH
 from rangevote.hypothesis import Ballot, Hypothesis
 from tests.similarity.samples import EVERY, full, sentences
 
@@ -88,7 +88,7 @@ def test_ballots_are_taken_as_results_are_asked_for(threads):
     assert next(taken) == 0  # nothing was read before the first result is asked for
     for _ in range(10):
         next(results)
-    ahead = 10 + (2 * threads + 1) * BATCH
+    ahead = 10 + (AHEAD * threads + 1) * BATCH
     assert next(taken) <= ahead + 2
     results.close()
 

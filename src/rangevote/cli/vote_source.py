@@ -43,12 +43,12 @@ class Source:
         self, place: Sink, settings: Settings, shape: Shape, threads: int
     ) -> tuple[Position, Iterator[Line]]:
         """Each ballot answered as it comes, by several threads at most."""
-        from rangevote.election.threads import in_order
+        from rangevote.parallel import map_in_order
         from rangevote.scale.lines import line_of
 
         stream, entries = self._entries()
         rest = skip_done(entries, place, shape.text)
-        return stream, in_order(lambda entry: line_of(entry, settings, shape), rest, threads)
+        return stream, map_in_order(lambda entry: line_of(entry, settings, shape), rest, threads)
 
     def in_chunks(
         self, place: Sink, settings: Settings, shape: Shape, scaling: Scaling, notes: Notes

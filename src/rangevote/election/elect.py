@@ -10,7 +10,7 @@ from rangevote.election.normalize import prepare
 from rangevote.election.result import Result
 from rangevote.election.rules import WITHOUT_VOTERS, Contest
 from rangevote.election.settings import Grader, Settings, Weights
-from rangevote.election.threads import in_order
+from rangevote.parallel import map_in_order
 from rangevote.election.weights import repeated, weigh
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.hypothesis import Array, Ballot, Hypotheses, Hypothesis
@@ -168,4 +168,4 @@ def elect_many(
             else decide(Hypotheses.of(ballot), None, settings)
         )
 
-    return in_order(one, ballots, threads)
+    return map_in_order(one, ballots, threads)

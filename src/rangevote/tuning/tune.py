@@ -8,7 +8,7 @@ from typing import Any
 
 from rangevote.election.profile import write_tables
 from rangevote.election.settings import Settings
-from rangevote.election.threads import in_order
+from rangevote.parallel import map_in_order
 from rangevote.errors import UsageError, warn
 from rangevote.evaluation.bootstrap import SEED, Difference, Interval, difference, interval
 from rangevote.evaluation.words import Units
@@ -185,7 +185,7 @@ def tune(
     settings = [*choices, DEFAULT, *BASELINES]
     office = Office(settings, weights, normalize, merge)
     winners = Winners.none()
-    for ballot, indices in in_order(lambda ballot: (ballot, office.winners(ballot)), ballots, threads):
+    for ballot, indices in map_in_order(lambda ballot: (ballot, office.winners(ballot)), ballots, threads):
         winners.add(ballot, indices)
     statistics = winners.statistics(found, units or Units())
     known = [number for number in range(len(settings)) if statistics.known(number)]

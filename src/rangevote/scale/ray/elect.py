@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rangevote.election.settings import Grader, Settings
-from rangevote.election.threads import in_order
+from rangevote.parallel import map_in_order
 from rangevote.errors import DataError, UsageError
 from rangevote.formats import Entry, ReadOptions
 from rangevote.formats.careful import ballot_of
@@ -130,7 +130,7 @@ class Elect:
                 f"with Elect(candidates=...)."
             )
         count = len(columns[self.candidates])
-        lines = in_order(lambda row: self._line(columns, row), range(count), self.threads)
+        lines = map_in_order(lambda row: self._line(columns, row), range(count), self.threads)
         rows = [row_of(decoded(line), None) for line in lines]
         names = [*COLUMNS, *(["winners"] if self.settings.winners > 1 else [])]
         names += [
