@@ -6,9 +6,9 @@ import pytest
 
 import rangevote as rv
 from rangevote.election.settings import Settings
-from rangevote.generation.adaptive import rounds
+from rangevote.generation.adaptive import FIRST_ROUND, rounds
 from rangevote.generation.batch import Elected, Request, elections
-from rangevote.generation.plan import FIRST, Plan
+from rangevote.generation.plan import Plan
 from tests.generation.test_generate import same
 from tests.models.table import TableModel
 
@@ -89,7 +89,7 @@ def test_true_is_a_confidence_of_99_percent(model):
 
 def test_one_candidate_needs_one_round(model):
     for result in rv.generate(model, INPUTS, candidates="beam:1", voters="sample:500", adaptive=True):
-        assert len(result.voters) == FIRST
+        assert len(result.voters) == FIRST_ROUND
 
 
 def test_rounds_double_up_to_all(model):

@@ -1,52 +1,74 @@
-"""Voters drawn in rounds, until the election is decided."""
+"""Voters drawn in rounds, until the election is decided.
+
+The one adaptive loop of the package. Whoever draws voters runs it, be it a model here or a server that is
+called asynchronously:
+
+    elections = AdaptiveElections([candidates], settings, confidence=0.99)
+    for draws, undecided in elections.rounds(1000):
+        for i in undecided:
+            elections.add(i, [draw(number) for number in draws])
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from time import perf_counter
-from typing import NamedTuple
 
-from rangevote.decoding.run import Reading
 from rangevote.election.electorate import Electorate
 from rangevote.election.settings import Settings
-from rangevote.generation.plan import FIRST, Plan
 from rangevote.hypothesis import Hypothesis
 
+#: Voters of the first round; every further one doubles their number.
+FIRST_ROUND = 16
 
-class Turnout(NamedTuple):
-    """Who votes in each election of a batch (None: the candidates), and where they already have, how.
 
-    `voting` are the seconds spent on that so far.
+class AdaptiveElections:
+    """Elections among fixed candidates; each gets voters until it is decided.
+
+    `decided` may be asked after every round (`election/electorate.py` says why). Which draws are made for an
+    election does not depend on the others. `seconds` is the time spent on voting so far.
     """
 
-    voters: Sequence[Sequence[Hypothesis] | None]
-    electorates: Sequence[Electorate] | None = None
-    voting: float = 0.0
+    def __init__(
+        self, candidates: Sequence[Sequence[Hypothesis]], settings: Settings, confidence: float
+    ) -> None:
+        self.electorates = [electorate(some, settings) for some in candidates]
+        self.voters: list[list[Hypothesis]] = [[] for _ in candidates]
+        self.confidence, self.seconds = confidence, 0.0
 
+    def rounds(self, most: int, first: int = FIRST_ROUND) -> Iterator[tuple[range, list[int]]]:
+        """The draws of each round, and the numbers of the elections that need them, until all are decided."""
+        undecided = list(range(len(self.electorates)))
+        for draws in rounds(most, first):
+            yield draws, undecided
+            undecided = [i for i in undecided if not self.decided(i)]
+            if not undecided:
+                return
 
-def draw_voters(reading: Reading, slates: Sequence[Sequence[Hypothesis]], plan: Plan) -> Turnout:
-    """Draw voters for a batch of elections until each is decided, or has all of them.
-
-    Which draws are made does not depend on the batch: an input that is decided gets no more, whatever the
-    others need. `decided` may be asked after every round (`election/electorate.py` says why).
-    """
-    assert plan.voters is not None
-    assert plan.confidence is not None
-    electorates = [electorate(slate, plan.settings) for slate in slates]
-    voters: list[list[Hypothesis]] = [[] for _ in slates]
-    open_, voting = list(range(len(slates))), 0.0
-    for draws in rounds(plan.voters.size):
-        for part in parts(draws, max(1, plan.max_rows // len(open_))):
-            for i, drawn in enumerate(reading.draw(part, open_)):
-                voters[i] += drawn
+    def add(self, i: int, voters: Sequence[Hypothesis]) -> None:
+        """Let more voters vote in election `i`."""
         began = perf_counter()
-        for i in open_:
-            electorates[i].add(voters[i][len(electorates[i]) :])
-        open_ = [i for i in open_ if not electorates[i].decided(plan.confidence)]
-        voting += perf_counter() - began
-        if not open_:
-            break
-    return Turnout(voters, electorates, voting)
+        self.voters[i] += voters
+        self.electorates[i].add(voters)
+        self.seconds += perf_counter() - began
+
+    def decided(self, i: int) -> bool:
+        began = perf_counter()
+        decided = self.electorates[i].decided(self.confidence)
+        self.seconds += perf_counter() - began
+        return decided
+
+
+def rounds(most: int, first: int = FIRST_ROUND) -> Iterator[range]:
+    """The draws of each round: `first`, then as many again as there were, up to `most` in all.
+
+    >>> list(rounds(50))
+    [range(0, 16), range(16, 32), range(32, 50)]
+    """
+    start, stop = 0, first
+    while start < most:
+        yield range(start, min(stop, most))
+        start, stop = stop, 2 * stop
 
 
 def electorate(candidates: Sequence[Hypothesis], settings: Settings) -> Electorate:
@@ -61,20 +83,3 @@ def electorate(candidates: Sequence[Hypothesis], settings: Settings) -> Electora
         normalize=settings.normalize,
         merge=settings.merge,
     )
-
-
-def rounds(most: int) -> Iterator[range]:
-    """The draws of each round: 16, then as many again as there were, up to `most` in all.
-
-    >>> list(rounds(50))
-    [range(0, 16), range(16, 32), range(32, 50)]
-    """
-    start, stop = 0, FIRST
-    while start < most:
-        yield range(start, min(stop, most))
-        start, stop = stop, 2 * stop
-
-
-def parts(draws: range, size: int) -> Iterator[range]:
-    """The draws in pieces of at most `size`."""
-    return (draws[i : i + size] for i in range(0, len(draws), size))

@@ -16,7 +16,7 @@ from rangevote.decoding.run import Reading
 from rangevote.election.elect import hold
 from rangevote.election.result import Result
 from rangevote.errors import DataError, SetupError
-from rangevote.generation.adaptive import Turnout, draw_voters
+from rangevote.generation.adaptive import AdaptiveElections
 from rangevote.generation.once import ReadOnce
 from rangevote.generation.plan import Plan
 from rangevote.hypothesis import Ballot, Hypothesis
@@ -134,35 +134,44 @@ class Batch:
 
     def elect(self) -> list[Elected]:
         """Search, then vote."""
-        began = perf_counter()
-        slates = self._search(self._plan.candidates, "candidates")
-        turnout = self._turnout(slates)
-        searching = (perf_counter() - began - turnout.voting) / len(slates)
-        return [self._vote(i, slate, turnout, searching) for i, slate in enumerate(slates)]
+        plan, began = self._plan, perf_counter()
+        candidates = self._search(plan.candidates, "candidates")
+        voters: Sequence[Sequence[Hypothesis] | None] = [None] * len(candidates)
+        adaptive = None
+        if plan.confidence is not None:
+            adaptive = self._adaptive(candidates, plan.confidence)
+            voters = adaptive.voters
+        elif plan.voters is not None:
+            voters = self._search(plan.voters, "voters")
+        voting = 0.0 if adaptive is None else adaptive.seconds
+        searching = (perf_counter() - began - voting) / len(candidates)
+        elected = []
+        for i, request in enumerate(self._requests):
+            began = perf_counter()
+            ballot = msgspec.structs.replace(request.blank, candidates=candidates[i], voters=voters[i])
+            try:
+                result = hold(ballot, plan.settings) if adaptive is None else adaptive.electorates[i].result()
+            except DataError as error:
+                raise error.at(f"inputs[{request.number}]") from None
+            seconds = voting / len(candidates) + perf_counter() - began
+            elected.append(Elected(ballot, result, searching, seconds))
+        return elected
 
-    def _turnout(self, slates: Sequence[Sequence[Hypothesis]]) -> Turnout:
-        """Find the voters."""
+    def _adaptive(self, candidates: list[list[Hypothesis]], confidence: float) -> AdaptiveElections:
+        """Elections whose voters are drawn until each is decided."""
         plan = self._plan
-        if plan.voters is None:
-            return Turnout([None] * len(slates))
-        if plan.confidence is None:
-            return Turnout(self._search(plan.voters, "voters"))
+        assert plan.voters is not None
+        elections = AdaptiveElections(candidates, plan.settings, confidence)
         with self._read(plan.voters, "voters") as reading:
-            return draw_voters(reading, slates, plan)
-
-    def _vote(self, i: int, slate: Sequence[Hypothesis], turnout: Turnout, searching: float) -> Elected:
-        """Hold one election, or close the one that is under way."""
-        began, request = perf_counter(), self._requests[i]
-        ballot = msgspec.structs.replace(request.blank, candidates=slate, voters=turnout.voters[i])
-        try:
-            if turnout.electorates is None:
-                result = hold(ballot, self._plan.settings)
-            else:
-                result = turnout.electorates[i].result()
-        except DataError as error:
-            raise error.at(f"inputs[{request.number}]") from None
-        voting = turnout.voting / len(self._requests) + perf_counter() - began
-        return Elected(ballot, result, searching, voting)
+            for draws, undecided in elections.rounds(plan.voters.size):
+                several = max(1, plan.max_rows // len(undecided))
+                drawn: list[list[Hypothesis]] = [[] for _ in candidates]
+                for start in range(0, len(draws), several):
+                    for i, some in enumerate(reading.draw(draws[start : start + several], undecided)):
+                        drawn[i] += some
+                for i in undecided:
+                    elections.add(i, drawn[i])
+        return elections
 
     def _search(self, search: Search, role: str) -> list[list[Hypothesis]]:
         """All hypotheses of a search, at least one for each input."""

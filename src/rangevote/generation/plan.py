@@ -11,14 +11,13 @@ from rangevote.decoding.sample import Sampling
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
 from rangevote.errors import UsageError
+from rangevote.generation.adaptive import FIRST_ROUND
 from rangevote.similarity.base import Similarity
 from rangevote.similarity.mixture import Mixture
 from rangevote.similarity.states import States
 
 #: How sure an adaptive election is of its winner where nothing else is said.
 CONFIDENCE = 0.99
-#: Voters of the first round of an adaptive election; every further one doubles their number.
-FIRST = 16
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Plan:
         """How many inputs go through the model together."""
         voters = 0 if self.voters is None else self.voters.size
         if self.confidence is not None:
-            voters = min(voters, FIRST)  # most elections need few more, and ever fewer inputs want them
+            voters = min(voters, FIRST_ROUND)  # most elections need few more, and ever fewer inputs want them
         return max(1, self.max_rows // max(self.candidates.size, voters))
 
 

@@ -14,8 +14,7 @@ from dataclasses import replace
 
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError
-from rangevote.generation.adaptive import electorate
-from rangevote.generation.plan import FIRST
+from rangevote.generation.adaptive import FIRST_ROUND, electorate
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.service.outcome import Outcome, count_votes
 from rangevote.service.problem import Problem
@@ -47,7 +46,7 @@ class Polling:
     def _standing(self) -> int:
         """How many samples stand for election, where not all do; with beams, the first round."""
         candidates = self._order.options.candidates
-        return candidates if isinstance(candidates, int) else FIRST
+        return candidates if isinstance(candidates, int) else FIRST_ROUND
 
     def check_quorum(self) -> None:
         """Whether enough can vote."""

@@ -22,7 +22,7 @@ from rangevote.election.elect import hold
 from rangevote.election.electorate import Electorate
 from rangevote.errors import DataError, warn
 from rangevote.formats.exact import parse
-from rangevote.generation.adaptive import electorate, rounds
+from rangevote.generation.adaptive import AdaptiveElections
 from rangevote.generation.batch import STREAMS, Elected, Lots, Request
 from rangevote.generation.plan import Plan
 from rangevote.hypothesis import Hypothesis
@@ -88,34 +88,28 @@ class Served:
         """Search for candidates, search for voters, vote."""
         plan, began, voting = self._plan, perf_counter(), 0.0
         slate = await self._found(plan.candidates, request, "candidates")
-        voters, drawn = None, None
+        voters: list[Hypothesis] | None = None
+        drawn: Electorate | None = None
         if plan.voters is not None and plan.confidence is None:
             voters = await self._found(plan.voters, request, "voters")
         elif plan.voters is not None:
-            voters, drawn, voting = await self._turnout(request, slate)
+            election = await self._turnout(request, slate)
+            voters, drawn, voting = election.voters[0], election.electorates[0], election.seconds
         searching = perf_counter() - began - voting
         began = perf_counter()
         ballot = msgspec.structs.replace(request.blank, candidates=slate, voters=voters)
         result = hold(ballot, plan.settings) if drawn is None else drawn.result()
         return Elected(ballot, result, searching, voting + perf_counter() - began)
 
-    async def _turnout(
-        self, request: Request, slate: Sequence[Hypothesis]
-    ) -> tuple[list[Hypothesis], Electorate, float]:
+    async def _turnout(self, request: Request, slate: Sequence[Hypothesis]) -> AdaptiveElections:
         """Voters in rounds, until the election is decided."""
-        plan, voters, voting = self._plan, list[Hypothesis](), 0.0
+        plan = self._plan
         assert plan.voters is not None
         assert plan.confidence is not None
-        drawn = electorate(slate, plan.settings)
-        for draws in rounds(plan.voters.size):
-            some = await self._found(plan.voters, request, "voters", draws)
-            began = perf_counter()
-            voters += some
-            decided = drawn.add(some).decided(plan.confidence)
-            voting += perf_counter() - began
-            if decided:
-                break
-        return voters, drawn, voting
+        election = AdaptiveElections([slate], plan.settings, plan.confidence)
+        for draws, _ in election.rounds(plan.voters.size):
+            election.add(0, await self._found(plan.voters, request, "voters", draws))
+        return election
 
     async def _found(
         self, search: Search, request: Request, role: str, draws: range | None = None
