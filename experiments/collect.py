@@ -69,7 +69,7 @@ def _seconds(stage: Stage) -> float:
     last = stage.seconds or 0.0
     if stage.kind != "train":
         return last
-    from rangevote.models.checkpoint import read_card
+    from experiments.checkpoint import read_card
 
     return max(last, float(read_card(stage.output)["training"]["seconds"]))
 

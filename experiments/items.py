@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from experiments.inception import StoredFeatures
+from experiments.vocabulary import plain_words
 from rangevote.errors import DataError
 from rangevote.models.files import read_lines, replacing
-from rangevote.models.inception import StoredFeatures
-from rangevote.models.vocabulary import plain_words
 
 
 @dataclass(frozen=True)

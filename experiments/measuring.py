@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.checkpoint import read_card
 from experiments.items import Items, read_items
 from experiments.searching import read_ballots
 from experiments.stage import write_json
@@ -15,7 +16,6 @@ from rangevote.evaluation.bench import Bench, Measured
 from rangevote.evaluation.corpus import Corpus
 from rangevote.evaluation.selection import selection, texts_of
 from rangevote.evaluation.words import Units
-from rangevote.models.checkpoint import read_card
 
 #: method -> k -> outputs; k is 0 for what does not depend on it
 Outputs = dict[str, dict[int, list[str]]]

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.findings import Findings
+from experiments.training.progress import duration
 from rangevote.evaluation import METRICS
 from rangevote.evaluation.render.markdown import escaped, to_markdown
 from rangevote.evaluation.table import Cell, Column, Row, Table
-from rangevote.training.progress import duration
 
 
 def settings_lines(found: Findings) -> str:

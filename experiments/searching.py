@@ -16,13 +16,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from experiments.checkpoint import load_checkpoint
 from experiments.items import Items, beside, read_items
 from rangevote.decoding import get_search
 from rangevote.decoding.run import batches
 from rangevote.formats import read
 from rangevote.formats.write import write_ballot
 from rangevote.hypothesis import Ballot, Hypothesis
-from rangevote.models.checkpoint import load_checkpoint
 from rangevote.models.files import replacing
 
 

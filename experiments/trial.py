@@ -12,7 +12,7 @@ from experiments.measuring import evaluate
 from experiments.searching import search_items
 from experiments.settings import Settings, System, once, spec
 from experiments.stage import Given, Stage
-from experiments.training import TRAIN
+from experiments.train_step import TRAIN
 from experiments.tuning import tune_ballots
 from experiments.voting import vote
 

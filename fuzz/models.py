@@ -7,12 +7,12 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+from experiments.vocabulary import Words, read_vocabulary, write_vocabulary
 
 from fuzz import places
 from rangevote.errors import RangevoteError
 from rangevote.models.arpa import read_arpa, write_arpa
 from rangevote.models.corpus import END, START, read_corpus
-from rangevote.models.vocabulary import Words, read_vocabulary, write_vocabulary
 
 
 def arpa(data: bytes) -> None:
@@ -64,9 +64,8 @@ def vocabulary(data: bytes) -> None:
 def _trained() -> Path:
     """The folder of a model that was trained here, or might have been."""
     import torch
-
-    from rangevote.models.checkpoint import save_checkpoint
-    from rangevote.models.show_and_tell import ShowAndTell, ShowAndTellOptions
+    from experiments.checkpoint import save_checkpoint
+    from experiments.show_and_tell import ShowAndTell, ShowAndTellOptions
 
     torch.manual_seed(0)
     made = places.folder() / "model"
@@ -76,7 +75,7 @@ def _trained() -> Path:
 
 def card(data: bytes) -> None:
     """`rangevote.json`, with weights and words that may not fit it."""
-    from rangevote.models.checkpoint import load_checkpoint
+    from experiments.checkpoint import load_checkpoint
 
     (_trained() / "rangevote.json").write_bytes(data)
     load_checkpoint(_trained())
@@ -84,7 +83,7 @@ def card(data: bytes) -> None:
 
 def weights(data: bytes) -> None:
     """`model.safetensors`."""
-    from rangevote.models.checkpoint import load_checkpoint, load_weights, read_tensors
+    from experiments.checkpoint import load_checkpoint, load_weights, read_tensors
 
     path = places.file("model.safetensors", data)
     tensors, _ = read_tensors(path)

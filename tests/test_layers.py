@@ -31,7 +31,6 @@ BELOW = {
     "evaluation": {"similarity", "election", "formats"},
     "scale": {"kernel", "similarity", "election", "formats"},
     "sources": {"decoding", "formats", "similarity", "election", "generation"},
-    "training": {"models"},
     "tuning": {"similarity", "election", "evaluation"},
 }
 COMMON = {"errors", "hypothesis", "parallel", "quiet", "version"}
@@ -104,7 +103,7 @@ def heavy_at_the_top(path: Path) -> set[str]:
 def test_torch_is_loaded_only_by_what_computes_with_it():
     users = {path for path in FILES if heavy_at_the_top(path)}
     assert ROOT / "decoding/torch_arrays.py" in users
-    assert {stage_of(path) for path in users} <= {"models", "decoding", "generation", "training"}
+    assert {stage_of(path) for path in users} <= {"models", "decoding", "generation"}
     light = {"models/ngram.py", "models/protocol.py", "models/load.py", "decoding/run.py"}
     light |= {"generation/generate.py"}
     assert users.isdisjoint(ROOT / name for name in light)

@@ -7,12 +7,12 @@ from experiments.command import settings_of
 from experiments.methods import group_of
 from experiments.places import HERE, Places
 from experiments.settings import once, read_settings, spec
+from experiments.training.options import CaptionerOptions, TranslatorOptions
 
 from rangevote.decoding import get_search
 from rangevote.election.settings import Settings as Election
 from rangevote.errors import DataError, SetupError, UsageError
 from rangevote.evaluation import METRICS
-from rangevote.training.options import CaptionerOptions, TranslatorOptions
 
 FILES = sorted(HERE.glob("*.toml"))
 

@@ -50,8 +50,6 @@ def load(
         from rangevote.models.ngram import NgramModel
 
         return NgramModel.read(path)
-    if path is not None and (path / "rangevote.json").is_file():
-        return _part("checkpoint").load_checkpoint(path)  # type: ignore[no-any-return]
     read = _part("huggingface.weights").read
     place = name if path is None else path
     return read(place, tokenizer, device=device, dtype=dtype, chat=chat, end=end, revision=revision)  # type: ignore[no-any-return]

@@ -9,8 +9,8 @@ import pytest
 import torch
 import transformers
 
-from rangevote.models.groups import Groups
 from rangevote.models.huggingface import attention, cache, prompt
+from rangevote.models.huggingface.groups import Groups
 from rangevote.models.huggingface.model import HuggingFace
 from tests.models.huggingface.samples import IDS, images
 from tests.models.huggingface.tiny import DECODER, SEEING, SHARING, make, make_processor

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from rangevote.models.groups import Groups
 from rangevote.models.huggingface.cache import Tag
+from rangevote.models.huggingface.groups import Groups
 from rangevote.models.huggingface.shared import Prefix
 
 #: Scores of one layer that are in memory at a time (numbers, not bytes).

@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache
 from transformers.cache_utils import DynamicLayer
 
-from rangevote.models.groups import Groups
+from rangevote.models.huggingface.groups import Groups
 from rangevote.models.huggingface.shared import Prefix, Shared
 from rangevote.models.protocol import Integers
 

@@ -11,13 +11,13 @@ pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]
 pytest.importorskip("safetensors", reason="needs safetensors: pip install 'rangevote[models]'")
 
 import torch
+from experiments.checkpoint import is_checkpoint, load_checkpoint, read_card, save_checkpoint
+from experiments.show_and_tell import ShowAndTell, ShowAndTellOptions
+from experiments.transformer import Transformer, TransformerOptions
+from experiments.vocabulary import Bpe, Words
 from safetensors.torch import load_file, save_file
 
 from rangevote.errors import SetupError
-from rangevote.models.checkpoint import is_checkpoint, load_checkpoint, read_card, save_checkpoint
-from rangevote.models.show_and_tell import ShowAndTell, ShowAndTellOptions
-from rangevote.models.transformer import Transformer, TransformerOptions
-from rangevote.models.vocabulary import Bpe, Words
 from tests.models.contract import chain
 
 TEXTS = ["a dog runs", "ein Hund läuft über die Straße"]

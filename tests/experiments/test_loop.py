@@ -13,19 +13,19 @@ import pytest
 pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]'")
 
 import torch
+from experiments.checkpoint import load_checkpoint, read_card
+from experiments.training.captioner import train_captioner
+from experiments.training.examples import Pairs
+from experiments.training.loop import Run, adam
+from experiments.training.options import TranslatorOptions
+from experiments.training.record import STATE, locked
+from experiments.training.translator import train_translator
+from experiments.transformer import PRESETS, Transformer
+from experiments.vocabulary import Bpe
 from safetensors.torch import load_file
 
 from rangevote.errors import SetupError, UsageError
-from rangevote.models.checkpoint import load_checkpoint, read_card
-from rangevote.models.transformer import PRESETS, Transformer
-from rangevote.models.vocabulary import Bpe
-from rangevote.training.captioner import train_captioner
-from rangevote.training.examples import Pairs
-from rangevote.training.loop import Run, adam
-from rangevote.training.options import TranslatorOptions
-from rangevote.training.record import STATE, locked
-from rangevote.training.translator import train_translator
-from tests.training.tasks import CAPTIONER, TRANSLATOR, animals, reversals
+from tests.experiments.tasks import CAPTIONER, TRANSLATOR, animals, reversals
 
 PAIRS, DEV = reversals(60), reversals(20, seed=1)
 SHORT = dataclasses.replace(TRANSLATOR, epochs=3, dropout=0.1, save_every=3, log_every=2, batch_tokens=100)

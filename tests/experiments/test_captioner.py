@@ -7,10 +7,11 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]'")
 
+from experiments.training.captioner import as_written, train_captioner
+
 from rangevote.decoding.run import search
 from rangevote.errors import DataError, UsageError
-from rangevote.training.captioner import as_written, train_captioner
-from tests.training.tasks import CAPTIONER, animals
+from tests.experiments.tasks import CAPTIONER, animals
 
 
 def test_a_captioner_learns_to_tell_what_is_there(tmp_path):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-
-from rangevote.training.options import CaptionerOptions, TranslatorOptions
+from experiments.training.options import CaptionerOptions, TranslatorOptions
 
 #: Enough to learn `reversals`.
 TRANSLATOR = TranslatorOptions(

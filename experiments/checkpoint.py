@@ -18,11 +18,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from experiments.show_and_tell import ShowAndTell, ShowAndTellOptions
+from experiments.transformer import Transformer, TransformerOptions
+from experiments.vocabulary import Vocabulary, read_vocabulary, write_vocabulary
 from rangevote.errors import SetupError, UsageError, nearest
 from rangevote.models.files import replacing
-from rangevote.models.show_and_tell import ShowAndTell, ShowAndTellOptions
-from rangevote.models.transformer import Transformer, TransformerOptions
-from rangevote.models.vocabulary import Vocabulary, read_vocabulary, write_vocabulary
 
 CARD, WEIGHTS, WORDS = "rangevote.json", "model.safetensors", "vocabulary.json"
 #: Raised when older readers would misunderstand a folder.

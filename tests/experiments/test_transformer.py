@@ -10,22 +10,22 @@ import pytest
 pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]'")
 
 import torch
-
-from rangevote.decoding.run import search
-from rangevote.errors import UnknownName, UsageError, choose
-from rangevote.models.protocol import Step
-from rangevote.models.transformer import (
+from experiments.transformer import (
     PRESETS,
     Transformer,
     TransformerNet,
     TransformerOptions,
     padded,
 )
-from rangevote.models.transformer_cache import GROWTH
-from rangevote.models.transformer_layers import DecoderLayer, EncoderLayer, positions
-from rangevote.models.vocabulary import END, PAD, START, UNKNOWN, Words
+from experiments.transformer_cache import GROWTH
+from experiments.transformer_layers import DecoderLayer, EncoderLayer, positions
+from experiments.vocabulary import END, PAD, START, UNKNOWN, Words
+
+from rangevote.decoding.run import search
+from rangevote.errors import UnknownName, UsageError, choose
+from rangevote.models.protocol import Step
+from tests.experiments.logits import log_probs
 from tests.models.contract import ModelContract, chain
-from tests.models.logits import log_probs
 
 WORDS = ["a", "dog", "runs", "cat", "sits", "on", "the", "grass", "over", "street", "two", "men"]
 INPUTS = ["a dog", "", "the cat sits on the grass over the street zebra", [5, 6, 4]]
@@ -66,7 +66,7 @@ class TestDouble(ModelContract):
 class TestBeyondTheRoomOfABuffer(TestDouble):
     @pytest.fixture(autouse=True)
     def short_buffers(self, monkeypatch):
-        monkeypatch.setattr("rangevote.models.transformer_cache.GROWTH", 2)
+        monkeypatch.setattr("experiments.transformer_cache.GROWTH", 2)
 
 
 class TestSingle(TestDouble):

@@ -10,14 +10,14 @@ import pytest
 pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]'")
 
 import torch
+from experiments.inception import StoredFeatures
+from experiments.show_and_tell import ShowAndTell, ShowAndTellNet, ShowAndTellOptions
+from experiments.vocabulary import END, PAD, START, UNKNOWN, Words
 
 from rangevote.decoding.run import search
 from rangevote.errors import DataError, UsageError
-from rangevote.models.inception import StoredFeatures
-from rangevote.models.show_and_tell import ShowAndTell, ShowAndTellNet, ShowAndTellOptions
-from rangevote.models.vocabulary import END, PAD, START, UNKNOWN, Words
+from tests.experiments.logits import log_probs
 from tests.models.contract import ModelContract, chain
-from tests.models.logits import log_probs
 
 WORDS = ["a", "dog", "runs", "cat", "sits", "on", "the", "grass"]
 SHAPE = ShowAndTellOptions(features=5, units=7, embedding=6, dropout=0.4)

@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from experiments.transformer import padded
+from experiments.vocabulary import END, START, Vocabulary
 from rangevote.errors import DataError, UsageError
 from rangevote.models.protocol import Integers
-from rangevote.models.transformer import padded
-from rangevote.models.vocabulary import END, START, Vocabulary
 
 Pair = tuple[str, str]
 

@@ -9,8 +9,9 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]'")
 
+from experiments.inception import Inception, StoredFeatures
+
 from rangevote.errors import DataError, MissingExtra, SetupError
-from rangevote.models.inception import Inception, StoredFeatures
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from experiments.items import read_items
-from rangevote.training.captioner import train_captioner
-from rangevote.training.options import CaptionerOptions, TranslatorOptions
-from rangevote.training.translator import train_translator
+from experiments.training.captioner import train_captioner
+from experiments.training.options import CaptionerOptions, TranslatorOptions
+from experiments.training.translator import train_translator
 
 
 def train_captions(output: Path, *, training: Mapping[str, Any], items: Path, dev: Path) -> None:

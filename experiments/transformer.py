@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from experiments.next_token import next_token
+from experiments.transformer_cache import Cross, Own, Spare, regroup
+from experiments.transformer_layers import DecoderLayer, EncoderLayer, positions
+from experiments.vocabulary import END, PAD, START, Vocabulary
 from rangevote.errors import UsageError
-from rangevote.models.groups import Groups
-from rangevote.models.next_token import next_token
+from rangevote.models.huggingface.groups import Groups
 from rangevote.models.protocol import Integers, Step
-from rangevote.models.transformer_cache import Cross, Own, Spare, regroup
-from rangevote.models.transformer_layers import DecoderLayer, EncoderLayer, positions
-from rangevote.models.vocabulary import END, PAD, START, Vocabulary
 
 #: A source: a text, or its tokens.
 Source = str | Sequence[int]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rangevote.models.vocabulary import PAD, START, UNKNOWN
+from experiments.vocabulary import PAD, START, UNKNOWN
 
 
 def log_probs(logits):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-
-from rangevote.training.schedules import SCHEDULES, constant, cosine, inverse_sqrt
+from experiments.training.schedules import SCHEDULES, constant, cosine, inverse_sqrt
 
 
 def test_the_inverse_square_root_is_the_formula_of_vaswani_et_al():

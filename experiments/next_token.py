@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from rangevote.models.vocabulary import PAD, START, UNKNOWN
+from experiments.vocabulary import PAD, START, UNKNOWN
 
 
 def next_token(logits: Tensor) -> Tensor:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from experiments.training.options import LIMITS, CaptionerOptions, TranslatorOptions
 
 from rangevote.errors import UnknownName, UsageError
-from rangevote.training.options import LIMITS, CaptionerOptions, TranslatorOptions
 
 
 def test_a_section_of_a_toml_file_becomes_options():

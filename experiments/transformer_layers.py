@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rangevote.models.transformer_cache import Cross, Own
+from experiments.transformer_cache import Cross, Own
 
 
 def positions(first: int, last: int, dimension: int, like: Tensor) -> Tensor:

@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from experiments.checkpoint import load_weights, read_tensors, write_tensors
 from rangevote.errors import SetupError
-from rangevote.models.checkpoint import load_weights, read_tensors, write_tensors
 from rangevote.models.files import replacing
 
 STATE, LOG = "training.safetensors", "log.jsonl"

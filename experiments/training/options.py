@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
+from experiments.show_and_tell import ShowAndTellOptions
+from experiments.training.schedules import SCHEDULES
+from experiments.transformer import PRESETS
 from rangevote.errors import UsageError, choose
-from rangevote.models.show_and_tell import ShowAndTellOptions
-from rangevote.models.transformer import PRESETS
-from rangevote.training.schedules import SCHEDULES
 
 Chosen = TypeVar("Chosen", bound="TrainingOptions")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 
-from rangevote.training.progress import Progress, duration
+from experiments.training.progress import Progress, duration
 
 
 class Terminal(io.StringIO):

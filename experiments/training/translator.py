@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from experiments.training.examples import Pair, Pairs, checked_pairs
+from experiments.training.options import TranslatorOptions
+from experiments.training.record import fingerprint
+from experiments.training.session import train
+from experiments.transformer import PRESETS, Transformer
+from experiments.vocabulary import Bpe
 from rangevote.errors import DataError
-from rangevote.models.transformer import PRESETS, Transformer
-from rangevote.models.vocabulary import Bpe
-from rangevote.training.examples import Pair, Pairs, checked_pairs
-from rangevote.training.options import TranslatorOptions
-from rangevote.training.record import fingerprint
-from rangevote.training.session import train
 
 
 def train_translator(

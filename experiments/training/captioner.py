@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rangevote.models.show_and_tell import ShowAndTell, ShowAndTellOptions
-from rangevote.models.vocabulary import Words, plain_words
-from rangevote.training.examples import Captions, checked_captions
-from rangevote.training.options import CaptionerOptions
-from rangevote.training.record import fingerprint
-from rangevote.training.session import train
+from experiments.show_and_tell import ShowAndTell, ShowAndTellOptions
+from experiments.training.examples import Captions, checked_captions
+from experiments.training.options import CaptionerOptions
+from experiments.training.record import fingerprint
+from experiments.training.session import train
+from experiments.vocabulary import Words, plain_words
 
 Texts = Sequence[Sequence[str]]
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from rangevote.errors import DataError, SetupError, UsageError
-from rangevote.models.vocabulary import (
+from experiments.vocabulary import (
     END,
     MARKS,
     PAD,
@@ -21,6 +17,10 @@ from rangevote.models.vocabulary import (
     read_vocabulary,
     write_vocabulary,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rangevote.errors import DataError, SetupError, UsageError
 
 TEXTS = ["ein Hund läuft", "zwei Hunde laufen über die Straße", "a dog runs", "two dogs run over the street"]
 

@@ -9,11 +9,12 @@ import pytest
 
 pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]'")
 
+from experiments.training.examples import Pairs
+from experiments.training.translator import train_translator, with_copies
+
 from rangevote.decoding.run import search
 from rangevote.errors import DataError, UsageError
-from rangevote.training.examples import Pairs
-from rangevote.training.translator import train_translator, with_copies
-from tests.training.tasks import TRANSLATOR, reversals
+from tests.experiments.tasks import TRANSLATOR, reversals
 
 DEV = reversals(60, seed=1)
 
@@ -48,7 +49,7 @@ def test_copies_are_learned_from_and_never_evaluated_on(tmp_path, monkeypatch):
         made.append(prepare())
         return made[0][0]
 
-    monkeypatch.setattr("rangevote.training.translator.train", prepared)
+    monkeypatch.setattr("experiments.training.translator.train", prepared)
     train_translator(reversals(200), DEV, dataclasses.replace(TRANSLATOR, copy_share=0.5), tmp_path)
     ((_, learned, dev),) = made
 

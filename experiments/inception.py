@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from experiments.show_and_tell import Floats
 from rangevote.errors import DataError, MissingExtra, SetupError, nearest
-from rangevote.models.show_and_tell import Floats
 
 Paths = Sequence[str | os.PathLike[str]]
 

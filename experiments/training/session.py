@@ -7,11 +7,11 @@ from pathlib import Path
 
 import torch
 
-from rangevote.models.checkpoint import CARD, Model, is_checkpoint, load_checkpoint, read_card
-from rangevote.training.examples import Examples
-from rangevote.training.loop import Run
-from rangevote.training.options import TrainingOptions
-from rangevote.training.record import check_fingerprint, locked
+from experiments.checkpoint import CARD, Model, is_checkpoint, load_checkpoint, read_card
+from experiments.training.examples import Examples
+from experiments.training.loop import Run
+from experiments.training.options import TrainingOptions
+from experiments.training.record import check_fingerprint, locked
 
 #: Makes a model with random weights, and what it is trained and evaluated on.
 Prepare = Callable[[], tuple[Model, Examples, Examples]]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from experiments.training.batches import batches
 from hypothesis import given
 from hypothesis import strategies as st
-
-from rangevote.training.batches import batches
 
 LENGTHS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), max_size=60).map(
     lambda found: np.array(found, dtype=np.int64).reshape(-1, 2)

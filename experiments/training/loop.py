@@ -18,16 +18,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from experiments.checkpoint import Model, save_checkpoint, write_card
+from experiments.training.batches import batches
+from experiments.training.examples import Examples
+from experiments.training.options import TrainingOptions
+from experiments.training.progress import Progress
+from experiments.training.record import Log, Position, State, in_order
+from experiments.training.schedules import SCHEDULES
+from experiments.vocabulary import PAD
 from rangevote.errors import UsageError
-from rangevote.models.checkpoint import Model, save_checkpoint, write_card
 from rangevote.models.protocol import Integers
-from rangevote.models.vocabulary import PAD
-from rangevote.training.batches import batches
-from rangevote.training.examples import Examples
-from rangevote.training.options import TrainingOptions
-from rangevote.training.progress import Progress
-from rangevote.training.record import Log, Position, State, in_order
-from rangevote.training.schedules import SCHEDULES
 
 
 class Run:
