@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def smollm2() -> tuple[Any, list[list[int]]]:
     """SmolLM2-135M-Instruct, and prompts of 256 tokens: pieces of our own texts."""
-    from rangevote.models.smollm2 import smollm2 as file
+    from rangevote.models.load import smollm2 as file
 
     transformers.utils.logging.set_verbosity_error()
     model = rv.load(file())

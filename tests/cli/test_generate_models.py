@@ -83,7 +83,7 @@ def test_a_model_that_cannot_be_loaded_is_named_and_leaves_nothing(run, tmp_path
 
 
 def test_without_its_package_smollm2_is_a_matter_of_installing_it(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("rangevote.models.smollm2.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("rangevote.models.load.importlib.util.find_spec", lambda name: None)
     for command in (["generate", "-i", prompts(tmp_path / "in.txt", "a")], ["demo"]):
         done = run(*command, "-m", "smollm2")
         assert done.code == 5

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rangevote.decoding.base import Search
 from rangevote.decoding.beam import Beam, LengthNormalised
-from rangevote.decoding.course import Search
 from rangevote.decoding.diverse import DiverseBeam, DiverseDecoding
 from rangevote.decoding.sample import Epsilon, MinP, Nucleus, Sample, TopK
 from rangevote.decoding.stochastic import StochasticBeam

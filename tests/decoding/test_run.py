@@ -9,7 +9,7 @@ import pytest
 
 from rangevote.decoding.beam import Beam
 from rangevote.decoding.diverse import DiverseBeam, DiverseDecoding
-from rangevote.decoding.run import Reading, batches, search
+from rangevote.decoding.run import SearchBatch, batches, search
 from rangevote.decoding.sample import Sample, Sampling
 from rangevote.decoding.stochastic import StochasticBeam
 from rangevote.errors import DataError, UsageError
@@ -166,7 +166,7 @@ def test_no_more_rows_go_through_the_model_than_allowed(method, max_rows):
 @pytest.mark.parametrize("max_rows", [1, 7, 12])
 def test_a_reading_of_many_inputs_keeps_to_the_rows_too(max_rows):
     model = Counting(6, 4, seed=0)
-    with Reading(model, list("abcde"), Sample(10), range(5)) as reading:
+    with SearchBatch(model, list("abcde"), Sample(10), range(5)) as reading:
         found = reading.all(max_rows)
     assert model.most <= max(max_rows, 5)
     assert found == search(model, list("abcde"), Sample(10))
@@ -174,7 +174,7 @@ def test_a_reading_of_many_inputs_keeps_to_the_rows_too(max_rows):
 
 def test_a_reading_answers_again_and_again():
     model = Counting(6, 4, seed=0)
-    with Reading(model, ["a", "b"], Beam(3), [0, 1]) as reading:
+    with SearchBatch(model, ["a", "b"], Beam(3), [0, 1]) as reading:
         assert reading.all() == reading.all() == search(model, ["a", "b"], Beam(3))
 
 

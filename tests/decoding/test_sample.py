@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from rangevote.decoding.arrays import Truncation
-from rangevote.decoding.chance import generator
+from rangevote.decoding.base import random_generator
 from rangevote.decoding.numpy_arrays import NumpyArrays
-from rangevote.decoding.run import Reading, batches, search
+from rangevote.decoding.run import SearchBatch, batches, search
 from rangevote.decoding.sample import Epsilon, MinP, Nucleus, Sample, TopK
 from tests.decoding import twins
 from tests.decoding.compare import ALPHA, chi_square, ranking
@@ -295,7 +295,7 @@ def test_draws_come_in_rounds_as_they_come_at_once(method):
     model, inputs = TableModel(6, 4, seed=3), ["a", "b", "c"]
     method = replace(method, n=12)
     whole = search(model, inputs, method)
-    with Reading(model, inputs, method, range(3)) as reading:
+    with SearchBatch(model, inputs, method, range(3)) as reading:
         rounds = [reading.draw(part) for part in (range(0, 1), range(1, 7), range(7, 12))]
         again = reading.draw(range(3, 8))
         some = reading.draw(range(3, 8), wanted=[2, 0])
@@ -311,7 +311,7 @@ def test_draws_come_in_rounds_as_they_come_at_once(method):
 def test_draws_are_independent_of_each_other_and_of_other_inputs():
     model = Written(3, {(): (0.5, 0.3, 0.2)})  # three sequences
     p = {(): 0.5, (1,): 0.3, (2,): 0.2}
-    with Reading(model, ["a"] * 2000, Sample(2, seed=1), range(2000)) as reading:
+    with SearchBatch(model, ["a"] * 2000, Sample(2, seed=1), range(2000)) as reading:
         first, second = ([one.tokens for (one,) in reading.draw(range(j, j + 1))] for j in (0, 1))
     drawn_later = zip(first[1::2], second[::2], strict=True)  # of the next input, and of the next draw
     for pairs in (zip(first, second, strict=True), zip(first[::2], first[1::2], strict=True), drawn_later):
@@ -322,14 +322,14 @@ def test_draws_are_independent_of_each_other_and_of_other_inputs():
 def test_no_two_draws_share_their_random_numbers():
     # a counter that begins one later would give another draw's numbers, shifted
     seen = [
-        generator(seed, stream, input, draw).random(300)
+        random_generator(seed, stream, input, draw).random(300)
         for seed in (0, 1)
         for stream in (0, 1)
         for input in (0, 1, 2)
         for draw in (0, 1, 2, 1000)
     ]
     assert len(set(np.concatenate(seen).tolist())) == 48 * 300
-    assert (generator(3, 1, 2, 5).random(9) == generator(3, 1, 2, 5).random(9)).all()
+    assert (random_generator(3, 1, 2, 5).random(9) == random_generator(3, 1, 2, 5).random(9)).all()
 
 
 def test_tokens_of_one_sample_are_independent_where_the_model_has_them_so():

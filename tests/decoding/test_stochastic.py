@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from rangevote.decoding import stochastic
-from rangevote.decoding.chance import generator
+from rangevote.decoding.base import random_generator
 from rangevote.decoding.run import batches, search
 from rangevote.decoding.stochastic import StochasticBeam
 from rangevote.models.protocol import Step
@@ -127,7 +127,7 @@ class RootOfZero:
     """A generator whose first number is 1, so that the root's Gumbel number, -log of it, is 0."""
 
     def __init__(self, *arguments):
-        self._generator = generator(*arguments)
+        self._generator = random_generator(*arguments)
 
     def standard_exponential(self, *arguments, **options):
         return self._generator.standard_exponential(*arguments, **options) if arguments else 1.0
@@ -137,7 +137,7 @@ def test_a_root_of_zero_would_bias_the_weights(monkeypatch):
     model = TableModel(4, 3, seed=7, sharp=1.3)
     method = StochasticBeam(3, seed=8)
     assert_mean([sum(one.weight for one in found) for found in draws(model, 2000, method)], 1.0)
-    monkeypatch.setattr(stochastic, "generator", RootOfZero)
+    monkeypatch.setattr(stochastic, "random_generator", RootOfZero)
     biased = search(model, ["a"] * 2000, method, max_rows=1024)
     assert stats.ttest_1samp([sum(one.weight for one in found) for found in biased], 1.0).pvalue < ALPHA
     assert {found[0].ranked_by for found in biased} == {0.0}  # the largest of all is the root's

@@ -16,7 +16,7 @@ SLOTS = 2
 @pytest.fixture(scope="session")
 def llama() -> Any:
     """The server; `llama.listening_address` is where it listens, on loopback."""
-    from rangevote.models.smollm2 import smollm2
+    from rangevote.models.load import smollm2
 
     try:
         import xllamacpp

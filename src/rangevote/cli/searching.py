@@ -11,7 +11,7 @@ import click
 from rangevote.cli.options import Command, grouped
 
 if TYPE_CHECKING:
-    from rangevote.decoding.course import Search
+    from rangevote.decoding.base import Search
     from rangevote.election.settings import Settings
     from rangevote.generation.plan import Plan
     from rangevote.models.protocol import LanguageModel

@@ -18,7 +18,7 @@ from itertools import pairwise
 import numpy as np
 
 from rangevote.decoding.arrays import Array, Arrays, Floats, Integers, Mask
-from rangevote.decoding.course import Course, Done, Extensions, Live, Search, Task, number, whole
+from rangevote.decoding.base import Done, Extensions, Live, Search, SearchState, Task, number, whole
 from rangevote.errors import UsageError, choose
 
 
@@ -57,9 +57,9 @@ class Beam(Search):
         """k."""
         return self.k
 
-    def begin(self, task: Task) -> Course:
+    def begin(self, task: Task) -> SearchState:
         """Open the search over a batch of inputs."""
-        return BeamCourse(self, task, self.k)
+        return BeamState(self, task, self.k)
 
 
 @dataclass(frozen=True)
@@ -88,16 +88,16 @@ class LengthNormalised(Search):
         """k."""
         return self.k
 
-    def begin(self, task: Task) -> Course:
+    def begin(self, task: Task) -> SearchState:
         """Open the search over a batch of inputs."""
-        return LengthNormalisedCourse(self, task, self.k)
+        return LengthNormalisedState(self, task, self.k)
 
 
 #: form -> what a log-probability is divided by, to the power of alpha
 FORMS = {"length": lambda length: length, "wu": lambda length: (5.0 + length) / 6.0}
 
 
-class BeamCourse(Course):
+class BeamState(SearchState):
     """Contests of k hypotheses each; an input is one contest, or has one for each of several `groups`."""
 
     def __init__(
@@ -177,7 +177,7 @@ class BeamCourse(Course):
         return found
 
 
-class LengthNormalisedCourse(BeamCourse):
+class LengthNormalisedState(BeamState):
     """Competes by normalised log-probability."""
 
     def worth(self, scores: Floats, length: int) -> Floats:
@@ -187,30 +187,30 @@ class LengthNormalisedCourse(BeamCourse):
         return np.asarray(scores / FORMS[search.form](length) ** search.alpha)
 
 
-def compete(course: BeamCourse, contest: int, found: Extensions, stopping: Mask) -> Integers:
+def compete(state: BeamState, contest: int, found: Extensions, stopping: Mask) -> Integers:
     """The k best of the finished and the new; of equals the finished, then the first."""
-    finished = course.finished[contest]
-    worth = course.worth(found.score, course.live.length + 1)
+    finished = state.finished[contest]
+    worth = state.worth(found.score, state.live.length + 1)
     values = np.concatenate([[done.score for done in finished], worth])
-    best = np.sort(np.argsort(-values, kind="stable")[: course.k])
+    best = np.sort(np.argsort(-values, kind="stable")[: state.k])
     new = best[best >= len(finished)] - len(finished)
     ended = new[stopping[new]]
     stay = [finished[i] for i in best[best < len(finished)]]
-    course.finished[contest] = best_first(stay + course.close(found[ended], worth[ended]))
+    state.finished[contest] = best_first(stay + state.close(found[ended], worth[ended]))
     return new[~stopping[new]]
 
 
-def as_transformers(course: BeamCourse, contest: int, found: Extensions, stopping: Mask) -> Integers:
+def as_transformers(state: BeamState, contest: int, found: Extensions, stopping: Mask) -> Integers:
     """Transformers' rule: collect what ended among the k best, go on with the k best that did not."""
-    search, length = course.search, course.live.length + 1
+    search, length = state.search, state.live.length + 1
     assert isinstance(search, Beam)
-    k, early, penalty = course.k, search.early_stopping, search.length_penalty
+    k, early, penalty = state.k, search.early_stopping, search.length_penalty
     ended = np.flatnonzero(stopping[:k])
-    closed = course.close(found[ended], found.score[ended] / length**penalty)
-    course.finished[contest] = pool = best_first(course.finished[contest] + closed)[:k]
+    closed = state.close(found[ended], found.score[ended] / length**penalty)
+    state.finished[contest] = pool = best_first(state.finished[contest] + closed)[:k]
     going = np.flatnonzero(~stopping)[:k]
     if len(pool) == k and len(going):
-        most = int(course.task.limits[contest // course.groups])
+        most = int(state.task.limits[contest // state.groups])
         hoped = most if early == "never" and penalty > 0 else length
         if early is True or found.score[going[0]] / hoped**penalty <= pool[-1].score:
             return going[:0]

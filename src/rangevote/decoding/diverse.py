@@ -10,8 +10,8 @@ from dataclasses import KW_ONLY, dataclass, replace
 import numpy as np
 
 from rangevote.decoding.arrays import Array, Arrays, Floats, Integers
-from rangevote.decoding.beam import BeamCourse
-from rangevote.decoding.course import Course, Done, Extensions, Search, Task, number, switch, whole
+from rangevote.decoding.base import Done, Extensions, Search, SearchState, Task, number, switch, whole
+from rangevote.decoding.beam import BeamState
 from rangevote.errors import UsageError
 
 
@@ -45,9 +45,9 @@ class DiverseDecoding(Search):
         """k."""
         return self.k
 
-    def begin(self, task: Task) -> Course:
+    def begin(self, task: Task) -> SearchState:
         """Open the search over a batch of inputs."""
-        return SiblingCourse(self, task, self.k)
+        return DiverseDecodingState(self, task, self.k)
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,12 @@ class DiverseBeam(Search):
         """k."""
         return self.k
 
-    def begin(self, task: Task) -> Course:
+    def begin(self, task: Task) -> SearchState:
         """Open the search over a batch of inputs."""
-        return GroupCourse(self, task, self.k // self.groups, self.groups)
+        return DiverseBeamState(self, task, self.k // self.groups, self.groups)
 
 
-class SiblingCourse(BeamCourse):
+class DiverseDecodingState(BeamState):
     """Ranks the children of each parent before they compete."""
 
     @property
@@ -113,7 +113,7 @@ class SiblingCourse(BeamCourse):
         return super().close(extensions, worth if self.lasting else extensions.proposal)
 
 
-class GroupCourse(BeamCourse):
+class DiverseBeamState(BeamState):
     """One contest for each group of each input, settled in the order of the groups."""
 
     def pick(self, arrays: Arrays, log_probs: Array, ranking: Array) -> Extensions:

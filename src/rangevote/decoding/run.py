@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from rangevote.decoding import get_search
-from rangevote.decoding.course import Course, Done, Search, Task
+from rangevote.decoding.base import Done, Search, SearchState, Task
 from rangevote.decoding.sample import Sampling
-from rangevote.decoding.stochastic import StochasticCourse
+from rangevote.decoding.stochastic import StochasticBeamState
 from rangevote.errors import UsageError
 from rangevote.hypothesis import Hypothesis
 from rangevote.models.protocol import LanguageModel
@@ -61,13 +61,13 @@ def batches(
     several = max(1, max_rows // found.size)
     for start in range(0, len(inputs), several):
         part = inputs[start : start + several]
-        with Reading(
+        with SearchBatch(
             model, part, found, range(first + start, first + start + len(part)), states, stream
         ) as reading:
             yield reading.all(max_rows)
 
 
-class Reading:
+class SearchBatch:
     """A batch of inputs that the model has read once; hypotheses can be asked for again and again.
 
     That is how samples are drawn in rounds: only the draws that are wanted, from one reading of the prompt.
@@ -92,7 +92,7 @@ class Reading:
         ends = np.array(model.ends, dtype=np.int64)
         self._task = Task(tuple(numbers), limits, ends, sources, np.arange(len(inputs)), states, stream)
 
-    def __enter__(self) -> Reading:
+    def __enter__(self) -> SearchBatch:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -119,17 +119,17 @@ class Reading:
         return self._run(task)
 
     def _run(self, task: Task) -> list[list[Hypothesis]]:
-        course = self._search.begin(task)
+        search_state = self._search.begin(task)
         model, tokens = self._model, None
-        state = model.select(self._state, course.live.owner)
-        while len(course.live):
+        state = model.select(self._state, search_state.live.owner)
+        while len(search_state.live):
             step = model.step(state, tokens)
-            parents, tokens = course.advance(step)
+            parents, tokens = search_state.advance(step)
             if len(tokens):
                 state = model.select(step.state, parents)
-        return [[self._hypothesis(course, done) for done in found] for found in course.results()]
+        return [[self._hypothesis(search_state, done) for done in found] for found in search_state.results()]
 
-    def _hypothesis(self, course: Course, done: Done) -> Hypothesis:
+    def _hypothesis(self, search_state: SearchState, done: Done) -> Hypothesis:
         sampled = isinstance(self._search, Sampling)
         return Hypothesis(
             text=self._model.text(done.tokens),
@@ -138,6 +138,6 @@ class Reading:
             state=done.state,
             finished=done.finished,
             sampled=sampled,
-            weight=course.weight(done) if isinstance(course, StochasticCourse) else None,
+            weight=search_state.weight(done) if isinstance(search_state, StochasticBeamState) else None,
             ranked_by=None if done.score == done.logprob else done.score,
         )

@@ -12,8 +12,17 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 
 from rangevote.decoding.arrays import Array, Arrays, Truncation
-from rangevote.decoding.chance import generator
-from rangevote.decoding.course import Course, Done, Extensions, Live, Search, Task, number, whole
+from rangevote.decoding.base import (
+    Done,
+    Extensions,
+    Live,
+    Search,
+    SearchState,
+    Task,
+    number,
+    random_generator,
+    whole,
+)
 from rangevote.errors import DataError
 
 
@@ -45,9 +54,9 @@ class Sampling(Search):
     def truncation(self) -> Truncation:
         """Which tokens may be drawn."""
 
-    def begin(self, task: Task) -> Course:
+    def begin(self, task: Task) -> SearchState:
         """Open the search over a batch of inputs."""
-        return SampleCourse(self, task)
+        return SampleState(self, task)
 
 
 @dataclass(frozen=True)
@@ -133,7 +142,7 @@ class MinP(Sampling):
         return Truncation(self.temperature, min_p=self.p)
 
 
-class SampleCourse(Course):
+class SampleState(SearchState):
     """Every row is one sample; rows end one by one."""
 
     def __init__(self, search: Sampling, task: Task) -> None:
@@ -142,7 +151,7 @@ class SampleCourse(Course):
         super().__init__(search, task, Live.first(owner, mark))
         self._truncation = search.truncation()
         self._chance = {
-            (i, draw): generator(search.seed, task.stream, task.numbers[i], draw)
+            (i, draw): random_generator(search.seed, task.stream, task.numbers[i], draw)
             for i in task.wanted.tolist()
             for draw in task.draws
         }

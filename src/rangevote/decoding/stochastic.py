@@ -17,9 +17,8 @@ from dataclasses import KW_ONLY, dataclass
 import numpy as np
 
 from rangevote.decoding.arrays import Array, Arrays
-from rangevote.decoding.beam import BeamCourse
-from rangevote.decoding.chance import generator
-from rangevote.decoding.course import Course, Done, Extensions, Search, Task, whole
+from rangevote.decoding.base import Done, Extensions, Search, SearchState, Task, random_generator, whole
+from rangevote.decoding.beam import BeamState
 
 
 @dataclass(frozen=True)
@@ -52,16 +51,16 @@ class StochasticBeam(Search):
         """It is."""
         return True
 
-    def begin(self, task: Task) -> Course:
+    def begin(self, task: Task) -> SearchState:
         """Open the search over a batch of inputs."""
-        return StochasticCourse(self, task)
+        return StochasticBeamState(self, task)
 
 
-class StochasticCourse(BeamCourse):
+class StochasticBeamState(BeamState):
     """A beam of k + 1 that ranks by perturbed log-probability; `score` is that, `proposal` phi."""
 
     def __init__(self, search: StochasticBeam, task: Task) -> None:
-        self._chance = [generator(search.seed, task.stream, number) for number in task.numbers]
+        self._chance = [random_generator(search.seed, task.stream, number) for number in task.numbers]
         roots = np.array([-math.log(self._chance[i].standard_exponential()) for i in task.wanted])
         super().__init__(search, task, search.k + 1, score=roots)
 

@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from rangevote.decoding.course import Search
-from rangevote.decoding.run import Reading
+from rangevote.decoding.base import Search
+from rangevote.decoding.run import SearchBatch
 from rangevote.election.elect import hold
 from rangevote.election.result import Result
 from rangevote.errors import DataError, SetupError
@@ -186,10 +186,10 @@ class Batch:
                 )
         return found
 
-    def _read(self, search: Search, role: str) -> Reading:
+    def _read(self, search: Search, role: str) -> SearchBatch:
         """Open a search over what the model has read."""
         plan, stream = self._plan, STREAMS[role]
-        return Reading(self._model, self._inputs, search, self._numbers, plan.states, stream)
+        return SearchBatch(self._model, self._inputs, search, self._numbers, plan.states, stream)
 
 
 @contextmanager

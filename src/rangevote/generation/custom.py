@@ -18,7 +18,7 @@ from rangevote.decoding.run import MAX_ROWS
 from rangevote.errors import choose, need
 
 if TYPE_CHECKING:
-    from rangevote.decoding.course import Search
+    from rangevote.decoding.base import Search
     from rangevote.election.settings import Grader
     from rangevote.similarity.tokens import Tokenise
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from rangevote.decoding.course import Search
+from rangevote.decoding.base import Search
 from rangevote.decoding.run import MAX_ROWS
 from rangevote.election.result import Result
 from rangevote.election.settings import Grader, Settings

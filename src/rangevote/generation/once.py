@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from rangevote.errors import DataError
-from rangevote.models.protocol import LanguageModel
-from rangevote.models.wrapped import Wrapped
+from rangevote.models.protocol import LanguageModel, ModelWrapper
 
 #: How a model names an input of its batch.
 PLACE = re.compile(r"^inputs\[(\d+)\]")
 
 
-class ReadOnce(Wrapped):
+class ReadOnce(ModelWrapper):
     """The model, bound to one batch: every `start` gives the same fresh state.
 
     A fresh state can be selected from any number of times, so candidates and voters share one reading of the

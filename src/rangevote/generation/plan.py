@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rangevote.decoding import get_search
-from rangevote.decoding.course import Search
+from rangevote.decoding.base import Search
 from rangevote.decoding.run import MAX_ROWS
 from rangevote.decoding.sample import Sampling
 from rangevote.election.rules import WITHOUT_VOTERS

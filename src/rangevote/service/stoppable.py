@@ -6,15 +6,14 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from rangevote.models.protocol import Integers, LanguageModel, Step
-from rangevote.models.wrapped import Wrapped
+from rangevote.models.protocol import Integers, LanguageModel, ModelWrapper, Step
 
 
 class Stopped(Exception):
     """Nobody waits for the answer any more."""
 
 
-class Stoppable(Wrapped):
+class Stoppable(ModelWrapper):
     """A model that can be told to stop between two tokens."""
 
     def __init__(self, model: LanguageModel[Any], stop: threading.Event) -> None:

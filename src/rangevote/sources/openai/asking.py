@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rangevote.decoding import NAMES
+from rangevote.decoding.base import Search
 from rangevote.decoding.beam import Beam
-from rangevote.decoding.course import Search
 from rangevote.decoding.sample import MinP, Nucleus, Sample, Sampling, TopK
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.errors import DataError, UsageError, choose

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
+from rangevote.decoding.base import Search
 from rangevote.decoding.beam import Beam
-from rangevote.decoding.course import Search
 from rangevote.decoding.sample import Sampling
 from rangevote.election.elect import hold
 from rangevote.election.electorate import Electorate

@@ -1,6 +1,6 @@
 """What all searches share: their options, the rows that are alive, and the step from one length to the next.
 
-A `Search` is a frozen set of options; `begin` opens a `Course`, the state of one search over a batch of
+A `Search` is a frozen set of options; `begin` opens a `SearchState`, the state of one search over a batch of
 inputs. A variant says which extensions of the live rows are kept (`pick`), and nothing else: masks,
 lengths, log-probabilities, hidden states and the making of hypotheses are the same for all.
 """
@@ -53,7 +53,7 @@ class Search(ABC):
         return False
 
     @abstractmethod
-    def begin(self, task: Task) -> Course:
+    def begin(self, task: Task) -> SearchState:
         """Open the search over a batch of inputs."""
 
     def __str__(self) -> str:
@@ -164,7 +164,7 @@ class Done:
     state: tuple[float, ...] | None = None
 
 
-class Course(ABC):
+class SearchState(ABC):
     """One search over one batch of inputs, under way."""
 
     def __init__(self, search: Search, task: Task, live: Live) -> None:
@@ -271,6 +271,18 @@ class Course(ABC):
                 f"input are out of range: try float32 (dtype='float32'), or leave the input out.",
                 field=f"inputs[{number}]",
             )
+
+
+def random_generator(seed: int, stream: int, input: int, draw: int = 0) -> np.random.Generator:
+    """Random numbers that depend on the seed, the input and the draw, and on nothing else.
+
+    A counter-based generator (Philox) is keyed by the seed and by `stream`, which keeps candidates and voters
+    apart; the input's index in the run and the number of the draw are its counter. So a sample is the same
+    alone or in any batch, on any device, and after `--resume`.
+    """
+    key = np.array([seed & (2**64 - 1), stream], dtype=np.uint64)
+    counter = np.array([0, 0, draw, input], dtype=np.uint64)
+    return np.random.Generator(np.random.Philox(key=key, counter=counter))
 
 
 def whole(options: object, name: str, least: int) -> None:
