@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rangevote.errors import DataError, MissingExtra
-from rangevote.formats import compression
+from rangevote.formats import stream
 from rangevote.formats.stream import open_stream
 
 TEXT = b"".join(b"line %d of some text\n" % i for i in range(20_000))
@@ -91,14 +91,14 @@ def test_rubbish_after_the_end_is_damage() -> None:
 
 @PACKERS
 def test_a_bomb_is_stopped(pack: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compression, "EXPANSION_FLOOR", 2**20)
+    monkeypatch.setattr(stream, "EXPANSION_FLOOR", 2**20)
     packed = pack(b"\n" * 2**22)
     with pytest.raises(DataError, match=r"expand to [\d,]+, more than 500 times .* unpack the file"):
         lines_of(packed)
 
 
 def test_what_expands_much_is_read_if_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compression, "EXPANSION_FLOOR", 2**20)
+    monkeypatch.setattr(stream, "EXPANSION_FLOOR", 2**20)
     packed = gzip.compress(b"\n" * 2**21)
     assert len(lines_of(packed, max_expansion=1e9)) == 2**21
 
@@ -112,7 +112,7 @@ def test_a_bomb_of_one_line_is_stopped_by_the_limit_on_lines(pack: Pack) -> None
 
 def test_no_single_step_gives_much() -> None:
     """The worst input there is for zlib: one byte over and over."""
-    codec = compression.codec_of(gzip.compress(b""))
+    codec = stream.codec_of(gzip.compress(b""))
     assert codec is not None
     packed = zlib.compress(b"\0" * 2**25, 9)[: codec.feed]
     assert len(zlib.decompressobj().decompress(packed)) < 2**25

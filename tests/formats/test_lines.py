@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rangevote.errors import DataError
-from rangevote.formats.lines import Lines
+from rangevote.formats.stream import Lines
 
 
 def cut(*chunks: bytes, limit: int = 1000) -> list[bytes | str]:

@@ -12,7 +12,7 @@ from rangevote.cli.output import Sink, apart, sink
 from rangevote.errors import SetupError, UsageError
 
 if TYPE_CHECKING:
-    from rangevote.formats.ids import Ids
+    from rangevote.formats.reader import SeenIds
     from rangevote.scale.merge import Piece
 
 
@@ -28,7 +28,7 @@ def merge(shards: tuple[str, ...], output: str | None, force: bool, trust_ids: b
     It is checked that every shard is there once and whole, that all are of one input and were made with the
     same options, and that no ballot is missing or there twice.
     """
-    from rangevote.formats.ids import Ids
+    from rangevote.formats.reader import SeenIds
     from rangevote.scale.merge import gather, is_table
 
     notes = Notes(quiet=quiet)
@@ -37,7 +37,7 @@ def merge(shards: tuple[str, ...], output: str | None, force: bool, trust_ids: b
         if path.is_dir():
             raise SetupError(f"cannot read {path}: is a directory.")
     pieces = gather(paths)
-    seen = None if trust_ids else Ids()
+    seen = None if trust_ids else SeenIds()
     table = is_table(pieces[0].path)
     if table and (output is None or output == "-"):
         raise UsageError("Parquet is written to a file: give -o FILE.")
@@ -58,14 +58,14 @@ def merge(shards: tuple[str, ...], output: str | None, force: bool, trust_ids: b
     return 4 if skipped else 0
 
 
-def _write_lines(pieces: list[Piece], place: Sink, seen: Ids | None) -> None:
+def _write_lines(pieces: list[Piece], place: Sink, seen: SeenIds | None) -> None:
     from rangevote.scale.merge import merged_lines
 
     for line in merged_lines(pieces, seen):
         place.write(line)
 
 
-def _write_table(pieces: list[Piece], place: Sink, seen: Ids | None) -> None:
+def _write_table(pieces: list[Piece], place: Sink, seen: SeenIds | None) -> None:
     from rangevote.scale.merge import write_merged_table
     from rangevote.scale.pipe import Writable
 

@@ -52,7 +52,7 @@ class Results(File):
             self._fail(error)
 
     def _made_table(self) -> Path:
-        from rangevote.scale.table import kind_of_ids, write_table
+        from rangevote.formats.results import kind_of_ids, write_table
 
         with self.partial.open("rb") as lines:
             ids = kind_of_ids(lines)

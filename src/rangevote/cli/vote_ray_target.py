@@ -126,7 +126,7 @@ class Target:
 
     def _write_file(self, run: RunNotes, ids: type | None) -> None:
         """One file of all parts, which are not needed any more then."""
-        from rangevote.scale.table import write_table
+        from rangevote.formats.results import write_table
 
         numbers = range(run.parts)
         with self.output.create(self.parts.folder.inside("part-all")) as file:  # goes with the parts

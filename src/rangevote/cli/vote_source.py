@@ -54,7 +54,7 @@ class Source:
         self, place: Sink, settings: Settings, shape: Shape, scaling: Scaling, notes: Notes
     ) -> tuple[Position, Iterator[Line]]:
         """Ballots by the hundred, for several processes or one of several runs."""
-        from rangevote.formats.ids import Ids
+        from rangevote.formats.reader import SeenIds
         from rangevote.scale.chunks import entry_chunks, open_chunks
         from rangevote.scale.job import Job, check_sendable
         from rangevote.scale.local import after, elect_chunks
@@ -73,7 +73,7 @@ class Source:
             chunks = place.share = Share(chunks, scaling.shard)
         job = Job(settings, shape, self.reading)
         check_sendable(job)
-        seen = Ids() if self.reading.unique_ids else None
+        seen = SeenIds() if self.reading.unique_ids else None
         rest = after(chunks, place.done, job, seen, lambda entry: check_fits(entry, place, shape.text))
         return stream, elect_chunks(rest, job, scaling.workers, seen, notes.warn)
 

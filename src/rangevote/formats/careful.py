@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rangevote.errors import DataError, nearest
-from rangevote.formats.options import ReadOptions
+from rangevote.formats.reader import ReadOptions
 from rangevote.formats.score import checked
 from rangevote.hypothesis import Ballot, Hypothesis
 
@@ -201,10 +201,10 @@ def note_unknown(item: Iterable[str], known: Sequence[str], prefix: str, options
     """Warn once of names that mean nothing here; where strict, refuse them."""
     for name in item:
         key = ("unknown", prefix, name)
-        if name not in known and not options.told(key):
+        if name not in known and (options.strict or not options.warned(key)):
             fate = "is refused where strict" if options.strict else "is ignored"
             near = nearest(name, known)
-            options.doubt(f"unknown field {prefix + name!r} {fate}.{near}", key=key)
+            options.report(f"unknown field {prefix + name!r} {fate}.{near}", key=key)
 
 
 def _kind(value: Any) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from rangevote.errors import DataError, UsageError
-from rangevote.formats.exact import parse
-from rangevote.formats.fairseq import LINE
-from rangevote.formats.options import ReadOptions
+import msgspec
+
+from rangevote.errors import UsageError
 from rangevote.formats.stream import PARQUET, Stream
 
-#: How far to look before giving up; a first line may be long, and a log may come first.
+#: How far to look; a first line may be long, and a log may come first.
 LOOK = 2**20
 
 #: A key of the outermost object, and the format that has it; the first that matches decides.
@@ -28,19 +28,19 @@ _BY_KEY = {
 _KEY = re.compile(rb'"(' + "|".join(_BY_KEY).encode() + rb')"\s*:')
 _PIPELINE = re.compile(rb'"(generated|translation|summary)_text"\s*:')
 _MOSES = re.compile(rb"\S+\s+\|\|\|")
+_FAIRSEQ = re.compile(rb"^[STHDP]-\d{1,18}(?:\t.*)?\r?$", re.MULTILINE)
+_outer_keys = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def detect(stream: Stream, options: ReadOptions) -> str | None:
-    """The name of the stream's format; None if there is nothing to read."""
-    if options.per_source is not None:
-        return "mbrs"  # the one format it belongs to
+def detect(stream: Stream, formats: Iterable[str]) -> str | None:
+    """The name of the stream's format, one of `formats`; None if there is nothing to read."""
     size, head = 1, b""
     while True:
         size = max(size, 2 * len(head))
         head = stream.peek(size)
-        found = format_of(head)
-        if found is not None:
-            return found
+        format = format_of(head)
+        if format is not None:
+            return format
         if len(head) < size or len(head) >= LOOK:
             break
     first = head.lstrip().partition(b"\n")[0].rstrip()
@@ -48,7 +48,7 @@ def detect(stream: Stream, options: ReadOptions) -> str | None:
         return None
     if first[:1] in (b"{", b"[") and first not in (b"{", b"["):
         return "jsonl"  # it is JSON: the reader will say what is wrong with it
-    raise UsageError(_cannot_tell(stream.name, first))
+    raise UsageError(_cannot_tell(stream.name, first, formats))
 
 
 def format_of(head: bytes) -> str | None:
@@ -62,9 +62,7 @@ def format_of(head: bytes) -> str | None:
         return "pipeline" if _PIPELINE.search(text) else None
     if _MOSES.match(text):
         return "moses"
-    if any(LINE.fullmatch(line.rstrip(b"\r")) for line in text.split(b"\n")):
-        return "fairseq"  # a log may come before
-    return None
+    return "fairseq" if _FAIRSEQ.search(text) else None  # a log may come before
 
 
 def _format_of_object(text: bytes) -> str | None:
@@ -72,18 +70,16 @@ def _format_of_object(text: bytes) -> str | None:
     line, newline, _ = text.partition(b"\n")
     if newline:
         try:
-            value = parse(line)
-        except DataError:
+            keys = _outer_keys(line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             pass
         else:
-            return next((name for key, name in _BY_KEY.items() if key in value), "jsonl")
-    found = _KEY.search(line)
-    return _BY_KEY[found[1].decode()] if found else None
+            return next((name for key, name in _BY_KEY.items() if key in keys), "jsonl")
+    match = _KEY.search(line)
+    return _BY_KEY[match[1].decode()] if match else None
 
 
-def _cannot_tell(name: str, first: bytes) -> str:
-    from rangevote.formats import FORMATS  # which imports this module
-
+def _cannot_tell(name: str, first: bytes, formats: Iterable[str]) -> str:
     shown = first[:60].decode("utf-8", "replace")
     hint = "If it is flat text with N lines a source, pass --format mbrs --per-source N."
     if first == b"{":
@@ -92,5 +88,5 @@ def _cannot_tell(name: str, first: bytes) -> str:
         hint = "If it is a JSON array, make each element one line: jq -c '.[]' FILE"
     return (
         f"cannot tell the format of {name}, which begins {shown!r}; name it with --format "
-        f"({', '.join(FORMATS)}). {hint}"
+        f"({', '.join(formats)}). {hint}"
     )

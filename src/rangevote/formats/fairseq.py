@@ -19,10 +19,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from rangevote.errors import DataError
-from rangevote.formats.entry import Entry
 from rangevote.formats.exact import decoded
 from rangevote.formats.mass import doubt_mass
-from rangevote.formats.options import LOG_BASES, ReadOptions
+from rangevote.formats.reader import LOG_BASES, Entry, ReadOptions
 from rangevote.formats.score import Scale, number, scale_of, total
 from rangevote.formats.stream import Stream
 from rangevote.hypothesis import Ballot, Hypothesis
@@ -85,7 +84,7 @@ class _Sample:
         return [len(text.split()) + 1 for _, text in self.subwords]
 
 
-def read_fairseq(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """One entry for each sample, by ascending id; other lines (the log, A-, W-) are passed over."""
     samples: dict[int, _Sample] = {}
     for count, line in enumerate(stream.lines(options.max_line_bytes), 1):

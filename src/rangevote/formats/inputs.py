@@ -15,12 +15,10 @@ from typing import Any
 import msgspec
 
 from rangevote.errors import DataError, SetupError, UsageError, choose, nearest
-from rangevote.formats.entry import Entry
 from rangevote.formats.exact import decoded, parse
-from rangevote.formats.lines import MAX_LINE_BYTES
-from rangevote.formats.reading import Reading
+from rangevote.formats.reader import Entry, Reading
 from rangevote.formats.rows import misshapen
-from rangevote.formats.stream import Stream, open_stream
+from rangevote.formats.stream import MAX_LINE_BYTES, Stream, open_stream
 from rangevote.hypothesis import Ballot
 
 #: Endings of the files that are read as JSON, one object a line; all others are lines of text.

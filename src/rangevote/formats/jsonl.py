@@ -12,7 +12,7 @@ of the line. Whenever the fast reading is not sure, the careful one decides and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -20,13 +20,10 @@ from msgspec import UNSET, UnsetType
 
 from rangevote.errors import DataError, UsageError
 from rangevote.formats.careful import ballot_of
-from rangevote.formats.entry import Entry
 from rangevote.formats.exact import REFUSALS, distinct_keys, parse
 from rangevote.formats.mass import doubt_mass
-from rangevote.formats.options import ReadOptions
-from rangevote.formats.rows import Decode, each_row
+from rangevote.formats.reader import Decode, ReadOptions
 from rangevote.formats.score import Scale, scale_of
-from rangevote.formats.stream import Stream
 from rangevote.hypothesis import LOGPROB_SLACK, Ballot, Hypothesis
 from rangevote.kernel import count_keys
 
@@ -55,11 +52,6 @@ class MixedLine(Line, forbid_unknown_fields=True, gc=False):
 
 _decode = msgspec.json.Decoder(Line).decode
 _decode_mixed = msgspec.json.Decoder(MixedLine).decode
-
-
-def read_jsonl(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
-    """One entry a line, in file order."""
-    return each_row(stream, options, decoder(options))
 
 
 def decoder(options: ReadOptions) -> Decode:

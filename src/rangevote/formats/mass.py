@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rangevote.formats.options import ReadOptions
+from rangevote.formats.reader import ReadOptions
 from rangevote.hypothesis import Ballot, Hypothesis
 
 #: Rounding in files of few digits may exceed 1 by this much.
@@ -26,7 +26,7 @@ def _doubt(role: str, hypotheses: Sequence[Hypothesis], options: ReadOptions) ->
         return
     mass = _mass(hypotheses)
     if mass > 1 + MASS_SLACK:
-        options.doubt(
+        options.report(
             f"log-probabilities look length-normalised, or are not natural logs: those of distinct "
             f"sequences add up to P = {mass:.4g}. Give sums of natural logs over all tokens, or "
             f"say what they are with --log-base and --normalisation",

@@ -10,16 +10,15 @@ from collections.abc import Iterator
 from itertools import islice
 
 from rangevote.errors import DataError, UsageError
-from rangevote.formats.entry import Entry
 from rangevote.formats.exact import decoded
 from rangevote.formats.mass import doubt_mass
-from rangevote.formats.options import ReadOptions
+from rangevote.formats.reader import Entry, ReadOptions
 from rangevote.formats.score import Scale, number, scale_of
 from rangevote.formats.stream import Stream, open_stream
 from rangevote.hypothesis import Ballot, Hypothesis
 
 
-def read_mbrs(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """One entry for each N lines; one list is held in memory."""
     if options.per_source is None:
         raise UsageError("the format 'mbrs' needs --per-source N: how many lines each source has.")

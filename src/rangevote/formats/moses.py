@@ -19,10 +19,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rangevote.errors import DataError, UsageError
-from rangevote.formats.entry import Entry
 from rangevote.formats.exact import decoded
 from rangevote.formats.mass import doubt_mass
-from rangevote.formats.options import ReadOptions
+from rangevote.formats.reader import Entry, ReadOptions
 from rangevote.formats.score import Scale, number, scale_of
 from rangevote.formats.stream import Stream
 from rangevote.hypothesis import Ballot, Hypothesis
@@ -69,7 +68,7 @@ class _Group:
         return Entry(self.where, ballot)
 
 
-def read_moses(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """One entry for each run of lines with the same id; one list is held in memory."""
     scale = scale_of(options)
     group: _Group | None = None

@@ -12,18 +12,15 @@ sequence is missing, these may add up to more than 1, which is therefore not loo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from rangevote.errors import DataError
-from rangevote.formats.entry import Entry
 from rangevote.formats.exact import parse
-from rangevote.formats.options import ReadOptions
-from rangevote.formats.rows import each_row, ended, misshapen
+from rangevote.formats.reader import Decode, ReadOptions
+from rangevote.formats.rows import ended, misshapen
 from rangevote.formats.score import checked, settled, total
-from rangevote.formats.stream import Stream
 from rangevote.hypothesis import Ballot, Hypothesis
 
 #: At or below this, a server means "too unlikely to tell".
@@ -73,10 +70,10 @@ class Body(msgspec.Struct):
     id: str | None = None
 
 
-def read_openai(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
-    """One entry a line, in file order (which is not that of the requests); failed ones as errors."""
+def decoder(options: ReadOptions) -> Decode:
+    """Ballots come in the order of the file, which is not that of the requests; failed ones are errors."""
     scored = settled(options, "openai")
-    return each_row(stream, options, lambda line: _ballot(parse(line), scored))
+    return lambda line: _ballot(parse(line), scored)
 
 
 def _ballot(row: Any, scored: bool) -> Ballot:

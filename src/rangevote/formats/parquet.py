@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from rangevote.errors import DataError, UsageError, need
 from rangevote.formats.careful import BALLOT_FIELDS, ballot_of, check_states, note_unknown
-from rangevote.formats.entry import Entry
 from rangevote.formats.jsonl import rescaled_ballot
 from rangevote.formats.mass import doubt_mass
-from rangevote.formats.options import ReadOptions
 from rangevote.formats.parquet_columns import Lists, lists_of, plain_column
+from rangevote.formats.reader import Entry, ReadOptions
 from rangevote.formats.score import Scale, scale_of
 from rangevote.formats.stream import Stream
 from rangevote.hypothesis import Ballot
@@ -34,7 +33,7 @@ ROWS, BUFFER = 256, 2**20
 _AS_IS = Scale(1.0)
 
 
-def read_parquet(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """One entry a row, in file order."""
     first = 1
     for batch in record_batches(stream, options):

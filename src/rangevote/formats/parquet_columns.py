@@ -14,7 +14,7 @@ import numpy as np
 
 from rangevote.errors import need
 from rangevote.formats.careful import HYPOTHESIS_FIELDS, note_unknown
-from rangevote.formats.options import ReadOptions
+from rangevote.formats.reader import ReadOptions
 from rangevote.hypothesis import LOGPROB_SLACK, Array, Hypothesis
 
 if TYPE_CHECKING:

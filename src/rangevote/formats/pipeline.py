@@ -12,10 +12,8 @@ from itertools import count
 from typing import Any
 
 from rangevote.errors import DataError
-from rangevote.formats.entry import Entry
 from rangevote.formats.exact import parse
-from rangevote.formats.options import ReadOptions
-from rangevote.formats.rows import each_row
+from rangevote.formats.reader import Entry, ReadOptions, read_lines
 from rangevote.formats.score import settled
 from rangevote.formats.stream import Stream
 from rangevote.hypothesis import Ballot, Hypothesis
@@ -25,12 +23,12 @@ KEYS = ("generated_text", "translation_text", "summary_text", "text")
 _EXPECTED = 'expected [[{"generated_text": "..."}, ...], ...]'
 
 
-def read_pipeline(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """One entry for each input; its id is its number, from 0."""
     settled(options, "pipeline")
     if _one_list_a_line(stream.peek(2**16)):
         numbers = count()
-        return each_row(stream, options, lambda line: _ballot(parse(line), next(numbers)))
+        return read_lines(stream, options, lambda line: _ballot(parse(line), next(numbers)))
     return _document(stream, options)
 
 

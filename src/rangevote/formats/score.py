@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rangevote.errors import DataError, UsageError
-from rangevote.formats.options import LOG_BASES, NORMALISATIONS, ReadOptions
+from rangevote.formats.reader import LOG_BASES, NORMALISATIONS, ReadOptions
 from rangevote.hypothesis import LOGPROB_SLACK
 
 

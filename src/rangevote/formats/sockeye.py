@@ -8,17 +8,13 @@ end of the sequence and alpha (--length-penalty-alpha) is 1 unless it was set. T
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from rangevote.errors import DataError
-from rangevote.formats.entry import Entry
 from rangevote.formats.mass import doubt_mass
-from rangevote.formats.options import ReadOptions
-from rangevote.formats.rows import each_row, shaped
+from rangevote.formats.reader import Decode, ReadOptions
+from rangevote.formats.rows import shaped
 from rangevote.formats.score import scale_of
-from rangevote.formats.stream import Stream
 from rangevote.hypothesis import Ballot, Hypothesis
 
 _UNSETTLED = (
@@ -38,9 +34,8 @@ class Row(msgspec.Struct):
     sentence_id: int | str | None = None
 
 
-def read_sockeye(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
-    """One entry a line, in file order."""
-    return each_row(stream, options, lambda line: _ballot(shaped(line, Row), options))
+def decoder(options: ReadOptions) -> Decode:
+    return lambda line: _ballot(shaped(line, Row), options)
 
 
 def _ballot(row: Row, options: ReadOptions) -> Ballot:

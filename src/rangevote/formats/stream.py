@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import stat
 import sys
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
-from rangevote.errors import DataError, SetupError
-from rangevote.formats.compression import MAX_EXPANSION, codec_of, expand
-from rangevote.formats.lines import MAX_LINE_BYTES, Lines
+from rangevote.errors import DataError, SetupError, need
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+#: A line longer than this is refused unless the caller says otherwise.
+MAX_LINE_BYTES = 256 * 2**20
+#: Plain bytes are gathered up to about this many before they are handed on.
+GATHER = 2**18
+#: Below this many plain bytes, any rate of expansion is let pass.
+EXPANSION_FLOOR = 2**28
+#: Plain bytes per compressed byte above which a file is taken for a decompression bomb.
+MAX_EXPANSION = 500.0
+
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_UNSUPPORTED = {
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"PK\x03\x04": "zip",
+    b"\x04\x22\x4d\x18": "lz4",
+}
 #: Raw bytes asked for at a time; a pipe may give fewer.
 CHUNK = 2**19
 #: What a Parquet file begins with; it is no stream, see `random_access`.
@@ -242,3 +260,172 @@ def _looks_like_utf16(head: bytes) -> bool:
     return len(head) >= 4 and (
         (left.count(0) > half and not right.count(0)) or (right.count(0) > half and not left.count(0))
     )
+
+
+# Bytes to lines
+
+
+def too_long(limit: int) -> DataError:
+    """What is said in place of a line of more than `limit` bytes."""
+    return DataError(f"line exceeds --max-line-bytes ({limit:,} bytes)")
+
+
+class Lines:
+    """Cuts chunks of bytes into lines; yields an error in the place of each line that is too long.
+
+    A line under way is held as the list of its chunks and dropped as soon as it passes the limit,
+    so at most `limit` bytes and one chunk are in memory. `torn` is set when the last line had no line
+    end, as a file has that was cut off.
+    """
+
+    def __init__(self, chunks: Iterable[bytes], limit: int) -> None:
+        self.torn = False
+        self._chunks, self._limit = chunks, limit
+        self._held: list[bytes] = []
+        self._size = 0  # bytes of the line under way, also those dropped
+
+    def __iter__(self) -> Iterator[bytes | DataError]:
+        for chunk in self._chunks:
+            pieces: list[bytes] = chunk.split(b"\n")
+            tail = pieces.pop()
+            if pieces:
+                if self._size:
+                    self._hold(pieces[0])
+                    first = self._release()
+                    if isinstance(first, DataError):
+                        yield first
+                        del pieces[0]
+                    else:
+                        pieces[0] = first
+                yield from self._finished(pieces, chunk)
+            self._hold(tail)
+        if self._size:
+            self.torn = True
+            last = self._release()
+            yield last if isinstance(last, DataError) else last.removesuffix(b"\r")
+
+    def _finished(self, pieces: list[bytes], chunk: bytes) -> Iterable[bytes | DataError]:
+        """Whole lines without their line ends, those over the limit as errors."""
+        if b"\r" in chunk or (pieces[:1] and pieces[0].endswith(b"\r")):
+            pieces = [piece[:-1] if piece.endswith(b"\r") else piece for piece in pieces]
+        if len(chunk) <= self._limit:
+            return pieces
+        return [piece if len(piece) <= self._limit else too_long(self._limit) for piece in pieces]
+
+    def _hold(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._limit:
+            self._held.clear()
+        elif piece:
+            self._held.append(piece)
+
+    def _release(self) -> bytes | DataError:
+        """The line under way as a whole."""
+        whole = too_long(self._limit) if self._size > self._limit else b"".join(self._held)
+        self._held, self._size = [], 0
+        return whole
+
+
+# Compressed bytes to plain ones
+
+
+class Decompressor(Protocol):
+    """What zlib and both zstd packages offer for decoding one stream."""
+
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+    def decompress(self, data: bytes, /) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class Codec:
+    """A way to decode; `feed` bytes at a time, so that no single step can fill the memory."""
+
+    name: str
+    start: Callable[[], Decompressor]
+    feed: int
+    errors: tuple[type[Exception], ...]
+
+
+def codec_of(head: bytes) -> Codec | None:
+    """The codec that a file beginning with `head` needs, None for plain bytes."""
+    if head.startswith(_GZIP):
+        # 1 byte of deflate gives at most 1,032: 16 MiB a step
+        return Codec("gzip", lambda: zlib.decompressobj(31), 2**14, (zlib.error,))
+    # a zstd file may begin with a skippable frame, numbered 0x184D2A50 to 5F
+    if head.startswith(_ZSTD) or (head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5):
+        return _zstd()
+    for magic, name in _UNSUPPORTED.items():
+        if head.startswith(magic):
+            raise DataError(f"is a {name} file, which is not supported; unpack it first")
+    return None
+
+
+def _zstd() -> Codec:
+    feed = 2**11  # 4 bytes of zstd give at most 128 KiB: 64 MiB a step
+    try:
+        module = importlib.import_module("compression.zstd")  # Python 3.14
+    except ImportError:
+        module = need("zstandard", "zstd", "reading zstd files")
+        return Codec("zstd", lambda: module.ZstdDecompressor().decompressobj(), feed, (module.ZstdError,))
+    return Codec("zstd", module.ZstdDecompressor, feed, (module.ZstdError,))
+
+
+def expand(chunks: Iterable[bytes], codec: Codec, max_expansion: float = MAX_EXPANSION) -> Iterator[bytes]:
+    """The plain bytes of one or more compressed streams on end (as `cat a.gz b.gz` gives)."""
+    gathered: list[bytes] = []
+    size = 0
+    try:
+        for plain in _steps(chunks, codec, max_expansion):
+            gathered.append(plain)
+            size += len(plain)
+            if size >= GATHER:
+                yield b"".join(gathered)
+                gathered, size = [], 0
+    except DataError:
+        yield b"".join(gathered)
+        raise
+    yield b"".join(gathered)
+
+
+def _steps(chunks: Iterable[bytes], codec: Codec, max_expansion: float) -> Iterator[bytes]:
+    """What each feed of the decoder gives, until the end, the damage or the limit."""
+    engine = codec.start()
+    taken = given = 0
+    for piece in _feeds(chunks, codec.feed):
+        taken += len(piece)
+        while piece:
+            if engine.eof:
+                piece = piece.lstrip(b"\0")  # tapes and disks pad with zeros
+                if not piece:
+                    break
+                engine = codec.start()
+            try:
+                plain = engine.decompress(piece)
+            except codec.errors as error:
+                raise DataError(
+                    f"the {codec.name} data is damaged near byte {taken:,} ({error}); "
+                    f"everything before that was read"
+                ) from error
+            piece = engine.unused_data if engine.eof else b""
+            given += len(plain)
+            yield plain
+        _refuse_bomb(codec, taken, given, max_expansion)
+    if not engine.eof:
+        raise DataError(f"the {codec.name} data is cut off: the file ends in the middle of it")
+
+
+def _feeds(chunks: Iterable[bytes], feed: int) -> Iterator[bytes]:
+    for data in chunks:
+        for start in range(0, len(data), feed):
+            yield data[start : start + feed]
+
+
+def _refuse_bomb(codec: Codec, taken: int, given: int, max_expansion: float) -> None:
+    if given > EXPANSION_FLOOR and given > max_expansion * taken:
+        raise DataError(
+            f"{taken:,} bytes of {codec.name} data expand to {given:,}, more than "
+            f"{max_expansion:g} times as many; if this is no decompression bomb, unpack the file first"
+        )

@@ -9,17 +9,14 @@ log-probabilities were asked for. Outputs are samples: each counts once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from rangevote.formats.entry import Entry
 from rangevote.formats.mass import doubt_mass
-from rangevote.formats.options import ReadOptions
-from rangevote.formats.rows import each_row, ended, shaped
+from rangevote.formats.reader import Decode, ReadOptions
+from rangevote.formats.rows import ended, shaped
 from rangevote.formats.score import checked, settled
-from rangevote.formats.stream import Stream
 from rangevote.hypothesis import Ballot, Hypothesis
 
 
@@ -41,10 +38,9 @@ class Row(msgspec.Struct):
     request_id: str | int | None = None
 
 
-def read_vllm(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
-    """One entry a line, in file order."""
+def decoder(options: ReadOptions) -> Decode:
     scored = settled(options, "vllm")
-    return each_row(stream, options, lambda line: _ballot(shaped(line, Row), scored, options))
+    return lambda line: _ballot(shaped(line, Row), scored, options)
 
 
 def _ballot(row: Row, scored: bool, options: ReadOptions) -> Ballot:

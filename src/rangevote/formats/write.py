@@ -9,18 +9,29 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
 
-from rangevote.errors import DataError
+from rangevote.errors import DataError, choose
 from rangevote.formats.careful import check_states
 from rangevote.formats.moses import BAR
 from rangevote.formats.score import checked
 from rangevote.hypothesis import Ballot, Hypothesis
 
 Writer = Callable[[Ballot], bytes]
+
+
+def writer(format: str) -> Writer:
+    """A function that turns each ballot into the bytes of its line or lines; `ending` gives the last ones."""
+    return choose("output format", format, WRITERS)()
+
+
+def ending(write: Writer) -> bytes:
+    """What a file needs after its last ballot: Parquet's footer; of lines, nothing."""
+    finish = getattr(write, "finish", None)
+    return b"" if finish is None else cast(bytes, finish())
 
 
 def jsonl_writer() -> Writer:
@@ -67,6 +78,22 @@ def mbrs_writer() -> Writer:
 def mbrs_logprobs_writer() -> Writer:
     """The file that goes with it: one log-probability a line."""
     return _flat("mbrs-logprobs", lambda h, i: repr(_known_logprob(h, i, "mbrs-logprobs")))
+
+
+def parquet_writer() -> Writer:
+    """Ballots as Parquet; pyarrow is loaded on use."""
+    from rangevote.formats.parquet_write import ParquetBallots
+
+    return ParquetBallots()
+
+
+WRITERS: dict[str, Callable[[], Writer]] = {
+    "jsonl": jsonl_writer,
+    "moses": moses_writer,
+    "mbrs": mbrs_writer,
+    "mbrs-logprobs": mbrs_logprobs_writer,
+    "parquet": parquet_writer,
+}
 
 
 def _flat(format: str, line_of: Callable[[Hypothesis, int], str]) -> Writer:

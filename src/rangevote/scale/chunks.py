@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from rangevote.errors import DataError
-from rangevote.formats import FORMATS, Entry, ReadOptions, Stream, open_stream
-from rangevote.formats.detect import detect
-from rangevote.formats.rows import blank, row
+from rangevote.formats import Entry, ReadOptions, Stream
+from rangevote.formats.reader import line_entry, open_format, read_entries
 from rangevote.formats.stream import OnStream
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class LineChunk:
 
         decode, last = decoder(options), len(self.lines) - 1
         for place, line in enumerate(self.lines):
-            yield row(self.where(place), line, decode, self.torn and place == last)
+            yield line_entry(self.where(place), line, decode, self.torn and place == last)
 
     def where(self, place: int) -> str:
         """File and line of a record."""
@@ -148,9 +147,8 @@ class Chunks(OnStream, Iterator[Chunk]):
 
 def open_chunks(source: str, options: ReadOptions) -> Chunks:
     """Open a path or '-' and read it in chunks."""
-    stream = open_stream(source, max_expansion=options.max_expansion)
+    stream, name = open_format(source, options)
     try:
-        name = options.format or detect(stream, options)
         return Chunks(stream, _chunks(stream, name, options))
     except BaseException:
         stream.close()
@@ -167,7 +165,7 @@ def _chunks(stream: Stream, format: str | None, options: ReadOptions) -> Iterato
         return line_chunks(stream, options)
     if format == "parquet":
         return row_chunks(stream, options)
-    return entry_chunks(FORMATS[format].load()(stream, options))
+    return entry_chunks(read_entries(stream, format, options))
 
 
 def line_chunks(stream: Stream, options: ReadOptions, first: int = 1) -> Iterator[LineChunk]:
@@ -176,7 +174,7 @@ def line_chunks(stream: Stream, options: ReadOptions, first: int = 1) -> Iterato
     lines: list[bytes | DataError] = []
     size = 0
     for number, line in enumerate(stream.lines_or_errors(options.max_line_bytes), first):
-        if blank(line):
+        if not isinstance(line, DataError) and (not line or line.isspace()):
             continue
         numbers.append(number)
         lines.append(line)

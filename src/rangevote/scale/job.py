@@ -10,8 +10,7 @@ from typing import NamedTuple
 from rangevote.election.settings import Settings
 from rangevote.errors import UsageError
 from rangevote.formats import Entry, ReadOptions
-from rangevote.formats.ids import Ids
-from rangevote.formats.reading import repeated
+from rangevote.formats.reader import SeenIds, repeated
 from rangevote.scale.chunks import Chunk
 from rangevote.scale.lines import Line, Shape, error_line, line_of
 
@@ -52,7 +51,7 @@ class Job:
             line_of(entry, self.settings, self.shape), None if entry.ballot is None else entry.ballot.id
         )
 
-    def lines(self, chunk: Chunk, done: Done, seen: Ids | None) -> Iterator[Line]:
+    def lines(self, chunk: Chunk, done: Done, seen: SeenIds | None) -> Iterator[Line]:
         """The lines of a chunk in which a ballot whose id was `seen` before has become an error."""
         for place, (line, id) in enumerate(done.outcomes):
             if seen is None or id is None or seen.add(id):

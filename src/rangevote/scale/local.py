@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from rangevote.errors import SetupError
 from rangevote.formats import Entry
-from rangevote.formats.ids import Ids
+from rangevote.formats.reader import SeenIds
 from rangevote.scale.chunks import Chunk
 from rangevote.scale.job import Done, Job
 from rangevote.scale.lines import Line
@@ -15,7 +15,7 @@ from rangevote.scale.processes import in_order
 
 
 def elect_chunks(
-    chunks: Iterator[Chunk], job: Job, workers: int, seen: Ids | None, warn: Callable[[str], None]
+    chunks: Iterator[Chunk], job: Job, workers: int, seen: SeenIds | None, warn: Callable[[str], None]
 ) -> Iterator[Line]:
     """The lines of all chunks, in order."""
     done: Iterator[tuple[Chunk, Done]]
@@ -27,7 +27,7 @@ def elect_chunks(
 
 
 def after(
-    chunks: Iterator[Chunk], number: int, job: Job, seen: Ids | None, fits: Callable[[Entry], None]
+    chunks: Iterator[Chunk], number: int, job: Job, seen: SeenIds | None, fits: Callable[[Entry], None]
 ) -> Iterator[Chunk]:
     """The chunks beyond the first `number` ballots, which an earlier run has answered.
 

@@ -13,10 +13,10 @@ import msgspec
 import numpy as np
 
 from rangevote.errors import DataError, SetupError, need
-from rangevote.formats.ids import Ids
+from rangevote.formats.reader import SeenIds
+from rangevote.formats.results import id_of, table_schema, write_groups
 from rangevote.scale.lines import Shape
 from rangevote.scale.shard import ShardNotes
-from rangevote.scale.table import id_of, table_schema, write_groups
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +83,7 @@ def is_table(path: Path) -> bool:
         return file.read(4) == b"PAR1"
 
 
-def merged_lines(pieces: Sequence[Piece], seen: Ids | None) -> Iterator[bytes]:
+def merged_lines(pieces: Sequence[Piece], seen: SeenIds | None) -> Iterator[bytes]:
     """The lines of all shards in the order of the ballots; raises at the end if one is not whole."""
     text = pieces[0].notes.options.get("text") == "True"
     with ExitStack() as files:
@@ -133,7 +133,7 @@ def damaged(piece: Piece) -> DataError:
     )
 
 
-def write_merged_table(pieces: Sequence[Piece], file: Any, seen: Ids | None) -> None:
+def write_merged_table(pieces: Sequence[Piece], file: Any, seen: SeenIds | None) -> None:
     """The rows of all shards in the order of the ballots, as Parquet."""
     for piece in pieces:
         if sha256(piece.path) != piece.notes.sha256:
@@ -142,7 +142,7 @@ def write_merged_table(pieces: Sequence[Piece], file: Any, seen: Ids | None) -> 
     write_groups(_merged_rows(pieces, schema, seen), file, schema)
 
 
-def _merged_rows(pieces: Sequence[Piece], schema: pa.Schema, seen: Ids | None) -> Iterator[pa.Table]:
+def _merged_rows(pieces: Sequence[Piece], schema: pa.Schema, seen: SeenIds | None) -> Iterator[pa.Table]:
     pa = need("pyarrow", "parquet", "merging Parquet files")
     pq = need("pyarrow.parquet", "parquet", "merging Parquet files")
     each = max(1, ROWS // len(pieces))
@@ -204,7 +204,7 @@ def _named(piece: Piece) -> bool:
         return any(len(batch) > batch.column(0).null_count for batch in file.iter_batches(columns=["id"]))
 
 
-def _check_id(seen: Ids, id: str | int | None) -> None:
+def _check_id(seen: SeenIds, id: str | int | None) -> None:
     if id is not None and not seen.add(id):
         raise DataError(
             f"the id {id!r} is there twice, so that results could not be told apart; mend the input, or use "

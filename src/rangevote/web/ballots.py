@@ -16,9 +16,8 @@ from pathlib import Path
 from threading import Lock
 
 from rangevote.errors import DataError
-from rangevote.formats.entry import Entry
 from rangevote.formats.jsonl import decode_ballot
-from rangevote.formats.options import ReadOptions
+from rangevote.formats.reader import Entry, ReadOptions
 from rangevote.formats.write import write_ballot
 from rangevote.hypothesis import Ballot
 

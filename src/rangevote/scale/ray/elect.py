@@ -13,9 +13,9 @@ from rangevote.errors import DataError, UsageError
 from rangevote.formats import Entry, ReadOptions
 from rangevote.formats.careful import ballot_of
 from rangevote.formats.mass import doubt_mass
+from rangevote.formats.results import decoded, row_of
 from rangevote.hypothesis import Ballot
 from rangevote.scale.lines import Shape, line_of
-from rangevote.scale.table import decoded, row_of
 from rangevote.similarity.tokens import Tokenise
 
 #: The columns of a result, but for those that are asked for.
@@ -99,7 +99,7 @@ class Elect:
         """The columns of results with their types, which a batch without errors does not tell."""
         import pyarrow as pa
 
-        from rangevote.scale.table import table_schema
+        from rangevote.formats.results import table_schema
 
         kinds = table_schema(self.shape, str)
         names = [name for name in columns if name in kinds.names and name != "id"]

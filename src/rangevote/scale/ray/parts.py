@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 
 from rangevote.errors import SetupError, need
+from rangevote.formats.results import id_of, kind_of_ids, write_table
 from rangevote.scale.lines import Shape
 from rangevote.scale.ray.places import Place, guarded
 from rangevote.scale.ray.units import Unit
-from rangevote.scale.table import id_of, kind_of_ids, write_table
 
 NOTES = "_rangevote"
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rangevote.errors import DataError, RangevoteError, SetupError
-from rangevote.formats.ids import Ids
+from rangevote.formats.reader import SeenIds
 from rangevote.scale.job import Job
 from rangevote.scale.ray.parts import PartNotes, Parts
 from rangevote.scale.ray.places import PURPOSE
@@ -89,10 +89,10 @@ class Task:
         digest = read.hexdigest() if unit.groups is None else None
         return self._parts.write(unit, lines, skipped, digest, taken=bool(self._taken.get(unit.number)))
 
-    def _seen(self, unit: Unit) -> Ids | None:
+    def _seen(self, unit: Unit) -> SeenIds | None:
         if not self._job.reading.unique_ids:
             return None
-        seen = Ids()
+        seen = SeenIds()
         for id in self._taken.get(unit.number, ()):
             seen.add(id)
         return seen
@@ -146,7 +146,7 @@ def _done(parts: Parts, unit: Unit) -> PartNotes | None:
 
 def repeated_ids(parts: Parts, number: int) -> dict[int, frozenset[Any]]:
     """The units in which there are ids for a second time, and those of the ids that a unit before has."""
-    seen = Ids()
+    seen = SeenIds()
     found: dict[int, set[Any]] = {}
     for unit in range(number):
         own: set[Any] = set()

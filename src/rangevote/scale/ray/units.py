@@ -15,9 +15,9 @@ from itertools import pairwise
 from typing import Any, BinaryIO, Protocol, cast
 
 from rangevote.errors import SetupError, UsageError, need
-from rangevote.formats import ReadOptions, Stream
-from rangevote.formats.compression import codec_of
+from rangevote.formats import FORMATS, ReadOptions, Stream
 from rangevote.formats.detect import detect
+from rangevote.formats.stream import codec_of
 from rangevote.scale.chunks import Chunk, Chunks, line_chunks, row_chunks
 from rangevote.scale.ray.places import PURPOSE, Place
 
@@ -157,7 +157,7 @@ def _cut(place: Place, size: int, options: ReadOptions, count: Count, unit: int)
         place.open() as file,
         Stream(file, place.name, owned=False, max_expansion=options.max_expansion) as stream,
     ):
-        format = options.format or detect(stream, options)
+        format = options.format or detect(stream, FORMATS)
         if format is None:
             return []
         if format == "parquet":

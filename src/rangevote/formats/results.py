@@ -9,18 +9,26 @@ Results are written as lines first, which can be resumed, and made into a table 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from rangevote.errors import need
-from rangevote.scale.lines import Shape
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Results in a row group.
 GROUP = 2**14
+
+
+class Shape(Protocol):
+    """What a result line holds beside the winner."""
+
+    @property
+    def scores(self) -> bool: ...
+    @property
+    def explain(self) -> bool: ...
 
 
 class _Named(msgspec.Struct):

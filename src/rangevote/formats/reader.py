@@ -1,0 +1,316 @@
+"""From a file to ballots: what the user must say about it, which format it has, and its records one by one.
+
+A format is a line in `FORMATS`. Where one line is one ballot, its module has a `decoder(options)` that gives
+the function from a line to a ballot; otherwise it has a `reader(stream, options)`, which yields entries.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+import warnings
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import zip_longest
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from rangevote.errors import DataError, UsageError, choose
+from rangevote.formats.detect import detect
+from rangevote.formats.stream import (
+    MAX_EXPANSION,
+    MAX_LINE_BYTES,
+    OnStream,
+    Source,
+    Stream,
+    open_stream,
+)
+from rangevote.hypothesis import Ballot
+
+#: ln(base) of the logarithms that scores come in.
+LOG_BASES = {"e": 1.0, "2": math.log(2), "10": math.log(10)}
+#: The power of the length (in tokens, with the end of the sequence) that scores were divided by.
+NORMALISATIONS = {"none": 0.0, "length": 1.0}
+#: Digests of ids that are kept in a set before they are sorted into the array.
+RECENT_IDS = 2**18
+
+Decode = Callable[[bytes], Ballot]
+
+
+def _python_warning(message: str) -> None:
+    warnings.warn(message, stacklevel=2)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read; None means: as the format itself has it.
+
+    `log_base`, `normalisation` and `sign` tell how to turn the file's scores into natural-log sums:
+    sign * score * ln(base) * length ** alpha, where alpha is 0 for "none", 1 for "length", or given
+    as a number. `score_scale` is for scores that are no log-probabilities: candidates are weighed
+    by softmax(scale * score); "count" ignores the scores. `per_source` and `logprobs` belong to the
+    format mbrs: lines per source, and the file of log-probabilities. `strict` makes errors of
+    warnings, of which each is given to `warn` once. `unique_ids` refuses the second ballot of the same id.
+    """
+
+    format: str | None = None
+    log_base: str | None = None
+    normalisation: str | float | None = None
+    sign: Literal[1, -1] | None = None
+    score_scale: float | Literal["count"] | None = None
+    per_source: int | None = None
+    logprobs: str | os.PathLike[str] | None = None
+    strict: bool = False
+    unique_ids: bool = True
+    max_line_bytes: int = MAX_LINE_BYTES
+    max_expansion: float = MAX_EXPANSION
+    warn: Callable[[str], None] = _python_warning
+    _warned: set[Hashable] = field(init=False, repr=False, compare=False, default_factory=set)
+
+    def __post_init__(self) -> None:
+        if self.log_base is not None:
+            choose("log base", self.log_base, LOG_BASES)
+        if isinstance(self.normalisation, str):
+            choose("normalisation", self.normalisation, NORMALISATIONS)
+        elif self.normalisation is not None and not 0 <= self.normalisation < math.inf:
+            raise UsageError(f"--normalisation is {self.normalisation!r}; a power must be 0 or more.")
+        if self.sign not in (None, 1, -1):
+            raise UsageError(f"--sign is {self.sign!r}; it must be 1 or -1.")
+        if self.per_source is not None and self.per_source < 1:
+            raise UsageError(f"--per-source is {self.per_source}; it must be 1 or more.")
+        if self.max_line_bytes < 1:
+            raise UsageError(f"--max-line-bytes is {self.max_line_bytes}; it must be 1 or more.")
+        scale = self.score_scale
+        if scale not in (None, "count") and (isinstance(scale, str) or not 0 < scale < math.inf):
+            raise UsageError(
+                f"--score-scale is {scale!r}; it must be a number above 0, or 'count' to ignore the scores."
+            )
+
+    def warned(self, key: Hashable) -> bool:
+        """Whether `key` was reported before."""
+        return key in self._warned
+
+    def report(self, message: str, *, key: Hashable, field: str = "") -> None:
+        """Warn of `message` the first time that `key` is met; where strict, refuse the ballot."""
+        if self.strict:
+            raise DataError(message, field=field)
+        if key not in self._warned:
+            self._warned.add(key)
+            self.warn(f"{field}: {message}" if field else message)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """What was read at `where` ("file.jsonl:12"): exactly one of `ballot` and `error` is set.
+
+    Readers go on after a bad record, so the caller decides whether to stop or to skip it.
+    """
+
+    where: str
+    ballot: Ballot | None = None
+    error: DataError | None = None
+
+    def get(self) -> Ballot:
+        """The ballot, or its error raised."""
+        if self.ballot is not None:
+            return self.ballot
+        assert self.error is not None  # a reader sets one of the two
+        raise self.error
+
+
+class Format(NamedTuple):
+    """What a format is, and its module; `by_line`: each line is a ballot."""
+
+    description: str
+    module: str
+    by_line: bool = False
+
+    def load(self) -> Any:
+        """The module, which may need packages that are loaded on use."""
+        return importlib.import_module(f"rangevote.formats.{self.module}")
+
+
+FORMATS: dict[str, Format] = {
+    "jsonl": Format("ballots as JSON, one a line", "jsonl", by_line=True),
+    "parquet": Format("ballots as Parquet, one a row", "parquet"),
+    "moses": Format("Moses, Marian and cdec n-best lists (|||)", "moses"),
+    "fairseq": Format("fairseq-generate output (S- T- H- D- P-)", "fairseq"),
+    "sockeye": Format("Sockeye n-best JSON, one a line", "sockeye", by_line=True),
+    "mbrs": Format("flat text with N lines a source", "mbrs"),
+    "vllm": Format("dumped vLLM outputs, one request a line", "vllm", by_line=True),
+    "openai": Format("OpenAI or vLLM batch output, one request a line", "openai", by_line=True),
+    "pipeline": Format("saved Hugging Face pipeline output", "pipeline"),
+}
+
+
+def read(source: Source | Stream, options: ReadOptions | None = None) -> Reading:
+    """Open `source` (a path, '-', a binary file, a `Stream`) and read its ballots.
+
+    >>> import io
+    >>> for entry in read(io.BytesIO(b'{"id": 1, "candidates": ["a b", "a c"]}')):
+    ...     print(entry.where, entry.get().candidates[1].text)
+    input:1 a c
+    """
+    options = options or ReadOptions()
+    stream, format = open_format(source, options)
+    try:
+        entries = read_entries(stream, format, options)
+    except BaseException:
+        stream.close()
+        raise
+    return Reading(stream, entries, format, options.unique_ids)
+
+
+def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, str | None]:
+    """The input, and the name of its format; None if there is nothing in it."""
+    if options.format is not None:
+        choose("format", options.format, FORMATS)
+    if isinstance(source, Stream):
+        stream = source
+    else:
+        stream = open_stream(source, max_expansion=options.max_expansion)
+    try:
+        if options.format is None and options.per_source is not None:
+            return stream, "mbrs"  # the one format that this option belongs to
+        return stream, options.format or detect(stream, FORMATS)
+    except BaseException:
+        stream.close()
+        raise
+
+
+def read_entries(stream: Stream, format: str | None, options: ReadOptions) -> Iterator[Entry]:
+    if format is None:
+        return iter(())
+    module = FORMATS[format].load()
+    if FORMATS[format].by_line:
+        return read_lines(stream, options, module.decoder(options))
+    entries: Iterator[Entry] = module.reader(stream, options)
+    return entries
+
+
+class Reading(OnStream, Iterator[Entry]):
+    """The entries of one input in file order; `format` is the name it was read by.
+
+    A fault that ends the reading (a damaged end of a compressed file) is the last entry. Use it in a
+    `with` statement, or read it to its end: both close the file.
+    """
+
+    def __init__(
+        self, stream: Stream, entries: Iterator[Entry], format: str | None, unique_ids: bool
+    ) -> None:
+        super().__init__(stream)
+        self.format, self._entries = format, entries
+        self._ids = SeenIds() if unique_ids else None
+
+    def __next__(self) -> Entry:
+        try:
+            entry = next(self._entries)
+        except DataError as error:
+            self.close()
+            error = error.placed(self._stream.name)
+            return Entry(error.where, error=error)
+        except BaseException:  # the end of the file among them
+            self.close()
+            raise
+        if self._ids is None or entry.ballot is None or entry.ballot.id is None:
+            return entry
+        if self._ids.add(entry.ballot.id):
+            return entry
+        return Entry(entry.where, error=repeated(entry.ballot.id, entry.where))
+
+    def close(self) -> None:
+        entries, self._entries = self._entries, iter(())
+        if isinstance(entries, Generator):
+            entries.close()
+        super().close()
+
+
+class SeenIds:
+    """The ids so far, in about 8 bytes each: digests of 64 bits, the latest in a set, the others sorted."""
+
+    def __init__(self) -> None:
+        self._recent: set[int] = set()
+        self._sorted = np.empty(0, np.uint64)
+
+    def add(self, id: str | int) -> bool:
+        """Take an id in; whether it is new. 1 and "1" are two ids."""
+        named = repr(id).encode("utf-8", "surrogatepass")
+        digest = int.from_bytes(blake2b(named, digest_size=8).digest(), "little")
+        if digest in self._recent:
+            return False
+        if len(self._sorted):
+            index = int(np.searchsorted(self._sorted, np.uint64(digest)))
+            if index < len(self._sorted) and int(self._sorted[index]) == digest:
+                return False
+        self._recent.add(digest)
+        if len(self._recent) == RECENT_IDS:
+            recent = np.fromiter(self._recent, np.uint64, RECENT_IDS)
+            self._sorted = np.sort(np.concatenate([self._sorted, recent]))
+            self._recent.clear()
+        return True
+
+
+def repeated(id: str | int, where: str) -> DataError:
+    """The error of a ballot whose id one before it had: their results could not be told apart."""
+    return DataError(
+        f"the id {id!r} was used before; ids must differ, or be left out", field="id", where=where
+    )
+
+
+def pair(candidates: Iterable[Entry], voters: Iterable[Entry]) -> Iterator[Entry]:
+    """The first file's ballots, with the candidates of the second file's as their voters.
+
+    Ballots go together by their position in the files; where both have an id, the ids must agree.
+    """
+    for entry, voting in zip_longest(candidates, voters):
+        yield _paired(entry, voting)
+
+
+def _paired(entry: Entry | None, voting: Entry | None) -> Entry:
+    if entry is None or voting is None:
+        there, other = (voting, "candidates") if entry is None else (entry, "voters")
+        assert there is not None  # zip_longest ends when both do
+        problem = f"has no partner: the file of {other} has fewer ballots"
+        return Entry(there.where, error=DataError(problem, where=there.where))
+    if entry.ballot is None:
+        return entry
+    if voting.ballot is None:
+        return Entry(voting.where, error=voting.error)
+    ours, theirs = entry.ballot.id, voting.ballot.id
+    if ours is not None and theirs is not None and ours != theirs:
+        problem = (
+            f"is {ours!r}, but the voters' ballot at {voting.where} has {theirs!r}; the files must go in step"
+        )
+        return Entry(entry.where, error=DataError(problem, field="id", where=entry.where))
+    return Entry(entry.where, msgspec.structs.replace(entry.ballot, voters=voting.ballot.candidates))
+
+
+# Lines
+
+
+def read_lines(stream: Stream, options: ReadOptions, decode: Decode) -> Iterator[Entry]:
+    """One entry for each line that is not blank; a bad one becomes an error and reading goes on."""
+    for number, line in numbered_lines(stream, options):
+        yield line_entry(f"{stream.name}:{number}", line, decode, stream.torn)
+
+
+def numbered_lines(stream: Stream, options: ReadOptions) -> Iterator[tuple[int, bytes | DataError]]:
+    for number, line in enumerate(stream.lines_or_errors(options.max_line_bytes), 1):
+        if isinstance(line, DataError) or (line and not line.isspace()):
+            yield number, line
+
+
+def line_entry(where: str, line: bytes | DataError, decode: Decode, torn: bool) -> Entry:
+    """The entry of one line; `torn`: it is the last one and has no line end."""
+    if isinstance(line, DataError):
+        return Entry(where, error=line.at(where))
+    try:
+        return Entry(where, decode(line))
+    except DataError as error:
+        if torn and error.problem.startswith("not valid JSON"):
+            hint = "; the last line has no line end: the file may be cut off"
+            error = DataError(error.problem + hint, field=error.field)
+        return Entry(where, error=error.at(where))
