@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from rangevote.errors import SetupError as SetupError
     from rangevote.errors import UnknownName as UnknownName
     from rangevote.errors import UsageError as UsageError
-    from rangevote.generation.custom import custom_generate as custom_generate
+    from rangevote.generation.custom_generate import custom_generate as custom_generate
     from rangevote.generation.generate import generate as generate
     from rangevote.hypothesis import Ballot as Ballot
     from rangevote.hypothesis import Hypotheses as Hypotheses
@@ -90,7 +90,7 @@ _HOMES = {
     "TopK": "decoding.sample",
     "UnknownName": "errors",
     "UsageError": "errors",
-    "custom_generate": "generation.custom",
+    "custom_generate": "generation.custom_generate",
     "elect": "election.elect",
     "elect_many": "election.elect",
     "generate": "generation.generate",

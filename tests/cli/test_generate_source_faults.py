@@ -62,14 +62,14 @@ def test_a_key_that_others_could_read_on_its_way_is_told():
     from rangevote.cli.source import Server
     from rangevote.election.settings import Settings
     from rangevote.errors import RangevoteWarning
-    from rangevote.generation.plan import Plan
+    from rangevote.generation.plan import GenerationPlan
 
-    plan = Plan.of(Settings.of(), "sample:2")
+    plan = GenerationPlan.of(Settings.of(), "sample:2")
     load = Loading("tiny", None, None, False)
     with pytest.warns(RangevoteWarning, match="the API key goes to http://example.org/v1 unencrypted"):
-        Server("openai", "http://example.org/v1", KEY, {}, 1, 1.0).answering(load, plan, skip=False)
-    Server("openai", "https://example.org/v1", KEY, {}, 1, 1.0).answering(load, plan, skip=False)
-    Server("openai", "http://example.org/v1", None, {}, 1, 1.0).answering(load, plan, skip=False)
+        Server("openai", "http://example.org/v1", KEY, {}, 1, 1.0).elector(load, plan, skip=False)
+    Server("openai", "https://example.org/v1", KEY, {}, 1, 1.0).elector(load, plan, skip=False)
+    Server("openai", "http://example.org/v1", None, {}, 1, 1.0).elector(load, plan, skip=False)
 
 
 # faults

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import rangevote as rv
-from rangevote.parallel import AHEAD, BATCH
 from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.parallel import AHEAD, BATCH
 from tests.similarity.samples import EVERY, full, sentences
 
 THREADS = [1, 2, 8]

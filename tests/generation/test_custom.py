@@ -15,7 +15,7 @@ from torch import Tensor
 
 import rangevote as rv
 from rangevote.decoding.run import batches
-from rangevote.generation.custom import CustomGenerate
+from rangevote.generation.custom_generate import CustomGenerate
 from tests.generation import tiny
 
 K, NEW = 6, 8

@@ -36,9 +36,9 @@ def show_answers(console: Console, model: str, similarity: str) -> None:
     from rangevote.decoding.beam import Beam
     from rangevote.election.settings import Settings
     from rangevote.generation.batch import Request, elections
-    from rangevote.generation.plan import Plan
+    from rangevote.generation.plan import GenerationPlan
 
-    plan = Plan.of(Settings.of(similarity), Beam(BEAMS, max_new_tokens=LONGEST))
+    plan = GenerationPlan.of(Settings.of(similarity), Beam(BEAMS, max_new_tokens=LONGEST))
     with Console(stderr=True).status(f"loading {model} ...") as status:
         network = load_model(model, device=None, dtype=None, no_chat=False)
         status.update(f"answering {len(PROMPTS)} prompts, {BEAMS} beams each ...")

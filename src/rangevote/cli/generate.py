@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -24,7 +25,7 @@ from rangevote.errors import DataError
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
     from rangevote.formats import Entry
-    from rangevote.generation.batch import Answering, Elected, Request
+    from rangevote.generation.batch import Elected, Elector, Request
     from rangevote.scale.lines import Line, Shape
 
     #: An input, and its election or why there is none.
@@ -93,7 +94,7 @@ def generate(
     model in this process; its API key is read from the environment or a file.
     """
     from rangevote.formats.inputs import read_inputs
-    from rangevote.generation.batch import Searched
+    from rangevote.generation.batch import elect_batches
     from rangevote.scale.lines import Shape
 
     check_input(source, "inputs")
@@ -104,15 +105,15 @@ def generate(
             outputs(output, ballots, source, remembered(), resume=resume, force=force)
         )
         skip, images = on_error == "skip", False
-        answering: Answering
+        elector: Elector
         if server is None:
             model = load()
-            answering, images = Searched(model, plan), reads_images(model)
+            elector, images = partial(elect_batches, model, plan=plan), reads_images(model)
         else:
-            answering = server.answering(load, plan, skip=skip)
+            elector = server.elector(load, plan, skip=skip)
         entries = files.enter_context(read_inputs(source, format=input_format, field=field, images=images))
         shape = Shape(text, scores, explain, allow_empty=False)
-        run = Run(answering, place, shape, notes, skip)
+        run = Run(elector, place, shape, notes, skip)
         return run.answer(entries, Reached(place.done, entries.total), quiet=quiet)
 
 
@@ -136,7 +137,7 @@ class Reached:
 class Run:
     """One pass over the inputs: what answers them, where lines go, and what happens at a bad one."""
 
-    answering: Answering
+    elector: Elector
     place: Outputs
     shape: Shape
     notes: Notes
@@ -195,7 +196,7 @@ class Run:
     def _held(self, entries: Iterable[tuple[int, Entry]]) -> Generator[Iterable[Held], None, None]:
         """The election of each input, or why there is none, in lots that come together."""
         waiting: deque[Entry] = deque()  # read, and still without a line
-        with closing(self.answering.answer(_requests(entries, waiting))) as lots:
+        with closing(self.elector(_requests(entries, waiting))) as lots:
             for lot in lots:
                 yield _matched(lot, waiting)
         yield _matched((), waiting)

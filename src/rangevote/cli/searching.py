@@ -13,7 +13,7 @@ from rangevote.cli.options import Command, grouped
 if TYPE_CHECKING:
     from rangevote.decoding.base import Search
     from rangevote.election.settings import Settings
-    from rangevote.generation.plan import Plan
+    from rangevote.generation.plan import GenerationPlan
     from rangevote.models.protocol import LanguageModel
 
 
@@ -27,11 +27,11 @@ class Searching:
     states: bool
     max_rows: int
 
-    def plan(self, settings: Settings) -> Plan:
+    def plan(self, settings: Settings) -> GenerationPlan:
         """Joined with how they vote."""
-        from rangevote.generation.plan import Plan
+        from rangevote.generation.plan import GenerationPlan
 
-        return Plan.of(
+        return GenerationPlan.of(
             settings,
             self.candidates,
             self.voters,

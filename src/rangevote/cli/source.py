@@ -15,8 +15,8 @@ from rangevote.cli.searching import Loading
 from rangevote.errors import DataError, UsageError, need, warn
 
 if TYPE_CHECKING:
-    from rangevote.generation.batch import Answering
-    from rangevote.generation.plan import Plan
+    from rangevote.generation.batch import Elector
+    from rangevote.generation.plan import GenerationPlan
 
 
 #: Bytes of a response: hundreds of samples with their log-probabilities.
@@ -34,7 +34,7 @@ class Server:
     concurrency: int
     timeout: float
 
-    def answering(self, load: Loading, plan: Plan, *, skip: bool) -> Answering:
+    def elector(self, load: Loading, plan: GenerationPlan, *, skip: bool) -> Elector:
         """What answers requests by this server; nothing is sent before the first of them."""
         need("httpx", "web", "asking a server")
         from rangevote.sources.openai.asking import Asking
@@ -51,7 +51,7 @@ class Server:
         endpoint = Endpoint(self.base_url, key=self.key, limits=limits, concurrency=self.concurrency)
         if self.key is not None and exposed(endpoint.base_url):
             warn(f"the API key goes to {endpoint.base_url} unencrypted; if you can, use https.")
-        return Served(endpoint, asking, plan, ahead=2 * self.concurrency, skip=skip)
+        return Served(endpoint, asking, plan, ahead=2 * self.concurrency, skip=skip).answer
 
 
 def server_options(command: Command) -> Command:

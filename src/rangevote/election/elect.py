@@ -10,10 +10,10 @@ from rangevote.election.normalize import prepare
 from rangevote.election.result import Result
 from rangevote.election.rules import WITHOUT_VOTERS, Contest
 from rangevote.election.settings import Grader, Settings, Weights
-from rangevote.parallel import map_in_order
 from rangevote.election.weights import repeated, weigh
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.hypothesis import Array, Ballot, Hypotheses, Hypothesis
+from rangevote.parallel import map_in_order
 from rangevote.similarity.base import Poll, open_poll
 from rangevote.similarity.tokens import Tokenise
 

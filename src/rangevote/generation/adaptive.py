@@ -76,7 +76,7 @@ def electorate(candidates: Sequence[Hypothesis], settings: Settings) -> Electora
     return Electorate(
         candidates,
         settings.similarity,
-        weights=settings.weights,  # type: ignore[arg-type]  # "count" or None, see `Plan`
+        weights=settings.weights,  # type: ignore[arg-type]  # "count" or None, see `GenerationPlan`
         temperature=settings.temperature,
         rule=settings.rule_name,
         winners=settings.winners,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -17,22 +18,29 @@ from rangevote.election.elect import hold
 from rangevote.election.result import Result
 from rangevote.errors import DataError, SetupError
 from rangevote.generation.adaptive import AdaptiveElections
-from rangevote.generation.once import ReadOnce
-from rangevote.generation.plan import Plan
+from rangevote.generation.plan import GenerationPlan
 from rangevote.hypothesis import Ballot, Hypothesis
-from rangevote.models.protocol import LanguageModel
+from rangevote.models.protocol import LanguageModel, ModelWrapper
 
 T = TypeVar("T")
 
+#: How a model names an input of its batch.
+INPUT = re.compile(r"^inputs\[(\d+)\]")
 #: Candidates and voters that are sampled with the same seed are different draws all the same.
 STREAMS = {"candidates": 0, "voters": 1}
 #: What torch says, in several wordings, when there is not enough memory.
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
+#: Elections, or errors in their places, in the order of the requests and in lists that come together.
+ElectedBatches = Generator[Iterable["Elected | DataError"], None, None]
+#: Elects for every request; requests are taken as there is room for them.
+Elector = Callable[[Iterable["Request"]], ElectedBatches]
+
+
 @dataclass(frozen=True)
 class Request:
-    """One input and its place in the whole run, which fixes its random numbers whatever is beside it.
+    """One input and its number in the whole run, which fixes its random numbers whatever is beside it.
 
     `blank` is the ballot to be filled in: id, source and references are there, candidates are not.
     """
@@ -60,7 +68,9 @@ class Elected:
     voting: float
 
 
-def elections(model: LanguageModel[Any], requests: Iterable[Request], plan: Plan) -> Iterator[Elected]:
+def elections(
+    model: LanguageModel[Any], requests: Iterable[Request], plan: GenerationPlan
+) -> Iterator[Elected]:
     """Hold the election of every request, batch by batch; requests are taken as results are asked for."""
     for batch in batched(requests, plan.batch):
         yield from elect_batch(model, batch, plan)
@@ -73,14 +83,16 @@ def batched(requests: Iterable[T], size: int) -> Iterator[list[T]]:
         yield batch
 
 
-def elect_batch(model: LanguageModel[Any], requests: Sequence[Request], plan: Plan) -> list[Elected]:
+def elect_batch(
+    model: LanguageModel[Any], requests: Sequence[Request], plan: GenerationPlan
+) -> list[Elected]:
     """The elections of requests that go through the model together; they fail as a whole."""
-    with memory_for(plan):
+    with memory_advice(plan):
         return Batch(model, requests, plan).elect()
 
 
 def elect_each(
-    model: LanguageModel[Any], requests: Sequence[Request], plan: Plan
+    model: LanguageModel[Any], requests: Sequence[Request], plan: GenerationPlan
 ) -> Iterator[Elected | DataError]:
     """The same, with its error in the place of each input that cannot be answered.
 
@@ -98,39 +110,22 @@ def elect_each(
         yield from held
 
 
-#: Elections and errors, one for each request, in order, in lots of those that come together.
-Lots = Generator[Iterable[Elected | DataError], None, None]
-
-
-class Answering(Protocol):
-    """What answers requests: a model that is searched here, or a server that is asked."""
-
-    def answer(self, requests: Iterable[Request]) -> Lots:
-        """All elections; requests are taken as there is room for them."""
-        ...
-
-
-@dataclass(frozen=True)
-class Searched:
-    """Answers requests by a model that is searched here, batch by batch."""
-
-    model: LanguageModel[Any]
-    plan: Plan
-
-    def answer(self, requests: Iterable[Request]) -> Lots:
-        """One lot for each batch."""
-        for batch in batched(requests, self.plan.batch):
-            yield elect_each(self.model, batch, self.plan)
+def elect_batches(
+    model: LanguageModel[Any], requests: Iterable[Request], plan: GenerationPlan
+) -> ElectedBatches:
+    """An `Elector` by a model in this process."""
+    for batch in batched(requests, plan.batch):
+        yield elect_each(model, batch, plan)
 
 
 class Batch:
     """Inputs that the model reads once, for the candidates and for the voters."""
 
-    def __init__(self, model: LanguageModel[Any], requests: Sequence[Request], plan: Plan) -> None:
+    def __init__(self, model: LanguageModel[Any], requests: Sequence[Request], plan: GenerationPlan) -> None:
         self._requests, self._plan = requests, plan
         self._inputs = [request.input for request in requests]
         self._numbers = [request.number for request in requests]
-        self._model = ReadOnce(model, self._inputs, self._numbers)
+        self._model = BatchReading(model, self._inputs, self._numbers)
 
     def elect(self) -> list[Elected]:
         """Search, then vote."""
@@ -176,15 +171,15 @@ class Batch:
     def _search(self, search: Search, role: str) -> list[list[Hypothesis]]:
         """All hypotheses of a search, at least one for each input."""
         with self._read(search, role) as reading:
-            found = reading.all(self._plan.max_rows)
-        for request, hypotheses in zip(self._requests, found, strict=True):
-            if not hypotheses:
+            hypotheses = reading.all(self._plan.max_rows)
+        for request, some in zip(self._requests, hypotheses, strict=True):
+            if not some:
                 filtered = "" if search.copy_filter is None else " that the copy filter lets pass"
                 raise DataError(
                     f"the search {str(search)!r} found no {role}{filtered}.",
                     field=f"inputs[{request.number}]",
                 )
-        return found
+        return hypotheses
 
     def _read(self, search: Search, role: str) -> SearchBatch:
         """Open a search over what the model has read."""
@@ -192,13 +187,37 @@ class Batch:
         return SearchBatch(self._model, self._inputs, search, self._numbers, plan.states, stream)
 
 
+class BatchReading(ModelWrapper):
+    """The model, bound to one batch: every `start` gives the same fresh state.
+
+    A fresh state can be selected from any number of times, so candidates and voters share one reading of the
+    prompt. `numbers` are those of the inputs in the whole run, by which errors name them.
+    """
+
+    def __init__(self, model: LanguageModel[Any], inputs: Sequence[Any], numbers: Sequence[int]) -> None:
+        super().__init__(model)
+        self._inputs, self._numbers = inputs, numbers
+        self._state: Any = None
+
+    def start(self, inputs: Sequence[Any]) -> Any:
+        """The state of the batch."""
+        assert inputs is self._inputs  # bound to one batch
+        if self._state is None:
+            try:
+                self._state = self._model.start(inputs)
+            except DataError as error:
+                field = INPUT.sub(lambda match: f"inputs[{self._numbers[int(match[1])]}]", error.field)
+                raise DataError(error.problem, field=field, where=error.where) from error
+        return self._state
+
+
 @contextmanager
-def memory_for(plan: Plan) -> Iterator[None]:
+def memory_advice(plan: GenerationPlan) -> Iterator[None]:
     """Say what helps when the memory is too small."""
     try:
         yield
     except RuntimeError as error:  # torch has no class of its own for this on every device
-        if any(told in str(error).lower() for told in NO_MEMORY):
+        if any(words in str(error).lower() for words in NO_MEMORY):
             raise SetupError(
                 f"out of memory with {plan.batch} inputs at a time, {plan.max_rows} rows; use fewer rows "
                 f"(max_rows), shorter outputs (max_new_tokens) or fewer hypotheses."

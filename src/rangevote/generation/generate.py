@@ -11,7 +11,7 @@ from rangevote.election.result import Result
 from rangevote.election.settings import Grader, Settings
 from rangevote.errors import UsageError
 from rangevote.generation.batch import Request, elections
-from rangevote.generation.plan import Plan
+from rangevote.generation.plan import GenerationPlan
 from rangevote.models.protocol import LanguageModel
 from rangevote.similarity.tokens import Tokenise
 
@@ -53,7 +53,9 @@ def generate(
     settings = Settings.of(
         similarity, weights, temperature, rule, winners, tokenize, preset, normalize, merge
     )
-    plan = Plan.of(settings, candidates, voters, adaptive=adaptive, states=states, max_rows=max_rows)
+    plan = GenerationPlan.of(
+        settings, candidates, voters, adaptive=adaptive, states=states, max_rows=max_rows
+    )
     if not hasattr(model, "start"):
         raise UsageError(
             f"model must be a language model, got {model!r:.60}; rangevote.load makes one of a name, a "

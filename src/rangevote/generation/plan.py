@@ -21,7 +21,7 @@ CONFIDENCE = 0.99
 
 
 @dataclass(frozen=True)
-class Plan:
+class GenerationPlan:
     """One search for the candidates, one for the voters (None: the candidates vote), and the election.
 
     `confidence`: voters are drawn in rounds until the winner is this certain; None: all of them vote.
@@ -46,7 +46,7 @@ class Plan:
         adaptive: float | bool | None = None,
         states: bool | None = None,
         max_rows: int = MAX_ROWS,
-    ) -> Plan:
+    ) -> GenerationPlan:
         """Check every option."""
         roll = None if voters is None else get_search(voters)
         if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:

@@ -16,7 +16,7 @@ from rangevote.decoding.sample import Nucleus, Sample
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
 from rangevote.generation.batch import Elected, Request, elect_batch
-from rangevote.generation.plan import Plan
+from rangevote.generation.plan import GenerationPlan
 from rangevote.hypothesis import Ballot
 from rangevote.models.protocol import LanguageModel
 from rangevote.service.metrics import Metrics
@@ -141,7 +141,7 @@ class Local:
             seconds=found.voting,
         )
 
-    def _plan(self, order: Order) -> Plan:
+    def _plan(self, order: Order) -> GenerationPlan:
         """The searches that the request asks for."""
         options, body = order.options, order.body
         tokens = body.get("max_completion_tokens", body.get("max_tokens", MAX_TOKENS))
@@ -150,7 +150,7 @@ class Local:
         voters = None if options.voters == "candidates" else _voters(order, tokens)
         adaptive = options.adaptive if isinstance(voters, (Sample, Nucleus)) and order.n == 1 else None
         try:
-            return Plan.of(options.settings(order.n), candidates, voters, adaptive=adaptive)
+            return GenerationPlan.of(options.settings(order.n), candidates, voters, adaptive=adaptive)
         except UsageError as error:
             raise Problem(400, f"rangevote: {error}"[:300], code="invalid_value", param="rangevote") from None
 

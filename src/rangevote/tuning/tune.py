@@ -8,11 +8,11 @@ from typing import Any
 
 from rangevote.election.profile import write_tables
 from rangevote.election.settings import Settings
-from rangevote.parallel import map_in_order
 from rangevote.errors import UsageError, warn
 from rangevote.evaluation.bootstrap import SEED, Difference, Interval, difference, interval
 from rangevote.evaluation.words import Units
 from rangevote.hypothesis import Ballot
+from rangevote.parallel import map_in_order
 from rangevote.tuning.grid import (
     BASELINES,
     DEFAULT,

@@ -8,7 +8,7 @@ import pytest
 
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError, UsageError
-from rangevote.generation.plan import Plan
+from rangevote.generation.plan import GenerationPlan
 from rangevote.sources.openai.asking import Asking
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS
 
@@ -23,7 +23,7 @@ def asking(
     states: bool = False,
     **settings: Any,
 ) -> Asking:
-    plan = Plan.of(Settings.of(**settings), candidates, voters, states=states or None)
+    plan = GenerationPlan.of(Settings.of(**settings), candidates, voters, states=states or None)
     return Asking.of(kind, "tiny", plan, chat=chat, extra=extra or {})
 
 

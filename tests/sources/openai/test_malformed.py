@@ -20,7 +20,7 @@ from rangevote.election.settings import Settings
 from rangevote.errors import DataError, RangevoteError
 from rangevote.formats import ReadOptions, read
 from rangevote.generation.batch import Elected, Request
-from rangevote.generation.plan import Plan
+from rangevote.generation.plan import GenerationPlan
 from rangevote.sources.openai.asking import Asking
 from rangevote.sources.openai.endpoint import Endpoint, Limits
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS
@@ -147,7 +147,7 @@ def test_models_are_names_or_an_error_of_ours(reply):
 @example([(400, {}, b'{"error": {"message": 1' + b"0" * 4290 + b"}}")], ("openai", "sample:3"), True)
 def test_an_election_is_held_or_there_is_an_error_of_ours(replies, source, skip):
     kind, search = source
-    plan = Plan.of(Settings.of(), search)
+    plan = GenerationPlan.of(Settings.of(), search)
     asking = Asking.of(kind, "m", plan, chat=True, extra={})
     served = Served(endpoint(replies), asking, plan, skip=skip)
     with suppress(RangevoteError):

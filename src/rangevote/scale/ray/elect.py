@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from rangevote.election.settings import Grader, Settings
-from rangevote.parallel import map_in_order
 from rangevote.errors import DataError, UsageError
 from rangevote.formats import Entry, ReadOptions
 from rangevote.formats.careful import ballot_of
 from rangevote.formats.mass import doubt_mass
 from rangevote.formats.results import decoded, row_of
 from rangevote.hypothesis import Ballot
+from rangevote.parallel import map_in_order
 from rangevote.scale.lines import Shape, line_of
 from rangevote.similarity.tokens import Tokenise
 

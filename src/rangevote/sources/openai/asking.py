@@ -17,7 +17,7 @@ from rangevote.decoding.beam import Beam
 from rangevote.decoding.sample import MinP, Nucleus, Sample, Sampling, TopK
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.errors import DataError, UsageError, choose
-from rangevote.generation.plan import Plan
+from rangevote.generation.plan import GenerationPlan
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS
 
 #: Fields of a request that are not the user's to set.
@@ -62,7 +62,9 @@ class Asking:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, kind: str, model: str, plan: Plan, *, chat: bool, extra: Mapping[str, Any]) -> Asking:
+    def of(
+        cls, kind: str, model: str, plan: GenerationPlan, *, chat: bool, extra: Mapping[str, Any]
+    ) -> Asking:
         """Check that a server of this kind can do what is planned.
 
         Log-probabilities are asked for only where they decide something: not every server gives them.

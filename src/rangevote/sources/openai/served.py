@@ -23,8 +23,8 @@ from rangevote.election.electorate import Electorate
 from rangevote.errors import DataError, warn
 from rangevote.formats.exact import parse
 from rangevote.generation.adaptive import AdaptiveElections
-from rangevote.generation.batch import STREAMS, Elected, Lots, Request
-from rangevote.generation.plan import Plan
+from rangevote.generation.batch import STREAMS, Elected, ElectedBatches, Request
+from rangevote.generation.plan import GenerationPlan
 from rangevote.hypothesis import Hypothesis
 from rangevote.sources.openai.asking import Asking
 from rangevote.sources.openai.endpoint import Endpoint, UpstreamError
@@ -44,12 +44,12 @@ class Served:
     """
 
     def __init__(
-        self, endpoint: Endpoint, asking: Asking, plan: Plan, *, ahead: int = 32, skip: bool = False
+        self, endpoint: Endpoint, asking: Asking, plan: GenerationPlan, *, ahead: int = 32, skip: bool = False
     ) -> None:
         self._endpoint, self._asking, self._plan = endpoint, asking, plan
         self._ahead, self._skip = ahead, skip
 
-    def answer(self, requests: Iterable[Request]) -> Lots:
+    def answer(self, requests: Iterable[Request]) -> ElectedBatches:
         """The election of each request, or why there is none, in order; at most `ahead` are under way."""
         loop, under_way = asyncio.new_event_loop(), deque[asyncio.Task[Elected | DataError]]()
         try:

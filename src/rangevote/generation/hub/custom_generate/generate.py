@@ -6,7 +6,7 @@ function. Unlike a function, a method from a folder is given the `tokenizer`: wi
 
 from typing import Any
 
-from rangevote.generation.custom import custom_generate
+from rangevote.generation.custom_generate import custom_generate
 
 
 def generate(model: Any, tokenizer: Any = None, **arguments: Any) -> Any:
