@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+import msgspec
 from starlette.types import ASGIApp
 
 from fuzz import places
@@ -22,10 +23,9 @@ from rangevote.study.making import Wishes, make_study
 from rangevote.study.message import check_empty, judgement_of, undo_of
 from rangevote.study.plan import Pair
 from rangevote.study.store import Store
-from rangevote.web.answers import Answers, as_json
-from rangevote.web.app import election_app
-from rangevote.web.ballots import Ballots, Lists
-from rangevote.web.export import data_block
+from rangevote.web.app import ElectionPage, election_app
+from rangevote.web.ballots import BallotLists, Ballots
+from rangevote.web.single_file import data_block
 
 #: Ballots and candidates of one input that are shown: the page compares all measures for each.
 FEW, SHOWN = 2, 6
@@ -47,12 +47,12 @@ def exported(data: bytes) -> None:
     if not len(kept):
         return
     for options in WAYS:
-        answers = Answers(Lists([kept, kept]), Settings.of(**options))
+        answers = ElectionPage(BallotLists([kept, kept]), Settings.of(**options))
         found = dict(answers.everything(SHOWN))
         block = data_block(found.items())
         assert not any(sign in block for sign in UNSAFE), "a text can end the script"
         assert strict_json(block) == {
-            path: strict_json(as_json(told).decode()) for path, told in found.items()
+            path: strict_json(msgspec.json.encode(told).decode()) for path, told in found.items()
         }
         for path, told in found.items():
             _elected(path, told, kept)
@@ -71,7 +71,9 @@ def _elected(path: str, told: Any, kept: Ballots) -> None:
 def _page() -> ASGIApp:
     listed = [Hypothesis("a b </script>", logprob=-1.0), Hypothesis("a b", logprob=-2.0), Hypothesis("")]
     ballots = [Ballot(listed, id="one"), Ballot([Hypothesis("x y")], id=2), Ballot([])]
-    return election_app(Answers(Lists([Ballots.of("k1", ballots), Ballots.of("k2", ballots)]), Settings.of()))
+    return election_app(
+        ElectionPage(BallotLists([Ballots.of("k1", ballots), Ballots.of("k2", ballots)]), Settings.of())
+    )
 
 
 def questions(data: bytes) -> None:

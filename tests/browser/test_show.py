@@ -16,19 +16,18 @@ import pytest
 
 import rangevote as rv
 from rangevote.election.reference import grams
-from rangevote.web.answers import Answers
-from rangevote.web.app import election_app
-from rangevote.web.export import exported
+from rangevote.web.app import ElectionPage, election_app
+from rangevote.web.single_file import single_file
 from tests.browser.conftest import screenshot, violations
 from tests.figure1 import CAPTIONS, LOGPROBS, WINNER
-from tests.web.samples import FIGURE, answers_of, ballot
+from tests.web.samples import FIGURE, ballot, page_of
 
 DESK = {"width": 1280, "height": 800}
 PHONE = {"width": 320, "height": 640}
 
 
 @contextmanager
-def running(answers: Answers) -> Iterator[str]:
+def running(answers: ElectionPage) -> Iterator[str]:
     """The page on a port of its own, for as long as a test takes."""
     import uvicorn
 
@@ -54,7 +53,7 @@ def serve() -> Iterator[Callable[..., str]]:
     from contextlib import ExitStack
 
     with ExitStack() as stack:
-        yield lambda *lists, **options: stack.enter_context(running(answers_of(*lists, **options)))
+        yield lambda *lists, **options: stack.enter_context(running(page_of(*lists, **options)))
 
 
 def settled(page: Any) -> None:
@@ -334,7 +333,7 @@ def test_a_ballot_that_cannot_be_voted_on_says_why_and_the_next_one_opens(page, 
 
 
 def test_a_server_that_went_away_is_told(page, watch):
-    with running(answers_of([FIGURE, many(5)])) as place:
+    with running(page_of([FIGURE, many(5)])) as place:
         page.goto(place)
         settled(page)
     page.click("#next")
@@ -347,7 +346,7 @@ def test_a_server_that_went_away_is_told(page, watch):
 def test_case_71_without_scripts_the_page_says_so(new_page, serve, tmp_path: Path, place):
     page = new_page(java_script_enabled=False, viewport=DESK)
     file = tmp_path / "election.html"
-    file.write_text(exported(answers_of([FIGURE])), encoding="utf-8")
+    file.write_text(single_file(page_of([FIGURE])), encoding="utf-8")
     page.goto(serve([FIGURE]) if place == "served" else file.as_uri())
     assert "This page needs JavaScript" in page.inner_text("main")
     assert "Loading" not in page.inner_text("main")  # it would be for ever
@@ -405,7 +404,7 @@ def test_it_is_readable_in_light_and_dark_on_a_desk_and_a_phone(new_page, serve,
 def test_an_export_opens_from_disk_and_shows_the_same(page, tmp_path: Path):
     path = tmp_path / "election.html"
     nasty = ballot(["</script><script>alert(1)</script> a", "<!-- a \u2028 b", "a b"], [-1.0, -2.0, -3.0])
-    path.write_text(exported(answers_of([FIGURE, nasty], [FIGURE, nasty])), encoding="utf-8")
+    path.write_text(single_file(page_of([FIGURE, nasty], [FIGURE, nasty])), encoding="utf-8")
     page.goto(path.as_uri())
     settled(page)
     assert page.inner_text("#winner") == WINNER

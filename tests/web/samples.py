@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import rangevote as rv
 from rangevote.election.settings import Settings
-from rangevote.web.answers import Answers
-from rangevote.web.ballots import Ballots, Lists
+from rangevote.web.app import ElectionPage
+from rangevote.web.ballots import BallotLists, Ballots
 from tests.figure1 import CAPTIONS, LOGPROBS
 
 
@@ -30,7 +30,7 @@ DECOMPOSING = ["overlap_1", "overlap_2", "precision_2", "overlap_1-4@0.25", MIXT
 EVERY = [*DECOMPOSING, "bleu_4", "chrf"]
 
 
-def answers_of(*lists: Sequence[rv.Ballot], kept: int | None = None, **options: Any) -> Answers:
-    """Answers about lists that are called k1, k2 and so on."""
+def page_of(*lists: Sequence[rv.Ballot], kept: int | None = None, **options: Any) -> ElectionPage:
+    """The page of lists that are called k1, k2 and so on."""
     named = [Ballots.of(f"k{i}", ballots) for i, ballots in enumerate(lists, 1)]
-    return Answers(Lists(named), Settings.of(**options), kept=kept)
+    return ElectionPage(BallotLists(named), Settings.of(**options), kept=kept)

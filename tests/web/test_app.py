@@ -1,10 +1,8 @@
-"""The election page over HTTP: what it answers, to whom, and what it says of bad questions."""
+"""The election page over HTTP: what it answers, to whom, and how it refuses bad requests."""
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any
 
 import pytest
 
@@ -13,63 +11,45 @@ pytest.importorskip("starlette")
 from starlette.testclient import TestClient
 
 import rangevote as rv
-from rangevote.election.settings import Settings
-from rangevote.web.answers import Answers
-from rangevote.web.app import election_app
-from rangevote.web.assets import assets
-from rangevote.web.ballots import Ballots, Lists
+from rangevote.election.elect import hold
+from rangevote.web.app import NotFound, election_app
+from rangevote.web.serving import assets
 from tests.figure1 import CAPTIONS, WINNER
-from tests.web.samples import FIGURE
+from tests.web.samples import FIGURE, ballot, page_of
 
 EMPTY = rv.Ballot([], id="é/?")
 
 
-def answers() -> Answers:
-    return Answers(Lists([Ballots.of("k10", [FIGURE, EMPTY]), Ballots.of("k0", [EMPTY])]), Settings.of())
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client() -> TestClient:
-    return TestClient(election_app(answers()), base_url="http://127.0.0.1:8000")
+    app = election_app(page_of([FIGURE, EMPTY], [EMPTY]), hosts=["box.example"])
+    return TestClient(app, base_url="http://127.0.0.1:8000")
 
 
-def test_the_page_loads_only_what_it_has(client):
+def test_the_page_loads_only_its_own_files_and_has_no_scripts_or_styles_inside(client):
     page = client.get("/")
-    assert page.status_code == 200
-    assert page.headers["content-type"] == "text/html; charset=utf-8"
-    named = re.findall(r'(?:src|href)="([^"]*)"', page.text)
-    assert named
-    for path in named:
-        assert client.get(path).status_code == 200, path
+    assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert not re.search(r"<style|\sstyle=|\son[a-z]+=|<script(?![^>]*\bsrc=)", page.text)
+    files = re.findall(r'(?:src|href)="([^"]*)"', page.text)
     for name, asset in assets("rangevote.web").items():
         if name.endswith(".js"):
-            for needed in re.findall(r'from "\./([^"]*)"', asset.text):
-                assert client.get(f"/static/{needed}").headers["content-type"].startswith("text/javascript")
+            files += [f"/static/{needed}" for needed in re.findall(r'from "\./([^"]*)"', asset.text)]
+    assert files
+    for path in {*files, "/api/election", "/api/ballots/77", "/nothing"}:
+        answer = client.get(path)
+        assert (answer.status_code == 200) == (path not in ("/api/ballots/77", "/nothing")), path
+        assert "default-src 'none'; script-src 'self'" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_every_answer_forbids_scripts_and_styles_from_elsewhere(client):
-    for path in ("/", "/api/election", "/api/ballots/77", "/static/election.js", "/nothing"):
-        policy = client.get(path).headers["content-security-policy"]
-        assert "default-src 'none'; script-src 'self'; style-src 'self'" in policy
-        assert "require-trusted-types-for 'script'" in policy
-        assert client.get(path).headers["x-content-type-options"] == "nosniff"
-
-
-def test_the_page_has_no_scripts_or_styles_of_its_own_inside(client):
-    page = client.get("/").text
-    assert not re.search(r"<style|\sstyle=|\son[a-z]+=|<script(?![^>]*\bsrc=)", page)
-
-
-def test_hosts_of_others_are_refused_and_named_ones_are_not():
-    app = election_app(answers(), hosts=["box.example"])
-    assert TestClient(app, base_url="http://attacker.example").get("/api/election").status_code == 400
-    assert TestClient(app, base_url="http://box.example:80").get("/api/election").status_code == 200
-    assert TestClient(app, base_url="http://localhost").get("/").status_code == 200
+def test_only_names_of_this_machine_and_allowed_ones_are_answered(client):
+    for host, status in (("attacker.example", 400), ("box.example:80", 200), ("localhost", 200)):
+        assert client.get("/api/election", headers={"host": host}).status_code == status
 
 
 def test_the_answers_are_those_of_the_library(client):
     about = client.get("/api/election").json()
-    assert about["lists"] == [{"name": "k10", "ballots": 2}, {"name": "k0", "ballots": 1}]
+    assert about["lists"] == [{"name": "k1", "ballots": 2}, {"name": "k2", "ballots": 1}]
     assert (about["ballots"], about["kept"], about["measure"]) == (2, 2, "overlap_2")
     election = client.get("/api/ballots/0?list=0").json()
     assert election["candidates"]["rows"][0]["text"] == WINNER
@@ -80,6 +60,8 @@ def test_the_answers_are_those_of_the_library(client):
     assert client.get("/api/ballots/0/text?role=voters&index=1").json()["text"] == CAPTIONS[1]
     assert client.get("/api/ballots/0/stability").json()["tried"] == 10
     assert client.get("/api/ballots/0/winners").json()["measures"][1]["text"] == WINNER
+    missing = client.get("/api/ballots/0/winners?list=1").json()
+    assert {row["why"] for row in missing["measures"]} == {"the list k2 has no such ballot."}
 
 
 def test_ballots_are_found_by_any_id(client):
@@ -88,71 +70,67 @@ def test_ballots_are_found_by_any_id(client):
     assert [one["id"] for one in client.get("/api/ballots?page=0").json()["ballots"]] == ["figure 1", "é/?"]
 
 
-def test_a_list_without_the_ballot_has_no_winners_and_says_so(client):
-    found = client.get("/api/ballots/0/winners?list=1").json()
-    assert {row["why"] for row in found["measures"]} == {"the list k0 has no such ballot."}
+MISSING = {
+    "/api/ballots/2": "there is no number 2 among the 2 ballots",
+    "/api/ballots/999999999": "there is no number 999999999",
+    "/api/ballots/0?list=2": "there is no number 2 among the 2 lists",
+    "/api/ballots/0?list=1": "the list k2 has no such ballot",
+    "/api/ballots/0/candidates/10": "there is no number 10 among the 10 candidates",
+    "/api/ballots/0/text?role=nobody": "a role is candidates or voters, not 'nobody'",
+    "/api/ballots/0/text?index=10": "there is no number 10",
+    "/api/ballots?page=1": "there is no page 1; pages go from 0 to 0",
+}
+NOT_NUMBERS = [
+    *("/api/ballots/-1", "/api/ballots/1.5", "/api/ballots/٣", "/api/ballots/1234567890"),
+    *("/api/ballots/0?list=x", "/api/ballots/0?list=", "/api/ballots?page=1e3"),
+    *("/api/ballots/0/candidates/%00", "/api/ballots/0/text?index=0x1"),
+]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/api/ballots/2",
-        "/api/ballots/999999999",
-        "/api/ballots/0?list=2",
-        "/api/ballots/0?list=1",
-        "/api/ballots/0/candidates/10",
-        "/api/ballots/0/text?role=nobody",
-        "/api/ballots/0/text?index=10",
-        "/api/ballots?page=1",
-        "/api/nothing",
-        "/static/election.html",
-        "/static/../app.py",
-        "/static/%2e%2e/app.py",
-    ],
-)
-def test_what_is_not_there_is_404(client, path):
-    assert client.get(path).status_code == 404
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/api/ballots/-1",
-        "/api/ballots/1.5",
-        "/api/ballots/x",
-        "/api/ballots/٣",
-        "/api/ballots/1234567890",
-        "/api/ballots/0?list=x",
-        "/api/ballots/0?list=",
-        "/api/ballots?page=1e3",
-        "/api/ballots/0/candidates/%00",
-        "/api/ballots/0/text?index=0x1",
-    ],
-)
-def test_a_number_that_is_none_is_told(client, path):
-    answer = client.get(path)
-    assert answer.status_code == 400
-    assert "must be a whole number from 0" in answer.json()["error"]
-
-
-def test_a_ballot_that_cannot_be_voted_on_says_why(client):
+def test_what_is_not_there_is_404_what_is_no_number_400_what_cannot_be_voted_on_422(client):
+    for path, message in MISSING.items():
+        answer = client.get(path)
+        assert (answer.status_code, message in answer.json()["error"]) == (404, True), path
+    for path in ("/api/nothing", "/static/election.html", "/static/../app.py", "/static/%2e%2e/app.py"):
+        assert client.get(path).status_code == 404, path
+    for path in NOT_NUMBERS:
+        answer = client.get(path)
+        assert answer.status_code == 400, path
+        assert "must be a whole number from 0" in answer.json()["error"]
     answer = client.get("/api/ballots/1")
-    assert answer.status_code == 422
-    assert "there are no candidates" in answer.json()["error"]
-
-
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-def test_nothing_can_be_written(client, method):
-    answer = client.request(method, "/api/election", json={})
-    assert answer.status_code == 405
+    assert (answer.status_code, "there are no candidates" in answer.json()["error"]) == (422, True)
+    assert client.post("/api/election", json={}).status_code == 405
 
 
 def test_answers_are_plain_json_of_any_text():
-    nasty = rv.Ballot([rv.Hypothesis(text="</script>\x00\u2028 é 💡", logprob=-1.0)])
-    client = TestClient(
-        election_app(Answers(Lists([Ballots.of("x", [nasty])]), Settings.of())), base_url="http://localhost"
-    )
+    nasty = "</script>\x00\u2028 é 💡"
+    client = TestClient(election_app(page_of([ballot([nasty], [-1.0])])), base_url="http://localhost")
     answer = client.get("/api/ballots/0")
     assert answer.headers["content-type"] == "application/json"
-    found: dict[str, Any] = json.loads(answer.content)
-    assert found["candidates"]["rows"][0]["text"] == "</script>\x00\u2028 é 💡"
+    assert answer.json()["candidates"]["rows"][0]["text"] == nasty
+
+
+def test_nothing_is_elected_before_it_is_asked_for_and_few_elections_are_kept(monkeypatch):
+    held = []
+    monkeypatch.setattr("rangevote.web.app.hold", lambda *given: held.append(given) or hold(*given))
+    page = page_of([ballot([f"a {i}", "a"], [-1.0, -2.0]) for i in range(500)])
+    assert page.page(24)["pages"] == 25
+    assert page.page(24)["ballots"][-1] == {"number": 499, "id": None, "title": "a 499", "candidates": 2}
+    assert held == []
+    for ask in (page.election, page.grades, page.stability):
+        ask(7, 0)
+    page.parts(7, 0, 1)
+    assert len(held) == 1
+    for number in (*range(20), 7):
+        page.election(number, 0)
+    assert len(held) == 21
+
+
+def test_everything_counts_the_ballots_that_are_done():
+    done = []
+    page = page_of([FIGURE, ballot([]), FIGURE], kept=2)
+    paths = [path for path, _ in page.everything(1, lambda: done.append(1))]
+    assert len(done) == 2
+    assert len(paths) == len(set(paths))
+    with pytest.raises(NotFound):
+        page.election(2, 0)

@@ -8,7 +8,7 @@ import pytest
 
 from rangevote.errors import DataError
 from rangevote.formats import read
-from rangevote.web.ballots import Ballots, Lists, names_of
+from rangevote.web.ballots import BallotLists, Ballots, names_of
 from tests.web.samples import ballot
 
 
@@ -37,14 +37,14 @@ def test_a_file_without_ballots_and_one_with_a_bad_ballot_are_refused(tmp_path):
 
 def test_lists_are_matched_by_id_or_else_by_place():
     a, b, c = (ballot([name], id=name) for name in "abc")
-    lists = Lists([Ballots.of("first", [a, b]), Ballots.of("second", [c, b])])
+    lists = BallotLists([Ballots.of("first", [a, b]), Ballots.of("second", [c, b])])
     assert (lists.ballot(0, 1), lists.ballot(1, 1), lists.ballot(1, 0)) == (None, b, b)
     assert lists.unmatched() == [("second", 1)]
     x, y = ballot(["x"]), ballot(["y"])
-    lists = Lists([Ballots.of("first", [x, y]), Ballots.of("second", [y])])
+    lists = BallotLists([Ballots.of("first", [x, y]), Ballots.of("second", [y])])
     assert (lists.ballot(0, 1), lists.ballot(1, 1)) == (y, None)
     assert lists.unmatched() == []
-    mixed = Lists([Ballots.of("first", [a]), Ballots.of("second", [x, y])])
+    mixed = BallotLists([Ballots.of("first", [a]), Ballots.of("second", [x, y])])
     assert mixed.ballot(0, 1) is None
     assert mixed.unmatched() == [("second", 2)]
 

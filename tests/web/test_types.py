@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.web.samples import FIGURE, answers_of, ballot
+from tests.web.samples import FIGURE, ballot, page_of
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = [ROOT / "src" / "rangevote" / name / "static" for name in ("web", "study")]
@@ -49,23 +49,23 @@ def declared(name: str) -> set[str]:
 
 
 def test_the_types_have_the_fields_of_the_answers():
-    answers = answers_of([FIGURE, ballot(["a b"], voters=ballot(["a b", "c"]).candidates)])
-    election = answers.election(0, 0)
+    page = page_of([FIGURE, ballot(["a b"], voters=ballot(["a b", "c"]).candidates)])
+    election = page.election(0, 0)
     found = {
-        "About": answers.about(),
-        "BallotPage": answers.page(0),
+        "About": page.about(),
+        "BallotPage": page.page(0),
         "Election": election,
         "Measure": election["measure"],
         "Candidate": election["candidates"]["rows"][0],
         "Voter": election["voters"]["rows"][0],
-        "Grades": answers.grades(0, 0),
-        "Parts": answers.parts(0, 0, 0),
-        "Rest": answers.parts(0, 0, 0)["votes_rest"],
-        "Winners": answers.winners(0, 0),
-        "Won": answers.winners(0, 0)["measures"][0],
-        "Stability": answers.stability(0, 0),
+        "Grades": page.grades(0, 0),
+        "Parts": page.parts(0, 0, 0),
+        "Rest": page.parts(0, 0, 0)["votes_rest"],
+        "Winners": page.winners(0, 0),
+        "Won": page.winners(0, 0)["measures"][0],
+        "Stability": page.stability(0, 0),
     }
     for name, answer in found.items():
         assert set(answer) == declared(name), name
-    other = answers.election(1, 0)["voters"]["rows"][0]
+    other = page.election(1, 0)["voters"]["rows"][0]
     assert set(other) == declared("Voter") | declared("Text")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import threading
+import webbrowser
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,13 +15,13 @@ from rangevote.cli.notes import Notes, check_input
 from rangevote.cli.options import election_options, reading_options
 from rangevote.cli.output import sink
 from rangevote.cli.progress import Bar
-from rangevote.errors import UsageError
+from rangevote.errors import UsageError, need
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
     from rangevote.formats import Entry, Reading, ReadOptions
-    from rangevote.web.answers import Answers
-    from rangevote.web.ballots import Lists
+    from rangevote.web.app import ElectionPage
+    from rangevote.web.ballots import BallotLists
 
 
 @click.command()
@@ -64,10 +66,8 @@ def show(
     (`rangevote show k4.jsonl k10.jsonl k100.jsonl`), matched by the ballots' ids. Without a file, the
     paper's figure 1 is shown.
     """
-    from rangevote.errors import need
-
     need("starlette", "web", "a page in the browser")
-    from rangevote.web.answers import Answers
+    from rangevote.web.app import ElectionPage
 
     notes = Notes(quiet=quiet)
     _check(ballots, export)
@@ -75,9 +75,9 @@ def show(
     for name, number in lists.unmatched():
         notes.tell(f"{name} has {number:,} ballots that {lists.lists[0].name} has not; they are not shown.")
     if export is not None:
-        _export(Answers(lists, settings, kept=limit), export, force, quiet, notes)
+        _export(ElectionPage(lists, settings, kept=limit), export, force, quiet, notes)
     else:
-        _serve(Answers(lists, settings), host, port, allow_host, not no_browser, notes)
+        _serve(ElectionPage(lists, settings), host, port, allow_host, not no_browser, notes)
 
 
 def _check(ballots: Sequence[str], export: str | None) -> None:
@@ -92,19 +92,19 @@ def _check(ballots: Sequence[str], export: str | None) -> None:
             raise UsageError(f"{export} is one of the inputs; write to another file.")
 
 
-def _lists(paths: Sequence[str], reading: ReadOptions, quiet: bool) -> Lists:
+def _lists(paths: Sequence[str], reading: ReadOptions, quiet: bool) -> BallotLists:
     from rangevote.formats import read
-    from rangevote.web.ballots import Ballots, Lists, names_of
+    from rangevote.web.ballots import BallotLists, Ballots, names_of
 
     lists = []
     for path, name in zip(paths, names_of(paths), strict=True):
         with read(path, reading) as entries:
             lists.append(Ballots.read(name, _counted(entries, quiet)))
-    return Lists(lists)
+    return BallotLists(lists)
 
 
 def _counted(entries: Reading, quiet: bool) -> Iterator[Entry]:
-    """The same, with a bar that moves."""
+    """The same, with a progress bar."""
     bar = Bar(entries, "reading", quiet=quiet)
     try:
         for entry in entries:
@@ -114,69 +114,67 @@ def _counted(entries: Reading, quiet: bool) -> Iterator[Entry]:
         bar.close()
 
 
-def _figure_1() -> Lists:
+def _figure_1() -> BallotLists:
     """The ten captions of the paper's figure 1, as `rangevote demo` has them."""
     from rangevote.cli.demo import FIGURE_1
     from rangevote.hypothesis import Ballot, Hypothesis
-    from rangevote.web.ballots import Ballots, Lists
+    from rangevote.web.ballots import BallotLists, Ballots
 
     captions = [Hypothesis(text=text, logprob=math.log(p)) for text, p in FIGURE_1.items()]
     source = "a photograph (figure 1 of Borgeaud and Emerson 2020: ten captions found by beam search)"
-    return Lists([Ballots.of("figure 1", [Ballot(captions, id="figure 1", source=source)])])
+    return BallotLists([Ballots.of("figure 1", [Ballot(captions, id="figure 1", source=source)])])
 
 
-class Tally:
-    """How many ballots of `size` are in the file."""
+class ExportCount:
+    """How many of `size` ballots are in the file."""
 
     def __init__(self, size: int) -> None:
         self.position, self.size = 0, size
 
-    def count(self, bar: Bar) -> None:
-        """One more."""
-        self.position += 1
-        bar.advance()
 
+def _export(page: ElectionPage, path: str, force: bool, quiet: bool, notes: Notes) -> None:
+    from rangevote.web.single_file import single_file
 
-def _export(answers: Answers, path: str, force: bool, quiet: bool, notes: Notes) -> None:
-    from rangevote.web.export import exported
+    with sink(path, "-", {}, force=force) as out:
+        count = ExportCount(page.kept)
+        bar = Bar(count, "exporting", quiet=quiet)
 
-    with sink(path, "-", {}, force=force) as place:
-        tally = Tally(answers.kept)
-        bar = Bar(tally, "exporting", quiet=quiet)
+        def done() -> None:
+            count.position += 1
+            bar.advance()
+
         try:
-            page = exported(answers, lambda: tally.count(bar))
+            text = single_file(page, done)
         finally:
             bar.close()
-        place.write(page.encode())
-        place.finish()
-    total = answers.about()["ballots"]
-    if answers.kept < total:
-        notes.tell(f"{path} has the first {answers.kept:,} of {total:,} ballots; --limit sets how many.")
+        out.write(text.encode())
+        out.finish()
+    total = page.about()["ballots"]
+    if page.kept < total:
+        notes.tell(f"{path} has the first {page.kept:,} of {total:,} ballots; --limit sets how many.")
 
 
-def _serve(answers: Answers, host: str, port: int, names: Sequence[str], browser: bool, notes: Notes) -> None:
-    from rangevote.errors import need
+def _serve(
+    page: ElectionPage, host: str, port: int, names: Sequence[str], browser: bool, notes: Notes
+) -> None:
+    need("uvicorn", "web", "a page in the browser")
     from rangevote.web.app import election_app
     from rangevote.web.serving import address, bound, is_local, serve
 
-    need("uvicorn", "web", "a page in the browser")
     if not is_local(host):
         notes.warn(f"everyone who can reach {host} can read these ballots; there is no password.")
-    known = [f"[{host}]" if ":" in host else host, *names]
+    hosts = [f"[{host}]" if ":" in host else host, *names]
     listening = bound(host, port)
-    place = address(listening)
+    url = address(listening)
 
     def ready() -> None:
-        click.echo(f"rangevote: the election page is at {place} (Ctrl-C ends it)", err=True)
+        click.echo(f"rangevote: the election page is at {url} (Ctrl-C ends it)", err=True)
         if browser:
-            _open(place)
+            _open(url)
 
-    serve(election_app(answers, hosts=known), listening, ready=ready, drain=1.0)
+    serve(election_app(page, hosts=hosts), listening, ready=ready, drain=1.0)
 
 
-def _open(place: str) -> None:
-    """In a thread: a browser may take its time, and the page is to be answered meanwhile."""
-    import threading
-    import webbrowser
-
-    threading.Thread(target=webbrowser.open, args=(place,), daemon=True).start()
+def _open(url: str) -> None:
+    """In a thread: a browser may take long to start, and the page must be answered meanwhile."""
+    threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()

@@ -31,7 +31,7 @@ from rangevote.service.settings import ServiceSettings
 from rangevote.service.source import Source
 from rangevote.service.stream import Answering
 from rangevote.service.watch import Watch, place_of
-from rangevote.web.assets import asset_routes
+from rangevote.web.serving import asset_routes
 
 #: Seconds for the last words of answers that a stopping service cuts short.
 LAST_WORDS = 2.0

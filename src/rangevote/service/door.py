@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rangevote.service.keys import Keys
 from rangevote.service.problem import Problem
-from rangevote.web.guard import HEADERS, Answer, Guard, Refused
+from rangevote.web.guard import HEADERS, Guard, GuardedResponse, Refused
 
 CODES = {400: "invalid_host", 403: "cross_site", 413: "too_large", 415: "not_json"}
 #: What anybody may ask: whether the process is there.
@@ -20,7 +20,7 @@ WRITTEN = "/completions"
 PAGES = ("/elections/", "/static/", "/favicon.ico")
 
 
-class Told(Answer):
+class Told(GuardedResponse):
     """Refusals in the shape of OpenAI's errors."""
 
     async def refuse(self, refused: Refused) -> None:

@@ -10,9 +10,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rangevote.service.outcome import Outcome
 from rangevote.service.problem import Problem
-from rangevote.web.answers import Answers
-from rangevote.web.app import election_app
-from rangevote.web.ballots import Ballots, Lists
+from rangevote.web.app import ElectionPage, election_app
+from rangevote.web.ballots import BallotLists, Ballots
 
 #: Characters of all texts of an election; larger ones are not kept.
 LARGEST = 4 * 2**20
@@ -56,7 +55,7 @@ class Elections:
         """Made when it is first looked at."""
         outcome, page = self._kept[id]
         if page is None:
-            lists = Lists([Ballots.of("this answer", [outcome.ballot])])
-            page = election_app(Answers(lists, outcome.settings), hosts=self._hosts)
+            lists = BallotLists([Ballots.of("this answer", [outcome.ballot])])
+            page = election_app(ElectionPage(lists, outcome.settings), hosts=self._hosts)
             self._kept[id] = outcome, page
         return page

@@ -22,7 +22,7 @@ from rangevote.study.access import Doorkeeper, Unknown
 from rangevote.study.message import check_empty, judgement_of, undo_of
 from rangevote.study.plan import Assignment
 from rangevote.study.store import Answer, Refused, Store
-from rangevote.web.assets import asset_routes, assets
+from rangevote.web.serving import asset_routes, assets
 from rangevote.web.guard import Guard
 
 #: Largest message of the page, in bytes.

@@ -1,8 +1,7 @@
-"""Ballots at hand for a page: any number of them, by their place or their id, without being all in memory.
+"""Ballots of a page: any number of them, by their number or their id, without being all in memory.
 
 An input is read once, whatever its format, and its ballots are kept as lines of JSON in a temporary file
-(in memory while they are few). So a page shows one state of the input, even if the file changes meanwhile,
-and any ballot can be had again by its place.
+(in memory while they are few). So a page shows one state of the input, even if the file changes meanwhile.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from rangevote.hypothesis import Ballot
 
 #: Bytes of ballots that are kept in memory; more go to a temporary file.
 IN_MEMORY = 32 * 2**20
-#: What was odd in a ballot was said when its file was read.
+#: Warnings were given when the file was read.
 _QUIET = ReadOptions(warn=lambda message: None)
 
 
@@ -35,12 +34,11 @@ class Ballots:
         self._file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
         weakref.finalize(self, self._file.close)  # it goes with this object
         self._ends = array("Q", [0])
-        self._places: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
         self._lock = Lock()  # requests come from several threads, the file has one position
 
     @classmethod
     def of(cls, name: str, ballots: Iterable[Ballot]) -> Ballots:
-        """Keep these ballots."""
         kept = cls(name)
         for ballot in ballots:
             kept.add(ballot)
@@ -55,13 +53,12 @@ class Ballots:
         return kept
 
     def add(self, ballot: Ballot) -> None:
-        """Keep one more ballot."""
         line = write_ballot(ballot)
         with self._lock:
             self._file.seek(self._ends[-1])
             self._file.write(line)
         if ballot.id is not None:
-            self._places.setdefault(str(ballot.id), len(self))
+            self._numbers.setdefault(str(ballot.id), len(self))
         self._ends.append(self._ends[-1] + len(line))
 
     def __len__(self) -> int:
@@ -78,20 +75,19 @@ class Ballots:
 
     @property
     def with_ids(self) -> bool:
-        """Whether any ballot has an id."""
-        return bool(self._places)
+        return bool(self._numbers)
 
     def ids(self) -> Iterable[str]:
         """The ids that ballots have, in the order of the file."""
-        return self._places.keys()
+        return self._numbers.keys()
 
     def find(self, id: str) -> int | None:
-        """The place of the ballot of this id."""
-        return self._places.get(id)
+        """The number of the ballot of this id."""
+        return self._numbers.get(id)
 
 
 @dataclass(frozen=True)
-class Lists:
+class BallotLists:
     """Several lists of the same elections, as beams of different sizes; the first one names the ballots."""
 
     lists: Sequence[Ballots]
@@ -101,26 +97,26 @@ class Lists:
 
     def ballot(self, number: int, list: int) -> Ballot | None:
         """The ballot of a list that belongs to ballot `number` of the first: the one with its id, or, where
-        neither list has ids, the one in its place. None where there is none."""
+        neither list has ids, the one of the same number. None where there is none."""
         first, wanted = self.lists[0], self.lists[list]
         if wanted is first:
             return first[number]
         id = first[number].id
-        place = number if id is None and not wanted.with_ids else wanted.find(str(id))
-        return wanted[place] if place is not None and place < len(wanted) else None
+        other = number if id is None and not wanted.with_ids else wanted.find(str(id))
+        return wanted[other] if other is not None and other < len(wanted) else None
 
     def unmatched(self) -> list[tuple[str, int]]:
         """Name of each further list, and how many of its ballots have no partner in the first."""
         first = self.lists[0]
-        found = []
+        unmatched = []
         for other in self.lists[1:]:
             if other.with_ids:
                 shared = sum(first.find(id) is not None for id in other.ids())
             else:
                 shared = 0 if first.with_ids else min(len(first), len(other))
             if len(other) > shared:
-                found.append((other.name, len(other) - shared))
-        return found
+                unmatched.append((other.name, len(other) - shared))
+        return unmatched
 
 
 def names_of(paths: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What stands before every application of ours: who may ask, how much may be sent, what a page may load.
+"""The middleware of every application of ours: who may ask, how much may be sent, what a page may load.
 
 A server on 127.0.0.1 can be reached by every page in the user's browser. So the Host must be one of ours
 (against DNS rebinding), a request that writes must come from our own page (against forgery), bodies are
@@ -44,8 +44,8 @@ class Refused(Exception):
         self.status, self.message = status, message
 
 
-class Answer:
-    """What goes back: with our headers, or the refusal instead of what the application makes of it."""
+class GuardedResponse:
+    """The response of the application with our headers, or a refusal instead of it."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, headers: Mapping[str, str]) -> None:
         self._scope, self._receive, self._send, self._headers = scope, receive, send, headers
@@ -78,10 +78,10 @@ class Guard:
     """An ASGI middleware; `hosts` are further names under which the server may be asked for.
 
     Refusals are `{"error": message}` with 400 (a foreign host), 403 (a foreign page), 413 (too much) or 415
-    (not JSON); applications that tell them in another way have another kind of `answers`.
+    (not JSON); applications that word them in another way have another kind of `answers`.
     """
 
-    answers: ClassVar[type[Answer]] = Answer
+    answers: ClassVar[type[GuardedResponse]] = GuardedResponse
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ def same_origin(headers: Headers, host: str) -> bool:
     return origin is None or origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
 
 
-def counted(receive: Receive, limit: int, answer: Answer) -> Receive:
+def counted(receive: Receive, limit: int, answer: GuardedResponse) -> Receive:
     """The same stream, which ends in a refusal when the body has more than `limit` bytes."""
     taken = 0
 

@@ -1,32 +1,93 @@
-"""Run an application on this machine until the user stops it."""
+"""Serve an application on this machine until the user stops it, with the files its pages are made of.
+
+Files come from inside the package, by name: never from a path that a client names.
+"""
 
 from __future__ import annotations
 
+import importlib.resources
 import ipaddress
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from rangevote.errors import SetupError, need
 
-LOCAL = "127.0.0.1"
+MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A file and its media type."""
+
+    content: bytes
+    media_type: str
+
+    @property
+    def text(self) -> str:
+        return self.content.decode()
+
+
+@cache
+def assets(package: str) -> Mapping[str, Asset]:
+    """The files in the folder `static` of a package, by name."""
+    files = {}
+    for file in (importlib.resources.files(package) / "static").iterdir():
+        ending = "." + file.name.rpartition(".")[2]
+        if file.is_file() and ending in MEDIA_TYPES:
+            files[file.name] = Asset(file.read_bytes(), MEDIA_TYPES[ending])
+    return files
+
+
+def asset_routes(*packages: str) -> list[Route]:
+    """GET /static/NAME for every file of these packages but the pages; the favicon under its usual name."""
+    served: dict[str, Asset] = {}
+    for package in packages:
+        again = served.keys() & assets(package).keys()
+        assert not again, f"two packages have a file {', '.join(sorted(again))}"
+        served |= assets(package)
+
+    async def static(request: Request) -> Response:
+        asset = served.get(request.path_params["name"])
+        if asset is None or asset.media_type.startswith("text/html"):
+            return Response(status_code=404)
+        return Response(asset.content, media_type=asset.media_type)
+
+    async def favicon(request: Request) -> Response:
+        asset = assets("rangevote.web")["favicon.svg"]
+        return Response(asset.content, media_type=asset.media_type)
+
+    return [Route("/static/{name}", static), Route("/favicon.ico", favicon)]
 
 
 def bound(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes any free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Named TCP, since asyncio sets TCP_NODELAY only then: else every kept-alive answer comes 40 ms late.
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((host, port))
-        found.listen(128)
+        listening.bind((host, port))
+        listening.listen(128)
     except (OSError, OverflowError) as error:
-        found.close()
-        told = getattr(error, "strerror", None) or error
-        wrong = "host" if isinstance(error, socket.gaierror) else "port"
-        raise SetupError(f"cannot listen on {host} port {port}: {told}. Choose another --{wrong}.") from None
-    return found
+        listening.close()
+        reason = getattr(error, "strerror", None) or error
+        option = "host" if isinstance(error, socket.gaierror) else "port"
+        raise SetupError(
+            f"cannot listen on {host} port {port}: {reason}. Choose another --{option}."
+        ) from None
+    return listening
 
 
 def address(listening: socket.socket) -> str:
@@ -48,11 +109,11 @@ def is_local(host: str) -> bool:
 def server(app: Any, *, ready: Callable[[], None] | None = None, drain: float = 5.0, **options: Any) -> Any:
     """A uvicorn server that is yet to run; `options` are those of its configuration.
 
-    `ready` is called once requests are answered. Nothing is logged: addresses hold secrets.
+    `ready` is called when requests are answered. Nothing is logged: addresses hold secrets.
     """
     uvicorn = need("uvicorn", "web", "a page in the browser")
 
-    class Server(uvicorn.Server):  # type: ignore[name-defined,misc]
+    class PageServer(uvicorn.Server):  # type: ignore[name-defined,misc]
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if ready is not None and self.started:
@@ -67,7 +128,7 @@ def server(app: Any, *, ready: Callable[[], None] | None = None, drain: float = 
         timeout_keep_alive=15,
         **{"h11_max_incomplete_event_size": 32 * 1024, **options},
     )
-    return Server(config)
+    return PageServer(config)
 
 
 def serve(

@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 import rangevote as rv
 from rangevote.election.elect import hold
 from rangevote.election.reference import overlap
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
-from rangevote.web import election as page
-from rangevote.web.units import Units, tokenisation, words
+from rangevote.web import page_data as page
+from rangevote.web.page_data import TextUnits, chosen_tokenisation
 from tests.figure1 import CAPTIONS, LOGPROBS, PROBABILITIES, WINNER
 from tests.web.samples import BALLOTS, DECOMPOSING, EVERY, FIGURE, MIXTURE, ballot
 
 
 def shown(one: rv.Ballot, **options: Any) -> tuple[Result, dict[str, Any]]:
-    settings = Settings.of(**options)
-    result = hold(one, settings)
-    return result, page.election(one, 0, result, settings.rule_name)
+    chosen = Settings.of(**options)
+    result = hold(one, chosen)
+    return result, page.election(one, 0, result, chosen.rule_name)
 
 
 def test_figure_1_is_shown_as_the_paper_has_it():
@@ -66,11 +66,12 @@ def test_a_vote_for_a_candidate_is_a_grade_above_zero_of_a_voter_that_counts():
 
 
 @pytest.mark.parametrize("similarity", DECOMPOSING)
+@settings(max_examples=25)
 @given(one=BALLOTS)
 def test_what_n_grams_and_voters_gave_sums_to_the_score(similarity, one):
     result = hold(one, Settings.of(similarity=similarity))
     for index, score in enumerate(result.scores):
-        parts = page.parts(result, index)
+        parts = page.score_parts(result, index)
         assert parts["score"] == score
         given_by_ngrams = math.fsum(part[2] for part in parts["ngrams"]) + parts["ngrams_rest"]["score"]
         given_by_voters = math.fsum(vote[3] for vote in parts["votes"]) + parts["votes_rest"]["score"]
@@ -81,7 +82,7 @@ def test_what_n_grams_and_voters_gave_sums_to_the_score(similarity, one):
 def test_lists_that_are_cut_keep_the_sum_in_their_rest(monkeypatch):
     monkeypatch.setattr(page, "PARTS", 3)
     result = hold(FIGURE, Settings.of())
-    parts = page.parts(result, result.index)
+    parts = page.score_parts(result, result.index)
     whole = result.explain()
     assert whole.ngrams is not None
     assert len(parts["ngrams"]) == len(parts["votes"]) == 3
@@ -93,7 +94,7 @@ def test_lists_that_are_cut_keep_the_sum_in_their_rest(monkeypatch):
 @pytest.mark.parametrize("similarity", ["bleu_4", "chrf", "0.5*overlap_2+0.5*chrf"])
 def test_measures_that_do_not_decompose_have_no_n_grams_but_votes(similarity):
     result = hold(FIGURE, Settings.of(similarity=similarity))
-    parts = page.parts(result, 3)
+    parts = page.score_parts(result, 3)
     assert parts["ngrams"] is None
     assert math.fsum(vote[3] for vote in parts["votes"]) == pytest.approx(result.scores[3], abs=1e-12)
 
@@ -125,7 +126,7 @@ def test_long_texts_are_cut_and_come_whole_when_asked_for():
     result, view = shown(ballot([long, "wörd x"], [-1.0, -2.0]))
     row = next(row for row in view["candidates"]["rows"] if row["index"] == 0)
     assert (len(row["text"]), row["more"]) == (page.CUT, len(long) - page.CUT)
-    assert page.whole(result, "candidates", 0)["text"] == long
+    assert page.whole_text(result, "candidates", 0)["text"] == long
 
 
 def test_long_lists_are_cut_but_keep_the_most_likely(monkeypatch):
@@ -165,18 +166,19 @@ def test_units_are_listed_where_they_do_not_stand_in_the_text():
         ("13a", "listed", ["Hello", ",", "you", "!"]),
     ):
         result = hold(ballot(["Hello, you!"]), Settings.of(tokenize=tokenize))
-        found = Units(result.similarity, result.candidates)
+        found = TextUnits(result.similarity, result.candidates)
         assert (found.name, found.listed(result.candidates, 0)) == (name, units)
 
 
-def test_the_tokenisation_of_a_measure_is_found_in_mixtures_and_chrf_does_not_say():
-    def measure(name: str) -> Any:
-        return Settings.of(similarity=name, tokenize="13a").similarity
+def test_the_tokenisation_is_found_in_mixtures_and_chrf_has_characters_whatever_is_asked_for():
+    def names(similarity: str) -> tuple[str, Any]:
+        measure = Settings.of(similarity=similarity, tokenize="13a").similarity
+        return TextUnits(measure, rv.Hypotheses.of(["a"])).name, chosen_tokenisation(measure)
 
-    assert tokenisation(measure("bleu_4")) == tokenisation(measure("0.5*states+0.5*overlap_2")) == "13a"
-    assert (tokenisation(measure("chrf")), words(measure("chrf"))) == ("chars", "words")
-    assert words(measure("0.5*chrf+0.5*overlap_2")) == "13a"
-    assert tokenisation(measure("states")) == "words"
+    assert names("bleu_4") == names("0.5*states+0.5*overlap_2") == ("listed", "13a")
+    assert names("chrf") == ("chars", "words")
+    assert names("0.5*chrf+0.5*overlap_2") == ("chars", "13a")
+    assert names("states") == ("words", "words")
 
 
 def test_the_orders_of_a_mixture_are_those_of_its_parts():

@@ -1,4 +1,4 @@
-"""How firm a winner is: under other measures, with other lists, and without single voters, as plain data.
+"""How robust a winner is: under other measures, with other lists, and without single voters, as plain data.
 
 `winners` is {name, candidates, voters, measures: [...]}, with {measure, winner, text, score, margin,
 near_tie, signature} for each measure, or {measure, why} where it cannot be counted here.
@@ -24,10 +24,9 @@ from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Array, Ballot
 from rangevote.similarity import PRESETS, get_similarity
 from rangevote.similarity.base import Measure
-from rangevote.web.election import CUT, Json, finite, pick, shown
-from rangevote.web.units import words
+from rangevote.web.page_data import CUT, Json, chosen_tokenisation, finite, pick, readable
 
-#: The measures that stand side by side, the paper's first.
+#: The measures that are shown side by side, the paper's first.
 MEASURES = (
     "overlap_1",
     "overlap_2",
@@ -67,11 +66,11 @@ def winners(ballot: Ballot | None, name: str, settings: Settings) -> Json:
 def variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
     """Each measure by name, with everything else as in the page's own election; a preset keeps its own
     temperature. Under BLEU and the like the election is minimum Bayes risk decoding."""
-    on = words(settings.similarity)
+    tokenize = chosen_tokenisation(settings.similarity)
     voting = replace(settings, rule_name="range", rule=RULES["range"], winners=1)
     for name in MEASURES:
-        warmth = PRESETS[name].temperature if name in PRESETS else settings.temperature
-        yield name, replace(voting, similarity=get_similarity(name, on), temperature=warmth)
+        temperature = PRESETS[name].temperature if name in PRESETS else settings.temperature
+        yield name, replace(voting, similarity=get_similarity(name, tokenize), temperature=temperature)
     for rule in BASELINES:
         yield rule, replace(voting, rule_name=rule, rule=RULES[rule])
 
@@ -89,7 +88,7 @@ def _row(name: str, settings: Settings, ballot: Ballot, pairs: int) -> Json:
     return {
         "measure": name,
         "winner": result.index,
-        "text": shown(result.candidates, result.index)[:CUT],
+        "text": readable(result.candidates, result.index)[:CUT],
         "score": finite(result.score),
         "margin": finite(result.margin),
         "near_tie": result.near_tie,

@@ -13,9 +13,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from rangevote.errors import SetupError
-from rangevote.web.answers import Answers, as_json
-from rangevote.web.assets import assets
+from rangevote.web.app import ElectionPage
+from rangevote.web.serving import assets
 
 #: The page's own module; what it imports comes with it.
 MAIN = "election.js"
@@ -29,19 +31,19 @@ _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z_]+\.js)";\n', re.MULTILI
 _EXPORT = re.compile(r"^export (?=(?:async )?function|const|class)", re.MULTILINE)
 
 
-def exported(answers: Answers, done: Callable[[], None] = lambda: None) -> str:
+def single_file(page: ElectionPage, done: Callable[[], None] = lambda: None) -> str:
     """The whole page with all its answers; `done` is called after each ballot."""
-    page = assets("rangevote.web")["election.html"].text
+    html = assets("rangevote.web")["election.html"].text
     style = "".join(assets("rangevote.web")[name].text for name in STYLES)
     script = joined(MAIN)
-    block = data_block(answers.everything(EXPLAINED, done))
+    block = data_block(page.everything(EXPLAINED, done))
     head = (
         f'<meta http-equiv="Content-Security-Policy" content="{policy(script, style)}">\n'
         f"<style>{style}</style>\n"
         f'<script type="application/json" id="answers">{block}</script>\n'
         f'<script type="module">{script}</script>\n'
     )
-    before, _, rest = page.partition("<!-- served -->\n")
+    before, _, rest = html.partition("<!-- served -->\n")
     _, _, after = rest.partition("<!-- /served -->\n")
     return before + head + after
 
@@ -66,7 +68,7 @@ def data_block(answers: Iterable[tuple[str, Any]]) -> str:
     """
     parts, size = [], 0
     for path, answer in answers:
-        part = f"{as_json(path).decode()}:{as_json(answer).decode()}"
+        part = b":".join(map(msgspec.json.encode, (path, answer))).decode()
         size += len(part)
         if size > LARGEST:
             raise SetupError(

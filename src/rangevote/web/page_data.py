@@ -1,7 +1,7 @@
 """What the election page shows of one ballot, as plain data: the same from the server and in an export.
 
-Every answer is one JSON object, under the path at which the server gives it (`answers.py`). Indices are
-places in the ballot's own lists; a number that is not finite or not known is null.
+Every answer is one JSON object, under the path at which the server gives it (`app.py`). Indices are positions
+in the ballot's own lists; a number that is not finite or not known is null.
 
     api/election                        {version, lists: [{name, ballots}], ballots, kept, page, measure}
     api/ballots?page=P                  {page, pages, total, ballots: [{number, id, title, candidates}]}
@@ -14,7 +14,7 @@ places in the ballot's own lists; a number that is not finite or not known is nu
         candidates    {total, rows: [{index, text, more, units, logprob, probability, score, rank,
                       likelihood_rank, length, supporters, finished}]}, by rank
         voters        {total, same, rows: [{index, text, more, units, weight}]}, by weight; where `same`, the
-                      candidates vote: the rows stand in the candidates' order, and without the texts
+                      candidates vote: the rows are in the candidates' order, and without the texts
     api/ballots/N/grades?list=L         {voters: [index], candidates: [index], grades: [[number]]}, one row
                                         for each voter
     api/ballots/N/candidates/C?list=L   {index, score, ngrams: [[text, order, score]] or null, ngrams_rest,
@@ -22,26 +22,31 @@ places in the ballot's own lists; a number that is not finite or not known is nu
                                         {count, score} of what is not listed: list and rest sum to the score
     api/ballots/N/text?list=L&role=R&index=I      {text, units}, whole; R is candidates or voters
     api/ballots/N/winners?list=L        {name, candidates, measures: [...]} and
-    api/ballots/N/stability?list=L      {...}: see `comparing.py`
+    api/ballots/N/stability?list=L      {...}: see `robustness.py`
 
-`text` is cut after `CUT` characters, `more` says how many were cut. `units` is null where a text's n-grams
-are made of its words or characters as they stand there (`measure.unit`), else the list of what they are made
-of.
+`text` is cut after `CUT` characters, `more` is the number of characters cut. `units` is null where a text's
+n-grams are made of its words or characters as they are there (`measure.unit`), else the list of what they are
+made of.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from rangevote.election.explain import explain
 from rangevote.election.result import Result
+from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity.base import Similarity
-from rangevote.web.units import Units, ngram_measures
+from rangevote.similarity.chrf import Chrf
+from rangevote.similarity.indexed import IndexMeasure
+from rangevote.similarity.mixture import Mixture
+from rangevote.similarity.pairwise import SequenceMeasure
+from rangevote.similarity.tokens import Reader, Tokenise
 
 Json = dict[str, Any]
 
@@ -54,13 +59,13 @@ GRADED = 300
 #: n-grams and votes of one candidate that are listed.
 PARTS = 200
 #: Pairs of voter and candidate that are graded to count a candidate's supporters.
-PAIRS = 2_000_000
+SUPPORT_PAIRS = 2_000_000
 
 
 def election(ballot: Ballot, number: int, result: Result, rule: str) -> Json:
-    """The election of one ballot: who won, and who stood."""
+    """The election of one ballot: the winner, all candidates and voters."""
     candidates, voters = result.candidates, result.voters
-    units = Units(result.similarity, candidates)
+    units = TextUnits(result.similarity, candidates)
     likely = likely_order(candidates)
     return {
         "ballot": {
@@ -86,7 +91,7 @@ def election(ballot: Ballot, number: int, result: Result, rule: str) -> Json:
 
 
 def _measure(similarity: Similarity, unit: str) -> Json:
-    counted = list(ngram_measures(similarity))
+    counted = list(_ngram_measures(similarity))
     return {
         "name": similarity.name,
         "orders": sorted({order for measure in counted for order in measure.orders}),
@@ -97,7 +102,7 @@ def _measure(similarity: Similarity, unit: str) -> Json:
     }
 
 
-def _candidates(result: Result, units: Units, likely: Sequence[int]) -> list[Json]:
+def _candidates(result: Result, units: TextUnits, likely: Sequence[int]) -> list[Json]:
     candidates = result.candidates
     supporters = _supporters(result)
     likelihood_ranks = {index: rank for rank, index in enumerate(likely, 1)}
@@ -123,16 +128,12 @@ def _candidates(result: Result, units: Units, likely: Sequence[int]) -> list[Jso
     return rows
 
 
-def _voters(result: Result, units: Units) -> list[Json]:
-    """The voters, in the order in which they are shown."""
+def _voters(result: Result, units: TextUnits) -> list[Json]:
+    """The voters, in the order in which they are shown; without texts where these are the candidates'."""
     voters, weights = result.voters, result.weights
     same = voters is result.candidates
     return [
-        {
-            "index": index,
-            **({} if same else _text(voters, index, units)),  # else they stand among the candidates
-            "weight": float(weights[index]),
-        }
+        {"index": index, **({} if same else _text(voters, index, units)), "weight": float(weights[index])}
         for index in voter_order(result)[:LISTED]
     ]
 
@@ -156,27 +157,27 @@ def likely_order(candidates: Hypotheses) -> list[int]:
 def _supporters(result: Result) -> list[int] | None:
     """How many voters that count grade each candidate above 0; None where that takes too many pairs."""
     voting = np.flatnonzero(result.weights)
-    if not len(voting) or len(result.voters) * len(result.candidates) > PAIRS:
+    if not len(voting) or len(result.voters) * len(result.candidates) > SUPPORT_PAIRS:
         return None
     grades = result.similarity.matrix(result.candidates, result.voters)  # (voters, candidates)
     counts: list[int] = (grades[voting] > 0).sum(axis=0).tolist()
     return counts
 
 
-def _text(hypotheses: Hypotheses, index: int, units: Units) -> Json:
-    text = shown(hypotheses, index)
+def _text(hypotheses: Hypotheses, index: int, units: TextUnits) -> Json:
+    text = readable(hypotheses, index)
     listed = units.listed(hypotheses, index) if len(text) <= CUT else None
     return {"text": text[:CUT], "more": max(0, len(text) - CUT), "units": listed}
 
 
-def whole(result: Result, role: str, index: int) -> Json:
+def whole_text(result: Result, role: str, index: int) -> Json:
     """One text in full, with what its n-grams are made of."""
     hypotheses = result.candidates if role == "candidates" else result.voters
-    units = Units(result.similarity, result.candidates)
-    return {"text": shown(hypotheses, index), "units": units.listed(hypotheses, index)}
+    units = TextUnits(result.similarity, result.candidates)
+    return {"text": readable(hypotheses, index), "units": units.listed(hypotheses, index)}
 
 
-def shown(hypotheses: Hypotheses, index: int) -> str:
+def readable(hypotheses: Hypotheses, index: int) -> str:
     """The text, or the token ids where there is none."""
     content = hypotheses.content(index)
     return content if isinstance(content, str) else " ".join(map(str, content))
@@ -188,7 +189,7 @@ def _length(candidates: Hypotheses, index: int) -> int:
 
 
 def grades(result: Result) -> Json:
-    """What each voter thinks of each candidate: the first `GRADED` of both, rows are voters."""
+    """How each voter grades each candidate: the first `GRADED` of both, rows are voters."""
     rows, columns = voter_order(result)[:GRADED], list(result.ranking[:GRADED])
     matrix: Array = np.zeros((0, len(columns)))
     if rows:
@@ -204,16 +205,16 @@ def pick(hypotheses: Hypotheses, indices: Sequence[int]) -> Hypotheses:
     return Hypotheses.of([hypotheses[index] for index in indices], role=hypotheses.role)
 
 
-def parts(result: Result, index: int) -> Json:
+def score_parts(result: Result, index: int) -> Json:
     """What each n-gram and each voter gave a candidate; both sum to its score."""
     if not len(result.voters):
         return {"index": index, "score": finite(float(result.scores[index])), "ngrams": None, "votes": []}
-    found = explain(result, index)
-    ngrams = None if found.ngrams is None else [list(part) for part in found.ngrams]
-    votes = [list(vote) for vote in found.voters]
+    explained = explain(result, index)
+    ngrams = None if explained.ngrams is None else [list(part) for part in explained.ngrams]
+    votes = [list(vote) for vote in explained.voters]
     return {
         "index": index,
-        "score": found.score,
+        "score": explained.score,
         "ngrams": None if ngrams is None else ngrams[:PARTS],
         "ngrams_rest": _rest(ngrams or []),
         "votes": votes[:PARTS],
@@ -229,3 +230,51 @@ def _rest(listed: Sequence[Sequence[Any]]) -> Json:
 def finite(number: float | None) -> float | None:
     """JSON knows no infinities."""
     return None if number is None or not math.isfinite(number) else float(number)
+
+
+class TextUnits:
+    """What the n-grams of one election are made of, so that a page can mark those that two texts share.
+
+    `name` is "words" or "chars" where a page finds them in the text by itself, else "listed".
+    """
+
+    def __init__(self, similarity: Similarity, candidates: Hypotheses) -> None:
+        tokenize = next(_tokenisations(similarity), "words")
+        self._reader: Reader | None = None
+        self.name = str(tokenize)
+        if candidates.texts is None or tokenize not in ("words", "chars"):
+            self.name, self._reader = "listed", Reader(tokenize, candidates)
+
+    def listed(self, hypotheses: Hypotheses, index: int) -> list[str] | None:
+        """The units of one hypothesis as a person reads them; None where its text shows them."""
+        if self._reader is None:
+            return None
+        try:
+            [read] = self._reader.read(hypotheses.only(index))
+        except RangevoteError:  # no tokens here, under a measure that needs none
+            return []
+        items: list[Any] = read.split() if isinstance(read, str) else list(read)
+        return [self._reader.spell([item]) if not isinstance(read, str) else item for item in items]
+
+
+def chosen_tokenisation(similarity: Similarity) -> Tokenise:
+    """The tokenisation that was asked for: chrF has characters whatever it is."""
+    return next(_tokenisations(similarity, but=Chrf), "words")
+
+
+def _tokenisations(similarity: Similarity, but: type | tuple[()] = ()) -> Iterator[Tokenise]:
+    """What a measure compares; of a mixture, each of its parts."""
+    if isinstance(similarity, Mixture):
+        for _, part in similarity.parts:
+            yield from _tokenisations(part, but)
+    elif isinstance(similarity, (IndexMeasure, SequenceMeasure)) and not isinstance(similarity, but):
+        yield similarity.tokenize
+
+
+def _ngram_measures(similarity: Similarity) -> Iterator[IndexMeasure]:
+    """The measure, or the parts of a mixture, that count n-grams."""
+    if isinstance(similarity, Mixture):
+        for _, part in similarity.parts:
+            yield from _ngram_measures(part)
+    elif isinstance(similarity, IndexMeasure):
+        yield similarity

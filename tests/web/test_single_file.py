@@ -14,14 +14,12 @@ import pytest
 pytest.importorskip("starlette")
 
 import rangevote as rv
-from rangevote.election.settings import Settings
 from rangevote.errors import SetupError
-from rangevote.web import export
-from rangevote.web.answers import PAGE, Answers
-from rangevote.web.assets import assets
-from rangevote.web.ballots import Ballots, Lists
+from rangevote.web import single_file
+from rangevote.web.app import PAGE
+from rangevote.web.serving import assets
 from tests.figure1 import WINNER
-from tests.web.samples import FIGURE
+from tests.web.samples import FIGURE, page_of
 
 NASTY = [
     "</script><script>alert(1)</script>",
@@ -56,9 +54,8 @@ class Parts(HTMLParser):
         return [(attributes, text) for name, attributes, text in self.elements if name == tag]
 
 
-def made(*ballots: rv.Ballot, kept: int | None = None, **options: Any) -> str:
-    lists = Lists([Ballots.of("x", ballots)])
-    return export.exported(Answers(lists, Settings.of(**options), kept=kept))
+def made(*ballots: rv.Ballot, **options: Any) -> str:
+    return single_file.single_file(page_of(ballots, **options))
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -68,7 +65,7 @@ def data_of(page: str) -> dict[str, Any]:
 
 
 def test_every_question_of_the_page_has_its_answer_as_the_server_gives_it():
-    answers = Answers(Lists([Ballots.of("x", [FIGURE])]), Settings.of())
+    answers = page_of([FIGURE])
     found = data_of(made(FIGURE))
     assert found["api/election"] == answers.about()
     assert found["api/ballots?page=0"] == answers.page(0)
@@ -151,7 +148,7 @@ def test_long_texts_are_in_it_whole():
 
 
 def test_scores_of_the_first_candidates_and_of_the_most_likely_are_taken_apart(monkeypatch):
-    monkeypatch.setattr(export, "EXPLAINED", 2)
+    monkeypatch.setattr(single_file, "EXPLAINED", 2)
     found = data_of(made(FIGURE))
     ranking = rv.elect(FIGURE, similarity="overlap_1").ranking
     parts = {path for path in data_of(made(FIGURE, similarity="overlap_1")) if "/candidates/" in path}
@@ -160,13 +157,13 @@ def test_scores_of_the_first_candidates_and_of_the_most_likely_are_taken_apart(m
 
 
 def test_a_page_that_no_browser_would_open_is_refused(monkeypatch):
-    monkeypatch.setattr(export, "LARGEST", 1000)
+    monkeypatch.setattr(single_file, "LARGEST", 1000)
     with pytest.raises(SetupError, match=r"larger than .* Export fewer ballots with --limit"):
         made(FIGURE)
 
 
 def test_modules_are_joined_each_after_what_it_needs_and_no_name_is_there_twice():
-    script = export.joined("election.js")
+    script = single_file.joined("election.js")
     own = [name for name, asset in assets("rangevote.web").items() if name.endswith(".js")]
     starts = {name: assets("rangevote.web")[name].text.splitlines()[0] for name in own}
     used = {name: script.find(line) for name, line in starts.items() if line in script}
