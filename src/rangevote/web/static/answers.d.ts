@@ -1,4 +1,4 @@
-// What the server answers, for the type checker alone: no page loads this file. `web/election.py` describes it.
+// What the server answers, for the type checker alone: no page loads this file. `web/page_data.py` describes it.
 
 /** api/election */
 export interface About {
