@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rangevote.election.profile import read_toml
+from rangevote.election.settings import read_toml
 from rangevote.errors import UsageError, choose
 
 EXPERIMENTS = ("captions", "translation")

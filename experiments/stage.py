@@ -18,8 +18,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from rangevote import __version__
 from rangevote.models.files import replacing
-from rangevote.version import __version__
 
 #: Raised by hand when a step's own code changes what it writes.
 FORMAT = 1

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.searching import read_ballots
-from rangevote.election.profile import read_toml
+from rangevote.election.settings import read_toml
 from rangevote.errors import RangevoteWarning
 from rangevote.evaluation.words import Units
 from rangevote.models.files import replacing

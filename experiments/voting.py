@@ -17,7 +17,7 @@ import numpy as np
 from experiments.searching import read_ballots
 from experiments.stage import write_json
 from rangevote.election.elect import elect
-from rangevote.election.profile import read_profile
+from rangevote.election.settings import read_profile
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.similarity import PRESETS
 

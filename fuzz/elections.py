@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.formats import entries
-from rangevote.election.elect import hold
+from rangevote.election.elect import elect_ballot
 from rangevote.election.settings import Settings
 from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Ballot
@@ -53,17 +53,17 @@ def elections(data: bytes) -> None:
 
 
 def _elected(ballot: Ballot, way: dict[str, Any]) -> None:
-    settings = Settings.of(**way)
-    result = hold(ballot, settings)
+    settings = Settings(**way)
+    result = elect_ballot(ballot, settings)
     assert 0 <= result.index < len(ballot.candidates)
     assert sorted(result.ranking) == list(range(len(ballot.candidates)))
     if len(result.voters):
         assert np.isfinite(result.scores).all()
-        assert (np.abs(result.scores) <= 1 + 1e-9).all() or "@" in settings.similarity.name or "pre" in way
+        assert (np.abs(result.scores) <= 1 + 1e-9).all() or "@" in settings.measure.name or "pre" in way
         assert not result.weights.size or abs(result.weights.sum() - 1) < 1e-9 or not result.weights.any()
     if ballot.voters is not None and not way.get("merge"):
         turned = Ballot(ballot.candidates, ballot.voters[::-1], ballot.id, ballot.source)
-        assert hold(turned, settings).scores.tobytes() == result.scores.tobytes(), (
+        assert elect_ballot(turned, settings).scores.tobytes() == result.scores.tobytes(), (
             "the order of voters counts"
         )
 

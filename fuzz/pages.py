@@ -47,7 +47,7 @@ def exported(data: bytes) -> None:
     if not len(kept):
         return
     for options in WAYS:
-        answers = ElectionPage(BallotLists([kept, kept]), Settings.of(**options))
+        answers = ElectionPage(BallotLists([kept, kept]), Settings(**options))
         found = dict(answers.everything(SHOWN))
         block = data_block(found.items())
         assert not any(sign in block for sign in UNSAFE), "a text can end the script"
@@ -72,7 +72,7 @@ def _page() -> ASGIApp:
     listed = [Hypothesis("a b </script>", logprob=-1.0), Hypothesis("a b", logprob=-2.0), Hypothesis("")]
     ballots = [Ballot(listed, id="one"), Ballot([Hypothesis("x y")], id=2), Ballot([])]
     return election_app(
-        ElectionPage(BallotLists([Ballots.of("k1", ballots), Ballots.of("k2", ballots)]), Settings.of())
+        ElectionPage(BallotLists([Ballots.of("k1", ballots), Ballots.of("k2", ballots)]), Settings())
     )
 
 

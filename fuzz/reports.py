@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from fuzz import places
-from rangevote.election.profile import read_profile, write_tables
+from rangevote.election.settings import read_profile, write_tables
 from rangevote.errors import RangevoteError
 from rangevote.evaluation.reading import Listed, in_step, read_outputs, read_references, read_sources
 

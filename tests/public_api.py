@@ -14,13 +14,15 @@ from types import ModuleType
 from typing import Any
 
 import rangevote as rv
+from rangevote.election.settings import Settings
 
 FILE = Path(__file__).with_name("public_api.txt")
 
 
 def described() -> str:
     """One line for each name, and for each public method, property and field of a class."""
-    return "".join(f"{line}\n" for name in rv.__all__ for line in lines(name, value_of(name)))
+    named = [line for name in rv.__all__ for line in lines(name, value_of(name))]
+    return "".join(f"{line}\n" for line in [*named, f"**options{parameters(Settings)}"])
 
 
 def value_of(name: str) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from rangevote.version import __version__ as __version__
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rangevote.decoding.beam import Beam as Beam
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rangevote.election.elect import elect_many as elect_many
     from rangevote.election.electorate import Electorate as Electorate
     from rangevote.election.explain import Explanation as Explanation
-    from rangevote.election.profile import read_profile as read_profile
     from rangevote.election.result import Result as Result
+    from rangevote.election.settings import read_profile as read_profile
     from rangevote.errors import DataError as DataError
     from rangevote.errors import MissingExtra as MissingExtra
     from rangevote.errors import RangevoteError as RangevoteError
@@ -96,7 +96,7 @@ _HOMES = {
     "generate": "generation.generate",
     "get_similarity": "similarity",
     "load": "models.load",
-    "read_profile": "election.profile",
+    "read_profile": "election.settings",
     "search": "decoding.run",
     "tune": "tuning.tune",
 }

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import rangevote as rv
-from rangevote.election.reference import grams
 from rangevote.web.app import ElectionPage, election_app
 from rangevote.web.single_file import single_file
 from tests.browser.conftest import screenshot, violations
+from tests.election.equations import grams
 from tests.figure1 import CAPTIONS, LOGPROBS, WINNER
 from tests.web.samples import FIGURE, ballot, page_of
 

@@ -64,7 +64,7 @@ def test_a_key_that_others_could_read_on_its_way_is_told():
     from rangevote.errors import RangevoteWarning
     from rangevote.generation.plan import GenerationPlan
 
-    plan = GenerationPlan.of(Settings.of(), "sample:2")
+    plan = GenerationPlan.of(Settings(), "sample:2")
     load = Loading("tiny", None, None, False)
     with pytest.warns(RangevoteWarning, match="the API key goes to http://example.org/v1 unencrypted"):
         Server("openai", "http://example.org/v1", KEY, {}, 1, 1.0).elector(load, plan, skip=False)

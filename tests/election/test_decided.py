@@ -80,7 +80,7 @@ def declared(setting, batch: int, seed: int) -> int | None:
     """Whom the rule declares, asked after every batch, or None."""
     candidates, similarity, sample = setting
     voters = sample(np.random.default_rng(seed))
-    electorate = rv.Electorate(candidates, similarity)
+    electorate = rv.Electorate(candidates, similarity=similarity)
     for start in range(0, VOTERS, batch):
         if electorate.add(voters[start : start + batch]).decided(CONFIDENCE):
             return electorate.result().index
@@ -124,7 +124,7 @@ def test_clear_cases_are_decided_and_rightly(probabilities, confidence, enough):
     decided = 0
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        electorate = rv.Electorate(candidates, "exact")
+        electorate = rv.Electorate(candidates, similarity="exact")
         for _ in range(enough // 10):
             electorate.add([str(i) for i in rng.choice(len(candidates), size=10, p=probabilities)])
             if electorate.decided(confidence):
@@ -137,7 +137,7 @@ def test_clear_cases_are_decided_and_rightly(probabilities, confidence, enough):
 def test_a_unanimous_electorate_of_two_is_decided_as_soon_as_the_best_bet_allows():
     # W = mean over bets of (1 + b)^n must reach 1 / 0.01
     needed = next(n for n in range(1, 100) if np.mean((1 + BETS) ** n) >= 100)
-    electorate = rv.Electorate(["a", "b"], "exact")
+    electorate = rv.Electorate(["a", "b"], similarity="exact")
     decisions = [electorate.add("a").decided(0.99) for _ in range(needed)]
     assert decisions == [False] * (needed - 1) + [True]
 
@@ -164,26 +164,29 @@ CLONES = {
 
 @pytest.mark.parametrize(("candidates", "similarity"), CLONES.values(), ids=CLONES)
 def test_clones_of_the_leader_do_not_block_a_decision(candidates, similarity):
-    electorate = rv.Electorate(candidates, similarity)
+    electorate = rv.Electorate(candidates, similarity=similarity)
     electorate.add([candidates[0]] * 40)
     assert electorate.result().index == 0
     assert electorate.decided(0.99)
 
 
 def test_clones_of_a_rival_do_not_block_a_decision():
-    assert rv.Electorate(["a", "b", "b", "b"], "exact").add(["a"] * 40).decided()
+    assert rv.Electorate(["a", "b", "b", "b"], similarity="exact").add(["a"] * 40).decided()
 
 
 def test_one_candidate_is_decided_and_an_even_split_is_not():
     assert rv.Electorate(["a"]).decided()
-    assert not rv.Electorate(["a", "b"], "exact").decided()
-    assert not rv.Electorate(["a", "b"], "exact").add(["a", "b"] * 300).decided(0.5)
+    assert not rv.Electorate(["a", "b"], similarity="exact").decided()
+    assert not rv.Electorate(["a", "b"], similarity="exact").add(["a", "b"] * 300).decided(0.5)
 
 
 def test_asking_often_is_the_same_as_asking_once():
     rng = np.random.default_rng(3)
     voters = rng.choice(["a", "b"], size=60, p=[0.7, 0.3]).tolist()
-    often, once = rv.Electorate(["a", "b"], "exact"), rv.Electorate(["a", "b"], "exact").add(voters)
+    often, once = (
+        rv.Electorate(["a", "b"], similarity="exact"),
+        rv.Electorate(["a", "b"], similarity="exact").add(voters),
+    )
     for voter in voters:
         last = often.add(voter).decided(0.9)
     assert last == once.decided(0.9)

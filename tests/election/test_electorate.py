@@ -20,7 +20,7 @@ def test_a_streamed_election_equals_the_one_shot_election_bit_for_bit(label, siz
     candidates, voters = full(rng, sentences(rng, 6)), full(rng, sentences(rng, 11))
     similarity, tokenize = EVERY[label]
     options = {"weights": weights, "tokenize": tokenize}
-    electorate = rv.Electorate(candidates, similarity, **options)
+    electorate = rv.Electorate(candidates, similarity=similarity, **options)
     for start in range(0, len(voters), size):
         electorate.add(voters[start : start + size])
         streamed = electorate.result()
@@ -57,7 +57,7 @@ def test_every_option_of_elect_works_on_a_stream(options):
 
 
 def test_texts_and_hypotheses_may_arrive_in_turn():
-    electorate = rv.Electorate(["a b", "c"], "overlap_1")
+    electorate = rv.Electorate(["a b", "c"], similarity="overlap_1")
     electorate.add("a").add(["b", Hypothesis(text="c")]).add([Hypothesis(text="a b", tokens=(1,))]).add([])
     assert electorate.result().scores.tolist() == pytest.approx([3 / 4, 1 / 4])
 
@@ -69,7 +69,9 @@ def test_log_probabilities_known_of_some_batches_only_make_it_a_count():
 
 
 def test_a_duplicate_in_a_later_batch_votes_once_under_probability():
-    electorate = rv.Electorate(["a", "b"], "exact").add(["a", "b"], [-1.0, -1.0]).add(["a"], [-1.0])
+    electorate = (
+        rv.Electorate(["a", "b"], similarity="exact").add(["a", "b"], [-1.0, -1.0]).add(["a"], [-1.0])
+    )
     assert electorate.result().weights.tolist() == [0.5, 0.5, 0.0]
 
 
@@ -105,7 +107,7 @@ BAD_BATCHES = {
 @pytest.mark.parametrize(("similarity", "batch"), BAD_BATCHES.items(), ids=BAD_BATCHES)
 def test_a_refused_batch_leaves_the_electorate_as_it_was(similarity, batch):
     candidates = [Hypothesis(text="a", state=(1.0, 0.0)), Hypothesis(text="b", state=(0.0, 1.0))]
-    electorate = rv.Electorate(candidates, similarity).add(candidates[:1])
+    electorate = rv.Electorate(candidates, similarity=similarity).add(candidates[:1])
     before = electorate.result()
     with pytest.raises(rv.DataError, match=r"^voters"):
         electorate.add(batch)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import rangevote as rv
-from rangevote.election import reference
+from tests.election import equations
 from tests.figure1 import CAPTIONS, LOGPROBS, PROBABILITIES, TOTAL, WINNER
 
 MEASURES = {
-    "overlap_2": lambda v, c: reference.overlap(v, c, 2),
-    "overlap_1": lambda v, c: reference.overlap(v, c, 1),
-    "precision_2": lambda v, c: reference.precision(v, c, 2),
-    "precision_1": lambda v, c: reference.precision(v, c, 1),
+    "overlap_2": lambda v, c: equations.overlap(v, c, 2),
+    "overlap_1": lambda v, c: equations.overlap(v, c, 1),
+    "precision_2": lambda v, c: equations.precision(v, c, 2),
+    "precision_1": lambda v, c: equations.precision(v, c, 1),
 }
 
 
@@ -45,7 +45,7 @@ def test_the_scores_before_normalisation_are_those_of_the_issue():
 @pytest.mark.parametrize(("name", "sim"), MEASURES.items(), ids=MEASURES)
 def test_scores_and_ranking_follow_from_the_equations(name, sim):
     words = [caption.split() for caption in CAPTIONS]
-    expected = np.array(reference.scores(words, words, PROBABILITIES, sim)) / TOTAL
+    expected = np.array(equations.scores(words, words, PROBABILITIES, sim)) / TOTAL
     result = rv.elect(CAPTIONS, LOGPROBS, similarity=name)
     np.testing.assert_allclose(result.scores, expected, rtol=0, atol=1e-12)
     assert list(result.ranking) == np.argsort(-expected, kind="stable").tolist()
@@ -71,6 +71,6 @@ def test_the_other_voters_matter_and_not_the_winners_own_mass():
 def test_one_bigram_of_the_reference_by_hand():
     # |set_2| of "a couple of people sitting on a bench": 7; it shares "sitting on", "on a", "a bench"
     voter, candidate = CAPTIONS[3].split(), WINNER.split()
-    assert reference.overlap(voter, candidate, 2) == 3 / 7
-    assert reference.precision(voter, candidate, 2) == 3 / 7
-    assert reference.overlap(candidate, voter, 2) == 3 / len(set(pairwise(candidate)))
+    assert equations.overlap(voter, candidate, 2) == 3 / 7
+    assert equations.precision(voter, candidate, 2) == 3 / 7
+    assert equations.overlap(candidate, voter, 2) == 3 / len(set(pairwise(candidate)))

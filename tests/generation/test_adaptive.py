@@ -23,7 +23,7 @@ def model() -> TableModel:
 
 def held(model: TableModel, most: int, confidence: float = 0.9, **options: object) -> list[Elected]:
     plan = GenerationPlan.of(
-        Settings.of(**OPTIONS), "beam:5", f"sample:{most},seed=3", adaptive=confidence, **options
+        Settings(**OPTIONS), "beam:5", f"sample:{most},seed=3", adaptive=confidence, **options
     )
     return list(elections(model, [Request.of(i, x) for i, x in enumerate(INPUTS)], plan))
 
@@ -76,7 +76,7 @@ def test_batches_change_nothing(model):
 
 def test_a_batch_is_as_large_as_its_first_round_allows(model):
     def batch(voters: str, adaptive: float | None) -> int:
-        return GenerationPlan.of(Settings.of(), "beam:4", voters, adaptive=adaptive, max_rows=128).batch
+        return GenerationPlan.of(Settings(), "beam:4", voters, adaptive=adaptive, max_rows=128).batch
 
     assert [batch("sample:1000", None), batch("sample:1000", 0.9), batch("sample:2", 0.9)] == [1, 8, 32]
 

@@ -109,7 +109,7 @@ def test_hidden_states_are_kept_where_the_measure_compares_them(model):
 
 
 def test_elections_give_the_ballot_and_the_seconds_of_each_input(model):
-    plan = GenerationPlan.of(Settings.of("overlap_1"), "beam:4", "sample:10")
+    plan = GenerationPlan.of(Settings("overlap_1"), "beam:4", "sample:10")
     blank = rv.Ballot((), id="x", source="who?", references=["me"])
     requests = [Request(0, "a", blank), Request.of(1, "b"), Request.of(2, ("not", "a", "text"))]
     held = list(elections(model, requests, plan))
@@ -131,13 +131,13 @@ def test_requests_are_taken_as_results_are_asked_for(model):
             taken.append(number)
             yield Request.of(number, input)
 
-    plan = GenerationPlan.of(Settings.of(), "beam:10", max_rows=20)
+    plan = GenerationPlan.of(Settings(), "beam:10", max_rows=20)
     next(elections(model, requests(), plan))
     assert taken == [0, 1]
 
 
 def test_an_input_keeps_its_number_in_the_run_and_so_its_draws(model):
-    plan = GenerationPlan.of(Settings.of(), "sample:10")
+    plan = GenerationPlan.of(Settings(), "sample:10")
     together = list(elections(model, [Request.of(i, x) for i, x in enumerate(INPUTS)], plan))
     [alone] = elections(model, [Request.of(3, "d")], plan)
     same(alone.result, together[3].result)
@@ -233,7 +233,7 @@ class Picky(Counting):
 
 
 def test_one_bad_input_of_a_batch_does_not_cost_the_others():
-    model, plan = Picky(), GenerationPlan.of(Settings.of("overlap_1"), "sample:9")
+    model, plan = Picky(), GenerationPlan.of(Settings("overlap_1"), "sample:9")
     requests = [Request.of(i, input) for i, input in enumerate(INPUTS)]
     held = list(elect_each(model, requests, plan))
     assert model.read == [INPUTS, *([input] for input in INPUTS)]
@@ -249,7 +249,7 @@ def test_an_input_that_cannot_be_read_is_named_by_its_place_in_the_run():
 
 
 def test_after_a_failed_batch_inputs_are_tried_as_they_are_asked_for():
-    model, plan = Picky(), GenerationPlan.of(Settings.of("overlap_1"), "beam:4")
+    model, plan = Picky(), GenerationPlan.of(Settings("overlap_1"), "beam:4")
     held = elect_each(model, [Request.of(i, input) for i, input in enumerate(INPUTS)], plan)
     assert not isinstance(next(held), rv.DataError)
     assert model.read == [INPUTS, ["a"]]

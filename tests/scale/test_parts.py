@@ -21,7 +21,7 @@ from rangevote.scale.ray.places import inputs_of, place_of
 from rangevote.scale.ray.run import Task, repeated_ids
 from rangevote.scale.ray.units import Unit, count_lines, plan
 
-JOB = Job(Settings.of(), Shape(False, True, False, False), ReadOptions())
+JOB = Job(Settings(), Shape(False, True, False, False), ReadOptions())
 
 
 def units(path: Path) -> list[Unit]:

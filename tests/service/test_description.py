@@ -13,8 +13,8 @@ pytest.importorskip("openai", reason="the official client is not installed")
 from starlette.routing import Mount, Route
 
 from rangevote import __version__
-from rangevote.election.profile import OPTIONS as ELECTION
 from rangevote.election.settings import NORMAL_FORMS
+from rangevote.election.settings import OPTION_TYPES as ELECTION
 from rangevote.election.weights import WEIGHTS
 from rangevote.service.app import Desk
 from rangevote.service.content import ROLES

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rangevote as rv
-from rangevote.election import reference
+from tests.election import equations
 from tests.similarity.samples import columns, sentences, weights_for
 
 FAMILY = {
@@ -39,7 +39,7 @@ def naive(candidates, voters, setting):
     """The matrix (voters, candidates) from the equations."""
     orders, a, bag = setting
     return np.array(
-        [[reference.family(v.split(), c.split(), orders, a, bag) for c in candidates] for v in voters]
+        [[equations.family(v.split(), c.split(), orders, a, bag) for c in candidates] for v in voters]
     )
 
 

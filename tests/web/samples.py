@@ -33,4 +33,4 @@ EVERY = [*DECOMPOSING, "bleu_4", "chrf"]
 def page_of(*lists: Sequence[rv.Ballot], kept: int | None = None, **options: Any) -> ElectionPage:
     """The page of lists that are called k1, k2 and so on."""
     named = [Ballots.of(f"k{i}", ballots) for i, ballots in enumerate(lists, 1)]
-    return ElectionPage(BallotLists(named), Settings.of(**options), kept=kept)
+    return ElectionPage(BallotLists(named), Settings(**options), kept=kept)

@@ -11,7 +11,7 @@ pytest.importorskip("starlette")
 from starlette.testclient import TestClient
 
 import rangevote as rv
-from rangevote.election.elect import hold
+from rangevote.election.elect import elect_ballot
 from rangevote.web.app import NotFound, election_app
 from rangevote.web.serving import assets
 from tests.figure1 import CAPTIONS, WINNER
@@ -112,7 +112,9 @@ def test_answers_are_plain_json_of_any_text():
 
 def test_nothing_is_elected_before_it_is_asked_for_and_few_elections_are_kept(monkeypatch):
     held = []
-    monkeypatch.setattr("rangevote.web.app.hold", lambda *given: held.append(given) or hold(*given))
+    monkeypatch.setattr(
+        "rangevote.web.app.elect_ballot", lambda *given: held.append(given) or elect_ballot(*given)
+    )
     page = page_of([ballot([f"a {i}", "a"], [-1.0, -2.0]) for i in range(500)])
     assert page.page(24)["pages"] == 25
     assert page.page(24)["ballots"][-1] == {"number": 499, "id": None, "title": "a 499", "candidates": 2}

@@ -10,20 +10,20 @@ import pytest
 from hypothesis import given, settings
 
 import rangevote as rv
-from rangevote.election.elect import hold
-from rangevote.election.reference import overlap
+from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.web import page_data as page
 from rangevote.web.page_data import TextUnits, chosen_tokenisation
+from tests.election.equations import overlap
 from tests.figure1 import CAPTIONS, LOGPROBS, PROBABILITIES, WINNER
 from tests.web.samples import BALLOTS, DECOMPOSING, EVERY, FIGURE, MIXTURE, ballot
 
 
 def shown(one: rv.Ballot, **options: Any) -> tuple[Result, dict[str, Any]]:
-    chosen = Settings.of(**options)
-    result = hold(one, chosen)
-    return result, page.election(one, 0, result, chosen.rule_name)
+    chosen = Settings(**options)
+    result = elect_ballot(one, chosen)
+    return result, page.election(one, 0, result, chosen.rule)
 
 
 def test_figure_1_is_shown_as_the_paper_has_it():
@@ -69,7 +69,7 @@ def test_a_vote_for_a_candidate_is_a_grade_above_zero_of_a_voter_that_counts():
 @settings(max_examples=25)
 @given(one=BALLOTS)
 def test_what_n_grams_and_voters_gave_sums_to_the_score(similarity, one):
-    result = hold(one, Settings.of(similarity=similarity))
+    result = elect_ballot(one, Settings(similarity=similarity))
     for index, score in enumerate(result.scores):
         parts = page.score_parts(result, index)
         assert parts["score"] == score
@@ -81,7 +81,7 @@ def test_what_n_grams_and_voters_gave_sums_to_the_score(similarity, one):
 
 def test_lists_that_are_cut_keep_the_sum_in_their_rest(monkeypatch):
     monkeypatch.setattr(page, "PARTS", 3)
-    result = hold(FIGURE, Settings.of())
+    result = elect_ballot(FIGURE, Settings())
     parts = page.score_parts(result, result.index)
     whole = result.explain()
     assert whole.ngrams is not None
@@ -93,14 +93,14 @@ def test_lists_that_are_cut_keep_the_sum_in_their_rest(monkeypatch):
 
 @pytest.mark.parametrize("similarity", ["bleu_4", "chrf", "0.5*overlap_2+0.5*chrf"])
 def test_measures_that_do_not_decompose_have_no_n_grams_but_votes(similarity):
-    result = hold(FIGURE, Settings.of(similarity=similarity))
+    result = elect_ballot(FIGURE, Settings(similarity=similarity))
     parts = page.score_parts(result, 3)
     assert parts["ngrams"] is None
     assert math.fsum(vote[3] for vote in parts["votes"]) == pytest.approx(result.scores[3], abs=1e-12)
 
 
 def test_grades_are_the_papers_equation_voters_in_rows():
-    result = hold(FIGURE, Settings.of())
+    result = elect_ballot(FIGURE, Settings())
     found = page.grades(result)
     assert found["voters"] == found["candidates"] == list(result.ranking)
     for row, voter in zip(found["grades"], found["voters"], strict=True):
@@ -113,7 +113,7 @@ def test_grades_of_large_ballots_are_those_of_the_first_by_rank_and_by_weight(mo
     monkeypatch.setattr(page, "GRADED", 4)
     voters = [rv.Hypothesis(text=t, logprob=p) for t, p in zip(CAPTIONS[::-1], LOGPROBS[::-1], strict=True)]
     one = rv.Ballot(FIGURE.candidates, voters)
-    result = hold(one, Settings.of())
+    result = elect_ballot(one, Settings())
     found = page.grades(result)
     assert found["candidates"] == list(result.ranking[:4])
     assert found["voters"] == [9, 8, 7, 6]  # the most probable come last here
@@ -165,14 +165,14 @@ def test_units_are_listed_where_they_do_not_stand_in_the_text():
         ("chars", "chars", None),
         ("13a", "listed", ["Hello", ",", "you", "!"]),
     ):
-        result = hold(ballot(["Hello, you!"]), Settings.of(tokenize=tokenize))
+        result = elect_ballot(ballot(["Hello, you!"]), Settings(tokenize=tokenize))
         found = TextUnits(result.similarity, result.candidates)
         assert (found.name, found.listed(result.candidates, 0)) == (name, units)
 
 
 def test_the_tokenisation_is_found_in_mixtures_and_chrf_has_characters_whatever_is_asked_for():
     def names(similarity: str) -> tuple[str, Any]:
-        measure = Settings.of(similarity=similarity, tokenize="13a").similarity
+        measure = Settings(similarity=similarity, tokenize="13a").measure
         return TextUnits(measure, rv.Hypotheses.of(["a"])).name, chosen_tokenisation(measure)
 
     assert names("bleu_4") == names("0.5*states+0.5*overlap_2") == ("listed", "13a")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rangevote as rv
-from rangevote.election.elect import hold
+from rangevote.election.elect import elect_ballot
 from rangevote.election.settings import Settings
 from rangevote.web import robustness
 from tests.figure1 import WINNER
@@ -17,7 +17,7 @@ from tests.web.samples import BALLOTS, EVERY, FIGURE, ballot
 @settings(max_examples=40)
 @given(one=BALLOTS, similarity=st.sampled_from(EVERY))
 def test_leaving_a_voter_out_gives_the_winner_of_an_election_without_it(one, similarity):
-    result = hold(one, Settings.of(similarity=similarity, weights="count"))
+    result = elect_ballot(one, Settings(similarity=similarity, weights="count"))
     found = robustness.stability(result)
     if len(one.candidates) < 2:
         assert "one voter" in found["why"]
@@ -43,7 +43,7 @@ def test_leaving_a_voter_out_gives_the_winner_of_an_election_without_it(one, sim
 
 def test_leaving_out_a_voter_of_nearly_all_weight_counts_the_others_exactly():
     texts = ["x y", "a b c", "a b d"]
-    result = hold(ballot(texts, [-1.0, -40.0, -39.9]), Settings.of(similarity="overlap_1"))
+    result = elect_ballot(ballot(texts, [-1.0, -40.0, -39.9]), Settings(similarity="overlap_1"))
     assert result.weights[0] > 1 - 1e-15
     found = robustness.stability(result)
     by_hand = rv.elect(texts, voters=texts[1:], voter_logprobs=[-40.0, -39.9], similarity="overlap_1")
@@ -53,11 +53,11 @@ def test_leaving_out_a_voter_of_nearly_all_weight_counts_the_others_exactly():
 
 
 def test_without_voters_nothing_is_left_out():
-    assert robustness.stability(hold(FIGURE, Settings.of(rule="most_likely")))["why"] == "nobody voted."
+    assert robustness.stability(elect_ballot(FIGURE, Settings(rule="most_likely")))["why"] == "nobody voted."
 
 
 def test_the_winner_under_each_measure_is_that_of_elect():
-    found = robustness.winners(FIGURE, "k10", Settings.of(similarity="bleu_4"))
+    found = robustness.winners(FIGURE, "k10", Settings(similarity="bleu_4"))
     rows = {row["measure"]: row for row in found["measures"]}
     for name in (*robustness.MEASURES[:-1], *robustness.BASELINES):
         row, rule = rows[name], name in robustness.BASELINES
@@ -69,15 +69,15 @@ def test_the_winner_under_each_measure_is_that_of_elect():
 def test_states_stand_among_the_measures_where_they_are_known():
     states = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]
     one = rv.Ballot([rv.Hypothesis(text=t, state=s) for t, s in zip("abc", states, strict=True)])
-    rows = {row["measure"]: row for row in robustness.winners(one, "x", Settings.of())["measures"]}
+    rows = {row["measure"]: row for row in robustness.winners(one, "x", Settings())["measures"]}
     assert rows["states"]["winner"] == rv.elect(one, similarity="states").index
     assert "log" in rows["most_likely"]["why"]
-    without = {row["measure"]: row for row in robustness.winners(FIGURE, "x", Settings.of())["measures"]}
+    without = {row["measure"]: row for row in robustness.winners(FIGURE, "x", Settings())["measures"]}
     assert "have no state vectors" in without["states"]["why"]
 
 
 def test_other_measures_keep_the_tokenisation_weights_and_temperature():
-    settings = Settings.of(tokenize="chars", weights="probability", temperature=3.0)
+    settings = Settings(tokenize="chars", weights="probability", temperature=3.0)
     rows = {row["measure"]: row for row in robustness.winners(FIGURE, "x", settings)["measures"]}
     assert "on:chars|w:probability|T:3" in rows["overlap_1"]["signature"]
     assert "on:chars|w:probability|T:2" in rows["blend"]["signature"]
@@ -85,7 +85,7 @@ def test_other_measures_keep_the_tokenisation_weights_and_temperature():
 
 def test_pairs_that_take_too_long_are_left_to_the_command_line(monkeypatch):
     monkeypatch.setattr(robustness, "PAIRS", 50)
-    rows = {row["measure"]: row for row in robustness.winners(FIGURE, "x", Settings.of())["measures"]}
+    rows = {row["measure"]: row for row in robustness.winners(FIGURE, "x", Settings())["measures"]}
     assert rows["bleu_4"]["why"] == "100 pairs are more than a page waits for; use rangevote vote."
     assert rows["overlap_2"]["text"] == WINNER
-    assert robustness.stability(hold(FIGURE, Settings.of()))["tried"] == 5
+    assert robustness.stability(elect_ballot(FIGURE, Settings()))["tried"] == 5

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import click
 
+from rangevote import __version__
 from rangevote.errors import RangevoteError
-from rangevote.version import __version__
 
 #: name -> (module:function, one line of help); modules are loaded when their command is run.
 COMMANDS = {

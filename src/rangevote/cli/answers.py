@@ -38,7 +38,7 @@ def show_answers(console: Console, model: str, similarity: str) -> None:
     from rangevote.generation.batch import Request, elections
     from rangevote.generation.plan import GenerationPlan
 
-    plan = GenerationPlan.of(Settings.of(similarity), Beam(BEAMS, max_new_tokens=LONGEST))
+    plan = GenerationPlan.of(Settings(similarity), Beam(BEAMS, max_new_tokens=LONGEST))
     with Console(stderr=True).status(f"loading {model} ...") as status:
         network = load_model(model, device=None, dtype=None, no_chat=False)
         status.update(f"answering {len(PROMPTS)} prompts, {BEAMS} beams each ...")

@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
+from rangevote import __version__
 from rangevote.cli.installed import Package, extras_of, loaded, look, others
-from rangevote.version import __version__
 
 #: What the extras are for; those that are not named here are told without a word.
 PURPOSES = {

@@ -59,7 +59,7 @@ def election_options(command: Command) -> Command:
     def build(profile: dict[str, Any], **given: Any) -> Any:
         from rangevote.election.settings import Settings
 
-        return Settings.of(**{**given, **_not_given(profile)})
+        return Settings(**{**given, **_not_given(profile)})
 
     return grouped(command, "settings", options, build)
 
@@ -68,7 +68,7 @@ def _profile(context: click.Context, option: click.Parameter, path: str | None) 
     """The profile's options instead of its path: so a resumed run knows if the file has changed."""
     if path is None:
         return {}
-    from rangevote.election.profile import read_profile
+    from rangevote.election.settings import read_profile
 
     return read_profile(path)
 

@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rangevote import __version__
 from rangevote.cli.output import fingerprint, lock
 from rangevote.cli.scaling import Scaling
 from rangevote.errors import DataError, SetupError, UsageError
-from rangevote.version import __version__
 
 if TYPE_CHECKING:
     from rangevote.scale.lines import Shape

@@ -1,21 +1,21 @@
-"""Hold one election, or many."""
+"""One election, or many: options -> checked columns -> weights -> rule -> `Result`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from rangevote.election.normalize import prepare
 from rangevote.election.result import Result
-from rangevote.election.rules import WITHOUT_VOTERS, Contest
-from rangevote.election.settings import Grader, Settings, Weights
+from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
+from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.election.weights import repeated, weigh
 from rangevote.errors import DataError, UsageError, warn
-from rangevote.hypothesis import Array, Ballot, Hypotheses, Hypothesis
+from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
 from rangevote.parallel import map_in_order
-from rangevote.similarity.base import Poll, open_poll
-from rangevote.similarity.tokens import Tokenise
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Listed = Hypotheses | Iterable[Hypothesis | str | Sequence[int]]
 
@@ -26,126 +26,46 @@ def elect(
     *,
     voters: Listed | None = None,
     voter_logprobs: Iterable[float | None] | None = None,
-    similarity: Grader = "overlap_2",
-    weights: Weights = None,
-    temperature: float = 1.0,
-    rule: str = "range",
-    winners: int = 1,
-    tokenize: Tokenise = "words",
-    preset: str | None = None,
-    normalize: str | None = None,
-    merge: bool = False,
+    **options: Unpack[ElectionOptions],
 ) -> Result:
     """Elect the most representative candidate: score(c) = sum of P(v) sim(v, c) over the voters.
 
     `candidates` (texts, token-id lists, `Hypothesis` objects, or one `Ballot`) vote for each other unless
     `voters` are given. `logprobs` are natural-log sums over all tokens, end of sequence included.
-    `weights` is "probability", "count" or "importance", or one number for each voter; by default
-    count for sampled voters and where a log-probability is not known, else probability, with
-    P(v)^(1/temperature). `rule` is "range", "reweighted" (for several `winners`), "most_likely" or
-    "length_normalised". `tokenize` says what n-grams are made of: "words", "chars", "13a", "intl",
-    "zh", "tokens" (the model's ids) or a function. `preset="blend"` sets similarity and temperature.
-    `normalize="NFC"` makes texts comparable that differ in encoding only; `merge=True` lets the
-    first of equal texts carry the mass of all.
+
+    The options, with their defaults:
+
+    * `similarity="overlap_2"`: how voters grade candidates, by name (`rangevote similarities` lists them), as
+      a `Similarity`, or as a function `(voter, candidate) -> grade`.
+    * `preset=None`: "blend" sets similarity and temperature together.
+    * `weights=None`: "probability", "count" or "importance", or one number for each voter; by default count
+      for sampled voters and where a log-probability is not known, else probability.
+    * `temperature=1.0`: voters weighted by probability count P(v)^(1/temperature).
+    * `rule="range"`: or "reweighted" (for several winners), "most_likely", "length_normalised".
+    * `winners=1`: how many to elect.
+    * `tokenize="words"`: what n-grams are made of: "words", "chars", "13a", "intl", "zh", "tokens" (the
+      model's ids) or a function.
+    * `normalize=None`: "NFC", "NFD", "NFKC" or "NFKD", to compare texts that differ in encoding only.
+    * `merge=False`: True lets the first of equal texts carry the probability of all.
 
     >>> elect(["a dog runs", "a dog sits", "cats"], [-1.2, -1.3, -1.0]).winner
     'a dog runs'
     """
-    settings = Settings.of(
-        similarity, weights, temperature, rule, winners, tokenize, preset, normalize, merge
-    )
+    settings = Settings(**options)
     if isinstance(candidates, Ballot):
         if logprobs is not None or voters is not None or voter_logprobs is not None:
             raise UsageError("a Ballot brings its own voters and log-probabilities; give it alone.")
-        return hold(candidates, settings)
+        return elect_ballot(candidates, settings)
     if voters is None and voter_logprobs is not None:
         raise UsageError("voter_logprobs without voters; give the voters, or use logprobs.")
-    slate = Hypotheses.of(candidates, logprobs)
-    roll = None if voters is None else Hypotheses.of(voters, voter_logprobs, role="voters")
-    return decide(slate, roll, settings)
-
-
-def hold(ballot: Ballot, settings: Settings) -> Result:
-    """The election of one ballot."""
-    settings = settings.about(ballot.source)
-    slate = Hypotheses.of(ballot.candidates)
-    roll = None if ballot.voters is None else Hypotheses.of(ballot.voters, role="voters")
-    return decide(slate, roll, settings)
-
-
-def decide(candidates: Hypotheses, voters: Hypotheses | None, settings: Settings) -> Result:
-    """The election among checked columns; `voters=None`: the candidates vote."""
-    if not len(candidates):
-        raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
-    if settings.winners > len(candidates):
-        warn(f"{settings.winners} winners asked of {len(candidates)} candidates: all of them are elected.")
-    given = candidates if voters is None else voters
-    candidates = prepare(candidates, settings.normalize, settings.merge)
-    roll = candidates if voters is None else prepare(voters, settings.normalize, settings.merge)
-    if settings.rule_name in WITHOUT_VOTERS:
-        roll = Hypotheses([], role="voters")
-        weighting = "none"
-        weights: Array = np.zeros(0)
-    else:
-        if not len(roll):
-            raise DataError(
-                "there are no voters; leave the list out to let the candidates vote.", field="voters"
-            )
-        weighting, weights = weigh(roll, settings.weights, settings.temperature, given)
-        if voters is not None and settings.weights is None and weighting == "probability" and repeated(given):
-            warn(
-                "some voters repeat others and count once, by their probability; if the voters are samples, "
-                "use weights='count'."
-            )
-    return count(candidates, roll, weighting, weights, settings, None)
-
-
-def count(
-    candidates: Hypotheses,
-    voters: Hypotheses,
-    weighting: str,
-    weights: Array,
-    settings: Settings,
-    poll: Poll | None,
-) -> Result:
-    """Apply the rule; `poll` may already hold the voters."""
-
-    def opened() -> Poll:
-        nonlocal poll
-        if poll is None:
-            poll = open_poll(settings.similarity, candidates)
-            poll.add(voters)
-        return poll
-
-    def grades_for(index: int) -> Array:
-        return settings.similarity.matrix(candidates.only(index), voters)[:, 0]
-
-    outcome = settings.rule(Contest(candidates, weights, opened, grades_for), settings.winners)
-    outcome.scores.flags.writeable = weights.flags.writeable = False
-    return Result(
-        candidates,
-        voters,
-        weights,
-        outcome.scores,
-        outcome.elected,
-        settings.signature(weighting, candidates, len(voters)),
-        settings.similarity,
-    )
+    checked = Hypotheses.of(candidates, logprobs)
+    if voters is None:
+        return elect_columns(checked, None, settings)
+    return elect_columns(checked, Hypotheses.of(voters, voter_logprobs, role="voters"), settings)
 
 
 def elect_many(
-    ballots: Iterable[Ballot | Listed],
-    *,
-    similarity: Grader = "overlap_2",
-    weights: str | None = None,
-    temperature: float = 1.0,
-    rule: str = "range",
-    winners: int = 1,
-    tokenize: Tokenise = "words",
-    preset: str | None = None,
-    normalize: str | None = None,
-    merge: bool = False,
-    threads: int = 1,
+    ballots: Iterable[Ballot | Listed], *, threads: int = 1, **options: Unpack[ElectionOptions]
 ) -> Iterator[Result]:
     """Elections of many ballots, one `Result` each, in order; options as in `elect`.
 
@@ -155,17 +75,57 @@ def elect_many(
     >>> [result.index for result in elect_many([["a b", "a c", "a b"], ["x", "y", "y"]])]
     [0, 1]
     """
-    settings = Settings.of(
-        similarity, weights, temperature, rule, winners, tokenize, preset, normalize, merge
-    )
+    settings = Settings(**options)
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise UsageError(f"threads must be a whole number from 1, got {threads!r}.")
 
-    def one(ballot: Ballot | Listed) -> Result:
-        return (
-            hold(ballot, settings)
-            if isinstance(ballot, Ballot)
-            else decide(Hypotheses.of(ballot), None, settings)
-        )
+    def elect_one(ballot: Ballot | Listed) -> Result:
+        if isinstance(ballot, Ballot):
+            return elect_ballot(ballot, settings)
+        return elect_columns(Hypotheses.of(ballot), None, settings)
 
-    return map_in_order(one, ballots, threads)
+    return map_in_order(elect_one, ballots, threads)
+
+
+def elect_ballot(ballot: Ballot, settings: Settings) -> Result:
+    """The election of one ballot."""
+    voters = None if ballot.voters is None else Hypotheses.of(ballot.voters, role="voters")
+    return elect_columns(Hypotheses.of(ballot.candidates), voters, settings.about(ballot.source))
+
+
+def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: Settings) -> Result:
+    """The election among checked columns; `voters=None`: the candidates vote."""
+    if not len(candidates):
+        raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
+    if settings.winners > len(candidates):
+        warn(f"{settings.winners} winners asked of {len(candidates)} candidates: all of them are elected.")
+    given = candidates if voters is None else voters
+    candidates = prepare(candidates, settings.normalize, settings.merge)
+    if settings.rule in WITHOUT_VOTERS:
+        return conclude(Contest(candidates), "none", settings)
+    electors = candidates if voters is None else prepare(voters, settings.normalize, settings.merge)
+    if not len(electors):
+        raise DataError("there are no voters; leave the list out to let the candidates vote.", field="voters")
+    weighting, weights = weigh(electors, settings.weights, settings.temperature, given)
+    if voters is not None and settings.weights is None and weighting == "probability" and repeated(given):
+        warn(
+            "some voters repeat others and count once, by their probability; if the voters are samples, "
+            "use weights='count'."
+        )
+    return conclude(Contest(candidates, electors, weights, settings.measure), weighting, settings)
+
+
+def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
+    """Apply the rule; `weighting` is the name of the weights for the signature."""
+    outcome = RULES[settings.rule](contest, settings.winners)
+    voters = Hypotheses([], role="voters") if contest.voters is None else contest.voters
+    outcome.scores.flags.writeable = contest.weights.flags.writeable = False
+    return Result(
+        contest.candidates,
+        voters,
+        contest.weights,
+        outcome.scores,
+        outcome.elected,
+        settings.signature(weighting, contest.candidates, len(voters)),
+        settings.measure,
+    )

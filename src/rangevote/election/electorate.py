@@ -17,19 +17,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rangevote.election.elect import Listed, count
+from rangevote.election.elect import Listed, conclude
 from rangevote.election.normalize import prepare
 from rangevote.election.result import Result
-from rangevote.election.rules import WITHOUT_VOTERS, leaders
-from rangevote.election.settings import Grader, Settings
+from rangevote.election.rules import WITHOUT_VOTERS, Contest, leaders
+from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.election.weights import default_weights, weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
 from rangevote.similarity.base import Measure, open_poll, same_content
-from rangevote.similarity.tokens import Tokenise
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 #: The shares a gambler bets; small ones find small leads in long runs, large ones great leads early.
 BETS = 0.5 ** np.arange(0.25, 7.0, 0.75)  # (bets,), 0.84 down to 0.0096
@@ -49,27 +52,19 @@ class Electorate:
     def __init__(
         self,
         candidates: Listed,
-        similarity: Grader = "overlap_2",
-        *,
         logprobs: Iterable[float | None] | None = None,
-        weights: str | None = None,
-        temperature: float = 1.0,
-        rule: str = "range",
-        winners: int = 1,
-        tokenize: Tokenise = "words",
-        preset: str | None = None,
-        normalize: str | None = None,
-        merge: bool = False,
+        *,
+        settings: Settings | None = None,
+        **options: Unpack[ElectionOptions],
     ) -> None:
-        self._settings = Settings.of(
-            similarity, weights, temperature, rule, winners, tokenize, preset, normalize, merge
-        )
-        if rule in WITHOUT_VOTERS:
-            raise UsageError(f"nobody votes under rule={rule!r}; use elect.")
-        self._candidates = prepare(Hypotheses.of(candidates, logprobs), normalize, merge)
+        self._settings = settings = settings or Settings(**options)
+        if settings.rule in WITHOUT_VOTERS:
+            raise UsageError(f"nobody votes under rule={settings.rule!r}; use elect.")
+        checked = Hypotheses.of(candidates, logprobs)
+        self._candidates = prepare(checked, settings.normalize, settings.merge)
         if not len(self._candidates):
             raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
-        self._poll = open_poll(self._settings.similarity, self._candidates)
+        self._poll = open_poll(self._settings.measure, self._candidates)
         self._voters: list[Hypotheses] = []
         self._grades: list[Array] = []  # of the voters already graded for `decided`, in batches
 
@@ -89,7 +84,7 @@ class Electorate:
         try:
             self._poll.add(self._normal(batch))
         except BaseException:  # a part of the poll may have taken the batch in
-            self._poll = open_poll(self._settings.similarity, self._candidates)
+            self._poll = open_poll(self._settings.measure, self._candidates)
             for before in self._voters:
                 self._poll.add(self._normal(before))
             raise
@@ -109,9 +104,11 @@ class Electorate:
         voters = self._all()
         if not len(voters):
             raise DataError("nobody has voted yet; add voters first.", field="voters")
-        roll = prepare(voters, self._settings.normalize, self._settings.merge)
-        weighting, weights = weigh(roll, self._settings.weights, self._settings.temperature, voters)
-        return count(self._candidates, roll, weighting, weights, self._settings, self._poll)
+        settings = self._settings
+        electors = prepare(voters, settings.normalize, settings.merge)
+        weighting, weights = weigh(electors, settings.weights, settings.temperature, voters)
+        contest = Contest(self._candidates, electors, weights, settings.measure, self._poll)
+        return conclude(contest, weighting, settings)
 
     def decided(self, confidence: float = 0.99) -> bool:
         """Whether the leader can be trusted to win however many more voters are sampled.
@@ -144,20 +141,20 @@ class Electorate:
         fresh = self._all()[done:]
         if len(fresh):
             batch = self._normal(Hypotheses.of(fresh, role="voters"))
-            self._grades.append(self._settings.similarity.matrix(self._candidates, batch))
+            self._grades.append(self._settings.measure.matrix(self._candidates, batch))
         if len(self._grades) != 1:
             self._grades = [np.concatenate([np.zeros((0, len(self._candidates))), *self._grades])]
         return self._grades[0]
 
     def _rivals(self, leader: int) -> list[int]:
         """Everybody but the leader and its clones, which have the same grades from every voter."""
-        measure, candidates = self._settings.similarity, self._candidates
+        measure, candidates = self._settings.measure, self._candidates
         keys = measure.keys(candidates) if isinstance(measure, Measure) else same_content(candidates)
         return [i for i, key in enumerate(keys) if key != keys[leader]]
 
     def _width(self) -> float:
         """The largest possible difference of two grades."""
-        return 1.0 - float(getattr(self._settings.similarity, "lowest", -1.0))
+        return 1.0 - float(getattr(self._settings.measure, "lowest", -1.0))
 
 
 def log_wealth(differences: Array) -> Array:

@@ -7,22 +7,40 @@ A rule is a function and one line in `RULES`. Range voting is the paper's; `rewe
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from rangevote.errors import DataError
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.similarity.base import Poll
+from rangevote.similarity.base import Poll, Similarity, open_poll
 
 
-class Contest(NamedTuple):
-    """What a rule decides on."""
+@dataclass
+class Contest:
+    """Candidates, and who votes on them by which measure; without voters where the rule needs none."""
 
     candidates: Hypotheses
-    weights: Array  # (voters,), summing to 1
-    poll: Callable[[], Poll]  # with all voters in it; opened when first called
-    grades_for: Callable[[int], Array]  # of all voters for one candidate, shape (voters,)
+    voters: Hypotheses | None = None
+    weights: Array = field(default_factory=lambda: np.zeros(0))  # (voters,), summing to 1
+    similarity: Similarity | None = None
+    poll: Poll | None = None  # with all voters in it; opened when votes are first counted
+
+    def tally(self, weights: Array) -> Array:
+        """score(c) under these weights of the voters, shape (candidates,)."""
+        if self.poll is None:
+            assert self.similarity is not None
+            assert self.voters is not None
+            self.poll = open_poll(self.similarity, self.candidates)
+            self.poll.add(self.voters)
+        return self.poll.tally(weights)
+
+    def grades_for(self, index: int) -> Array:
+        """What each voter thinks of one candidate, shape (voters,)."""
+        assert self.similarity is not None
+        assert self.voters is not None
+        return self.similarity.matrix(self.candidates.only(index), self.voters)[:, 0]
 
 
 class Outcome(NamedTuple):
@@ -52,7 +70,7 @@ def leaders(scores: Array, candidates: Hypotheses, number: int) -> tuple[int, ..
 
 def range_voting(contest: Contest, winners: int) -> Outcome:
     """score(c) = sum of P(v) sim(v, c), the highest wins (equation 1); several: the highest ones."""
-    scores = contest.poll().tally(contest.weights)
+    scores = contest.tally(contest.weights)
     return Outcome(scores, leaders(scores, contest.candidates, winners))
 
 
@@ -62,13 +80,12 @@ def reweighted(contest: Contest, winners: int) -> Outcome:
 
     The scores are those of the first round. A negative grade (cosines) counts as 0 here.
     """
-    poll = contest.poll()
-    scores = poll.tally(contest.weights)
+    scores = contest.tally(contest.weights)
     elected = [*leaders(scores, contest.candidates, 1)]
     given = np.zeros_like(contest.weights)  # (voters,): grades for the winners so far
     while len(elected) < min(winners, len(contest.candidates)):
         given += np.maximum(contest.grades_for(elected[-1]), 0.0)
-        left = poll.tally(contest.weights / (1.0 + given))  # (candidates,)
+        left = contest.tally(contest.weights / (1.0 + given))  # (candidates,)
         left[elected] = -np.inf
         elected += leaders(left, contest.candidates, 1)
     return Outcome(scores, tuple(elected))

@@ -1,20 +1,35 @@
-"""How an election is held: all that can change its result, checked once and named in the signature."""
+"""The options of an election: their names, types and defaults, once for the whole package.
+
+`Settings` checks them and names them in the signature. `ElectionOptions` is the same list for functions that
+take `**options: Unpack[ElectionOptions]` and hand them on to `Settings(**options)`. A profile is the same
+list in a TOML file, as `rangevote tune` writes it:
+
+    [election]
+    similarity = "overlap_1-4@0.25"
+    temperature = 2.0
+
+    [tuned]                # how they were chosen; not read again
+    metric = "bleu"
+"""
 
 from __future__ import annotations
 
+import importlib
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypedDict
 
-from rangevote.election.rules import RULES, Rule
+from rangevote import __version__
+from rangevote.election.rules import RULES
 from rangevote.election.weights import WEIGHTS
-from rangevote.errors import UsageError, choose, shown
+from rangevote.errors import DataError, SetupError, UsageError, choose, shown
 from rangevote.hypothesis import Hypotheses
 from rangevote.similarity import PRESETS, get_similarity
 from rangevote.similarity.base import Measure, Similarity, short
 from rangevote.similarity.tokens import Tokenise
-from rangevote.version import __version__
 
 Weights = str | Sequence[float] | None
 Grader = str | Similarity | Callable[[Any, Any], Any]
@@ -23,66 +38,68 @@ NORMAL_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 _SERIES = ".".join(__version__.split(".")[:2])
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The options of an election, as `elect` explains them."""
+class ElectionOptions(TypedDict, total=False):
+    """The options of `elect`, which explains them; `Settings` has their defaults."""
 
-    similarity: Similarity
+    similarity: Grader
+    preset: str | None
     weights: Weights
     temperature: float
-    rule_name: str
-    rule: Rule
+    rule: str
     winners: int
+    tokenize: Tokenise
     normalize: str | None
     merge: bool
 
-    @classmethod
-    def of(
-        cls,
-        similarity: Grader = "overlap_2",
-        weights: Weights = None,
-        temperature: float = 1.0,
-        rule: str = "range",
-        winners: int = 1,
-        tokenize: Tokenise = "words",
-        preset: str | None = None,
-        normalize: str | None = None,
-        merge: bool = False,
-    ) -> Settings:
-        """Check every option; a preset (also by its name as `similarity`) brings measure and temperature."""
-        if preset is not None:
-            choose("preset", preset, PRESETS)
-            similarity = preset
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked options of an election; a preset is replaced by its similarity and temperature."""
+
+    similarity: Grader = "overlap_2"
+    preset: str | None = None
+    weights: Weights = None
+    temperature: float = 1.0
+    rule: str = "range"
+    winners: int = 1
+    tokenize: Tokenise = "words"
+    normalize: str | None = None
+    merge: bool = False
+    measure: Similarity = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        similarity, temperature, winners = self.similarity, self.temperature, self.winners
+        if self.preset is not None:
+            choose("preset", self.preset, PRESETS)
+            similarity = self.preset
         if isinstance(similarity, str) and similarity in PRESETS and temperature == 1.0:
             temperature = PRESETS[similarity].temperature
         if not (isinstance(temperature, (int, float)) and 0 < temperature <= sys.float_info.max):
             raise UsageError(f"temperature must be a number above 0, got {shown(temperature)}.")
         if isinstance(winners, bool) or not isinstance(winners, int) or not 1 <= winners < 2**63:
             raise UsageError(f"winners must be a whole number from 1, got {shown(winners)}.")
-        if isinstance(weights, str):
-            choose("weights", weights, WEIGHTS)
-        if normalize is not None and normalize not in NORMAL_FORMS:
-            raise UsageError(f"normalize must be one of {', '.join(NORMAL_FORMS)}, got {normalize!r}.")
-        return cls(
-            get_similarity(similarity, tokenize),
-            weights,
-            float(temperature),
-            rule,
-            choose("rule", rule, RULES),
-            winners,
-            normalize,
-            merge,
-        )
+        if isinstance(self.weights, str):
+            choose("weights", self.weights, WEIGHTS)
+        if self.normalize is not None and self.normalize not in NORMAL_FORMS:
+            raise UsageError(f"normalize must be one of {', '.join(NORMAL_FORMS)}, got {self.normalize!r}.")
+        choose("rule", self.rule, RULES)
+        resolved = {"similarity": similarity, "preset": None, "temperature": float(temperature)}
+        self.__dict__.update(resolved, measure=get_similarity(similarity, self.tokenize))
+
+    @classmethod
+    def of(cls, *given: Any, **options: Any) -> Settings:
+        return cls(*given, **options)
 
     def about(self, source: str | None) -> Settings:
         """The same for hypotheses about this source, where the measure looks at it."""
-        measure = self.similarity
-        told: Similarity = measure.about(source) if isinstance(measure, Measure) else measure
-        return self if told is measure else replace(self, similarity=told)
+        if not isinstance(self.measure, Measure):
+            return self
+        measure = self.measure.about(source)
+        return self if measure is self.measure else replace(self, similarity=measure)
 
     def signature(self, weighting: str, candidates: Hypotheses, voters: int) -> str:
         """Names all that can change a result: `rv:0.1|sim:overlap_2|on:words|w:probability|T:1|...`."""
-        measure = self.similarity
+        measure = self.measure
         on = measure.signature_on(candidates) if isinstance(measure, Measure) else ""
         parts = [f"rv:{_SERIES}", f"sim:{measure.name}"]
         if on:
@@ -90,8 +107,8 @@ class Settings:
         parts.append(f"w:{weighting}")
         if weighting == "probability":
             parts.append(f"T:{short(self.temperature)}")
-        if self.rule_name != "range":
-            parts.append(f"rule:{self.rule_name}")
+        if self.rule != "range":
+            parts.append(f"rule:{self.rule}")
         if self.winners > 1:
             parts.append(f"win:{self.winners}")
         if self.normalize:
@@ -100,3 +117,91 @@ class Settings:
             parts.append("merge:text")
         parts += [f"cand:{len(candidates)}", f"vot:{voters}", "tie:score,logprob,first"]
         return "|".join(parts)
+
+
+def _plain_types(default: object) -> tuple[type, ...]:
+    """What an option can be in a file or a request: the type of its default, text where that is None."""
+    if default is None:
+        return (str,)
+    return (int, float) if isinstance(default, float) else (type(default),)
+
+
+#: option -> what its value can be in a profile or a request
+OPTION_TYPES = {option.name: _plain_types(option.default) for option in fields(Settings) if option.init}
+
+
+def check_option(name: str, value: object) -> None:
+    """Refuse an option of a file or a request that `elect` does not have, or of another type."""
+    types = choose("option", name, OPTION_TYPES)
+    if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+        expected = " or ".join(kind.__name__ for kind in types)
+        raise UsageError(f"{name} must be {expected}, got {shown(value)}.")
+
+
+def read_profile(path: str | PathLike[str]) -> dict[str, Any]:
+    """The options in a profile's table `election`, for `elect(ballot, **read_profile(path))`.
+
+    They are checked as `elect` checks them; other tables of the file are not read.
+    """
+    options = read_toml(Path(path)).get("election")
+    if not isinstance(options, Mapping) or not options:
+        raise DataError(
+            'there is no table [election] with options in it, as similarity = "overlap_2".', where=str(path)
+        )
+    try:
+        for name, value in options.items():
+            check_option(name, value)
+        Settings(**options)
+    except UsageError as error:
+        raise DataError(str(error), field="election", where=str(path)) from None
+    return dict(options)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    tomllib = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {error.strerror or error}.") from None
+    except UnicodeDecodeError:
+        raise DataError("is not UTF-8 text.", where=str(path)) from None
+    except ValueError as error:  # a path with a null character
+        raise SetupError(f"cannot read {str(path)!r}: {error}.") from None
+    try:
+        tables: dict[str, Any] = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # also impossible numbers or dates, and deep nesting
+        raise DataError(f"is not TOML: {error}", where=str(path)) from None
+    return tables
+
+
+def write_tables(tables: Mapping[str, Mapping[str, Any]], comment: str = "") -> str:
+    """Tables of plain values as TOML; None is left out.
+
+    >>> print(write_tables({"election": {"similarity": "overlap_2", "merge": True, "weights": None}}), end="")
+    [election]
+    similarity = "overlap_2"
+    merge = true
+    """
+    lines = [f"# {line}" for line in comment.splitlines()]
+    for name, table in tables.items():
+        lines += [""] * bool(lines) + [f"[{name}]"]
+        lines += [f"{key} = {_toml(value)}" for key, value in table.items() if value is not None]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return repr(value)
+    if isinstance(value, str):
+        return '"' + "".join(map(_escaped, value)) + '"'
+    return f"[{', '.join(map(_toml, value))}]"
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    if ord(character) < 32 or ord(character) == 127:
+        return f"\\u{ord(character):04X}"
+    return character

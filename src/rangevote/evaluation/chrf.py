@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from rangevote import __version__
 from rangevote.evaluation.corpus import Corpus
 from rangevote.evaluation.words import Units
 from rangevote.hypothesis import Array
-from rangevote.version import __version__
 
 ORDER = 6
 BETA = 2

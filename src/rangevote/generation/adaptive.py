@@ -32,7 +32,7 @@ class AdaptiveElections:
     def __init__(
         self, candidates: Sequence[Sequence[Hypothesis]], settings: Settings, confidence: float
     ) -> None:
-        self.electorates = [electorate(some, settings) for some in candidates]
+        self.electorates = [Electorate(some, settings=settings) for some in candidates]
         self.voters: list[list[Hypothesis]] = [[] for _ in candidates]
         self.confidence, self.seconds = confidence, 0.0
 
@@ -69,17 +69,3 @@ def rounds(most: int, first: int = FIRST_ROUND) -> Iterator[range]:
     while start < most:
         yield range(start, min(stop, most))
         start, stop = stop, 2 * stop
-
-
-def electorate(candidates: Sequence[Hypothesis], settings: Settings) -> Electorate:
-    """An election of these candidates under these settings, still without voters."""
-    return Electorate(
-        candidates,
-        settings.similarity,
-        weights=settings.weights,  # type: ignore[arg-type]  # "count" or None, see `GenerationPlan`
-        temperature=settings.temperature,
-        rule=settings.rule_name,
-        winners=settings.winners,
-        normalize=settings.normalize,
-        merge=settings.merge,
-    )

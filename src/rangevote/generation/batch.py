@@ -14,7 +14,7 @@ import msgspec
 
 from rangevote.decoding.base import Search
 from rangevote.decoding.run import SearchBatch
-from rangevote.election.elect import hold
+from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
 from rangevote.errors import DataError, SetupError
 from rangevote.generation.adaptive import AdaptiveElections
@@ -145,7 +145,11 @@ class Batch:
             began = perf_counter()
             ballot = msgspec.structs.replace(request.blank, candidates=candidates[i], voters=voters[i])
             try:
-                result = hold(ballot, plan.settings) if adaptive is None else adaptive.electorates[i].result()
+                result = (
+                    elect_ballot(ballot, plan.settings)
+                    if adaptive is None
+                    else adaptive.electorates[i].result()
+                )
             except DataError as error:
                 raise error.at(f"inputs[{request.number}]") from None
             seconds = voting / len(candidates) + perf_counter() - began

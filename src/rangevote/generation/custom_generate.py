@@ -148,16 +148,16 @@ class GenerateCall:
             raise UsageError(f"{asked[0]}=True has no meaning for an election; leave it out.")
 
     def _plan(self, options: CustomGenerate) -> GenerationPlan:
-        settings = Settings.of(
-            options.similarity,
-            options.weights,
-            options.voting_temperature,
-            options.rule,
-            self._winners(options),
-            options.tokenize,
-            options.preset,
-            options.normalize,
-            options.merge,
+        settings = Settings(
+            similarity=options.similarity,
+            preset=options.preset,
+            weights=options.weights,
+            temperature=options.voting_temperature,
+            rule=options.rule,
+            winners=self._winners(options),
+            tokenize=options.tokenize,
+            normalize=options.normalize,
+            merge=options.merge,
         )
         candidates = self._candidates() if options.candidates is None else get_search(options.candidates)
         voters = None if options.voters is None else self._limited(get_search(options.voters))

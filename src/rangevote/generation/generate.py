@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rangevote.decoding.base import Search
 from rangevote.decoding.run import MAX_ROWS
 from rangevote.election.result import Result
-from rangevote.election.settings import Grader, Settings
+from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.errors import UsageError
 from rangevote.generation.batch import Request, elections
 from rangevote.generation.plan import GenerationPlan
 from rangevote.models.protocol import LanguageModel
-from rangevote.similarity.tokens import Tokenise
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def generate(
@@ -22,18 +24,10 @@ def generate(
     *,
     candidates: Search | str = "beam:10",
     voters: Search | str | None = None,
-    similarity: Grader = "overlap_2",
-    weights: str | None = None,
-    temperature: float = 1.0,
-    rule: str = "range",
-    winners: int = 1,
-    tokenize: Tokenise = "words",
-    preset: str | None = None,
-    normalize: str | None = None,
-    merge: bool = False,
     adaptive: float | bool | None = None,
     states: bool | None = None,
     max_rows: int = MAX_ROWS,
+    **options: Unpack[ElectionOptions],
 ) -> list[Result]:
     """Search the model's outputs for each input, and elect one; a `Result` for each input, in order.
 
@@ -50,9 +44,7 @@ def generate(
     >>> [result.winner for result in generate(model, ["", "the train"], candidates="beam:4")]
     ['the train leaves at ten', 'leaves at ten']
     """
-    settings = Settings.of(
-        similarity, weights, temperature, rule, winners, tokenize, preset, normalize, merge
-    )
+    settings = Settings(**options)
     plan = GenerationPlan.of(
         settings, candidates, voters, adaptive=adaptive, states=states, max_rows=max_rows
     )

@@ -54,7 +54,7 @@ class GenerationPlan:
         confidence = _confidence(adaptive)
         if confidence is not None:
             _check_adaptive(settings, roll)
-        kept = needs_states(settings.similarity) if states is None else bool(states)
+        kept = needs_states(settings.measure) if states is None else bool(states)
         return cls(settings, get_search(candidates), roll, confidence, kept, max_rows)
 
     @property
@@ -98,8 +98,8 @@ def _check_adaptive(settings: Settings, voters: Search | None) -> None:
             f"adaptive needs sampled voters that count the same, got weights={settings.weights!r}; use "
             f"weights='count'."
         )
-    if settings.winners > 1 or settings.rule_name in WITHOUT_VOTERS:
+    if settings.winners > 1 or settings.rule in WITHOUT_VOTERS:
         raise UsageError(
-            f"adaptive tells when one winner by votes is certain, got rule={settings.rule_name!r} with "
+            f"adaptive tells when one winner by votes is certain, got rule={settings.rule!r} with "
             f"winners={settings.winners}; leave adaptive out."
         )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rangevote.election.elect import hold
+from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError, RangevoteError, SetupError
@@ -52,7 +52,7 @@ def line_of(entry: Entry, settings: Settings, shape: Shape) -> Line:
         ballot = entry.get()
         if shape.allow_empty and not ballot.candidates:
             return Line(b"\n" if shape.text else _encode(dict.fromkeys(FIELDS) | {"id": ballot.id}) + b"\n")
-        return Line(result_line(ballot, hold(ballot, settings), shape))
+        return Line(result_line(ballot, elect_ballot(ballot, settings), shape))
     except DataError as error:
         return error_line(entry, error, shape)
     except MemoryError:

@@ -11,10 +11,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rangevote.election.profile import OPTIONS as ELECTION
-from rangevote.election.profile import read_profile, read_toml
 from rangevote.election.rules import WITHOUT_VOTERS
-from rangevote.election.settings import Settings
+from rangevote.election.settings import OPTION_TYPES as ELECTION
+from rangevote.election.settings import Settings, check_option, read_profile, read_toml
 from rangevote.errors import DataError, RangevoteError, UsageError, choose
 from rangevote.generation.plan import CONFIDENCE
 from rangevote.similarity.base import Similarity
@@ -66,8 +65,8 @@ class Options:
         if winners > 1 and options.get("rule", "range") == "range":
             options["rule"] = "reweighted"
         settings = _settings(tuple(sorted(options.items())), winners)
-        if self.adaptive is not None and settings.rule_name in WITHOUT_VOTERS:
-            raise UsageError(f"adaptive needs voters, and rule={settings.rule_name!r} has none.")
+        if self.adaptive is not None and settings.rule in WITHOUT_VOTERS:
+            raise UsageError(f"adaptive needs voters, and rule={settings.rule!r} has none.")
         if self.adaptive is not None and settings.weights not in (None, "count"):
             raise UsageError(f"adaptive needs voters that count the same, not weights={settings.weights!r}.")
         return settings
@@ -97,14 +96,11 @@ def merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _settings(options: tuple[tuple[str, Any], ...], winners: int) -> Settings:
-    return Settings.of(**dict(options), winners=winners)
+    return Settings(**dict(options), winners=winners)
 
 
 def _election(name: str, value: Any) -> Any:
-    kinds = ELECTION[name]
-    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        told = " or ".join(kind.__name__ for kind in kinds)
-        raise UsageError(f"{name} must be {told}, got {value!r:.60}.")
+    check_option(name, value)
     if isinstance(value, str) and len(value) > 100:
         raise UsageError(f"{name} is longer than 100 characters.")
     return value

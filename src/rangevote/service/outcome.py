@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rangevote.election.elect import hold
+from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError
@@ -80,7 +80,7 @@ def count_votes(ballot: Ballot, settings: Settings) -> Result:
         settings = replace(settings, weights="count")  # the signature says so
     settings = replace(settings, winners=min(settings.winners, len(ballot.candidates)))
     try:
-        return hold(ballot, settings)
+        return elect_ballot(ballot, settings)
     except DataError as error:
         raise Problem(
             400,

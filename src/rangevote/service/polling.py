@@ -12,9 +12,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
+from rangevote.election.electorate import Electorate
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError
-from rangevote.generation.adaptive import FIRST_ROUND, electorate
+from rangevote.generation.adaptive import FIRST_ROUND
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.service.outcome import Outcome, count_votes
 from rangevote.service.problem import Problem
@@ -57,9 +58,9 @@ class Polling:
     @property
     def quick(self) -> bool:
         """Whether the votes can be counted at once, in a fraction of a millisecond."""
-        measure = self._settings.similarity
+        measure = self._settings.measure
         linear = isinstance(measure, Ngrams) and measure.tokenize == "words" and len(measure.orders) <= 4
-        return linear and self._settings.rule_name == "range" and self._size <= FEW
+        return linear and self._settings.rule == "range" and self._size <= FEW
 
     @property
     def _size(self) -> int:
@@ -67,7 +68,7 @@ class Polling:
 
     def check_size(self, most: int) -> None:
         """Whether every pair of so many characters can be compared, where the measure does that."""
-        linear = getattr(self._settings.similarity, "linear", False)
+        linear = getattr(self._settings.measure, "linear", False)
         if not linear and self._size > most:
             raise Problem(
                 400,
@@ -85,7 +86,7 @@ class Polling:
         if self._beams is None:
             later = later[self._standing :]
         try:
-            fresh = electorate(ballot.candidates, replace(self._settings, weights="count"))
+            fresh = Electorate(ballot.candidates, settings=replace(self._settings, weights="count"))
             if later:
                 fresh.add(later)
             if not fresh.decided(confidence):

@@ -33,7 +33,7 @@ from typing import Any
 
 from rangevote.decoding import get_search
 from rangevote.decoding.beam import Beam
-from rangevote.election.profile import read_toml
+from rangevote.election.settings import read_toml
 from rangevote.errors import DataError, RangevoteError, UsageError, choose
 from rangevote.service.limits import Limits
 from rangevote.service.options import Options, orders_of, profile_of
@@ -96,7 +96,7 @@ class ServiceSettings:
 
     def check_orders(self, options: Options) -> None:
         """Whether the n-grams of a measure fit into memory, however long the samples are."""
-        measure = options.settings(1).similarity
+        measure = options.settings(1).measure
         if (orders := orders_of(measure)) > self.limits.orders:
             raise UsageError(
                 f"similarity {measure.name} counts n-grams of {orders} orders; {self.limits.orders} are "

@@ -151,7 +151,7 @@ class Upstream:
         """What the client said; with log-probabilities where its election is to weigh by them."""
         body = dict(order.body)
         settings = order.options.settings(order.n)
-        if settings.weights == "probability" or settings.rule_name in WITHOUT_VOTERS:
+        if settings.weights == "probability" or settings.rule in WITHOUT_VOTERS:
             body["logprobs"] = LOGPROBS[order.kind]
         return body
 

@@ -22,8 +22,8 @@ from rangevote.study.access import Doorkeeper, Unknown
 from rangevote.study.message import check_empty, judgement_of, undo_of
 from rangevote.study.plan import Assignment
 from rangevote.study.store import Answer, Refused, Store
-from rangevote.web.serving import asset_routes, assets
 from rangevote.web.guard import Guard
+from rangevote.web.serving import asset_routes, assets
 
 #: Largest message of the page, in bytes.
 MAX_BODY = 4096

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rangevote.version import __version__
+from rangevote import __version__
 
 _KEY = {
     "type": "string",

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from rangevote import __version__
 from rangevote.errors import DataError, UsageError, choose
 from rangevote.study.sides import SIDES
-from rangevote.version import __version__
 
 #: As many as the paper had.
 ITEMS = 500

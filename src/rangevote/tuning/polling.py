@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from rangevote.election.normalize import prepare
 from rangevote.election.rules import RULES, Contest, leaders
 from rangevote.election.weights import weigh
@@ -61,8 +59,7 @@ class Count:
         if not setting.voted:
             if not self._slate.complete:
                 return UNKNOWN
-            contest = Contest(self._slate, np.zeros(0), _nobody, _no_grades)
-            return RULES[setting.rule](contest, 1).elected[0]
+            return RULES[setting.rule](Contest(self._slate), 1).elected[0]
         weights = self._weights.get(setting.temperature)
         if weights is None:
             weights = self._weights[setting.temperature] = self._weigh(setting.temperature)
@@ -83,11 +80,3 @@ class Count:
         poll = open_poll(measure, self._slate)
         poll.add(self._roll)
         return poll
-
-
-def _nobody() -> Poll:
-    raise AssertionError("nobody votes under this rule")
-
-
-def _no_grades(index: int) -> Array:
-    raise AssertionError("nobody votes under this rule")

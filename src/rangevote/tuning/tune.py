@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rangevote.election.profile import write_tables
-from rangevote.election.settings import Settings
+from rangevote import __version__
+from rangevote.election.settings import Settings, write_tables
 from rangevote.errors import UsageError, warn
 from rangevote.evaluation.bootstrap import SEED, Difference, Interval, difference, interval
 from rangevote.evaluation.words import Units
@@ -26,7 +26,6 @@ from rangevote.tuning.grid import (
 from rangevote.tuning.measuring import Winners, metric_of
 from rangevote.tuning.noise import Unseen, resample, unseen
 from rangevote.tuning.polling import Office
-from rangevote.version import __version__
 
 #: Enough for intervals to a tenth of their width.
 RESAMPLES = 1_000
@@ -179,7 +178,7 @@ def tune(
     """
     found = metric_of(metric)
     choices = grid(similarities, exponents, temperatures, tokenize)
-    Settings.of(weights=weights, normalize=normalize, merge=merge)  # refuses what cannot be meant
+    Settings(weights=weights, normalize=normalize, merge=merge)  # refuses what cannot be meant
     if resamples < 1:
         raise UsageError(f"resamples must be 1 or more, got {resamples}.")
     settings = [*choices, DEFAULT, *BASELINES]

@@ -15,12 +15,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from rangevote.election.elect import hold
+from rangevote import __version__
+from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Ballot
-from rangevote.version import __version__
 from rangevote.web import page_data, robustness
 from rangevote.web.ballots import BallotLists
 from rangevote.web.guard import Guard
@@ -72,7 +72,7 @@ class ElectionPage:
             "ballots": len(self._lists),
             "kept": self.kept,
             "page": PAGE,
-            "measure": self._settings.similarity.name,
+            "measure": self._settings.measure.name,
         }
 
     def page(self, page: int) -> Json:
@@ -107,7 +107,7 @@ class ElectionPage:
     def election(self, number: int, list: int) -> Json:
         """The election of one ballot in one of the lists."""
         ballot, result = self._elect(number, list)
-        return page_data.election(ballot, number, result, self._settings.rule_name)
+        return page_data.election(ballot, number, result, self._settings.rule)
 
     def grades(self, number: int, list: int) -> Json:
         """Its grades, voter by candidate."""
@@ -148,7 +148,7 @@ class ElectionPage:
         ballot = self._ballot(number, list)
         if ballot is None:
             raise NotFound(f"the list {self._lists.lists[list].name} has no such ballot.")
-        elected = ElectedBallot(ballot, hold(ballot, self._settings))
+        elected = ElectedBallot(ballot, elect_ballot(ballot, self._settings))
         with self._lock:
             self._elected[key] = elected
             while len(self._elected) > KEPT:

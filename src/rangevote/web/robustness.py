@@ -16,9 +16,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from rangevote.election.elect import hold
+from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
-from rangevote.election.rules import RULES, order
+from rangevote.election.rules import order
 from rangevote.election.settings import Settings
 from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Array, Ballot
@@ -66,23 +66,23 @@ def winners(ballot: Ballot | None, name: str, settings: Settings) -> Json:
 def variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
     """Each measure by name, with everything else as in the page's own election; a preset keeps its own
     temperature. Under BLEU and the like the election is minimum Bayes risk decoding."""
-    tokenize = chosen_tokenisation(settings.similarity)
-    voting = replace(settings, rule_name="range", rule=RULES["range"], winners=1)
+    tokenize = chosen_tokenisation(settings.measure)
+    voting = replace(settings, rule="range", winners=1)
     for name in MEASURES:
         temperature = PRESETS[name].temperature if name in PRESETS else settings.temperature
         yield name, replace(voting, similarity=get_similarity(name, tokenize), temperature=temperature)
     for rule in BASELINES:
-        yield rule, replace(voting, rule_name=rule, rule=RULES[rule])
+        yield rule, replace(voting, rule=rule)
 
 
 def _row(name: str, settings: Settings, ballot: Ballot, pairs: int) -> Json:
-    measure = settings.similarity
-    linear = settings.rule_name in BASELINES or (isinstance(measure, Measure) and measure.linear)
+    measure = settings.measure
+    linear = settings.rule in BASELINES or (isinstance(measure, Measure) and measure.linear)
     if not linear and pairs > PAIRS:
         why = f"{pairs:,} pairs are more than a page waits for; use rangevote vote."
         return {"measure": name, "why": why}
     try:
-        result = hold(ballot, settings)
+        result = elect_ballot(ballot, settings)
     except RangevoteError as error:
         return {"measure": name, "why": str(error)}
     return {

@@ -23,7 +23,7 @@ def asking(
     states: bool = False,
     **settings: Any,
 ) -> Asking:
-    plan = GenerationPlan.of(Settings.of(**settings), candidates, voters, states=states or None)
+    plan = GenerationPlan.of(Settings(**settings), candidates, voters, states=states or None)
     return Asking.of(kind, "tiny", plan, chat=chat, extra=extra or {})
 
 

@@ -147,7 +147,7 @@ def test_models_are_names_or_an_error_of_ours(reply):
 @example([(400, {}, b'{"error": {"message": 1' + b"0" * 4290 + b"}}")], ("openai", "sample:3"), True)
 def test_an_election_is_held_or_there_is_an_error_of_ours(replies, source, skip):
     kind, search = source
-    plan = GenerationPlan.of(Settings.of(), search)
+    plan = GenerationPlan.of(Settings(), search)
     asking = Asking.of(kind, "m", plan, chat=True, extra={})
     served = Served(endpoint(replies), asking, plan, skip=skip)
     with suppress(RangevoteError):

@@ -71,8 +71,8 @@ class Elect:
     ) -> None:
         if on_error not in ("keep", "stop"):
             raise UsageError(f"on_error is {on_error!r}; it must be 'keep' or 'stop'.")
-        self.settings = Settings.of(
-            similarity, weights, temperature, rule, winners, tokenize, preset, normalize, merge
+        self.settings = Settings(
+            similarity, preset, weights, temperature, rule, winners, tokenize, normalize, merge
         )
         self.shape = Shape(False, scores, explain, False)
         self.candidates, self.voters, self.logprobs, self.id = candidates, voters, logprobs, id

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rangevote import __version__
 from rangevote.errors import DataError, RangevoteError, SetupError
 from rangevote.formats.reader import SeenIds
 from rangevote.scale.job import Job
 from rangevote.scale.ray.parts import PartNotes, Parts
 from rangevote.scale.ray.places import PURPOSE
 from rangevote.scale.ray.units import Range, Unit, count_lines
-from rangevote.version import __version__
 
 #: Warnings of one unit that are handed on.
 MOST_WARNINGS = 20

@@ -80,7 +80,7 @@ class Asking:
                 f"the field {taken[0]!r} of a request is set by the command and cannot be given."
             )
         settings = plan.settings
-        decide = settings.weights not in (None, "count") or settings.rule_name in WITHOUT_VOTERS
+        decide = settings.weights not in (None, "count") or settings.rule in WITHOUT_VOTERS
         return cls(kind, model, chat, decide, extra)
 
     @property

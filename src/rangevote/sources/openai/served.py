@@ -18,7 +18,7 @@ import msgspec
 from rangevote.decoding.base import Search
 from rangevote.decoding.beam import Beam
 from rangevote.decoding.sample import Sampling
-from rangevote.election.elect import hold
+from rangevote.election.elect import elect_ballot
 from rangevote.election.electorate import Electorate
 from rangevote.errors import DataError, warn
 from rangevote.formats.exact import parse
@@ -98,7 +98,7 @@ class Served:
         searching = perf_counter() - began - voting
         began = perf_counter()
         ballot = msgspec.structs.replace(request.blank, candidates=slate, voters=voters)
-        result = hold(ballot, plan.settings) if drawn is None else drawn.result()
+        result = elect_ballot(ballot, plan.settings) if drawn is None else drawn.result()
         return Elected(ballot, result, searching, voting + perf_counter() - began)
 
     async def _turnout(self, request: Request, slate: Sequence[Hypothesis]) -> AdaptiveElections:

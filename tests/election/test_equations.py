@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rangevote.election import reference
+from tests.election import equations
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from rangevote.election import reference
     ],
 )
 def test_grams(sequence, n, grams):
-    assert reference.grams(sequence, n) == [tuple(gram) for gram in grams]
+    assert equations.grams(sequence, n) == [tuple(gram) for gram in grams]
 
 
 @pytest.mark.parametrize(
@@ -36,19 +36,19 @@ def test_grams(sequence, n, grams):
     ],
 )
 def test_equations_2_and_3(v, c, n, overlap, precision):
-    assert reference.overlap(v, c, n) == overlap
-    assert reference.precision(v, c, n) == precision
+    assert equations.overlap(v, c, n) == overlap
+    assert equations.precision(v, c, n) == precision
 
 
 def test_the_family_holds_the_papers_measures_and_averages_orders():
-    assert reference.family("aab", "ab", [1], 0.0, True) == reference.precision("aab", "ab", 1)
-    assert reference.family("aab", "ab", [1], 0.0, False) == reference.overlap("aab", "ab", 1)
-    assert reference.family("aab", "ab", [1], 1.0, True) == 1.0
-    assert reference.family("abcd", "a", [1], 0.5, False) == 0.5
-    assert reference.family("ab", "ab", [1, 2], 0.25, True) == pytest.approx(1.0)
-    assert reference.family("ab", "ba", [1, 2], 0.0, True) == 0.5
+    assert equations.family("aab", "ab", [1], 0.0, True) == equations.precision("aab", "ab", 1)
+    assert equations.family("aab", "ab", [1], 0.0, False) == equations.overlap("aab", "ab", 1)
+    assert equations.family("aab", "ab", [1], 1.0, True) == 1.0
+    assert equations.family("abcd", "a", [1], 0.5, False) == 0.5
+    assert equations.family("ab", "ab", [1, 2], 0.25, True) == pytest.approx(1.0)
+    assert equations.family("ab", "ba", [1, 2], 0.0, True) == 0.5
 
 
 def test_equation_1():
-    scores = reference.scores(["a", "b"], ["a", "b", "ab"], [0.5, 0.2, 0.3], lambda v, c: float(c in v))
+    scores = equations.scores(["a", "b"], ["a", "b", "ab"], [0.5, 0.2, 0.3], lambda v, c: float(c in v))
     assert scores == pytest.approx([0.8, 0.5])

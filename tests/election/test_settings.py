@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import get_type_hints
+
+import click
 import pytest
 
 import rangevote as rv
-from rangevote.election.profile import OPTIONS, write_tables
-from rangevote.election.settings import Settings
+from rangevote.election.settings import OPTION_TYPES, ElectionOptions, Settings, write_tables
 from rangevote.errors import DataError, SetupError
 
 
@@ -25,8 +28,16 @@ def test_a_profile_elects_as_its_options_do(tmp_path):
     assert rv.elect(texts, logprobs, **options).signature == alone.signature
 
 
-def test_a_profile_has_every_option_of_an_election():
-    assert set(OPTIONS) == set(Settings.of.__annotations__) - {"return"}
+def test_the_options_are_the_same_wherever_they_are_spelled():
+    from rangevote.cli.options import election_options
+
+    defaults = {option.name: option.default for option in fields(Settings) if option.init}
+    assert list(get_type_hints(ElectionOptions)) == list(OPTION_TYPES) == list(defaults)
+    command = click.command()(election_options(lambda **given: None))
+    given = command.make_context("vote", []).params
+    assert {name: value for name, value in given.items() if name != "profile"} == defaults
+    for name, default in defaults.items():
+        assert default is None or f"`{name}={default!r}`".replace("'", '"') in rv.elect.__doc__
 
 
 def test_what_is_written_is_read_again(tmp_path):

@@ -1,3 +1,0 @@
-"""The version, once."""
-
-__version__ = "0.1.0"
