@@ -48,20 +48,20 @@ if TYPE_CHECKING:
     from rangevote.similarity import SIMILARITIES as SIMILARITIES
     from rangevote.similarity import get_similarity as get_similarity
     from rangevote.similarity.base import Similarity as Similarity
-    from rangevote.similarity.bleu import Bleu as Bleu
-    from rangevote.similarity.chrf import Chrf as Chrf
     from rangevote.similarity.exact import Exact as Exact
     from rangevote.similarity.mixture import Mixture as Mixture
+    from rangevote.similarity.ngram import Bleu as Bleu
+    from rangevote.similarity.ngram import Chrf as Chrf
     from rangevote.similarity.ngram import Ngrams as Ngrams
     from rangevote.similarity.pairwise import Custom as Custom
-    from rangevote.similarity.states import States as States
+    from rangevote.similarity.vectors import States as States
     from rangevote.tuning.tune import tune as tune
 
 _HOMES = {
     "Ballot": "hypothesis",
     "Beam": "decoding.beam",
-    "Bleu": "similarity.bleu",
-    "Chrf": "similarity.chrf",
+    "Bleu": "similarity.ngram",
+    "Chrf": "similarity.ngram",
     "Custom": "similarity.pairwise",
     "DataError": "errors",
     "DiverseBeam": "decoding.diverse",
@@ -85,7 +85,7 @@ _HOMES = {
     "Sample": "decoding.sample",
     "SetupError": "errors",
     "Similarity": "similarity.base",
-    "States": "similarity.states",
+    "States": "similarity.vectors",
     "StochasticBeam": "decoding.stochastic",
     "TopK": "decoding.sample",
     "UnknownName": "errors",

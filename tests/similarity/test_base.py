@@ -9,7 +9,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.hypothesis import Hypotheses
-from rangevote.similarity import measure as seam
+from rangevote.similarity import base as seam
 from rangevote.similarity.base import Measure, StoredPoll, check_pairs, open_poll
 from tests.similarity.samples import EVERY, SameLength, columns, full, measure, sentences, weights_for
 

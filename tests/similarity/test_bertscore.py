@@ -17,7 +17,7 @@ import pytest
 import rangevote as rv
 from rangevote.errors import MissingExtra, SetupError
 from rangevote.similarity import _named
-from rangevote.similarity.bertscore import Bertscore
+from rangevote.similarity.neural import Bertscore
 from tests.similarity.samples import columns, sentences, weights_for
 
 
@@ -68,8 +68,8 @@ def scorer(monkeypatch) -> Iterator[type[Scorer]]:
     module = ModuleType("bert_score")
     module.BERTScorer = Scorer  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "bert_score", module)
-    monkeypatch.setattr("rangevote.similarity.bertscore.is_cached", lambda name: True)
-    monkeypatch.setattr("rangevote.similarity.bertscore.quiet", nullcontext)  # transformers may not be here
+    monkeypatch.setattr("rangevote.similarity.neural.is_cached", lambda name: True)
+    monkeypatch.setattr("rangevote.similarity.neural.quiet", nullcontext)  # transformers may not be here
     monkeypatch.setattr(Scorer, "made", [])
     monkeypatch.setattr(Scorer, "shift", 0.0)
     yield Scorer
@@ -169,7 +169,7 @@ def test_a_folder_may_be_in_the_users_own(scorer, monkeypatch, tmp_path):
 
 def test_a_model_that_is_not_here_is_told_at_once_where_there_is_no_network(scorer, monkeypatch):
     pytest.importorskip("huggingface_hub")
-    monkeypatch.setattr("rangevote.similarity.bertscore.is_cached", lambda name: False)
+    monkeypatch.setattr("rangevote.similarity.neural.is_cached", lambda name: False)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(SetupError, match=r"HF_HUB_OFFLINE forbids to fetch it"):
         rv.elect(["a"], similarity=Bertscore())

@@ -10,7 +10,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import SetupError
-from rangevote.similarity.bertscore import Bertscore
+from rangevote.similarity.neural import Bertscore
 from tests.similarity.samples import columns
 from tests.similarity.test_bertscore import Scorer
 

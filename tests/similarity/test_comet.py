@@ -15,8 +15,8 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import MissingExtra, RangevoteWarning, SetupError
-from rangevote.similarity import judged
-from rangevote.similarity.comet import Comet
+from rangevote.similarity import neural
+from rangevote.similarity.neural import Comet
 from tests.similarity.samples import columns, sentences, weights_for
 
 pytest.importorskip("torch")
@@ -114,7 +114,7 @@ def test_every_pair_of_different_texts_is_asked_once_in_one_call(model, tmp_path
 
 
 def test_many_pairs_go_in_blocks(model, tmp_path, monkeypatch):
-    monkeypatch.setattr(judged, "BLOCK", 4)
+    monkeypatch.setattr(neural, "BLOCK", 4)
     texts = ["a", "a b", "a b c", "c"]
     in_blocks = measure(tmp_path).matrix(columns(texts), columns(texts))
     assert [len(call) for call in model.calls] == [0, 4, 4, 4, 4]
@@ -237,7 +237,7 @@ def test_a_checkpoint_that_is_not_there_is_told(model, tmp_path):
 
 
 def test_what_the_package_cannot_load_is_told(model, monkeypatch):
-    monkeypatch.setattr("rangevote.similarity.comet.is_cached", lambda name: True)
+    monkeypatch.setattr("rangevote.similarity.neural.is_cached", lambda name: True)
     with pytest.raises(SetupError, match=r"COMET cannot load the model .*not supported by COMET"):
         rv.elect(["a"], similarity=Comet("no/model", source="y"))
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import rangevote as rv
-from rangevote.similarity.comet import Comet, hushed
+from rangevote.similarity.neural import Comet, quiet_comet
 from tests.similarity.samples import columns
 from tests.similarity.test_comet import Model
 
 if importlib.util.find_spec("comet") is None:
     pytest.skip("unbabel-comet is not installed", allow_module_level=True)
-with hushed():
+with quiet_comet():
     comet = pytest.importorskip("comet", reason="unbabel-comet cannot be imported", exc_type=ImportError)
 
 #: Of what the package and Lightning say while the model is made; what we ask of them is silent by itself.

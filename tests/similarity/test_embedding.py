@@ -10,9 +10,9 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import MissingExtra, SetupError
-from rangevote.similarity import hub
+from rangevote.similarity import neural
 from rangevote.similarity.base import open_poll
-from rangevote.similarity.embedding import Embedding
+from rangevote.similarity.vectors import Embedding
 from tests.similarity.samples import columns, sentences, weights_for
 
 #: What the encoder knows of words: two directions, animals and money.
@@ -207,15 +207,15 @@ def test_without_the_package_the_install_is_told(monkeypatch):
 
 def test_a_folder_is_taken_as_it_is_and_one_without_a_model_refused(tmp_path):
     with pytest.raises(SetupError, match=r"holds no model: there is no modules\.json in it"):
-        hub.folder_of(str(tmp_path), "modules.json")
+        neural.folder_of(str(tmp_path), "modules.json")
     (tmp_path / "modules.json").touch()
-    assert hub.folder_of(str(tmp_path), "modules.json") == tmp_path
+    assert neural.folder_of(str(tmp_path), "modules.json") == tmp_path
 
 
 @pytest.mark.parametrize("name", ["./none", "~/none", "/none/here", "a/b/c", "a\\b"])
 def test_a_path_that_is_not_there_is_no_name(name):
     with pytest.raises(SetupError, match=r"there is no folder .* to load a model from"):
-        hub.folder_of(name, "modules.json")
+        neural.folder_of(name, "modules.json")
 
 
 def test_a_package_is_looked_into_without_being_run(tmp_path, monkeypatch):
@@ -224,6 +224,6 @@ def test_a_package_is_looked_into_without_being_run(tmp_path, monkeypatch):
     (package / "__init__.py").write_text("raise SystemError('imported')")
     (package / "inside" / "modules.json").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    assert hub.folder_of("carries-a-model", "modules.json") == package / "inside"
-    assert hub.folder_of("carries-another", "modules.json") is None
-    assert hub.folder_of("carries-a-model", "other.json") is None
+    assert neural.folder_of("carries-a-model", "modules.json") == package / "inside"
+    assert neural.folder_of("carries-another", "modules.json") is None
+    assert neural.folder_of("carries-a-model", "other.json") is None

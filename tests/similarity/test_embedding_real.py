@@ -13,7 +13,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import SetupError
-from rangevote.similarity.embedding import Embedding
+from rangevote.similarity.vectors import Embedding
 from tests.similarity.samples import columns, weights_for
 
 pytest.importorskip("sentence_transformers")

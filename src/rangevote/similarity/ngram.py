@@ -1,4 +1,4 @@
-"""overlap_n and precision_n, the paper's measures, and the linear family around them.
+"""Measures of shared n-grams, counted by the kernels: overlap_n, precision_n, BLEU and chrF.
 
     overlap_n(v, c)   = |set_n(v) and set_n(c)| / |set_n(v)|        (equation 3)
     precision_n(v, c) = |bag_n(v) and bag_n(c)| / |bag_n(v)|        (equation 2)
@@ -7,24 +7,114 @@ With the exponent a: |v and c| / (|v|^(1-a) |c|^a), averaged over a range of ord
 linear in the number of tokens, since every n-gram collects its votes once:
 
     score(c) = |c|^-a * sum over g in c of A[g],   A[g] = sum over v with g of P(v) |v|^(a-1)
+
+BLEU and chrF compare every pair, with the voter as the only reference: minimum Bayes risk decoding.
 """
 
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
+from collections.abc import Hashable, Sequence
+from copy import copy
 
-from rangevote.errors import UsageError
-from rangevote.hypothesis import Array
+from rangevote.errors import DataError, UsageError
+from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import Index
-from rangevote.similarity.base import short
-from rangevote.similarity.indexed import IndexMeasure
-from rangevote.similarity.tokens import Tokenise, check_tokeniser
+from rangevote.similarity.base import Measure, check_pairs, refuse_argument, short
+from rangevote.similarity.tokens import (
+    Reader,
+    Tokenise,
+    check_tokeniser,
+    refuse_unreadable,
+    tokeniser_name,
+)
 
 _ORDERS = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?(?:@(\d*\.?\d+))?")
 
 
+class IndexMeasure(Measure):
+    """A measure over the n-grams of some orders, as sets or bags; `Index` says what `short` means."""
+
+    orders: Sequence[int]
+    bag: bool = True
+    short: bool = False
+    tokenize: Tokenise = "words"
+
+    @property
+    def features(self) -> Hashable:
+        """What is counted; polls of measures with the same features can share it (`IndexPoll.under`)."""
+        return (tuple(self.orders), self.bag, self.short, self.tokenize)
+
+    @abstractmethod
+    def count(self, index: Index, weights: Array, own: bool) -> Array:
+        """score(c), shape (candidates,); `own`: the candidates are the voters."""
+
+    @abstractmethod
+    def grade(self, index: Index, own: bool) -> Array:
+        """sim(v, c), shape (voters, candidates)."""
+
+    def poll(self, candidates: Hypotheses) -> IndexPoll:
+        return IndexPoll(self, candidates)
+
+    def signature_on(self, candidates: Hypotheses) -> str:
+        return tokeniser_name(self.tokenize, candidates)
+
+
+class IndexPoll:
+    """Candidates and voters in a kernel `Index`.
+
+    Where the candidates themselves are the voters (the same object is added), nothing is read twice.
+    """
+
+    def __init__(self, measure: IndexMeasure, candidates: Hypotheses) -> None:
+        self._measure, self._candidates = measure, candidates
+        self._reader = reader = Reader(measure.tokenize, candidates)
+        self._own = False
+        self._voters = 0
+        try:
+            self._index = Index(
+                reader.read(candidates), reader.unit, measure.orders, measure.bag, measure.short
+            )
+        except (UnicodeEncodeError, OverflowError):
+            refuse_unreadable(candidates)
+            raise
+
+    def add(self, voters: Hypotheses) -> None:
+        if voters is self._candidates and self._voters == 0:
+            self._own = True
+        else:
+            if self._own:
+                self._own = False
+                self._read(self._candidates)
+            self._read(voters)
+        self._voters += len(voters)
+
+    def _read(self, voters: Hypotheses) -> None:
+        try:
+            self._index.add(self._reader.read(voters))
+        except (UnicodeEncodeError, OverflowError):
+            refuse_unreadable(voters)
+            raise
+
+    def under(self, measure: IndexMeasure) -> IndexPoll:
+        """The votes so far under another measure with the same features; nothing is read again."""
+        other = copy(self)
+        other._measure = measure
+        return other
+
+    def tally(self, weights: Array) -> Array:
+        if not self._measure.linear:
+            check_pairs(self._voters, len(self._candidates))
+        return self._measure.count(self._index, weights, self._own)
+
+    def matrix(self) -> Array:
+        check_pairs(self._voters, len(self._candidates), matrix=True)
+        return self._measure.grade(self._index, self._own)
+
+
 class Ngrams(IndexMeasure):
-    """A measure of the family: sets or bags of n-grams of the given orders, with exponent `a`."""
+    """overlap and precision: sets or bags of n-grams of the given orders, with exponent `a`."""
 
     linear = True
     short = True
@@ -42,25 +132,69 @@ class Ngrams(IndexMeasure):
         self.name = f"{kind}_{first}" + (f"-{last}" if last > first else "") + (f"@{short(a)}" if a else "")
 
     def count(self, index: Index, weights: Array, own: bool) -> Array:
-        """score(c), shape (candidates,)."""
         return index.tally(weights, self.a, own)
 
     def grade(self, index: Index, own: bool) -> Array:
-        """sim(v, c), shape (voters, candidates)."""
         return index.grades(self.a, own)
 
 
+class Bleu(IndexMeasure):
+    """Sentence BLEU of the candidate with the voter as its reference, from 0 to 1.
+
+    The same numbers as sacrebleu's sentence BLEU without smoothing, or with add-k smoothing and k = 1
+    (1 is added to matches and totals for n > 1), `effective_order=False`, on the same tokens.
+    """
+
+    def __init__(self, order: int = 4, *, smooth: bool = False, tokenize: Tokenise = "words") -> None:
+        check_tokeniser(tokenize)
+        if not 1 <= order <= 50:
+            raise UsageError(f"bleu_{order}: the order must be from 1 to 50.")
+        self.orders, self.smooth, self.tokenize = list(range(1, order + 1)), smooth, tokenize
+        self.name = f"{'smoothed_' if smooth else ''}bleu_{order}"
+
+    def count(self, index: Index, weights: Array, own: bool) -> Array:
+        return index.bleu_tally(weights, self.smooth, own)
+
+    def grade(self, index: Index, own: bool) -> Array:
+        return index.bleu_grades(self.smooth, own)
+
+
+class Chrf(IndexMeasure):
+    """F-score of character n-grams, recall counted `beta` times as much as precision, from 0 to 1.
+
+    The same numbers as sacrebleu's sentence chrF (divided by 100), white space removed.
+    """
+
+    tokenize = "chars"
+
+    def __init__(self, order: int = 6, beta: float = 2.0) -> None:
+        if not 1 <= order <= 50 or not 0 <= beta <= 100:
+            raise UsageError(f"chrf: order {order} must be from 1 to 50, beta {beta} from 0 to 100.")
+        self.orders, self.beta = list(range(1, order + 1)), beta
+        usual = order == 6 and beta == 2.0
+        self.name = "chrf" if usual else f"chrf_{order}b{short(beta)}"
+
+    def poll(self, candidates: Hypotheses) -> IndexPoll:
+        if candidates.texts is None and len(candidates):
+            raise DataError("chrf compares characters and needs texts.", field=candidates.role)
+        return super().poll(candidates)
+
+    def count(self, index: Index, weights: Array, own: bool) -> Array:
+        return index.chrf_tally(weights, self.beta, own)
+
+    def grade(self, index: Index, own: bool) -> Array:
+        return index.chrf_grades(self.beta, own)
+
+
 def overlap(argument: str, tokenize: Tokenise) -> Ngrams:
-    """Share of the voter's distinct n-grams that the candidate also has."""
-    return _parse("overlap", argument, tokenize)
+    return _ngrams("overlap", argument, tokenize)
 
 
 def precision(argument: str, tokenize: Tokenise) -> Ngrams:
-    """Share of the voter's n-grams, with multiplicity, that the candidate also has."""
-    return _parse("precision", argument, tokenize)
+    return _ngrams("precision", argument, tokenize)
 
 
-def _parse(kind: str, argument: str, tokenize: Tokenise) -> Ngrams:
+def _ngrams(kind: str, argument: str, tokenize: Tokenise) -> Ngrams:
     match = _ORDERS.fullmatch(argument)
     first, last, a = match.groups() if match else ("0", None, None)
     orders = range(int(first), int(last or first) + 1)
@@ -70,3 +204,24 @@ def _parse(kind: str, argument: str, tokenize: Tokenise) -> Ngrams:
             f"{kind}_2, {kind}_1-4, {kind}_1-4@0.25; got {kind}_{argument}."
         )
     return Ngrams(orders, bag=kind == "precision", a=float(a or 0), tokenize=tokenize)
+
+
+def bleu(argument: str, tokenize: Tokenise) -> Bleu:
+    return Bleu(_order("bleu", argument), tokenize=tokenize)
+
+
+def smoothed_bleu(argument: str, tokenize: Tokenise) -> Bleu:
+    return Bleu(_order("smoothed_bleu", argument), smooth=True, tokenize=tokenize)
+
+
+def _order(kind: str, argument: str) -> int:
+    if not argument.isdecimal():
+        raise UsageError(
+            f"{kind} needs its highest order, as in {kind}_4; got {f'{kind}_{argument}'.rstrip('_')}."
+        )
+    return int(argument)
+
+
+def chrf(argument: str, tokenize: Tokenise) -> Chrf:
+    refuse_argument("chrf", argument)
+    return Chrf()

@@ -113,3 +113,13 @@ def refuse_surrogates(hypotheses: Hypotheses) -> None:
                 f"holds a lone surrogate (character {error.start}), which is not valid text.",
                 field=f"{hypotheses.role}[{i}].text",
             ) from None
+
+
+def texts_of(hypotheses: Hypotheses, name: str) -> list[str]:
+    """The texts, which the measure of this name needs."""
+    if hypotheses.texts is None:
+        if not len(hypotheses):
+            return []
+        raise DataError(f"have token ids but no text, which {name} needs.", field=hypotheses.role)
+    refuse_surrogates(hypotheses)
+    return hypotheses.texts

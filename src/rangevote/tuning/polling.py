@@ -16,7 +16,7 @@ from rangevote.errors import DataError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import get_similarity
 from rangevote.similarity.base import Poll, Similarity, open_poll
-from rangevote.similarity.indexed import IndexMeasure, IndexPoll
+from rangevote.similarity.ngram import IndexMeasure, IndexPoll
 from rangevote.tuning.grid import Setting
 
 #: Instead of an index, where nobody votes and log-probabilities, which would decide, are not known.

@@ -42,9 +42,8 @@ from rangevote.election.result import Result
 from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity.base import Similarity
-from rangevote.similarity.chrf import Chrf
-from rangevote.similarity.indexed import IndexMeasure
 from rangevote.similarity.mixture import Mixture
+from rangevote.similarity.ngram import Chrf, IndexMeasure
 from rangevote.similarity.pairwise import SequenceMeasure
 from rangevote.similarity.tokens import Reader, Tokenise
 

@@ -1,0 +1,361 @@
+"""Measures in which a network grades every pair of texts: `comet:MODEL` and `bertscore:MODEL`.
+
+The packages are the user's (`unbabel-comet`, `bert-score`). Models are a folder, an installed package that
+carries one, or a name on the hub. Nothing is fetched that is here already, and a hub that cannot be reached
+is reported at once: the libraries themselves try again for more than a minute.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import logging
+import os
+import threading
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from rangevote.errors import DataError, MissingExtra, SetupError, UsageError, warn
+from rangevote.hypothesis import Array, Hypotheses
+from rangevote.quiet import quiet
+from rangevote.similarity.base import Measure, short
+from rangevote.similarity.pairwise import PairPoll
+from rangevote.similarity.tokens import Tokenise, texts_of
+
+#: Pairs that a model is given in one call; it makes batches of them itself.
+BLOCK = 1 << 14
+#: Seconds to wait for the hub's answer to a first call.
+HUB_TIMEOUT = 5.0
+#: What brings a module that other packages take for granted.
+INSTALLS = {"pkg_resources": '"setuptools<81"'}
+#: How far a COMET score may lie beyond 1 without a warning; models trained on 0 to 1 overshoot a little.
+OVERSHOOT = 0.05
+#: Loggers of COMET that write at every call.
+COMET_LOGGERS = ("comet", "lightning", "lightning.pytorch", "pytorch_lightning")
+#: The model that bert-score itself takes for English.
+BERTSCORE_MODEL = "roberta-large"
+
+
+class LazyModel:
+    """A model that is loaded at its first use, and used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.model: Any = None
+
+
+class NeuralMeasure(Measure):
+    """Grades from `grade_pairs`, called once for every two different texts; the empty text abstains."""
+
+    lowest = -1.0
+
+    def poll(self, candidates: Hypotheses) -> PairPoll:
+        return PairPoll(self._texts(candidates), self._grade, self._texts)
+
+    @abstractmethod
+    def grade_pairs(self, voters: list[str], candidates: list[str]) -> Sequence[float]:
+        """The grade of each candidate from the voter at the same index."""
+
+    def _texts(self, hypotheses: Hypotheses) -> list[str]:
+        return texts_of(hypotheses, self.name)
+
+    def _grade(self, voters: Sequence[str], candidates: Sequence[str]) -> Array:
+        """sim(v, c), shape (voters, candidates)."""
+        rows, columns = _distinct(voters), _distinct(candidates)
+        table = np.zeros((len(rows) + 1, len(columns) + 1))  # the last row and column: empty texts
+        if rows and columns:
+            table[:-1, :-1] = self._all_pairs(list(rows), list(columns))
+        v = np.array([rows.get(text, -1) for text in voters], dtype=int)
+        c = np.array([columns.get(text, -1) for text in candidates], dtype=int)
+        return np.asarray(table[v[:, None], c[None, :]])
+
+    def _all_pairs(self, voters: list[str], candidates: list[str]) -> Array:
+        """Grades of all pairs of different texts, a block at a time, shape (voters, candidates)."""
+        width = len(candidates)
+        grades = np.empty(len(voters) * width)
+        for start in range(0, len(grades), BLOCK):
+            pairs = range(start, min(start + BLOCK, len(grades)))
+            given = self.grade_pairs(
+                [voters[p // width] for p in pairs], [candidates[p % width] for p in pairs]
+            )
+            grades[start : pairs.stop] = self._checked(given, len(pairs))
+        return np.clip(grades, -1.0, 1.0).reshape(len(voters), width)
+
+    def _checked(self, given: Sequence[float], size: int) -> Array:
+        grades = np.asarray(given, dtype=np.float64)
+        if grades.shape != (size,) or not np.isfinite(grades).all():
+            raise SetupError(
+                f"{self.name}: the model must give one finite number for each of {size} pairs, and gave an "
+                f"array of shape {grades.shape}, finite or not. Choose another model."
+            )
+        return grades
+
+
+def _distinct(texts: Sequence[str]) -> dict[str, int]:
+    """The different texts that are not empty, each with its index."""
+    return {text: i for i, text in enumerate(dict.fromkeys(t for t in texts if t.strip()))}
+
+
+class Comet(NeuralMeasure):
+    """COMET of the candidate as a translation of the source, with the voter as its reference; asymmetric.
+
+    `model` is a name on the hub, a folder with `checkpoints/model.ckpt`, or such a file. A checkpoint of
+    COMET's is a pickle and can run code when it is read: take one only from people you trust. The source is
+    the ballot's, or `source`. Models since 2022 score from 0 to 1, which is the grade. Older ones give
+    z-scores without bounds, which `scale` (as in comet:MODEL@4) divides; what is still beyond -1 and 1 is
+    cut, with a warning.
+    """
+
+    def __init__(
+        self, model: str, *, scale: float = 1.0, source: str | None = None, batch_size: int = 16
+    ) -> None:
+        if not scale > 0:
+            raise UsageError(f"comet: scale must be a number above 0, got {scale!r}.")
+        self.model, self.scale, self.source, self.batch_size = model, scale, source, batch_size
+        self.name = f"comet:{model}" + ("" if scale == 1.0 else f"@{short(scale)}")
+        self._lazy = LazyModel()
+
+    def about(self, source: str | None) -> Comet:
+        """The same measure, and the same loaded model, for translations of this source."""
+        if source is None or source == self.source:
+            return self
+        bound = Comet(self.model, scale=self.scale, source=source, batch_size=self.batch_size)
+        bound._lazy = self._lazy
+        return bound
+
+    def grade_pairs(self, voters: list[str], candidates: list[str]) -> Sequence[float]:
+        if self.source is None:
+            raise DataError(
+                f"is missing, and {self.name} compares translations with their source. Give the ballot "
+                f"one, or similarity=Comet({self.model!r}, source=...).",
+                field="source",
+            )
+        pairs = zip(voters, candidates, strict=True)
+        samples = [{"src": self.source, "mt": candidate, "ref": voter} for voter, candidate in pairs]
+        with self._lazy.lock:
+            if self._lazy.model is None:
+                self._lazy.model = load_comet(self.model, self.name)
+            with quiet_comet():
+                prediction = self._lazy.model.predict(
+                    samples, batch_size=self.batch_size, gpus=int(_has_gpu()), progress_bar=False
+                )
+        scores = np.asarray(prediction.scores, dtype=np.float64) / self.scale
+        self._warn_beyond_one(scores)
+        return scores  # type: ignore[return-value]
+
+    def _warn_beyond_one(self, scores: Array) -> None:
+        worst = float(scores[np.argmax(np.abs(scores))])
+        if abs(worst) > 1 + OVERSHOOT:
+            warn(
+                f"{self.name} gave {worst:.3g}, which is cut to {np.sign(worst):.0f}: grades are from -1 to "
+                f"1. Divide its scores, as in comet:{self.model}@{short(np.ceil(abs(worst) * self.scale))}."
+            )
+
+
+@contextmanager
+def quiet_comet() -> Iterator[None]:
+    """Without what COMET and Lightning write at every call about devices, tips and deprecations."""
+    loggers = [logging.getLogger(name) for name in COMET_LOGGERS]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def load_comet(model: str, measure: str) -> Any:
+    """COMET's model from a checkpoint on this machine, or from the hub."""
+    with quiet_comet():
+        library = import_package("comet", "unbabel-comet", measure)
+    path = Path(model).expanduser()
+    file = path / "checkpoints" / "model.ckpt" if path.is_dir() else path
+    if not file.is_file():
+        if path.exists() or model.startswith((".", "~", "/")) or model.endswith(".ckpt"):
+            raise SetupError(f"{measure}: there is no checkpoint {str(file)!r}.")
+        if not is_cached(model):
+            refuse_unreachable(model, measure)
+    try:
+        with quiet_comet():
+            checkpoint = str(file) if file.is_file() else library.download_model(model)
+            return library.load_from_checkpoint(checkpoint)
+    except Exception as error:
+        raise SetupError(
+            f"{measure}: COMET cannot load the model ({one_line(error)}). Check its name."
+        ) from error
+
+
+def _has_gpu() -> bool:
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
+class Bertscore(NeuralMeasure):
+    """BERTScore's F1 of candidate and voter: best matches between the two texts' word vectors; symmetric.
+
+    Without idf weights and baseline, so that a grade is a mean of cosines. `model` is a name on the hub or a
+    folder; `layer` which of its layers gives the vectors, needed for those the package has not tuned.
+    """
+
+    def __init__(
+        self, model: str = BERTSCORE_MODEL, *, layer: int | None = None, batch_size: int = 64
+    ) -> None:
+        if layer is not None and layer < 1:
+            raise UsageError(f"bertscore: layer must be a whole number from 1, got {layer!r}.")
+        self.model, self.layer, self.batch_size = model, layer, batch_size
+        self.name = f"bertscore:{model}" + ("" if layer is None else f"@{layer}")
+        self._lazy = LazyModel()
+
+    def grade_pairs(self, voters: list[str], candidates: list[str]) -> Sequence[float]:
+        with self._lazy.lock:
+            if self._lazy.model is None:
+                self._lazy.model = load_bertscore(self.model, self.layer, self.name)
+            try:
+                _, _, f1 = self._lazy.model.score(candidates, voters, batch_size=self.batch_size)
+            except Exception as error:  # of tokenizers, transformers, torch
+                raise SetupError(
+                    f"{self.name}: bert-score cannot grade by this model ({one_line(error)})."
+                ) from error
+        return f1.tolist()  # type: ignore[no-any-return]
+
+
+def load_bertscore(model: str, layer: int | None, measure: str) -> Any:
+    """bert-score's scorer with this model."""
+    library = import_package("bert_score", "bert-score", measure)
+    folder = Path(model).expanduser()
+    if not folder.is_dir() and not is_cached(model):
+        refuse_unreachable(model, measure)
+    try:
+        with quiet():
+            scorer = library.BERTScorer(
+                model_type=str(folder) if folder.is_dir() else model, num_layers=layer
+            )
+    except KeyError as error:
+        raise UsageError(
+            f"{measure}: bert-score has not tuned which layer of this model to take. Name one, as in "
+            f"bertscore:{model}@9."
+        ) from error
+    except Exception as error:
+        raise SetupError(f"{measure}: bert-score cannot load the model ({one_line(error)}).") from error
+    _limit_length(scorer)
+    return scorer
+
+
+def _limit_length(scorer: Any) -> None:
+    """Give the tokenizer the model's longest input, where its folder has none.
+
+    bert-score hands on the placeholder of transformers, 10^30, which tokenizers of today refuse.
+    """
+    tokenizer, network = getattr(scorer, "_tokenizer", None), getattr(scorer, "_model", None)
+    positions = getattr(getattr(network, "config", None), "max_position_embeddings", None)
+    if tokenizer is not None and positions and getattr(tokenizer, "model_max_length", 0) > 1 << 31:
+        # RoBERTa counts positions from behind its padding index
+        first = getattr(getattr(network, "embeddings", None), "padding_idx", -1) + 1
+        tokenizer.model_max_length = positions - first
+
+
+def folder_of(model: str, file: str) -> Path | None:
+    """The folder that holds this file: `model` itself, or one inside the package of this name.
+
+    The package is not imported, only looked into. None where the name can only be one on the hub.
+    """
+    path = Path(model).expanduser()
+    if path.is_dir():
+        if (path / file).is_file():
+            return path
+        raise SetupError(f"the folder {model!r} holds no model: there is no {file} in it.")
+    if model.startswith((".", "~", "/")) or "\\" in model or model.count("/") > 1:
+        raise SetupError(f"there is no folder {model!r} to load a model from.")
+    module = model.replace("-", "_")
+    if not module.isidentifier():
+        return None
+    spec = importlib.util.find_spec(module)
+    folders = [] if spec is None else [Path(folder) for folder in spec.submodule_search_locations or ()]
+    return next((match.parent for folder in folders for match in sorted(folder.glob(f"**/{file}"))), None)
+
+
+def refuse_unreachable(model: str, measure: str) -> None:
+    """Raise where the model is not here and the hub cannot be asked for it."""
+    import socket
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies
+
+    from huggingface_hub import constants
+
+    missing = f"{measure}: no folder, package or downloaded model has the name {model!r}"
+    remedy = "Download it where there is a network, and give its folder in place of the name."
+    if constants.HF_HUB_OFFLINE:
+        raise SetupError(f"{missing}, and HF_HUB_OFFLINE forbids to fetch it. {remedy}")
+    if getproxies():  # then a direct call says nothing about the hub
+        return
+    address = urlsplit(constants.ENDPOINT)
+    port = address.port or (80 if address.scheme == "http" else 443)
+    try:
+        socket.create_connection((address.hostname or "", port), timeout=HUB_TIMEOUT).close()
+    except OSError as error:
+        raise SetupError(f"{missing}, and the hub cannot be reached ({error}). {remedy}") from error
+
+
+def is_cached(model: str) -> bool:
+    """Whether the model was downloaded from the hub before."""
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+
+    try:
+        return isinstance(try_to_load_from_cache(model, "config.json"), (str, os.PathLike))
+    except HFValidationError as error:
+        raise SetupError(f"{model!r} is no folder, and no name that the hub can have: {error}") from error
+
+
+def import_package(module: str, package: str, measure: str) -> ModuleType:
+    """Import a package that the user installs, or say how."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        missing = (error.name or module).partition(".")[0]
+        if missing == module:
+            state, wanted = "not installed", package
+        else:
+            state, wanted = f"there, but lacks {missing!r}", INSTALLS.get(missing, missing)
+        raise MissingExtra(
+            f"the similarity {measure!r} needs the package {package!r}, which is {state}. "
+            f"Install it with: pip install {wanted}"
+        ) from error
+    except Exception as error:  # a package at odds with the others fails in any way
+        raise SetupError(
+            f"the similarity {measure!r} needs the package {package!r}, which is installed but cannot be "
+            f"imported: {one_line(error)}. Install one that fits: pip install --upgrade {package}"
+        ) from error
+
+
+def one_line(error: BaseException) -> str:
+    """A library's error in one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".:")
+
+
+def comet(argument: str, tokenize: Tokenise) -> Comet:
+    model, _, scale = argument.rpartition("@")
+    if model and scale.replace(".", "", 1).isdecimal():
+        return Comet(model, scale=float(scale))
+    if not argument:
+        raise UsageError("comet needs a model: a name, folder or file, as comet:Unbabel/wmt22-comet-da.")
+    return Comet(argument)
+
+
+def bertscore(argument: str, tokenize: Tokenise) -> Bertscore:
+    model, _, layer = argument.rpartition("@")
+    if model and layer.isdecimal():
+        return Bertscore(model, layer=int(layer))
+    return Bertscore(argument or BERTSCORE_MODEL)

