@@ -25,7 +25,7 @@ from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
 import rangevote as rv
-from rangevote.evaluation.comparison import compare
+from rangevote.evaluation.evaluate import compare
 from rangevote.tuning.grid import grid
 from rangevote.tuning.tune import tune
 

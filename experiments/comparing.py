@@ -18,9 +18,9 @@ from experiments.items import read_items
 from experiments.measuring import Measurer, Outputs, gathered
 from experiments.methods import BASELINES, BEYOND, MBR, VOTING
 from experiments.stage import write_json
-from rangevote.evaluation.bench import Measured
 from rangevote.evaluation.bootstrap import Difference, difference, resampled_sums
-from rangevote.evaluation.metric import Metric
+from rangevote.evaluation.evaluate import Measured
+from rangevote.evaluation.metrics import Metric
 from rangevote.hypothesis import Array
 
 #: A method at its k.
@@ -40,7 +40,7 @@ class Scores:
     """The deciding metric of every method at every k, over all seeds."""
 
     def __init__(self, measurer: Measurer, metric: str, seeds: Sequence[Outputs]) -> None:
-        found = measurer.bench.metrics[metric]
+        found = measurer.evaluator.metrics[metric]
         assert isinstance(found, Metric)  # counts of different things have no bootstrap
         self.metric, self._seeds, self._measurer, self._name = found, seeds, measurer, metric
         self.points = [

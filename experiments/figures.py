@@ -7,7 +7,7 @@ from pathlib import Path
 
 from experiments.findings import Findings, mean, spread
 from experiments.methods import BASELINES, in_order, label_of
-from rangevote.evaluation import METRICS
+from rangevote.evaluation.metrics import METRICS
 from rangevote.evaluation.plot import Curve, Panel, plot_curves
 
 KINDS = ("svg", "png")

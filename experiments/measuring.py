@@ -12,10 +12,8 @@ from experiments.items import Items, read_items
 from experiments.searching import read_ballots
 from experiments.stage import write_json
 from experiments.voting import read_outputs
-from rangevote.evaluation.bench import Bench, Measured
-from rangevote.evaluation.corpus import Corpus
-from rangevote.evaluation.selection import selection, texts_of
-from rangevote.evaluation.words import Units
+from rangevote.evaluation.evaluate import Evaluator, Measured, selection, texts_of
+from rangevote.evaluation.texts import Corpus, WordUnits
 
 #: method -> k -> outputs; k is 0 for what does not depend on it
 Outputs = dict[str, dict[int, list[str]]]
@@ -26,14 +24,14 @@ class Measurer:
 
     def __init__(self, items: Items, metrics: Sequence[str], words: str) -> None:
         corpus = Corpus.of(len(items), items.references, items.sources)
-        self.bench = Bench(corpus, metrics, Units(tokenize=words))
+        self.evaluator = Evaluator(corpus, metrics, WordUnits(tokenize=words))
         self._known: dict[tuple[str, ...], Measured] = {}
 
     def measure(self, texts: Sequence[str]) -> Measured:
         """Values, and the sentence statistics behind them."""
         key = tuple(texts)
         if key not in self._known:
-            self._known[key] = self.bench.measure(texts)
+            self._known[key] = self.evaluator.measure(texts)
         return self._known[key]
 
 
@@ -64,9 +62,9 @@ def evaluate(
     told = ("dev_loss", "best_step", "steps", "tokens", "examples", "threads")  # no times: they differ
     data = {
         "methods": methods,
-        "references": measurer.bench.references(),
-        "signatures": {name: measurer.bench.signature(name) for name in metrics},
-        "items": measurer.bench.corpus.size,
+        "references": measurer.evaluator.references(),
+        "signatures": {name: measurer.evaluator.signature(name) for name in metrics},
+        "items": measurer.evaluator.corpus.size,
         "selection": list(_selections(found, small, followed, large)),
         "training": {name: facts[name] for name in told},
     }

@@ -11,8 +11,7 @@ from experiments.findings import Findings
 from experiments.page_settings import settings_lines
 from experiments.paper import TABLES
 from experiments.paper_claims import verdicts
-from rangevote.evaluation.render.markdown import escaped, to_markdown
-from rangevote.evaluation.table import Cell, Column, Row, Table
+from rangevote.evaluation.tables import Cell, Column, Table, TableRow, escape_markdown, to_markdown
 from rangevote.models.files import replacing
 
 PAGE, FIGURES = "RESULTS.md", "figures"
@@ -67,7 +66,7 @@ def _blocks(found: Findings, folder: Path) -> Iterator[str]:
 
 def _claims(found: Findings) -> Table:
     rows = [
-        Row(claim.text, [Cell(claim.where), Cell("yes" if verdict.holds else "no"), Cell(verdict.told)])
+        TableRow(claim.text, [Cell(claim.where), Cell("yes" if verdict.holds else "no"), Cell(verdict.told)])
         for claim, verdict in verdicts(found)
     ]
     return Table([Column("section"), Column("found here"), Column("numbers")], rows, "claim")
@@ -98,7 +97,7 @@ def _shares(found: Findings, system: str) -> Iterator[str]:
         if any(cell.value for row in table.rows for cell in row.cells):
             yield to_markdown(table)
         else:
-            yield f"**{escaped(table.title)}**: none, whatever the method and k."
+            yield f"**{escape_markdown(table.title)}**: none, whatever the method and k."
 
 
 def _figures(found: Findings) -> Iterator[str]:
@@ -112,7 +111,7 @@ def _figures(found: Findings) -> Iterator[str]:
         drawn.append(f"{name}-voters")
     yield "### Figures"
     for picture in drawn:
-        yield f"![{escaped(told[picture])}]({FIGURES}/{picture}.svg)"
+        yield f"![{escape_markdown(told[picture])}]({FIGURES}/{picture}.svg)"
 
 
 def _comparisons(found: Findings) -> Iterator[str]:
@@ -120,9 +119,10 @@ def _comparisons(found: Findings) -> Iterator[str]:
     listed = found.data["systems"][found.main]["comparisons"]
     report = found.settings["report"]
     yield (
-        f"Paired bootstrap ({report['resamples']:,} resamples, two-tailed) of {escaped(report['metric'])}, "
-        "over all seeds with the same sentences drawn for each. Which measure and k are the best is seen on "
-        "the test set, as in the paper, so p-values of a best are a little too small. "
+        f"Paired bootstrap ({report['resamples']:,} resamples, two-tailed) of "
+        f"{escape_markdown(report['metric'])}, over all seeds with the same sentences drawn for each. Which "
+        "measure and k are the best is seen on the test set, as in the paper, so p-values of a best are a "
+        "little too small. "
         "\\* p < 0.05, \\*\\* p < 0.01, \\*\\*\\* p < 0.001."
     )
     best = [one for one in listed if "k =" not in one["asked"]]

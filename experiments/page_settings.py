@@ -7,9 +7,8 @@ from typing import Any
 
 from experiments.findings import Findings
 from experiments.training.progress import duration
-from rangevote.evaluation import METRICS
-from rangevote.evaluation.render.markdown import escaped, to_markdown
-from rangevote.evaluation.table import Cell, Column, Row, Table
+from rangevote.evaluation.metrics import METRICS
+from rangevote.evaluation.tables import Cell, Column, Table, TableRow, escape_markdown, to_markdown
 
 
 def settings_lines(found: Findings) -> str:
@@ -21,11 +20,14 @@ def settings_lines(found: Findings) -> str:
     lines = [
         f"- settings: `{found.experiment}-{found.data['scale']}.toml`; seeds {_list(found.data['seeds'])}; "
         f"test items {found.of(found.main, found.seeds(found.main)[0])['items']:,}",
-        *(f"- {escaped(found.label(name))} (`{name}`): {_training(found, name)}" for name in found.systems),
+        *(
+            f"- {escape_markdown(found.label(name))} (`{name}`): {_training(found, name)}"
+            for name in found.systems
+        ),
         *(f"- search `{name}`: `{template}`" for name, template in settings["searches"].items()),
         f"- votes count n-grams of {vote['words']}{other}; lengths and diversity those of {report['words']}",
         f"- at most {settings['search']['max_new_tokens']} tokens an output; cut ones keep `finished: false`",
-        *(f"- {escaped(line)}" for line in _signatures(found)),
+        *(f"- {escape_markdown(line)}" for line in _signatures(found)),
         f"- versions: {versions}",
     ]
     return "\n".join(lines) + "\n\n" + to_markdown(_durations(found))
@@ -42,7 +44,7 @@ def _training(found: Findings, system: str) -> str:
     losses = [f"{found.of(system, seed)['training']['dev_loss']:.3f}" for seed in found.seeds(system)]
     steps = [f"{found.of(system, seed)['training']['best_step']:,}" for seed in found.seeds(system)]
     seeds = ", ".join(found.seeds(system))
-    return escaped(
+    return escape_markdown(
         f"{told}; development loss {', '.join(losses)} after {', '.join(steps)} steps (seeds {seeds})"
     )
 
@@ -63,7 +65,7 @@ def _durations(found: Findings) -> Table:
     for seed, by_kind in seconds.items():
         told = [duration(by_kind[kind]) if kind in by_kind else "" for kind in kinds]
         name = "all seeds" if seed == "all" else f"seed {seed}"
-        rows.append(Row(name, [Cell(text) for text in (*told, duration(sum(by_kind.values())))]))
+        rows.append(TableRow(name, [Cell(text) for text in (*told, duration(sum(by_kind.values())))]))
     columns = [Column(kind) for kind in (*kinds, "all steps")]
     threads, cores = found.settings["threads"], found.data["run"]["machine"]["cores"]
     notes = [

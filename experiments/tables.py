@@ -8,10 +8,8 @@ from typing import Any
 from experiments.findings import Findings, mean, spread
 from experiments.methods import group_of, in_order, label_of
 from experiments.paper import ABSENT, AGAIN, EXACT_COPIES, PARTIAL_COPIES, SAMPLING, TABLES, Published
-from rangevote.evaluation import METRICS
-from rangevote.evaluation.metric import Best
-from rangevote.evaluation.present import stars
-from rangevote.evaluation.table import Cell, Column, Row, Table
+from rangevote.evaluation.metrics import METRICS, Best
+from rangevote.evaluation.tables import Cell, Column, Table, TableRow, stars
 from rangevote.tuning.grid import Setting
 
 MAIN_GROUPS = ("baselines", "voting", "mbr", "beyond")
@@ -30,7 +28,7 @@ def beside_paper(found: Findings, metric: str, system: str | None = None) -> Tab
     for method in methods:
         cells = [value_cell(found.values(metric, (method, k), system), metric) for k in ks]
         cells += [Cell(paper.at(method, k)) for k in paper.ks] if paper else []
-        rows.append(Row(label_of(method, found.experiment), cells, group_of(method)))
+        rows.append(TableRow(label_of(method, found.experiment), cells, group_of(method)))
     rows += _reference_rows(found, metric, system, paper, len(ks))
     return Table(columns, rows, "beam size", title=_title(found, metric, system, paper))
 
@@ -52,12 +50,12 @@ def _paper_column(metric: str, paper: Published, k: int, best: Best) -> Column:
 
 def _reference_rows(
     found: Findings, metric: str, system: str, paper: Published | None, width: int
-) -> list[Row]:
+) -> list[TableRow]:
     own = found.references(metric, system)
     if own is None:
         return []
     theirs = [Cell(paper.references)] * len(paper.ks) if paper else []
-    return [Row("references", [*[Cell(own)] * width, *theirs], "references", competes=False)]
+    return [TableRow("references", [*[Cell(own)] * width, *theirs], "references", competes=False)]
 
 
 def _title(found: Findings, metric: str, system: str, paper: Published | None) -> str:
@@ -69,7 +67,7 @@ def sampling(found: Findings) -> Table:
     """One sample for each item: the deciding metric here and in the paper."""
     paper = SAMPLING[found.experiment]
     rows = [
-        Row(
+        TableRow(
             label_of(method, found.experiment),
             [value_cell(found.values(found.metric, (method, 0)), found.metric), Cell(paper.get(method))],
         )
@@ -96,7 +94,7 @@ def comparisons(found: Findings, asked: Iterable[dict[str, Any]], title: str) ->
             f"{same} of {len(one['seeds'])}",
         ]
         cells = [Cell(text, stars(told["p"]) if i == 4 else "") for i, text in enumerate(texts)]
-        rows.append(Row(one["asked"], cells))
+        rows.append(TableRow(one["asked"], cells))
     return Table([Column(name) for name in names], rows, "question", title)
 
 
@@ -122,7 +120,7 @@ def selections(found: Findings) -> Table:
         for name, paper in (("absent", ABSENT), ("again", AGAIN)):
             theirs = paper.get(method, {}).get(k) if published else None
             cells += [Cell(mean([other[name] for other in listed])), Cell(theirs)]
-        rows.append(Row(f"{label_of(method, found.experiment)}, k = {k}", cells))
+        rows.append(TableRow(f"{label_of(method, found.experiment)}, k = {k}", cells))
     large = first[0]["large"] if first else 0
     return Table(columns, rows, "winners of", f"Winners of small beams in the beam of {large}")
 
@@ -142,7 +140,7 @@ def _share_table(found: Findings, system: str, metric: str) -> Table:
     for method in in_order(found.methods(system), *MAIN_GROUPS):
         values = [found.mean(metric, (method, k), system) for k in ks]
         cells = [Cell(None if value is None else part * value) for value in values]
-        rows.append(Row(label_of(method, found.experiment), cells, group_of(method)))
+        rows.append(TableRow(label_of(method, found.experiment), cells, group_of(method)))
     label = "outputs cut by the length limit (%)" if cut else METRICS[metric].label
     paper = {"exact_copies": EXACT_COPIES, "partial_copies": PARTIAL_COPIES}.get(metric, {})
     told = ", ".join(f"{value} at k = {k}" for k, value in paper.items())
@@ -169,7 +167,7 @@ def _variants(found: Findings, system: str, mark: str, title: str) -> Table | No
     ks = found.ks(system)
     bases = dict.fromkeys(method.partition(mark)[0] for method in extra)
     rows = [
-        Row(
+        TableRow(
             method,
             [value_cell(found.values(found.metric, (method, k), system), found.metric) for k in ks],
             base,
@@ -193,7 +191,7 @@ def voters(found: Findings) -> Table | None:
         for measure in measures:
             points = [[one["curves"][kind][measure][str(n)][found.metric] for one in known] for n in numbers]
             cells = [value_cell(values, found.metric) for values in points]
-            rows.append(Row(f"{measure}, voters by {kind}", cells, kind))
+            rows.append(TableRow(f"{measure}, voters by {kind}", cells, kind))
     title = f"{METRICS[found.metric].label} against the number of voters (figure 3)"
     notes = [f"The first {known[0]['items']} test items; {len(known)} seed{'s' if len(known) > 1 else ''}."]
     return Table([Column(str(n)) for n in numbers], rows, "voters", title, notes)
@@ -215,7 +213,7 @@ def tuned(found: Findings) -> Table | None:
                 f"{one['gain_unseen']:+.2f}" if "gain_unseen" in one else "",
                 "yes" if one["within_noise"] else "no",
             ]
-            rows.append(Row(f"k = {k}, seed {seed}", [Cell(text) for text in texts], str(seed)))
+            rows.append(TableRow(f"k = {k}, seed {seed}", [Cell(text) for text in texts], str(seed)))
     if not rows:
         return None
     notes = [

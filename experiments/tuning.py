@@ -10,7 +10,7 @@ from typing import Any
 from experiments.searching import read_ballots
 from rangevote.election.settings import read_toml
 from rangevote.errors import RangevoteWarning
-from rangevote.evaluation.words import Units
+from rangevote.evaluation.texts import WordUnits
 from rangevote.models.files import replacing
 from rangevote.tuning.tune import tune
 
@@ -19,7 +19,7 @@ def tune_ballots(output: Path, *, metric: str, words: str, grid: Mapping[str, An
     """Write the profile that is best on these ballots; `grid` are options of `rangevote.tune`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangevoteWarning)  # the profile says whether the choice is noise
-        found = tune(read_ballots(ballots), metric=metric, units=Units(tokenize=words), **grid)
+        found = tune(read_ballots(ballots), metric=metric, units=WordUnits(tokenize=words), **grid)
     with replacing(output) as file:
         file.write(found.profile().encode())
 

@@ -7,12 +7,12 @@ import io
 from fuzz import places
 from rangevote.election.settings import read_profile, write_tables
 from rangevote.errors import RangevoteError
-from rangevote.evaluation.reading import Listed, in_step, read_outputs, read_references, read_sources
+from rangevote.evaluation.read import FileValues, in_step, read_outputs, read_references, read_sources
 
 
 def outputs(data: bytes) -> None:
     """One file as outputs, as references and as sources: those that can be read go together."""
-    found: list[Listed[object]] = []
+    found: list[FileValues[object]] = []
     for plain in (False, True):
         for read in (read_outputs, read_sources, _references):
             try:
@@ -29,7 +29,7 @@ def outputs(data: bytes) -> None:
                 continue
 
 
-def _references(source: io.BytesIO, *, plain: bool) -> Listed[object]:
+def _references(source: io.BytesIO, *, plain: bool) -> FileValues[object]:
     return read_references([source], plain=plain)[0]
 
 

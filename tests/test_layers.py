@@ -122,7 +122,7 @@ def loaded(script: str) -> set[str]:
         "import rangevote as rv; rv.elect(['a b', 'a'], [-1, -2]).explain()",
         "import rangevote as rv; rv.elect(['a b', 'a'], similarity='0.5*chrf+0.5*exact')",
         "import rangevote.decoding.run, rangevote.generation.generate, rangevote.models.ngram",
-        "import rangevote.evaluation.comparison, rangevote.evaluation.plot",
+        "import rangevote.evaluation.evaluate, rangevote.evaluation.plot",
     ],
 )
 def test_importing_and_electing_load_nothing_heavy(script):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from rangevote.evaluation import METRICS
+from rangevote.evaluation.metrics import METRICS
 from tests.cli.conftest import ballot, lines
 
 REFERENCES = [["a dog runs fast"], ["the cat sits"], ["yes it is"]]

@@ -127,11 +127,11 @@ def test_a_run_is_not_resumed_under_a_changed_profile(run, dev, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("-m", "length"), 2, "nothing that more is better of"),
+        (("-m", "length"), 2, "cannot be chosen by"),
         (("-m", "blue"), 2, "Did you mean 'bleu'"),
         (("-s", "overlop_2"), 2, "Did you mean 'overlap_2'"),
         (("-s", ","), 2, "similarities must be a list"),
-        (("--exponents", "0,x"), 2, "is no list of numbers"),
+        (("--exponents", "0,x"), 2, "is not a list of numbers"),
         (("--exponents", "2"), 2, "exponents go from 0 to 1"),
         (("--temperatures", "0"), 2, "temperatures are numbers above 0"),
         (("--tokenize", "syllables"), 2, "syllables"),

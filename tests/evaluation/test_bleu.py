@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rangevote.errors import UnknownName
-from rangevote.evaluation.bleu import SacreMatches, WordMatches, sacre_bleu, word_bleu
-from rangevote.evaluation.corpus import Corpus
-from rangevote.evaluation.words import Units
+from rangevote.evaluation.metrics import SacreMatches, WordMatches, sacre_bleu, word_bleu
+from rangevote.evaluation.texts import Corpus, WordUnits
 
 nltk = pytest.importorskip("nltk.translate.bleu_score")
 sacrebleu = pytest.importorskip("sacrebleu")
@@ -29,7 +28,7 @@ def by_nltk(outputs, references, order):
 
 
 def rows_of(statistics, outputs, references, units=None):
-    return statistics(Corpus.of(len(outputs), references), units or Units()).rows(outputs)
+    return statistics(Corpus.of(len(outputs), references), units or WordUnits()).rows(outputs)
 
 
 @settings(max_examples=50)
@@ -97,7 +96,7 @@ def test_sacrebleu_of_the_sums_is_sacrebleus_own(items):
 def test_sacrebleu_tokenises_and_folds_case_as_it_is_told():
     outputs, references = ["Hello, World!", "Das ist gut."], [["hello, world!"], ["das ist sehr gut."]]
     for tokenize, lowercase in (("13a", False), ("13a", True), ("none", False), ("char", True)):
-        units = Units(bleu_tokenize=tokenize, lowercase=lowercase)
+        units = WordUnits(bleu_tokenize=tokenize, lowercase=lowercase)
         score = sacre_bleu(rows_of(SacreMatches, outputs, references, units).sum(axis=0))
         metric = sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase)
         columns = [[item[0] for item in references]]
@@ -109,18 +108,18 @@ def test_the_signature_is_sacrebleus_own():
     metric = sacrebleu.BLEU()
     metric.corpus_score(outputs, [["a b", "c"], ["b", "d"]])
     corpus = Corpus.of(2, references)
-    assert SacreMatches(corpus, Units()).signature == str(metric.get_signature())
-    assert SacreMatches(Corpus.of(2, [["a"], ["b", "c"]]), Units()).signature.startswith("nrefs:var|")
+    assert SacreMatches(corpus, WordUnits()).signature == str(metric.get_signature())
+    assert SacreMatches(Corpus.of(2, [["a"], ["b", "c"]]), WordUnits()).signature.startswith("nrefs:var|")
 
 
 def test_word_bleu_names_the_words_it_counts():
-    signature = WordMatches(Corpus.of(1, ["a"]), Units("13a", lowercase=True)).signature
+    signature = WordMatches(Corpus.of(1, ["a"]), WordUnits("13a", lowercase=True)).signature
     assert signature == "nltk|nrefs:1|on:13a|case:lc"
 
 
 def test_an_unknown_tokenisation_of_sacrebleu_offers_the_nearest():
     with pytest.raises(UnknownName, match=r"unknown tokenisation of sacreBLEU '13b'\. Did you mean '13a'\?"):
-        SacreMatches(Corpus.of(1, ["a"]), Units(bleu_tokenize="13b"))
+        SacreMatches(Corpus.of(1, ["a"]), WordUnits(bleu_tokenize="13b"))
 
 
 def test_many_sums_are_scored_at_a_time():

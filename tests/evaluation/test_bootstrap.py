@@ -7,7 +7,6 @@ import pytest
 
 from rangevote.errors import DataError, UnknownName, UsageError
 from rangevote.evaluation import bootstrap
-from rangevote.evaluation.bleu import SacreMatches, sacre_bleu
 from rangevote.evaluation.bootstrap import (
     centred,
     interval,
@@ -16,10 +15,15 @@ from rangevote.evaluation.bootstrap import (
     resampled_sums,
     two_tailed,
 )
-from rangevote.evaluation.chrf import CharacterMatches, f_score
-from rangevote.evaluation.corpus import Corpus
-from rangevote.evaluation.metric import beside_ones, mean
-from rangevote.evaluation.words import Units
+from rangevote.evaluation.metrics import (
+    CharacterMatches,
+    SacreMatches,
+    beside_ones,
+    f_score,
+    mean,
+    sacre_bleu,
+)
+from rangevote.evaluation.texts import Corpus, WordUnits
 
 
 def texts(seed, count, spoiled):
@@ -52,7 +56,7 @@ def test_p_values_are_sacrebleus_under_its_definition_and_its_seed(spoiled):
     _, expected = test()
     corpus = Corpus.of(len(references), references)
     for name, build, score in (("BLEU", SacreMatches, sacre_bleu), ("chrF2", CharacterMatches, f_score)):
-        statistics = build(corpus, Units())
+        statistics = build(corpus, WordUnits())
         found = paired_bootstrap(
             score, statistics.rows(second), statistics.rows(first), resamples=400, p_value="centred"
         )
@@ -110,7 +114,7 @@ def test_a_system_compared_with_itself_differs_by_nothing():
 def test_swapping_the_systems_turns_the_sign_and_keeps_the_p_value():
     _, (first, second) = texts(1, 60, (0.3, 0.2))
     corpus = Corpus.of(60, texts(1, 60, ())[0])
-    rows = [CharacterMatches(corpus, Units()).rows(outputs) for outputs in (first, second)]
+    rows = [CharacterMatches(corpus, WordUnits()).rows(outputs) for outputs in (first, second)]
     one = paired_bootstrap(f_score, rows[0], rows[1], resamples=500)
     other = paired_bootstrap(f_score, rows[1], rows[0], resamples=500)
     assert one.value == -other.value

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rangevote.evaluation.chrf import CharacterMatches, f_score
-from rangevote.evaluation.corpus import Corpus
-from rangevote.evaluation.words import Units
+from rangevote.evaluation.metrics import CharacterMatches, f_score
+from rangevote.evaluation.texts import Corpus, WordUnits
 
 sacrebleu = pytest.importorskip("sacrebleu")
 
@@ -17,7 +16,7 @@ ITEMS = st.lists(st.tuples(TEXTS, st.lists(TEXTS, min_size=2, max_size=2)), min_
 
 
 def ours(outputs, references, units=None):
-    rows = CharacterMatches(Corpus.of(len(outputs), references), units or Units()).rows(outputs)
+    rows = CharacterMatches(Corpus.of(len(outputs), references), units or WordUnits()).rows(outputs)
     return float(f_score(rows.sum(axis=0)))
 
 
@@ -38,5 +37,5 @@ def test_the_score_of_equal_texts_is_100_and_that_of_nothing_0():
 
 
 def test_case_is_folded_when_asked():
-    assert ours(["EIN HUND"], ["ein Hund"], Units(lowercase=True)) == pytest.approx(100)
+    assert ours(["EIN HUND"], ["ein Hund"], WordUnits(lowercase=True)) == pytest.approx(100)
     assert ours(["EIN HUND"], ["ein Hund"]) < 20

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from rangevote.errors import MissingExtra, SetupError, UsageError
-from rangevote.evaluation.comparison import compare
-from rangevote.evaluation.plot import Curve, Panel, plot_curves
-from rangevote.evaluation.series import Place, panels_of, place_of
+from rangevote.evaluation.evaluate import compare
+from rangevote.evaluation.plot import Curve, CurvePoint, Panel, panels_of, plot_curves, point_of
 
 pytest.importorskip("matplotlib")
 
@@ -94,23 +93,27 @@ SIGNED = "rv:0.1|sim:overlap_2|on:words|w:probability|T:1|cand:{}|vot:{}|tie:sco
 
 def test_a_signature_tells_method_and_k_or_voters():
     elections = [SIGNED.format(9, 500), SIGNED.format(10, 1000)]  # a beam may fall short of its k
-    assert place_of(elections) == Place("overlap_2", 10)
-    assert place_of(elections, "voters") == Place("overlap_2", 1000)
-    assert place_of(["sim:overlap_2|w:probability|T:2|cand:4|vot:4"]) == Place("overlap_2, T = 2", 4)
+    assert point_of(elections) == CurvePoint("overlap_2", 10)
+    assert point_of(elections, "voters") == CurvePoint("overlap_2", 1000)
+    assert point_of(["sim:overlap_2|w:probability|T:2|cand:4|vot:4"]) == CurvePoint("overlap_2, T = 2", 4)
     likely = "sim:overlap_2|w:probability|T:1|rule:most_likely|cand:4|vot:4"
-    assert place_of([likely]) == Place("most_likely", 4, baseline=True)
-    assert place_of(["sim:chrf|rule:reweighted|cand:4|vot:4"]) == Place("chrf, reweighted", 4)
+    assert point_of([likely]) == CurvePoint("most_likely", 4, baseline=True)
+    assert point_of(["sim:chrf|rule:reweighted|cand:4|vot:4"]) == CurvePoint("chrf, reweighted", 4)
 
 
 @pytest.mark.parametrize("signatures", [[], ["something"], [SIGNED.format(4, 4), "sim:chrf|cand:4|vot:4"]])
 def test_signatures_that_tell_no_place_or_two_give_none(signatures):
-    assert place_of(signatures) is None
+    assert point_of(signatures) is None
 
 
 def test_a_comparison_becomes_a_panel_a_metric_and_a_curve_a_method():
     systems = {"b10": ["a b", "c"], "b2": ["a b c", "d"], "v2": ["a", "b"]}
     found = compare(systems, ["a b c", "d"], metrics=["length", "distinct_outputs"], resamples=0)
-    places = {"b10": Place("beam", 10, True), "b2": Place("beam", 2, True), "v2": Place("vote", 2)}
+    places = {
+        "b10": CurvePoint("beam", 10, True),
+        "b2": CurvePoint("beam", 2, True),
+        "v2": CurvePoint("vote", 2),
+    }
     length, outputs = panels_of(found, places)
     assert length == Panel("length", [Curve("beam", [2, 10], [2, 1.5], True), Curve("vote", [2], [1])], 2)
     assert outputs.label == "distinct outputs"

@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 
 import rangevote as rv
-from rangevote.evaluation.bleu import SacreMatches, sacre_bleu
 from rangevote.evaluation.bootstrap import paired_bootstrap
-from rangevote.evaluation.comparison import compare, evaluate
-from rangevote.evaluation.corpus import Corpus
-from rangevote.evaluation.selection import selection, texts_of
-from rangevote.evaluation.words import Units
+from rangevote.evaluation.evaluate import compare, evaluate, selection, texts_of
+from rangevote.evaluation.metrics import SacreMatches, sacre_bleu
+from rangevote.evaluation.texts import Corpus, WordUnits
 from rangevote.formats import read
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -40,7 +38,7 @@ def news_references():
 def test_the_references_of_newstest2014_have_the_papers_21_66_words():
     references = news_references()
     assert len(references) == 2737  # section 4.2
-    found = evaluate(references, metrics=["length"], units=Units("wordpunct"), resamples=0)
+    found = evaluate(references, metrics=["length"], units=WordUnits("wordpunct"), resamples=0)
     assert f"{found.first.scores['length'].value:.2f}" == "21.66"
 
 
@@ -89,7 +87,7 @@ def test_two_systems_on_newstest2014_have_sacrebleus_p_value():
     systems = [("google", first[:1000]), ("microsoft", second[:1000])]
     metric = metrics.BLEU(references=[references[:1000]])
     _, expected = significance.PairedTest(systems, {"BLEU": metric}, None, "bs", n_samples=300)()
-    statistics = SacreMatches(Corpus.of(1000, references[:1000]), Units())
+    statistics = SacreMatches(Corpus.of(1000, references[:1000]), WordUnits())
     rows = [statistics.rows(outputs) for _, outputs in systems]
     found = paired_bootstrap(sacre_bleu, rows[1], rows[0], resamples=300, p_value="centred")
     assert found.p == pytest.approx(expected["BLEU"][1].p_value, abs=1e-12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rangevote.errors import DataError
-from rangevote.evaluation.selection import selection, texts_of
+from rangevote.evaluation.evaluate import selection, texts_of
 from rangevote.hypothesis import Ballot, Hypothesis
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rangevote.errors import UnknownName
-from rangevote.evaluation.comparison import evaluate
-from rangevote.evaluation.words import Units
+from rangevote.evaluation.evaluate import evaluate
+from rangevote.evaluation.texts import WordUnits
 
 SOURCES = ["the cat sat on the mat", "a dog", "hello"]
 
@@ -25,14 +25,14 @@ def test_words_may_be_other_units():
     nltk_tokenize = pytest.importorskip("nltk.tokenize")
     assert value("length", text) == 4
     for unit, number in (("wordpunct", 6), ("13a", 6), ("chars", 14)):
-        assert value("length", text, units=Units(unit)) == number
-    assert nltk_tokenize.wordpunct_tokenize(text[0]) == list(Units("wordpunct").splitter()(text[0]))
-    assert value("length", text, units=Units(lambda text: text.split(","))) == 2
+        assert value("length", text, units=WordUnits(unit)) == number
+    assert nltk_tokenize.wordpunct_tokenize(text[0]) == list(WordUnits("wordpunct").splitter()(text[0]))
+    assert value("length", text, units=WordUnits(lambda text: text.split(","))) == 2
 
 
 def test_an_unknown_unit_offers_the_nearest():
     with pytest.raises(UnknownName, match=r"unknown tokenisation 'word'\. Did you mean 'words'\?"):
-        value("length", ["a"], units=Units("word"))
+        value("length", ["a"], units=WordUnits("word"))
 
 
 def test_empty_outputs_are_those_of_white_space_alone():
@@ -43,7 +43,7 @@ def test_an_exact_copy_is_the_source_word_by_word():
     assert value("exact_copies", ["the cat sat on the mat", "a  dog ", "Hello"], SOURCES) == pytest.approx(
         200 / 3
     )
-    assert value("exact_copies", ["HELLO"], ["hello"], units=Units(lowercase=True)) == 100
+    assert value("exact_copies", ["HELLO"], ["hello"], units=WordUnits(lowercase=True)) == 100
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from experiments.training.options import CaptionerOptions, TranslatorOptions
 from rangevote.decoding import get_search
 from rangevote.election.settings import Settings as Election
 from rangevote.errors import DataError, SetupError, UsageError
-from rangevote.evaluation import METRICS
+from rangevote.evaluation.metrics import METRICS
 
 FILES = sorted(HERE.glob("*.toml"))
 

@@ -56,9 +56,9 @@ def test_a_name_tells_what_is_not_usual():
         ({"similarities": "overlap_2"}, "must be a list"),
         ({"similarities": []}, "must be a list with something in it"),
         ({"exponents": [1.5]}, "exponents go from 0 to 1, got 1.5"),
-        ({"exponents": [True]}, "True is no number"),
+        ({"exponents": [True]}, "True is not a number"),
         ({"temperatures": [0]}, "temperatures are numbers above 0, got 0"),
-        ({"temperatures": ["1"]}, "'1' is no number"),
+        ({"temperatures": ["1"]}, "'1' is not a number"),
         ({"tokenize": ["syllables"]}, "syllables"),
     ],
 )

@@ -7,8 +7,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import DataError
-from rangevote.tuning.grid import BASELINES, grid
-from rangevote.tuning.polling import UNKNOWN, Count, Office
+from rangevote.tuning.grid import BASELINES, UNKNOWN, GridElections, grid
 from tests.tuning.made_up import ballots
 
 SETTINGS = grid(
@@ -20,7 +19,7 @@ SETTINGS = grid(
 
 
 def separately(ballot, setting, **options):
-    if not setting.voted:
+    if not setting.has_voters:
         return rv.elect(ballot, rule=setting.rule, **options)
     return rv.elect(ballot, **setting.options, **options)
 
@@ -33,7 +32,7 @@ def separately(ballot, setting, **options):
 )
 def test_winners_are_those_of_an_election_for_each_setting(options, voters):
     pytest.importorskip("rapidfuzz")
-    office = Office([*SETTINGS, *BASELINES], **options)
+    office = GridElections([*SETTINGS, *BASELINES], **options)
     for ballot in ballots(6, voters=voters):
         expected = [separately(ballot, setting, **options).index for setting in office.settings]
         assert office.winners(ballot) == expected
@@ -41,24 +40,22 @@ def test_winners_are_those_of_an_election_for_each_setting(options, voters):
 
 def test_scores_are_the_same_bit_for_bit():
     for ballot in ballots(6):
-        slate = rv.Hypotheses.of(ballot.candidates)
-        count = Count(slate, slate, lambda temperature: pytest.fail("weights are given below"))
+        shared = GridElections([]).shared(ballot)
         for setting in grid():
             alone = rv.elect(ballot, **setting.options)
-            assert np.array_equal(count.poll(setting).tally(alone.weights), alone.scores)
+            assert np.array_equal(shared.poll(setting).tally(alone.weights), alone.scores)
 
 
 def test_a_count_is_shared_by_all_exponents_of_a_measure():
-    slate = rv.Hypotheses.of(ballots(1)[0].candidates)
-    count = Count(slate, slate, lambda temperature: np.ones(len(slate)))
+    shared = GridElections([]).shared(ballots(1)[0])
     for setting in grid(["overlap_2", "precision_2", "overlap_1"]):
-        count.winner(setting)
-    assert len(count._polls) == 3
-    assert len(count._weights) == 4
+        shared.winner(setting)
+    assert len(shared._polls) == 3
+    assert len(shared._weights) == 4
 
 
 def test_a_rule_without_voters_has_no_winner_where_a_log_probability_is_missing():
-    office = Office([*grid(["overlap_2"], [0], [1]), *BASELINES])
+    office = GridElections([*grid(["overlap_2"], [0], [1]), *BASELINES])
     winners = office.winners(ballots(1, known=False)[0])
     assert winners[0] >= 0
     assert winners[1:] == [UNKNOWN, UNKNOWN]
@@ -66,4 +63,4 @@ def test_a_rule_without_voters_has_no_winner_where_a_log_probability_is_missing(
 
 def test_a_ballot_without_candidates_is_refused():
     with pytest.raises(DataError, match="no candidates"):
-        Office(grid()).winners(rv.Ballot([]))
+        GridElections(grid()).winners(rv.Ballot([]))

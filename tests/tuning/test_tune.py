@@ -11,14 +11,13 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import DataError, RangevoteWarning, UsageError
-from rangevote.evaluation import METRICS
 from rangevote.evaluation.bootstrap import draws
-from rangevote.evaluation.comparison import compare
-from rangevote.evaluation.corpus import Corpus
-from rangevote.evaluation.words import Units
+from rangevote.evaluation.evaluate import compare
+from rangevote.evaluation.metrics import METRICS
+from rangevote.evaluation.texts import Corpus, WordUnits
 from rangevote.formats import read
 from rangevote.tuning.grid import DEFAULT, grid
-from rangevote.tuning.noise import Resampled, unseen
+from rangevote.tuning.tune import unseen
 from tests.tuning.made_up import ballots
 
 FEW = {"similarities": ["overlap_1", "overlap_2"], "exponents": [0, 0.5], "temperatures": [1, 4]}
@@ -95,7 +94,7 @@ def test_the_units_of_the_metric_are_the_users():
         )
     ]
     assert quietly(listed, metric="bleu_1", resamples=5, **FEW).chosen.score == 0
-    lower = quietly(listed, metric="bleu_1", units=Units(lowercase=True), resamples=5, **FEW)
+    lower = quietly(listed, metric="bleu_1", units=WordUnits(lowercase=True), resamples=5, **FEW)
     assert lower.chosen.score == 100
 
 
@@ -155,7 +154,7 @@ def test_gains_on_ballots_left_out_are_those_of_a_loop_over_resamples():
     corpus_rows = []
     for setting in settings:
         texts = outputs(listed, **setting.options)
-        statistics = metric.statistics(Corpus.of(12, [b.references for b in listed]), Units())
+        statistics = metric.statistics(Corpus.of(12, [b.references for b in listed]), WordUnits())
         corpus_rows.append(statistics.rows(texts))
     gains = []
     for counts in np.concatenate(list(draws(12, 30, 12345))):
@@ -170,8 +169,7 @@ def test_gains_on_ballots_left_out_are_those_of_a_loop_over_resamples():
 
 
 def test_resamples_that_leave_nothing_out_tell_nothing():
-    nothing = Resampled(np.ones((3, 2)), np.full((3, 2), np.nan))
-    assert unseen(nothing, [0], 1) is None
+    assert unseen(np.ones((3, 2)), np.full((3, 2), np.nan), [0], 1) is None
 
 
 def test_threads_change_nothing():
@@ -188,8 +186,8 @@ def test_ballots_may_come_one_by_one():
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"metric": "length"}, "nothing that more is better of; choose from: bleu, bleu_1"),
-        ({"metric": "distinct_bigrams"}, "nothing that more is better of"),
+        ({"metric": "length"}, "cannot be chosen by .length.; choose from: bleu, bleu_1"),
+        ({"metric": "distinct_bigrams"}, "cannot be chosen by"),
         ({"metric": "blue"}, "unknown metric 'blue'. Did you mean 'bleu'"),
         ({"resamples": 0}, "resamples must be 1 or more"),
         ({"weights": "fame"}, "unknown weights 'fame'"),

@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from rangevote.cli.measuring import (
-    Measuring,
-    Writing,
-    benched,
-    check_inputs,
-    given_references,
-    measured,
-    measuring_options,
-    writing_options,
+from rangevote.cli.evaluate import (
+    EvaluationOptions,
+    TableOutput,
+    evaluation_options,
+    measure,
+    read_given_references,
+    table_options,
 )
-from rangevote.cli.notes import Notes
-from rangevote.cli.systems import System, places_of, systems_of
-from rangevote.errors import SetupError, choose
+from rangevote.cli.notes import Notes, check_inputs
+from rangevote.cli.output import write_output
+from rangevote.errors import SetupError, UsageError, choose, nearest
 
 if TYPE_CHECKING:
-    from rangevote.evaluation.comparison import Comparison
-    from rangevote.evaluation.reading import Listed, Outputs
-    from rangevote.evaluation.selection import Selection
+    from rangevote.evaluation.evaluate import Comparison, Selection
+    from rangevote.evaluation.plot import CurvePoint
+    from rangevote.evaluation.read import FileValues
     from rangevote.hypothesis import Ballot
 
 #: What is measured unless the user says otherwise.
 COLUMNS = ("bleu", "chrf", "length", "distinct_bigrams", "empty")
 COPIES = ("exact_copies", "partial_copies")
+#: Endings of a file's name that say nothing about a system.
+ENDINGS = {".gz", ".zst", ".jsonl", ".json", ".txt"}
 
 
 @click.command()
 @click.argument("systems", nargs=-1, metavar="[NAME[@K]=]FILE...")
-@measuring_options
+@evaluation_options
 @click.option(
     "--p-value",
     default="two_tailed",
@@ -53,17 +54,17 @@ COPIES = ("exact_copies", "partial_copies")
     "--x", "axis", type=click.Choice(["k", "voters"]), default="k", show_default=True, help="What K is."
 )
 @click.option("--baseline", multiple=True, metavar="NAME", help="Draw this method dashed; again for others.")
-@writing_options
+@table_options
 @click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
 def compare(
     systems: tuple[str, ...],
-    measuring: Measuring,
+    evaluation: EvaluationOptions,
     p_value: str,
     beam: str | None,
     plot: str | None,
     axis: str,
     baseline: tuple[str, ...],
-    writing: Writing,
+    writing: TableOutput,
     quiet: bool,
 ) -> None:
     """Compare the outputs of two or more systems, with significance against the first.
@@ -72,31 +73,101 @@ def compare(
     K is the beam size or the number of voters; `vote` has written it, and the method, into its files.
     """
     from rangevote.evaluation.bootstrap import P_VALUES
-    from rangevote.evaluation.reading import read_beam, read_outputs
+    from rangevote.evaluation.read import read_beam, read_outputs
 
     notes = Notes(quiet=quiet)
-    listed = systems_of(systems)
+    files = parse_systems(systems)
     choose("p-value", p_value, P_VALUES)
-    inputs = [*(system.path for system in listed), *measuring.files, *([beam] if beam else [])]
+    inputs = [*(file.path for file in files), *evaluation.files, *([beam] if beam else [])]
     check_inputs(inputs)
-    _check_picture(plot, writing.force)
-    outputs = {system.label: read_outputs(system.path, plain=measuring.plain) for system in listed}
-    places = places_of(listed, outputs, axis, baseline) if plot else {}
+    _check_plot(plot, writing.force)
+    outputs = {file.label: read_outputs(file.path, plain=evaluation.plain) for file in files}
+    points = _curve_points(files, outputs, axis, baseline) if plot else {}
     ballots = read_beam(beam) if beam else None
-    references, sources = _references(measuring, ballots, notes)
-    columns = [*COLUMNS, *(COPIES if measuring.source else ())] if references else None
-    bench, texts = benched(outputs, measuring, references, sources, columns)
-    found = measured(bench, texts, measuring, p_value=p_value, quiet=quiet)
-    chosen = _selections(listed, outputs, ballots) if ballots else {}
-    writing.write(_written(found, chosen, writing.format), inputs)
+    references, sources = _references(evaluation, ballots, notes)
+    columns = [*COLUMNS, *(COPIES if evaluation.source else ())] if references else None
+    comparison = measure(
+        outputs, references, sources, evaluation, default=columns, p_value=p_value, quiet=quiet
+    )
+    selections = _selections(outputs, ballots) if ballots else {}
+    text = _format(comparison, selections, writing.format)
+    write_output(text, writing.output, inputs, force=writing.force)
     if plot:
-        from rangevote.evaluation.plot import plot_curves
-        from rangevote.evaluation.series import AXES, panels_of
+        from rangevote.evaluation.plot import AXES, panels_of, plot_curves
 
-        plot_curves(panels_of(found, places), plot, x_label=AXES[axis][1])
+        plot_curves(panels_of(comparison, points), plot, x_label=AXES[axis][1])
 
 
-def _check_picture(plot: str | None, force: bool) -> None:
+class SystemFile(NamedTuple):
+    """One system: its name in tables, its method and K where they are given, its file."""
+
+    label: str
+    method: str
+    k: float | None
+    path: str
+
+
+def parse_systems(arguments: Sequence[str]) -> list[SystemFile]:
+    """Systems given as `[NAME[@K]=]FILE`; there must be two, and no two of one name."""
+    systems = [_parse_system(argument) for argument in arguments]
+    if len(systems) < 2:
+        raise UsageError(f"there is nothing to compare: give two files or more, got {len(systems)}.")
+    labels = [system.label for system in systems]
+    for system in systems:
+        if labels.count(system.label) > 1:
+            raise UsageError(f"two systems are called {system.label!r}; name them, as in NAME={system.path}.")
+    return systems
+
+
+def _parse_system(argument: str) -> SystemFile:
+    label, sign, path = argument.partition("=")
+    if not sign or Path(argument).exists():  # a file's own name may contain '='
+        stem = _stem(argument)
+        return SystemFile(stem, stem, None, argument)
+    method, _, number = label.rpartition("@")
+    # a whole number only: in overlap_1-4@0.25 the rest is part of the measure's name
+    if not (method and number.isascii() and number.isdecimal() and int(number)):
+        return SystemFile(label, label, None, path)
+    return SystemFile(label, method, float(number), path)
+
+
+def _stem(path: str) -> str:
+    name = Path(path).name
+    while Path(name).suffix in ENDINGS:
+        name = Path(name).stem
+    return name or path
+
+
+def _curve_points(
+    systems: Sequence[SystemFile], outputs: Mapping[str, FileValues[str]], axis: str, baselines: Sequence[str]
+) -> dict[str, CurvePoint]:
+    """Each system's method and x: as given, else as its file tells."""
+    from rangevote.evaluation.plot import CurvePoint, point_of
+
+    points = {}
+    for system in systems:
+        if system.k is not None:
+            points[system.label] = CurvePoint(system.method, system.k, system.method in baselines)
+            continue
+        point = point_of(outputs[system.label].signatures, axis)
+        if point is None:
+            raise UsageError(
+                f"cannot draw {system.label!r}: its file does not tell the method and the "
+                f"{'beam size' if axis == 'k' else 'number of voters'}. Give both, as in "
+                f"'beam search@10={system.path}'."
+            )
+        points[system.label] = CurvePoint(point.method, point.x, point.baseline or point.method in baselines)
+    methods = {point.method for point in points.values()}
+    for name in baselines:
+        if name not in methods:
+            raise UsageError(
+                f"--baseline {name!r} is none of the methods.{nearest(name, methods)} "
+                f"Choose from: {', '.join(sorted(methods))}."
+            )
+    return points
+
+
+def _check_plot(plot: str | None, force: bool) -> None:
     """Refuse a picture that cannot be drawn, or would replace one, before anything is read."""
     if not plot:
         return
@@ -109,48 +180,40 @@ def _check_picture(plot: str | None, force: bool) -> None:
 
 
 def _references(
-    measuring: Measuring, ballots: Listed[Ballot] | None, notes: Notes
-) -> tuple[Listed[list[str]] | None, Listed[str] | None]:
-    """As the options name them, else as they travel along with the beam."""
-    from rangevote.evaluation.reading import Listed
+    evaluation: EvaluationOptions, ballots: FileValues[Ballot] | None, notes: Notes
+) -> tuple[FileValues[list[str]] | None, FileValues[str] | None]:
+    """As the options name them, else as the beam has them."""
+    from rangevote.evaluation.read import FileValues
 
-    references, sources = given_references(measuring)
+    references, sources = read_given_references(evaluation)
     if references is None and ballots is not None and all(ballot.references for ballot in ballots.values):
-        along = [list(ballot.references) for ballot in ballots.values]
-        references = Listed(ballots.name, along, ballots.places, ballots.ids)
+        texts = [list(ballot.references) for ballot in ballots.values]
+        references = FileValues(ballots.name, texts, ballots.where, ballots.ids)
     if references is None:
         notes.tell("there are no references: BLEU and chrF are left out.")
     return references, sources
 
 
-def _selections(
-    systems: list[System], outputs: dict[str, Outputs], ballots: Listed[Ballot]
-) -> dict[str, Selection]:
+def _selections(outputs: Mapping[str, FileValues[str]], ballots: FileValues[Ballot]) -> dict[str, Selection]:
     """What became of each system's outputs in the beam of the last one."""
-    from rangevote.evaluation.reading import in_step
-    from rangevote.evaluation.selection import selection, texts_of
+    from rangevote.evaluation.evaluate import selection, texts_of
+    from rangevote.evaluation.read import in_step
 
     beams = [texts_of(ballot) for ballot in ballots.values]
-    winners = {system.label: in_step(outputs[system.label], ballots) for system in systems}
+    winners = {name: in_step(listing, ballots) for name, listing in outputs.items()}
     *smaller, larger = winners
     return {name: selection(winners[name], beams, winners[larger]) for name in smaller}
 
 
-def _written(found: Comparison, chosen: dict[str, Selection], format: str) -> str:
-    from rangevote.evaluation.present import (
-        as_data,
-        difference_table,
-        score_table,
-        selection_data,
-        selection_table,
-    )
-    from rangevote.evaluation.render import render
+def _format(comparison: Comparison, selections: dict[str, Selection], format: str) -> str:
+    from rangevote.evaluation import tables
 
-    larger = found.systems[-1].name
+    larger = comparison.systems[-1].name
     if format == "json":
-        extra = {"selection": selection_data(chosen, larger)} if chosen else {}
-        return json.dumps({**as_data(found), **extra}, ensure_ascii=False, indent=1) + "\n"
-    tables = [score_table(found)]
-    tables += [difference_table(found)] if found.resamples else []
-    tables += [selection_table(chosen, larger)] if chosen else []
-    return "\n".join(render(table, format) for table in tables)
+        extra = {"selection": tables.selection_data(selections, larger)} if selections else {}
+        data = {**tables.comparison_data(comparison), **extra}
+        return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+    listed = [tables.score_table(comparison)]
+    listed += [tables.difference_table(comparison)] if comparison.resamples else []
+    listed += [tables.selection_table(selections, larger)] if selections else []
+    return "\n".join(tables.render(table, format) for table in listed)

@@ -29,7 +29,7 @@ VARIABLE = "_RANGEVOTE_COMPLETE"
 
 #: Option -> the table that holds its values; loaded when it is asked for.
 TABLES = {
-    "metric": "rangevote.evaluation:METRICS",
+    "metric": "rangevote.evaluation.metrics:METRICS",
     "normalize": "rangevote.election.settings:NORMAL_FORMS",
     "preset": "rangevote.similarity:PRESETS",
     "rule": "rangevote.election.rules:RULES",

@@ -1,34 +1,132 @@
-"""`rangevote evaluate`: outputs and references in, numbers out."""
+"""`rangevote evaluate`: outputs and references in, numbers out; and the options that `compare` shares."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.measuring import (
-    Measuring,
-    Writing,
-    benched,
-    check_inputs,
-    given_references,
-    measured,
-    measuring_options,
-    writing_options,
-)
-from rangevote.cli.notes import Notes
+from rangevote.cli.notes import Notes, check_inputs
+from rangevote.cli.options import Command, grouped
+from rangevote.cli.output import write_output
+from rangevote.errors import UsageError, choose
 
 if TYPE_CHECKING:
-    from rangevote.evaluation.comparison import Comparison
+    from rangevote.evaluation.evaluate import Comparison
+    from rangevote.evaluation.read import FileValues
+    from rangevote.evaluation.texts import WordUnits
+
+
+@dataclass(frozen=True)
+class EvaluationOptions:
+    """What is measured, against what, and in which units."""
+
+    references: tuple[str, ...]
+    source: str | None
+    metrics: tuple[str, ...]
+    units: WordUnits
+    resamples: int
+    seed: int
+    plain: bool
+
+    @property
+    def files(self) -> list[str]:
+        return [*self.references, *([self.source] if self.source else [])]
+
+
+def evaluation_options(command: Command) -> Command:
+    """What to measure; the command gets `evaluation`, an `EvaluationOptions`."""
+    options = {
+        "references": click.option(
+            "-r",
+            "--references",
+            multiple=True,
+            metavar="FILE",
+            help="Text, one reference a line, again for further references; or JSON lines, ballots too.",
+        ),
+        "source": click.option(
+            "--source", metavar="FILE", help="Sources, one a line, if they are not in the references' file."
+        ),
+        "metric": click.option(
+            "-m", "--metric", multiple=True, metavar="NAMES", help="What to measure, as bleu,length."
+        ),
+        "tokenize": click.option(
+            "--tokenize", default="words", show_default=True, help="words, wordpunct, chars, 13a, intl or zh."
+        ),
+        "bleu_tokenize": click.option(
+            "--bleu-tokenize", default="13a", show_default=True, help="sacreBLEU's own tokenisation."
+        ),
+        "lowercase": click.option("--lowercase", is_flag=True, help="Compare in lower case."),
+        "resamples": click.option(
+            "--resamples",
+            type=click.IntRange(min=0),
+            default=10_000,
+            show_default=True,
+            help="Of the bootstrap; 0: no intervals and p-values.",
+        ),
+        "seed": click.option(
+            "--seed", type=click.IntRange(min=0), default=12345, show_default=True, help="Of the bootstrap."
+        ),
+        "plain": click.option(
+            "--plain", is_flag=True, help="All files are text, even if it looks like JSON."
+        ),
+    }
+    return grouped(command, "evaluation", options, _evaluation)
+
+
+def _evaluation(
+    metric: Sequence[str], tokenize: str, bleu_tokenize: str, lowercase: bool, **given: Any
+) -> EvaluationOptions:
+    from rangevote.evaluation.texts import UNITS, WordUnits
+
+    choose("tokenisation", tokenize, UNITS)
+    names = tuple(name.strip() for part in metric for name in part.split(",") if name.strip())
+    return EvaluationOptions(metrics=names, units=WordUnits(tokenize, bleu_tokenize, lowercase), **given)
+
+
+@dataclass(frozen=True)
+class TableOutput:
+    """Where tables go, and in which format."""
+
+    format: str
+    output: str | None
+    force: bool
+
+
+def table_options(command: Command) -> Command:
+    """How to write; the command gets `writing`, a `TableOutput`."""
+    options = {
+        "format": click.option(
+            "--format",
+            type=click.Choice(["text", "markdown", "latex", "json"]),
+            help="Of the table; text if not given.",
+        ),
+        "json": click.option("--json", is_flag=True, help="The same as --format json."),
+        "output": click.option(
+            "-o", "--output", metavar="FILE", help="Where to write; standard output if not given."
+        ),
+        "force": click.option("--force", is_flag=True, help="Replace files that exist."),
+    }
+    return grouped(command, "writing", options, _table_output)
+
+
+def _table_output(format: str | None, json: bool, output: str | None, force: bool) -> TableOutput:
+    if json and format not in (None, "json"):
+        raise UsageError(f"--json and --format {format} exclude each other.")
+    return TableOutput("json" if json else format or "text", output, force)
 
 
 @click.command()
 @click.argument("outputs", metavar="OUTPUTS")
-@measuring_options
-@writing_options
+@evaluation_options
+@table_options
 @click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
-def evaluate(outputs: str, measuring: Measuring, writing: Writing, quiet: bool) -> None:
+def evaluate(outputs: str, evaluation: EvaluationOptions, writing: TableOutput, quiet: bool) -> None:
     """Measure OUTPUTS ('-': standard input): BLEU, chrF, length, diversity, copies of the source.
 
     OUTPUTS is text, one output a line, or what `rangevote vote` wrote. References go with it by their ids,
@@ -37,26 +135,87 @@ def evaluate(outputs: str, measuring: Measuring, writing: Writing, quiet: bool) 
     Metrics: bleu (sacreBLEU), bleu_1, bleu_2, bleu_3, bleu_4 (as NLTK computes them), chrf, length,
     distinct_outputs, distinct_unigrams, distinct_bigrams, empty, exact_copies, partial_copies.
     """
-    from rangevote.evaluation.reading import read_outputs
+    from rangevote.evaluation.read import read_outputs
 
     notes = Notes(quiet=quiet)
-    inputs = [outputs, *measuring.files]
+    inputs = [outputs, *evaluation.files]
     check_inputs(inputs)
-    systems = {"outputs": read_outputs(outputs, plain=measuring.plain)}
-    references, sources = given_references(measuring)
+    systems = {"outputs": read_outputs(outputs, plain=evaluation.plain)}
+    references, sources = read_given_references(evaluation)
     if references is None:
         notes.tell("there are no references: BLEU and chrF are left out.")
-    bench, texts = benched(systems, measuring, references, sources, None)
-    found = measured(bench, texts, measuring, p_value="two_tailed", quiet=quiet)
-    writing.write(_written(found, writing.format), inputs)
+    comparison = measure(systems, references, sources, evaluation, quiet=quiet)
+    write_output(_format(comparison, writing.format), writing.output, inputs, force=writing.force)
 
 
-def _written(found: Comparison, format: str) -> str:
-    from rangevote.evaluation.present import as_data, evaluation_table
-    from rangevote.evaluation.render import render
+def _format(comparison: Comparison, format: str) -> str:
+    from rangevote.evaluation.tables import comparison_data, evaluation_table, render
 
     if format != "json":
-        return render(evaluation_table(found), format)
-    data = as_data(found)
+        return render(evaluation_table(comparison), format)
+    data = comparison_data(comparison)
     scores = data.pop("systems")[0]["scores"]
     return json.dumps({"scores": scores, **data}, ensure_ascii=False, indent=1) + "\n"
+
+
+def read_given_references(
+    evaluation: EvaluationOptions,
+) -> tuple[FileValues[list[str]] | None, FileValues[str] | None]:
+    """References and sources as the options name them."""
+    from rangevote.evaluation.read import read_references, read_sources
+
+    references, sources = None, None
+    if evaluation.references:
+        references, sources = read_references(evaluation.references, plain=evaluation.plain)
+    if evaluation.source is not None:
+        sources = read_sources(evaluation.source, plain=evaluation.plain)
+    return references, sources
+
+
+def measure(
+    systems: Mapping[str, FileValues[str]],
+    references: FileValues[list[str]] | None,
+    sources: FileValues[str] | None,
+    evaluation: EvaluationOptions,
+    *,
+    default: Sequence[str] | None = None,
+    p_value: str = "two_tailed",
+    quiet: bool,
+) -> Comparison:
+    """Measure every system in the order of the references, and test them against the first.
+
+    `default` are the metrics if the options name none; else all that can be measured.
+    """
+    from rangevote.evaluation.evaluate import Evaluator, compare_measured
+    from rangevote.evaluation.read import in_step
+    from rangevote.evaluation.texts import Corpus
+
+    order: FileValues[Any] = references or next(iter(systems.values()))
+    outputs = {name: in_step(listing, order) for name, listing in systems.items()}
+    corpus = Corpus.of(
+        len(order.values),
+        references.values if references else None,
+        in_step(sources, order) if sources else None,
+    )
+    evaluator = Evaluator(corpus, evaluation.metrics or default, evaluation.units)
+    measured = {}
+    with _progress(len(outputs), quiet=quiet) as advance:
+        for name, texts in outputs.items():
+            measured[name] = evaluator.measure(texts)
+            advance()
+    resamples, seed = evaluation.resamples, evaluation.seed
+    return compare_measured(evaluator, measured, resamples=resamples, seed=seed, p_value=p_value)
+
+
+@contextmanager
+def _progress(steps: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
+    """How many systems are done, on a terminal; it goes away at the end."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("measuring", total=steps)
+        yield lambda: progress.advance(task)

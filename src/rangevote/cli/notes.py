@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 
 import click
+
+from rangevote.errors import UsageError
 
 #: Different warnings that are printed before the rest is only hinted at.
 MOST_WARNINGS = 20
@@ -37,3 +40,11 @@ def check_input(source: str, what: str = "ballots") -> None:
     """Refuse to wait for a person to type a ballot file."""
     if source == "-" and sys.stdin is not None and sys.stdin.isatty():
         raise click.UsageError(f"no input: give a file, or pipe {what} in.", click.get_current_context())
+
+
+def check_inputs(files: Sequence[str]) -> None:
+    """Refuse to read standard input twice, or from a person."""
+    if files.count("-") > 1:
+        raise UsageError("'-' (standard input) can be read once; name files for the others.")
+    for path in files:
+        check_input(path)

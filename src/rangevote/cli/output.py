@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -267,6 +267,16 @@ def sink(
         yield place
     finally:
         place.close()
+
+
+def write_output(text: str, output: str | None, inputs: Sequence[str], *, force: bool) -> None:
+    """Write a whole text to `-o` or standard output, or nothing; never over one of the inputs."""
+    for path in map(Path, inputs):
+        if output and path.exists() and Path(output).exists() and path.samefile(output):
+            raise UsageError(f"{output} is one of the inputs; write to another file.")
+    with sink(output, "-", {}, force=force) as file:
+        file.write(text.encode())
+        file.finish()
 
 
 def apart(output: Path, source: str) -> None:

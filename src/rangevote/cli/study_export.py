@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rangevote.cli.measuring import Writing
+from rangevote.cli.output import write_output
 from rangevote.errors import UsageError
 
 
@@ -42,4 +42,4 @@ def export(file: str, format: str, history: bool, bom: bool, output: str | None,
         if format not in ("csv", "raw-csv"):
             raise UsageError(f"--bom goes with csv and raw-csv, not with {format}.")
         options["mark"] = True
-    Writing(format, output, force).write(WRITERS[format](take(Path(file)), **options), [file])
+    write_output(WRITERS[format](take(Path(file)), **options), output, [file], force=force)

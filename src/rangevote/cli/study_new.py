@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.measuring import check_inputs
-from rangevote.cli.notes import Notes
+from rangevote.cli.compare import parse_systems
+from rangevote.cli.notes import Notes, check_inputs
 from rangevote.cli.options import Command, grouped
-from rangevote.cli.systems import systems_of
 from rangevote.errors import SetupError, UsageError
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ def _found(
         return read_pairs(systems[0], root=root)
     if len(systems) > 2:
         raise UsageError(f"a study compares two systems, got {len(systems)}.")
-    named = {system.label: system.path for system in systems_of(systems)}
+    named = {system.label: system.path for system in parse_systems(systems)}
     return pairs_of_outputs(named, source=source, images=images, root=root, plain=plain)
 
 

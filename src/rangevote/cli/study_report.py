@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rangevote.cli.measuring import Writing
+from rangevote.cli.output import write_output
 
 if TYPE_CHECKING:
     from rangevote.study.analysis import Findings
@@ -34,7 +34,7 @@ def report(file: str, format: str, output: str | None, force: bool) -> None:
     from rangevote.study.snapshot import take
 
     found = analyse(take(Path(file)))
-    Writing(format, output, force).write(_written(found, format), [file])
+    write_output(_written(found, format), output, [file], force=force)
 
 
 def _written(found: Findings, format: str) -> str:

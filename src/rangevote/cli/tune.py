@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from rangevote.cli.measuring import check_inputs
-from rangevote.cli.notes import Notes
+from rangevote.cli.notes import Notes, check_inputs
 from rangevote.cli.options import reading_options
 from rangevote.cli.output import sink
 from rangevote.cli.progress import Bar
 from rangevote.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from rangevote.evaluation.reading import Listed
+    from rangevote.evaluation.read import FileValues
     from rangevote.formats import Entry, ReadOptions
     from rangevote.hypothesis import Ballot
     from rangevote.tuning.tune import Tuning
@@ -25,14 +24,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def several(default: str, help: str, convert: Callable[[str], object] = str) -> dict[str, object]:
+def list_option(default: str, help: str, convert: Callable[[str], object] = str) -> dict[str, object]:
     """An option that takes a list, with commas between."""
 
     def read(context: click.Context, option: click.Parameter, given: str) -> tuple[object, ...]:
         try:
             return tuple(convert(part.strip()) for part in given.split(",") if part.strip())
         except ValueError:
-            raise click.BadParameter(f"{given!r} is no list of numbers, as 0.5,1,2.") from None
+            raise click.BadParameter(f"{given!r} is not a list of numbers, as 0.5,1,2.") from None
 
     return {"default": default, "show_default": True, "help": help, "callback": read, "metavar": "LIST"}
 
@@ -54,14 +53,14 @@ def several(default: str, help: str, convert: Callable[[str], object] = str) -> 
 @click.option(
     "-s",
     "--similarities",
-    **several("overlap_1,overlap_2,overlap_3,overlap_1-4,precision_1-4", "Measures to try."),  # type: ignore[arg-type]
+    **list_option("overlap_1,overlap_2,overlap_3,overlap_1-4,precision_1-4", "Measures to try."),  # type: ignore[arg-type]
 )
 @click.option(
     "--exponents",
-    **several("0,0.25,0.5,0.75,1", "For n-gram measures without one in their name.", float),  # type: ignore[arg-type]
+    **list_option("0,0.25,0.5,0.75,1", "For n-gram measures without one in their name.", float),  # type: ignore[arg-type]
 )
-@click.option("--temperatures", **several("0.5,1,2,4", "Voters count P^(1/T).", float))  # type: ignore[arg-type]
-@click.option("--tokenize", **several("words", "What n-grams are made of: words, 13a, chars, ..."))  # type: ignore[arg-type]
+@click.option("--temperatures", **list_option("0.5,1,2,4", "Voters count P^(1/T).", float))  # type: ignore[arg-type]
+@click.option("--tokenize", **list_option("words", "What n-grams are made of: words, 13a, chars, ..."))  # type: ignore[arg-type]
 @click.option("--weights", metavar="NAME", help="probability, count or importance; else by what is known.")
 @click.option("--normalize", metavar="FORM", help="Compare texts in a Unicode normal form, as NFC.")
 @click.option("--merge", is_flag=True, help="Let the first of equal texts carry the mass of all.")
@@ -111,8 +110,8 @@ def tune(
     the set that is reported.
     """
     from rangevote.errors import choose
-    from rangevote.evaluation.reading import read_references
-    from rangevote.evaluation.words import UNITS, Units
+    from rangevote.evaluation.read import read_references
+    from rangevote.evaluation.texts import UNITS, WordUnits
     from rangevote.formats import pair, read
     from rangevote.tuning.tune import tune as tune_settings
 
@@ -122,9 +121,9 @@ def tune(
         raise UsageError(f"{output} is one of the inputs; write to another file.")
     Notes(quiet=quiet)
     choose("tokenisation", metric_tokenize, UNITS)
-    units = Units(metric_tokenize, bleu_tokenize, lowercase)
+    units = WordUnits(metric_tokenize, bleu_tokenize, lowercase)
     with ExitStack() as files:
-        place = files.enter_context(sink(output, "-", {}, force=force)) if output else None
+        file = files.enter_context(sink(output, "-", {}, force=force)) if output else None
         listed = read_references(references)[0] if references else None
         entries = files.enter_context(read(ballots, reading))
         bar = Bar(entries, "tuning", quiet=quiet)
@@ -132,27 +131,26 @@ def tune(
         if voters is not None:
             rows = pair(entries, files.enter_context(read(voters, reading)))
         try:
-            found = tune_settings(counted(referred(rows, listed), bar), units=units, **grid)  # type: ignore[arg-type]
+            tuning = tune_settings(_advancing(_with_references(rows, listed), bar), units=units, **grid)  # type: ignore[arg-type]
         finally:
             bar.close()
-        if place is not None:
-            place.write(found.profile().encode())
-            place.finish()
-    click.echo(_written(found, table), nl=False)
+        if file is not None:
+            file.write(tuning.profile().encode())
+            file.finish()
+    click.echo(_format(tuning, table), nl=False)
 
 
-def counted(ballots: Iterator[T], bar: Bar) -> Iterator[T]:
-    """The same, with the bar moving."""
+def _advancing(ballots: Iterator[T], bar: Bar) -> Iterator[T]:
     for ballot in ballots:
         yield ballot
         bar.advance()
 
 
-def referred(entries: Iterator[Entry], listed: Listed[list[str]] | None) -> Iterator[Ballot]:
-    """The ballots with their references: their own, or those of the file, by id or by place."""
+def _with_references(entries: Iterator[Entry], listed: FileValues[list[str]] | None) -> Iterator[Ballot]:
+    """The ballots with their references: their own, or those of the file, by id or line by line."""
     import msgspec
 
-    known = dict(zip(listed.ids, listed.values, strict=True)) if listed and listed.ids else None
+    by_id = dict(zip(listed.ids, listed.values, strict=True)) if listed and listed.ids else None
     number = -1
     for number, entry in enumerate(entries):
         ballot = entry.get()
@@ -165,24 +163,24 @@ def referred(entries: Iterator[Entry], listed: Listed[list[str]] | None) -> Iter
                 )
             yield ballot
             continue
-        if known is not None and ballot.id is not None:
-            texts = known.get(ballot.id)
+        if by_id is not None and ballot.id is not None:
+            texts = by_id.get(ballot.id)
         else:
             texts = listed.values[number] if number < len(listed.values) else None
         if texts is None:
             raise DataError(f"{listed.name} has no references for this ballot.", where=entry.where)
         yield msgspec.structs.replace(ballot, references=texts)
-    if listed is not None and known is None and number + 1 < len(listed.values):
+    if listed is not None and by_id is None and number + 1 < len(listed.values):
         raise DataError(
             f"{listed.name} has {len(listed.values):,} lines for {number + 1:,} ballots; without ids in "
             f"both, line n of one belongs to ballot n of the other."
         )
 
 
-def _written(found: Tuning, table: str) -> str:
-    from rangevote.evaluation.render import render
-    from rangevote.tuning.present import choice_table, surface_table
+def _format(tuning: Tuning, format: str) -> str:
+    from rangevote.evaluation.tables import render
+    from rangevote.tuning.tune import choice_table, surface_table
 
-    if table == "json":
-        return json.dumps(found.as_data(), ensure_ascii=False, indent=1) + "\n"
-    return "\n".join(render(one, table) for one in (surface_table(found), choice_table(found)))
+    if format == "json":
+        return json.dumps(tuning.as_data(), ensure_ascii=False, indent=1) + "\n"
+    return "\n".join(render(table, format) for table in (surface_table(tuning), choice_table(tuning)))

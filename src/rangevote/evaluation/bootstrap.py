@@ -31,8 +31,6 @@ _BLOCK = 2**22  # draws held at a time
 
 
 class Interval(NamedTuple):
-    """Where the middle 95 % of the resamples lie."""
-
     low: float
     high: float
 
@@ -56,7 +54,7 @@ def resampled_sums(rows: Array, *, resamples: int = RESAMPLES, seed: int = SEED)
 
 
 def draws(sentences: int, resamples: int, seed: int) -> Iterator[Array]:
-    """How often each resample holds each sentence, in blocks of shape (some resamples, sentences)."""
+    """How often each resample has each sentence, in blocks of shape (some resamples, sentences)."""
     generator = np.random.default_rng(seed)
     step = max(1, _BLOCK // sentences)
     for start in range(0, resamples, step):

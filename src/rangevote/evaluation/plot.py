@@ -1,17 +1,18 @@
 """Curves against k or the number of voters, as in the paper's figures 2 and 3.
 
-Baselines are dashed, voting is solid, the references are a horizontal black line. Plain data in, a file out;
-matplotlib is loaded on use and no global state of it is touched.
+Baselines are dashed, voting is solid, the references are a horizontal black line. matplotlib is loaded on use
+and no global state of it is touched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rangevote.errors import SetupError, UsageError, need
+from rangevote.evaluation.evaluate import Comparison
 
 #: Kinds of picture, by the ending of the file's name.
 KINDS = ("svg", "png", "pdf")
@@ -133,23 +134,23 @@ def _draw(axes: Any, panel: Panel, looks: dict[str, tuple[str, str]], x_label: s
     _ticks(axes, sorted({x for curve in panel.curves for x in curve.x}))
 
 
-def _ticks(axes: Any, places: list[float]) -> None:
+def _ticks(axes: Any, positions: list[float]) -> None:
     """A logarithmic axis with a tick at each x."""
-    if not places:
+    if not positions:
         return
     axes.set_xscale("log")
-    axes.set_xticks(places, [f"{place:g}" for place in places])
+    axes.set_xticks(positions, [f"{x:g}" for x in positions])
     axes.set_xticks([], minor=True)
 
 
 def _legend(figure: Any, beside: int) -> None:
-    """One legend below all panels; a name is told once."""
-    told: dict[str, Any] = {}
+    """One legend below all panels, each name in it once."""
+    entries: dict[str, Any] = {}
     for axes in figure.axes:
         handles, names = axes.get_legend_handles_labels()
-        told.update(zip(names, handles, strict=True))
-    place = {"loc": "outside lower center", "ncols": min(beside, len(told)), "frameon": False}
-    figure.legend(told.values(), told.keys(), **place)
+        entries.update(zip(names, handles, strict=True))
+    layout = {"loc": "outside lower center", "ncols": min(beside, len(entries)), "frameon": False}
+    figure.legend(entries.values(), entries.keys(), **layout)
 
 
 def _write(figure: Any, path: Path) -> None:
@@ -164,3 +165,67 @@ def _write(figure: Any, path: Path) -> None:
     except OSError as error:
         partial.unlink(missing_ok=True)
         raise SetupError(f"cannot write {path}: {(error.strerror or str(error)).lower()}.") from error
+
+
+#: Rules of an election that are the paper's baselines.
+BASELINES = frozenset({"most_likely", "length_normalised"})
+#: What the horizontal axis counts -> its field in a signature, and its label.
+AXES = {"k": ("cand", "beam size k"), "voters": ("vot", "number of voters")}
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """Where a system stands: the method's name, its x, and whether it is a baseline."""
+
+    method: str
+    x: float
+    baseline: bool = False
+
+
+def point_of(signatures: Iterable[str], axis: str = "k") -> CurvePoint | None:
+    """The point that the signatures of a system's elections name, None where they name none.
+
+    Elections of one system may have had fewer candidates than k; the most of them is k.
+
+    >>> point_of(["rv:0.1|sim:overlap_2|on:words|w:probability|T:1|cand:10|vot:10|tie:score,logprob,first"])
+    CurvePoint(method='overlap_2', x=10.0, baseline=False)
+    """
+    methods: set[tuple[str, bool]] = set()
+    sizes: list[float] = []
+    for signature in signatures:
+        parts = dict(part.partition(":")[::2] for part in signature.split("|"))
+        size = parts.get(AXES[axis][0], "")
+        if not size.isdecimal() or "sim" not in parts:
+            return None
+        sizes.append(float(size))
+        methods.add(_method(parts))
+    if len(methods) != 1:
+        return None
+    name, baseline = methods.pop()
+    return CurvePoint(name, max(sizes), baseline)
+
+
+def _method(parts: Mapping[str, str]) -> tuple[str, bool]:
+    rule = parts.get("rule", "range")
+    if rule in BASELINES:
+        return rule, True
+    temperature = parts.get("T", "1")
+    name = parts["sim"] if temperature == "1" else f"{parts['sim']}, T = {temperature}"
+    return (name if rule == "range" else f"{name}, {rule}"), False
+
+
+def panels_of(comparison: Comparison, points: Mapping[str, CurvePoint]) -> list[Panel]:
+    """A panel for each metric of a comparison, with a curve for each method."""
+    baselines = {point.method for point in points.values() if point.baseline}
+    panels = []
+    for name, metric in comparison.metrics.items():
+        values: dict[str, list[tuple[float, float]]] = {}
+        for system in comparison.systems:
+            point = points[system.name]
+            values.setdefault(point.method, []).append((point.x, system.scores[name].value))
+        curves = []
+        for method, listed in values.items():
+            x, y = zip(*sorted(listed), strict=True)
+            curves.append(Curve(method, list(x), list(y), method in baselines))
+        panels.append(Panel(metric.label, curves, comparison.references.get(name)))
+    return panels

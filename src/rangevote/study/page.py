@@ -8,7 +8,7 @@ import importlib.resources
 from collections.abc import Sequence
 from html import escape
 
-from rangevote.evaluation.table import Table
+from rangevote.evaluation.tables import Table
 from rangevote.study.analysis import Findings, Split
 from rangevote.study.picture import Bar, Share, bars, shares
 from rangevote.study.present import between, p_told, share_told, tables, wording

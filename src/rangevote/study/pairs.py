@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rangevote.errors import DataError, UsageError
-from rangevote.evaluation.reading import Listed as Outputs
-from rangevote.evaluation.reading import in_step, read_outputs, read_sources
+from rangevote.evaluation.read import FileValues as Outputs
+from rangevote.evaluation.read import in_step, read_outputs, read_sources
 from rangevote.formats.exact import parse
 from rangevote.formats.stream import open_stream
 from rangevote.study.archive import Picture
@@ -56,12 +56,12 @@ def pairs_of_outputs(
     library = Library(Path(root) if root else base)
     keys = [str(id) for id in order.ids] if order.ids else [str(n) for n in range(1, len(order.values) + 1)]
     found = []
-    rows = zip(keys, order.values, others, texts, paths, order.places, strict=True)
+    rows = zip(keys, order.values, others, texts, paths, order.where, strict=True)
     for key, left, right, text, path, place in rows:
         pair = Pair(key, left, right, text, library.note(path, place))
         check_pair(pair, place)
         found.append(pair)
-    _check_keys(found, order.places)
+    _check_keys(found, order.where)
     return Found((first, second), found, library)
 
 
@@ -75,7 +75,7 @@ def _paths(images: str, order: Outputs[str]) -> tuple[Sequence[str | None], Path
                 f"{folder / 'ID.jpg'}. Else give a file with one path a line."
             )
         return [
-            _picture_of(folder, str(id), place) for id, place in zip(order.ids, order.places, strict=True)
+            _picture_of(folder, str(id), place) for id, place in zip(order.ids, order.where, strict=True)
         ], folder
     listed = read_outputs(images, plain=True)
     return in_step(listed, order), folder.parent

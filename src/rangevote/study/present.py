@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rangevote.evaluation.present import stars
-from rangevote.evaluation.render import render
-from rangevote.evaluation.table import Cell, Column, Row, Table
+from rangevote.evaluation.tables import Cell, Column, Table, render, stars
+from rangevote.evaluation.tables import TableRow as Row
 from rangevote.study.analysis import Agreement, Findings, Person, Split
 from rangevote.study.interval import Interval
 from rangevote.study.plan import COMBINE
@@ -18,7 +17,7 @@ def tables(found: Findings) -> list[Table]:
 
 
 def written(found: Findings, format: str = "text") -> str:
-    """The report in a format of `rangevote.evaluation.render`."""
+    """The report in a format of `rangevote.evaluation.tables`."""
     return "\n\n".join(render(table, format).rstrip("\n") for table in tables(found)) + "\n"
 
 

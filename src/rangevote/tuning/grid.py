@@ -1,18 +1,21 @@
-"""Which settings are tried: measures, their exponents, temperatures of the weights, word units."""
+"""Which settings are tried, and the elections of one ballot under all of them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from rangevote.election.rules import WITHOUT_VOTERS
-from rangevote.errors import UsageError
+from rangevote.election.normalize import prepare
+from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest, leaders
+from rangevote.election.weights import weigh
+from rangevote.errors import DataError, UsageError
+from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import PRESETS, get_similarity
-from rangevote.similarity.base import short
-from rangevote.similarity.ngram import Ngrams
+from rangevote.similarity.base import Poll, open_poll, short
+from rangevote.similarity.ngram import IndexMeasure, IndexPoll, Ngrams
 
 #: 5 measures x 5 exponents x 4 temperatures: 100 settings.
 SIMILARITIES = ("overlap_1", "overlap_2", "overlap_3", "overlap_1-4", "precision_1-4")
@@ -31,14 +34,13 @@ class Setting:
     rule: str = "range"
 
     @property
-    def voted(self) -> bool:
-        """Whether anybody votes."""
+    def has_voters(self) -> bool:
         return self.rule not in WITHOUT_VOTERS
 
     @property
     def name(self) -> str:
-        """`overlap_2`, with what is not usual: `overlap_2, T = 2, 13a`; or a rule in which nobody votes."""
-        if not self.voted:
+        """`overlap_2`, with what is not usual: `overlap_2, T = 2, 13a`; or a rule without voters."""
+        if not self.has_voters:
             return self.rule
         parts = [self.similarity]
         parts += [f"T = {short(self.temperature)}"] if self.temperature != 1 else []
@@ -51,7 +53,7 @@ class Setting:
         return {"similarity": self.similarity, "temperature": self.temperature, "tokenize": self.tokenize}
 
 
-#: An election without any options, and what is done without one: not among the choices, but told beside them.
+#: An election without any options, and rules without voters: not among the choices, but reported beside them.
 DEFAULT = Setting("overlap_2")
 BASELINES = (
     Setting("overlap_2", rule="most_likely"),
@@ -81,10 +83,10 @@ def grid(
     for temperature in _check("temperatures", temperatures, (int, float)):
         if not 0 < temperature < math.inf:
             raise UsageError(f"temperatures are numbers above 0, got {temperature!r}.")
-    found: dict[Setting, None] = {}
+    settings: dict[Setting, None] = {}
     for words, similarity in product(tokenize, similarities):
-        found |= dict.fromkeys(_settings(similarity, words, exponents, temperatures))
-    return list(found)
+        settings |= dict.fromkeys(_settings(similarity, words, exponents, temperatures))
+    return list(settings)
 
 
 def _settings(
@@ -107,5 +109,73 @@ def _check(name: str, given: Sequence[Any], kind: type | tuple[type, ...]) -> Se
         raise UsageError(f"{name} must be a list with something in it, got {given!r}.")
     for value in given:
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise UsageError(f"{name}: {value!r} is no {'name' if kind is str else 'number'}.")
+            raise UsageError(f"{name}: {value!r} is not a {'name' if kind is str else 'number'}.")
     return given
+
+
+#: Instead of an index, under a rule without voters where log-probabilities, which would decide, are missing.
+UNKNOWN = -1
+
+
+@dataclass(frozen=True)
+class GridElections:
+    """Elects each ballot under all settings: whom `elect` elects with the same options."""
+
+    settings: Sequence[Setting]
+    weights: str | None = None
+    normalize: str | None = None
+    merge: bool = False
+
+    def winners(self, ballot: Ballot) -> list[int]:
+        """The index of the winner under each setting; UNKNOWN where a rule lacks log-probabilities."""
+        shared = self.shared(ballot)
+        return [shared.winner(setting) for setting in self.settings]
+
+    def shared(self, ballot: Ballot) -> SharedCounts:
+        given = Hypotheses.of(ballot.candidates)
+        if not len(given):
+            raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
+        candidates = prepare(given, self.normalize, self.merge)
+        if ballot.voters is None:
+            return SharedCounts(candidates, candidates, given, self.weights)
+        given = Hypotheses.of(ballot.voters, role="voters")
+        return SharedCounts(candidates, prepare(given, self.normalize, self.merge), given, self.weights)
+
+
+class SharedCounts:
+    """One ballot: weights are made once for each temperature, n-grams are counted once for all settings
+    that count the same ones."""
+
+    def __init__(
+        self, candidates: Hypotheses, voters: Hypotheses, given: Hypotheses, weights: str | None
+    ) -> None:
+        self._candidates, self._voters = candidates, voters
+        self._given, self._scheme = given, weights
+        self._weights: dict[float, Array] = {}
+        self._polls: dict[Hashable, Poll] = {}
+
+    def winner(self, setting: Setting) -> int:
+        """The index of the winner, or UNKNOWN."""
+        if setting.has_voters:
+            scores = self.poll(setting).tally(self.weights(setting.temperature))
+            return leaders(scores, self._candidates, 1)[0]
+        if not self._candidates.complete:
+            return UNKNOWN
+        return RULES[setting.rule](Contest(self._candidates), 1).elected[0]
+
+    def weights(self, temperature: float) -> Array:
+        if temperature not in self._weights:
+            self._weights[temperature] = weigh(self._voters, self._scheme, temperature, self._given)[1]
+        return self._weights[temperature]
+
+    def poll(self, setting: Setting) -> Poll:
+        """The poll of a setting's measure, with all voters in it."""
+        measure = get_similarity(setting.similarity, setting.tokenize)
+        key = measure.features if isinstance(measure, IndexMeasure) else measure.name
+        if key not in self._polls:
+            poll = self._polls[key] = open_poll(measure, self._candidates)
+            poll.add(self._voters)
+        poll = self._polls[key]
+        if isinstance(measure, IndexMeasure) and isinstance(poll, IndexPoll):
+            return poll.under(measure)
+        return poll

@@ -1,4 +1,13 @@
-"""Choose how to elect, on ballots with references."""
+"""Choose how to elect, on ballots with references, and say how far the choice can be trusted.
+
+The ballots are drawn anew, as many as there are, with replacement (the paired bootstrap). In each resample
+every setting has a score: their spread is a setting's interval, and the spread of a difference tells whether
+two settings differ by more than chance.
+
+The best of many settings looks better than it is, since it was also the luckiest. So in each resample the
+best is chosen anew on the ballots that were drawn, and measured on those that were not (on average 37 % of
+them): its gain over the default there is what tuning would have brought on ballots it has not seen.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +15,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rangevote import __version__
 from rangevote.election.settings import Settings, write_tables
-from rangevote.errors import UsageError, warn
-from rangevote.evaluation.bootstrap import SEED, Difference, Interval, difference, interval
-from rangevote.evaluation.words import Units
-from rangevote.hypothesis import Ballot
+from rangevote.errors import DataError, UsageError, choose, warn
+from rangevote.evaluation.bootstrap import SEED, Difference, Interval, difference, draws, interval
+from rangevote.evaluation.metrics import METRICS, Metric
+from rangevote.evaluation.tables import STARS_NOTE, Cell, Column, Table, TableRow, stars
+from rangevote.evaluation.texts import Corpus, WordUnits
+from rangevote.hypothesis import Array, Ballot
 from rangevote.parallel import map_in_order
+from rangevote.similarity.base import short
 from rangevote.tuning.grid import (
     BASELINES,
     DEFAULT,
@@ -20,12 +35,10 @@ from rangevote.tuning.grid import (
     SIMILARITIES,
     TEMPERATURES,
     TOKENIZE,
+    GridElections,
     Setting,
     grid,
 )
-from rangevote.tuning.measuring import Winners, metric_of
-from rangevote.tuning.noise import Unseen, resample, unseen
-from rangevote.tuning.polling import Office
 
 #: Enough for intervals to a tenth of their width.
 RESAMPLES = 1_000
@@ -49,11 +62,19 @@ class Tried:
 
 
 @dataclass(frozen=True)
+class Unseen:
+    """What the choice brings on ballots it was not made on: the mean gain, and how often it is a gain."""
+
+    gain: float
+    share: float
+
+
+@dataclass(frozen=True)
 class Tuning:
     """What was tried and what was chosen.
 
     `tried` are all settings of the grid in its order; `default` is an election without options, and
-    `baselines` are the rules in which nobody votes, where log-probabilities are known. `shared` are the
+    `baselines` are the rules without voters, where log-probabilities are known. `shared` are the
     options of all elections.
     """
 
@@ -76,7 +97,7 @@ class Tuning:
 
     @property
     def options(self) -> dict[str, Any]:
-        """For `elect`: `elect(ballot, **tuning.options)`."""
+        """For `elect(ballot, **tuning.options)`."""
         return {**self.chosen.setting.options, **{k: v for k, v in self.shared.items() if v}}
 
     def warning(self) -> str | None:
@@ -100,12 +121,12 @@ class Tuning:
 
     def profile(self) -> str:
         """TOML for `rangevote vote --profile`."""
-        behind, low_high = self.default.behind, list(self.chosen.interval)
+        behind = self.default.behind
         tuned = {
             "metric": self.metric,
             "signature": self.signature,
             "score": round(self.chosen.score, 4),
-            "interval": [round(end, 4) for end in low_high],
+            "interval": [round(end, 4) for end in self.chosen.interval],
             "over_default": round(behind.value, 4),
             "p": round(behind.p, 6),
             "gain_unseen": None if self.unseen is None else round(self.unseen.gain, 4),
@@ -116,8 +137,8 @@ class Tuning:
             "seed": self.seed,
             "rangevote": __version__,
         }
-        told = "Options of an election, chosen by `rangevote tune`.\nUse: rangevote vote --profile FILE"
-        return write_tables({"election": self.options, "tuned": tuned}, told)
+        comment = "Options of an election, chosen by `rangevote tune`.\nUse: rangevote vote --profile FILE"
+        return write_tables({"election": self.options, "tuned": tuned}, comment)
 
     def as_data(self) -> dict[str, Any]:
         """All of it for JSON."""
@@ -139,7 +160,7 @@ class Tuning:
 
 
 def _data(one: Tried) -> dict[str, Any]:
-    setting = asdict(one.setting) if one.setting.voted else {"rule": one.setting.rule}
+    setting = asdict(one.setting) if one.setting.has_voters else {"rule": one.setting.rule}
     return {
         "name": one.setting.name,
         **setting,
@@ -163,7 +184,7 @@ def tune(
     weights: str | None = None,
     normalize: str | None = None,
     merge: bool = False,
-    units: Units | None = None,
+    units: WordUnits | None = None,
     resamples: int = RESAMPLES,
     seed: int = SEED,
     threads: int = 1,
@@ -176,44 +197,209 @@ def tune(
     in `elect`. Intervals come from `resamples` of the ballots. Of settings with equal scores the first is
     chosen. A choice that is within noise is warned about.
     """
-    found = metric_of(metric)
+    chosen_metric = metric_of(metric)
     choices = grid(similarities, exponents, temperatures, tokenize)
     Settings(weights=weights, normalize=normalize, merge=merge)  # refuses what cannot be meant
     if resamples < 1:
         raise UsageError(f"resamples must be 1 or more, got {resamples}.")
     settings = [*choices, DEFAULT, *BASELINES]
-    office = Office(settings, weights, normalize, merge)
-    winners = Winners.none()
-    for ballot, indices in map_in_order(lambda ballot: (ballot, office.winners(ballot)), ballots, threads):
+    elections = GridElections(settings, weights, normalize, merge)
+    winners = Winners([], [], [])
+    for ballot, indices in map_in_order(lambda ballot: (ballot, elections.winners(ballot)), ballots, threads):
         winners.add(ballot, indices)
-    statistics = winners.statistics(found, units or Units())
-    known = [number for number in range(len(settings)) if statistics.known(number)]
+    statistics = winners.statistics(chosen_metric, units or WordUnits())
+    known = [number for number in range(len(settings)) if statistics.complete(number)]
     sums = statistics.of(known).sum(axis=0).reshape(len(known), -1)
-    scores = found.score(sums)  # (known settings,)
+    scores = chosen_metric.score(sums)  # (known settings,)
     best = int(scores[: len(choices)].argmax())
-    resampled = resample(statistics, known, found, resamples, seed)
-
-    def tried(place: int) -> Tried:
-        apart = float(scores[best] - scores[place])
-        own, above = resampled.drawn[:, place], resampled.drawn[:, best]
-        return Tried(
-            settings[known[place]], float(scores[place]), interval(own), difference(above, own, apart)
+    drawn, left_out = resample(statistics, known, chosen_metric, resamples, seed)
+    tried = [
+        Tried(
+            settings[known[i]],
+            float(scores[i]),
+            interval(drawn[:, i]),
+            difference(drawn[:, best], drawn[:, i], float(scores[best] - scores[i])),
         )
-
-    everything = [tried(place) for place in range(len(known))]
+        for i in range(len(known))
+    ]
     tuning = Tuning(
-        everything[best],
-        tuple(everything[: len(choices)]),
-        everything[len(choices)],
-        tuple(everything[len(choices) + 1 :]),
-        unseen(resampled, range(len(choices)), len(choices)),
+        tried[best],
+        tuple(tried[: len(choices)]),
+        tried[len(choices)],
+        tuple(tried[len(choices) + 1 :]),
+        unseen(drawn, left_out, range(len(choices)), len(choices)),
         metric,
         statistics.signature,
-        statistics.ballots,
+        len(statistics.rows_of_ballots),
         resamples,
         seed,
         {"weights": weights, "normalize": normalize, "merge": merge},
     )
-    if (told := tuning.warning()) is not None:
-        warn(told)
+    if (warning := tuning.warning()) is not None:
+        warn(warning)
     return tuning
+
+
+def metric_of(name: str) -> Metric:
+    """A metric that settings can be chosen by: higher is better, and it is a score of sums."""
+    metric = choose("metric", name, METRICS)
+    if not isinstance(metric, Metric) or metric.best != "highest":
+        good = [key for key, one in METRICS.items() if isinstance(one, Metric) and one.best == "highest"]
+        raise UsageError(f"settings cannot be chosen by {name!r}; choose from: {', '.join(good)}.")
+    return metric
+
+
+@dataclass
+class Winners:
+    """The winners of all settings, ballot by ballot; of each ballot the different ones are kept once."""
+
+    texts: list[str]
+    references: list[Sequence[str]]
+    rows: list[list[int]]  # (ballots, settings): index into `texts`, negative for nobody
+
+    def add(self, ballot: Ballot, indices: Sequence[int]) -> None:
+        if not ballot.references:
+            raise DataError("there are none, and settings are chosen by them.", field="references")
+        known: dict[str, int] = {}
+        row = []
+        for index in indices:
+            if index < 0:
+                row.append(index)
+                continue
+            text = ballot.candidates[index].text
+            if text is None:
+                raise DataError(
+                    "is not known, while references are texts; decode the tokens first.",
+                    field=f"candidates[{index}].text",
+                )
+            if text not in known:
+                known[text] = len(self.texts)
+                self.texts.append(text)
+                self.references.append(ballot.references)
+            row.append(known[text])
+        self.rows.append(row)
+
+    def statistics(self, metric: Metric, units: WordUnits) -> WinnerStatistics:
+        """The sentence statistics of every setting; every different winner is measured once."""
+        if not self.rows:
+            raise DataError("there are no ballots, so there is nothing to tune on.")
+        counts = metric.statistics(Corpus.of(len(self.texts), self.references), units)
+        return WinnerStatistics(counts.rows(self.texts), np.array(self.rows), counts.signature)
+
+
+@dataclass(frozen=True)
+class WinnerStatistics:
+    """`rows` (different winners, statistics); `rows_of_ballots` (ballots, settings) are indices into them."""
+
+    rows: Array
+    rows_of_ballots: NDArray[np.int64]
+    signature: str
+
+    def complete(self, setting: int) -> bool:
+        """Whether the setting has a winner in every ballot."""
+        return bool((self.rows_of_ballots[:, setting] >= 0).all())
+
+    def of(self, settings: Sequence[int]) -> Array:
+        """The statistics of some settings side by side, (ballots, settings x statistics)."""
+        selected: Array = self.rows[self.rows_of_ballots[:, settings]]
+        return selected.reshape(len(self.rows_of_ballots), -1)
+
+
+def resample(
+    statistics: WinnerStatistics, settings: Sequence[int], metric: Metric, resamples: int, seed: int
+) -> tuple[Array, Array]:
+    """Scores of the settings (resamples, settings) on the ballots drawn, and on those left out.
+
+    Where a resample leaves nothing out the score is nan.
+    """
+    rows = statistics.of(settings)  # (ballots, settings x statistics)
+
+    def scores(counts: Array) -> Array:
+        sums = counts @ rows
+        return metric.score(sums.reshape(len(counts), len(settings), rows.shape[1] // len(settings)))
+
+    drawn, left_out = [], []
+    for counts in draws(len(rows), resamples, seed):
+        drawn.append(scores(counts))
+        left = counts == 0
+        some = left.any(axis=1)  # of a handful of ballots a resample may leave out none
+        left_scores = np.full_like(drawn[-1], np.nan)
+        left_scores[some] = scores(left[some].astype(np.float64))
+        left_out.append(left_scores)
+    return np.concatenate(drawn), np.concatenate(left_out)
+
+
+def unseen(drawn: Array, left_out: Array, choices: Sequence[int], default: int) -> Unseen | None:
+    """Choose the best of `choices` in each resample, and compare it with the default on what was left out.
+
+    None where no resample leaves out enough to tell (a handful of ballots).
+    """
+    best = np.asarray(choices)[drawn[:, choices].argmax(axis=1)]  # (resamples,)
+    every = np.arange(len(best))
+    gains = left_out[every, best] - left_out[every, default]
+    gains = gains[np.isfinite(gains)]
+    if not len(gains):
+        return None
+    return Unseen(float(gains.mean()), float((gains > 0).mean()))
+
+
+CHOSEN, ALIKE = "<", "~"
+
+
+def surface_table(tuning: Tuning) -> Table:
+    """A row for each measure and word unit, a column for each temperature."""
+    temperatures = sorted({one.setting.temperature for one in tuning.tried})
+    rows: dict[tuple[str, str], dict[float, Tried]] = {}
+    for one in tuning.tried:
+        key = (one.setting.tokenize, one.setting.similarity)
+        rows.setdefault(key, {})[one.setting.temperature] = one
+    several = len({words for words, _ in rows}) > 1
+    return Table(
+        [Column(f"T = {short(temperature)}") for temperature in temperatures],
+        [
+            TableRow(
+                f"{measure}, {words}" if several else measure,
+                [_surface_cell(tuning, by_temperature.get(temperature)) for temperature in temperatures],
+                group=f"{words} {measure.partition('@')[0]}",
+            )
+            for (words, measure), by_temperature in rows.items()
+        ],
+        "measure",
+        f"{METRICS[tuning.metric].label} of {len(tuning.tried)} settings on {tuning.ballots:,} ballots",
+        [
+            f"{CHOSEN} chosen, {ALIKE} as good as far as these ballots tell ({len(tuning.alike) - 1} "
+            f"settings); in brackets 95 % intervals of a paired bootstrap, {tuning.resamples:,} resamples.",
+            f"signature: {tuning.signature}",
+        ],
+    )
+
+
+def _surface_cell(tuning: Tuning, one: Tried | None) -> Cell:
+    if one is None:
+        return Cell()
+    mark = CHOSEN if one is tuning.chosen else ALIKE if one.within_noise else ""
+    return Cell(f"{one.score:.2f} [{one.interval.low:.1f}, {one.interval.high:.1f}]", mark)
+
+
+def choice_table(tuning: Tuning) -> Table:
+    """The choice, and how far it is above the default and the rules without voters."""
+    columns = [Column(METRICS[tuning.metric].label), *map(Column, ("95 % interval", "gain", "of gain"))]
+    columns.append(Column("p", decimals=4))
+    rows = [TableRow(f"chosen: {tuning.chosen.setting.name}", [*_score_cells(tuning.chosen), *[Cell()] * 3])]
+    names = [f"default: {tuning.default.setting.name}", *(one.setting.name for one in tuning.baselines)]
+    for name, one in zip(names, (tuning.default, *tuning.baselines), strict=True):
+        behind = one.behind
+        between = f"[{behind.interval.low:+.2f}, {behind.interval.high:+.2f}]"
+        gain = [Cell(f"{behind.value:+.2f}", stars(behind.p)), Cell(between), Cell(behind.p)]
+        rows.append(TableRow(name, [*_score_cells(one), *gain], group="against"))
+    notes = [f"gain: of the choice over this row, on the ballots it was made on; {STARS_NOTE}."]
+    if tuning.unseen is not None:
+        notes.append(
+            f"On ballots left out of the choice it gains {tuning.unseen.gain:+.2f} over the default, on "
+            f"average over the resamples; it is a gain in {100 * tuning.unseen.share:.0f} % of them."
+        )
+    return Table(columns, rows, "election", notes=notes)
+
+
+def _score_cells(one: Tried) -> list[Cell]:
+    return [Cell(one.score), Cell(f"[{one.interval.low:.2f}, {one.interval.high:.2f}]")]

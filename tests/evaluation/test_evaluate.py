@@ -8,10 +8,15 @@ import numpy as np
 import pytest
 
 from rangevote.errors import DataError, MissingExtra, UnknownName, UsageError
-from rangevote.evaluation import METRICS
-from rangevote.evaluation.comparison import compare, evaluate
-from rangevote.evaluation.metric import Metric, beside_ones, mean
-from rangevote.evaluation.present import as_data, difference_table, evaluation_table, score_table, stars
+from rangevote.evaluation.evaluate import compare, evaluate
+from rangevote.evaluation.metrics import METRICS, Metric, beside_ones, mean
+from rangevote.evaluation.tables import (
+    comparison_data,
+    difference_table,
+    evaluation_table,
+    score_table,
+    stars,
+)
 
 REFERENCES = [["a dog runs fast", "the dog runs"], ["a cat sits", "one cat is sitting there"], ["yes", "no"]]
 SOURCES = ["ein Hund", "eine Katze", "ja"]
@@ -103,7 +108,9 @@ def test_tables_hold_all_systems_and_the_references():
 
 
 def test_the_data_hold_everything_unrounded():
-    data = as_data(compare({"poor": POOR, "good": GOOD}, REFERENCES, metrics=["bleu_1"], resamples=50))
+    data = comparison_data(
+        compare({"poor": POOR, "good": GOOD}, REFERENCES, metrics=["bleu_1"], resamples=50)
+    )
     assert data["items"] == 3
     assert data["references_per_item"] == 2
     assert data["bootstrap"] == {"resamples": 50, "seed": 12345, "p_value": "two_tailed"}

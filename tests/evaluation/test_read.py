@@ -9,7 +9,7 @@ import json
 import pytest
 
 from rangevote.errors import DataError, SetupError, UsageError
-from rangevote.evaluation.reading import in_step, read_beam, read_outputs, read_references, read_sources
+from rangevote.evaluation.read import in_step, read_beam, read_outputs, read_references, read_sources
 
 
 def stream(text):
@@ -24,7 +24,7 @@ def test_plain_text_is_one_output_a_line_and_empty_lines_count():
     found = read_outputs(stream("a b\n\nc\u2028d\r\ne"))
     assert found.values == ["a b", "", "c\u2028d", "e"]
     assert found.ids is None
-    assert found.places[2] == "input:3"
+    assert found.where[2] == "input:3"
 
 
 def test_results_of_a_vote_bring_ids_and_signatures():

@@ -1,0 +1,235 @@
+"""Outputs, references and sources from files, brought into the same order.
+
+    outputs      text, or {"id", "winner"} as `rangevote vote` and `generate` write it, or {"id", "text"}
+    references   text files, one for each reference; or {"id", "references", "source"}, as ballots have them
+    sources      text, or {"id", "source"}
+
+Where every line of two files has an id they go together by it, else line by line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from rangevote.errors import DataError, UsageError
+from rangevote.formats import read
+from rangevote.formats.exact import decoded, parse
+from rangevote.formats.rows import shaped
+from rangevote.formats.stream import Source, open_stream
+from rangevote.hypothesis import Ballot
+
+Id = str | int
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class LineFields(msgspec.Struct, gc=False):
+    """What is looked for in a line of JSON; other fields are passed over."""
+
+    id: Id | None = None
+    winner: str | list[int] | UnsetType | None = UNSET
+    text: str | UnsetType = UNSET
+    source: str | None = None
+    references: list[str] | str | None = None
+    signature: str | None = None
+    error: str | None = None
+    candidates: Any = UNSET
+    hypotheses: Any = UNSET
+
+
+#: A first line with one of these keys is JSON; any other is text, even if it can be read as JSON.
+KEYS = frozenset({"winner", "text", "references", "source", "candidates", "hypotheses"})
+_KEY = re.compile(rb'"(' + "|".join(KEYS).encode() + rb')"\s*:')
+
+
+@dataclass(frozen=True)
+class FileValues(Generic[T_co]):
+    """Values in file order with their locations ("file:12"), and ids where every line has one.
+
+    `signatures` tell how outputs were elected, where the file says so.
+    """
+
+    name: str
+    values: Sequence[T_co]
+    where: Sequence[str]
+    ids: Sequence[Id] | None = None
+    signatures: frozenset[str] = frozenset()
+
+
+def read_outputs(source: Source, *, plain: bool = False) -> FileValues[str]:
+    """One output a line; an election without candidates counts as an empty one.
+
+    `plain` takes lines of JSON for texts as well.
+    """
+    return _listing(_read_lines(source, "outputs", plain), _output)
+
+
+def read_references(
+    sources: Sequence[Source], *, plain: bool = False
+) -> tuple[FileValues[list[str]], FileValues[str] | None]:
+    """The references of each item; and the sources, if every line has one."""
+    files = [_read_lines(source, "references", plain) for source in sources]
+    if len(files) == 1:
+        complete = all(isinstance(line, LineFields) and line.source for line in files[0].lines)
+        return _listing(files[0], _references), _listing(files[0], _source) if complete else None
+    if any(isinstance(line, LineFields) for file in files for line in file.lines):
+        raise UsageError(
+            "several files of references must be plain text, with one reference a line each; JSON lines "
+            "hold all references of an item in one file."
+        )
+    first, *others = [_listing(file, _references) for file in files]
+    for column in others:
+        _check_lengths(column, first)
+    rows = zip(first.values, *(column.values for column in others), strict=True)
+    return FileValues(
+        first.name, [[text for texts in row for text in texts] for row in rows], first.where
+    ), None
+
+
+def read_sources(source: Source, *, plain: bool = False) -> FileValues[str]:
+    """One source a line."""
+    return _listing(_read_lines(source, "sources", plain), _source)
+
+
+def read_beam(source: Source) -> FileValues[Ballot]:
+    """Ballots of any n-best format."""
+    with read(source) as entries:
+        listed = list(entries)
+    ballots = [entry.get() for entry in listed]
+    if not ballots:
+        raise DataError("is empty: there are no ballots in it.", where=str(source))
+    ids = [ballot.id for ballot in ballots if ballot.id is not None]  # the reader refuses repeated ids
+    complete = ids if len(ids) == len(ballots) else None
+    return FileValues(str(source), ballots, [entry.where for entry in listed], complete)
+
+
+def in_step(listing: FileValues[T], order: FileValues[object]) -> list[T]:
+    """The values of `listing` in the order of `order`: by id where both have ids, else line by line."""
+    if listing.ids is None or order.ids is None:
+        _check_lengths(listing, order)
+        return list(listing.values)
+    by_id = dict(zip(listing.ids, listing.values, strict=True))
+    _check_ids(order, by_id.keys(), listing.name)
+    _check_ids(listing, set(order.ids), order.name)
+    return [by_id[id] for id in order.ids]
+
+
+def _check_lengths(one: FileValues[object], other: FileValues[object]) -> None:
+    if len(one.values) != len(other.values):
+        raise DataError(
+            f"{one.name} has {len(one.values):,} lines and {other.name} {len(other.values):,}; without ids "
+            f"in both, line n of one belongs to line n of the other."
+        )
+
+
+def _check_ids(listing: FileValues[object], known: Set[Id], other: str) -> None:
+    for id, where in zip(listing.ids or (), listing.where, strict=True):
+        if id not in known:
+            raise DataError(f"{other} has nothing for {id!r}.", field="id", where=where)
+
+
+@dataclass(frozen=True)
+class FileLines:
+    """The lines of a file with their locations: texts, or the fields of JSON objects."""
+
+    name: str
+    where: list[str]
+    lines: list[str | LineFields]
+
+
+def _read_lines(source: Source, what: str, plain: bool) -> FileLines:
+    """All lines of a path, of '-' or of a binary file; the first line tells texts from JSON."""
+    with open_stream(source) as stream:
+        raw = stream.lines()
+        first = next(raw, None)
+        if first is None:
+            raise DataError(f"is empty: there are no {what} in it.", where=stream.name)
+        json = not plain and _is_json(first)
+        decoded_lines = list(_decode(chain([first], raw), stream.name, json))
+    return FileLines(stream.name, [where for where, _ in decoded_lines], [line for _, line in decoded_lines])
+
+
+def _is_json(line: bytes) -> bool:
+    if not line.lstrip().startswith(b"{"):
+        return False
+    try:
+        value = parse(line)
+    except DataError:  # damaged JSON is reported when it is decoded
+        return _KEY.search(line) is not None
+    return not KEYS.isdisjoint(value) or {"id", "error"} <= value.keys()  # a ballot that was skipped
+
+
+def _decode(lines: Iterator[bytes], name: str, json: bool) -> Iterator[tuple[str, str | LineFields]]:
+    for number, line in enumerate(lines, 1):
+        if json and (not line or line.isspace()):
+            continue
+        where = f"{name}:{number}"
+        try:
+            yield where, shaped(line, LineFields) if json else decoded(line)
+        except DataError as error:
+            raise error.at(where) from None
+
+
+def _listing(file: FileLines, value_of: Callable[[str | LineFields], T]) -> FileValues[T]:
+    values = []
+    for where, line in zip(file.where, file.lines, strict=True):
+        try:
+            values.append(value_of(line))
+        except DataError as error:
+            raise error.at(where) from None
+    signatures = {line.signature for line in file.lines if isinstance(line, LineFields)} - {None}
+    return FileValues(file.name, values, file.where, _ids(file), frozenset(map(str, signatures)))
+
+
+def _ids(file: FileLines) -> list[Id] | None:
+    """The ids if every line has one; none may be used twice."""
+    ids = [line.id for line in file.lines if isinstance(line, LineFields) and line.id is not None]
+    if len(ids) < len(file.lines):
+        return None
+    first: dict[Id, str] = {}
+    for where, id in zip(file.where, ids, strict=True):
+        if first.setdefault(id, where) != where:
+            problem = f"{id!r} was used before, at {first[id]}; ids must differ, or be left out."
+            raise DataError(problem, field="id", where=where)
+    return ids
+
+
+def _output(line: str | LineFields) -> str:
+    if isinstance(line, str):
+        return line
+    if isinstance(line.winner, list):
+        raise DataError("holds token ids, while texts are compared; decode them first.", field="winner")
+    if line.winner is not UNSET:
+        return line.winner or ""
+    if line.error is not None:
+        raise DataError(f"there is no winner, for the ballot was bad ({line.error}); mend or drop it.")
+    if line.text is not UNSET:
+        return line.text
+    if line.candidates is not UNSET or line.hypotheses is not UNSET:
+        raise DataError("is a ballot and not an output; elect a winner first, with: rangevote vote FILE")
+    raise DataError('expected an output: {"id": ..., "winner": "..."} or {"id": ..., "text": "..."}')
+
+
+def _references(line: str | LineFields) -> list[str]:
+    if isinstance(line, str):
+        return [line]
+    if isinstance(line.references, str):
+        return [line.references]
+    if not line.references:
+        raise DataError(f"there are none for the id {line.id!r}.", field="references")
+    return line.references
+
+
+def _source(line: str | LineFields) -> str:
+    if isinstance(line, str):
+        return line
+    if line.source is None:
+        raise DataError(f"there is none for the id {line.id!r}.", field="source")
+    return line.source

@@ -1,0 +1,410 @@
+"""Tables as data; as text, Markdown, LaTeX and JSON; and comparisons as tables."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from typing import Any
+
+from rangevote.errors import UsageError, choose
+from rangevote.evaluation.bootstrap import CONFIDENCE, Interval
+from rangevote.evaluation.evaluate import Comparison, Selection, SystemScores
+from rangevote.evaluation.metrics import Best
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number, a text, or nothing; `marks` are the stars behind it."""
+
+    value: float | str | None = None
+    marks: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading, with its `group` before it, and how its numbers are written.
+
+    `best` tells which number is set in bold; "closest" is the one nearest to `target`.
+    """
+
+    name: str
+    group: str = ""
+    decimals: int = 2
+    best: Best = ""
+    target: float | None = None
+
+    @property
+    def heading(self) -> str:
+        return f"{self.group} {self.name}".strip()
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A name and its cells. A line is drawn where the `group` changes; `competes` for the best values."""
+
+    name: str
+    cells: Sequence[Cell]
+    group: str = ""
+    competes: bool = True
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and rows; `corner` stands above the names, `title` and `notes` around the table."""
+
+    columns: Sequence[Column]
+    rows: Sequence[TableRow]
+    corner: str = ""
+    title: str = ""
+    notes: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row.cells) != len(self.columns):
+                raise UsageError(
+                    f"the row {row.name!r} has {len(row.cells)} cells for {len(self.columns)} columns."
+                )
+
+    @property
+    def headings(self) -> list[str]:
+        return [self.corner, *(column.heading for column in self.columns)]
+
+    def written(self, row: int, column: int) -> str:
+        """A cell's value as text, without its marks."""
+        value = self.rows[row].cells[column].value
+        if value is None:
+            return ""
+        return value if isinstance(value, str) else f"{value:.{self.columns[column].decimals}f}"
+
+    def ends_group(self, row: int) -> bool:
+        """Whether a line is drawn below the row."""
+        return row + 1 < len(self.rows) and self.rows[row].group != self.rows[row + 1].group
+
+    def best(self) -> set[tuple[int, int]]:
+        """The (row, column) of the best values, several where they are written alike; none if all are."""
+        return {(row, i) for i, column in enumerate(self.columns) for row in self._best(column, i)}
+
+    def _best(self, column: Column, index: int) -> list[int]:
+        values = {
+            number: round(row.cells[index].value, column.decimals)  # type: ignore[arg-type]
+            for number, row in enumerate(self.rows)
+            if row.competes and isinstance(row.cells[index].value, (int, float))
+        }
+        if len(set(values.values())) < 2 or not column.best:
+            return []
+        if column.best == "closest":
+            if column.target is None:
+                return []
+            values = {number: -abs(value - column.target) for number, value in values.items()}
+        elif column.best == "lowest":
+            values = {number: -value for number, value in values.items()}
+        return [number for number, value in values.items() if value == max(values.values())]
+
+    def lines(
+        self, escape: Callable[[str], str], bold: Callable[[str], str], mark: Callable[[str], str]
+    ) -> list[list[str]]:
+        """Every row as texts; `bold` is for the best values, `mark` for what stands behind values."""
+        best = self.best()
+
+        def cell(i: int, j: int) -> str:
+            text = escape(self.written(i, j))
+            marks = self.rows[i].cells[j].marks
+            return (bold(text) if (i, j) in best else text) + (mark(marks) if marks else "")
+
+        return [
+            [escape(row.name), *(cell(i, j) for j in range(len(row.cells)))]
+            for i, row in enumerate(self.rows)
+        ]
+
+
+#: Stands before the best values of a column, since plain text has no bold.
+BEST = ">"
+
+
+def to_text(table: Table) -> str:
+    """Title, table, notes; what the mark of the best values means is said at the end."""
+    from rich.align import Align
+    from rich.box import Box
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    plain = "    \n"
+    box = Box(f"{plain}{plain} ---\n{plain} ---\n ---\n{plain}{plain}", ascii=True)
+    drawn = RichTable(box=box, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for j, heading in enumerate(table.headings):
+        drawn.add_column(Text(heading), justify="right" if j else "left", no_wrap=True)
+    columns = range(len(table.columns))
+    widths = [max((len(row.cells[j].marks) for row in table.rows), default=0) for j in columns]
+    best = table.best()
+    for i, row in enumerate(table.rows):
+        cells = [
+            (BEST if (i, j) in best else "") + table.written(i, j) + cell.marks.ljust(widths[j])
+            for j, cell in enumerate(row.cells)
+        ]
+        # justified to the left, a text keeps the spaces at its end: marks hang over, numbers stand in line
+        aligned = [Align.right(Text(cell, justify="left")) for cell in cells]
+        drawn.add_row(Text(row.name), *aligned, end_section=table.ends_group(i))
+    output = StringIO()
+    Console(file=output, width=100_000, color_system=None).print(drawn)
+    notes = [*table.notes, *([f"{BEST} best of its column"] if best else [])]
+    top = [table.title, ""] if table.title else []
+    lines = [*top, *output.getvalue().splitlines(), *(["", *notes] if notes else [])]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def escape_markdown(text: str) -> str:
+    """Text that Markdown shows as it stands, on one line.
+
+    >>> print(escape_markdown("overlap_2 | *"))
+    overlap\\_2 \\| \\*
+    """
+    return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", " ".join(text.split()))
+
+
+def to_markdown(table: Table) -> str:
+    """GitHub's Markdown, the best values bold; the title above and the notes below."""
+    headings = [escape_markdown(text) for text in table.headings]
+    rows = table.lines(escape_markdown, "**{}**".format, escape_markdown)
+    lines = [headings, ["---", *("---:" for _ in table.columns)], *rows]
+    top = [f"**{escape_markdown(table.title)}**", ""] if table.title else []
+    bottom = [line for note in table.notes for line in ("", escape_markdown(note))]
+    return "\n".join([*top, *(f"| {' | '.join(line)} |" for line in lines), *bottom]) + "\n"
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+def escape_latex(text: str) -> str:
+    """Text that LaTeX sets as it stands.
+
+    >>> print(escape_latex("overlap_2 & 50 %"))
+    overlap\\_2 \\& 50 \\%
+    """
+    return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
+
+
+def to_latex(table: Table) -> str:
+    """A `tabular` that needs no package, the best values bold; title and notes become comments."""
+
+    def line(cells: list[str]) -> str:
+        # a bracket or star after the line end of the row before would be taken for its option
+        guard = "{}" if cells[0].startswith(("[", "*")) else ""
+        return guard + " & ".join(cells) + r" \\"
+
+    lines = [line([escape_latex(text) for text in table.headings]), r"\hline"]
+    for i, row in enumerate(table.lines(escape_latex, r"\textbf{{{}}}".format, "$^{{{}}}$".format)):
+        lines += [line(row), *([r"\hline"] if table.ends_group(i) else [])]
+    title, *notes = [f"% {' '.join(text.split())}" for text in (table.title, *table.notes)]
+    begin = rf"\begin{{tabular}}{{l {' '.join('r' * len(table.columns))}}}"
+    return "\n".join([*([title] if table.title else []), begin, *lines, r"\end{tabular}", *notes]) + "\n"
+
+
+def to_json(table: Table) -> str:
+    """The data of the table: its numbers are not rounded."""
+    columns = [{"group": column.group, "name": column.name} for column in table.columns]
+    rows = [
+        {
+            "name": row.name,
+            "group": row.group,
+            "values": [cell.value for cell in row.cells],
+            "marks": [cell.marks for cell in row.cells],
+        }
+        for row in table.rows
+    ]
+    data = {"title": table.title, "columns": columns, "rows": rows, "notes": list(table.notes)}
+    return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+
+
+RENDERERS: dict[str, Callable[[Table], str]] = {
+    "text": to_text,
+    "markdown": to_markdown,
+    "latex": to_latex,
+    "json": to_json,
+}
+
+
+def render(table: Table, format: str = "text") -> str:
+    """The table in a format of `RENDERERS`, ending in a line end."""
+    return choose("table format", format, RENDERERS)(table)
+
+
+#: Below which p-value a difference gets how many stars.
+STARS = {0.001: "***", 0.01: "**", 0.05: "*"}
+STARS_NOTE = "* p < 0.05, ** p < 0.01, *** p < 0.001"
+_P_VALUES = {"two_tailed": "two-tailed", "koehn": "one-tailed", "centred": "centred, as in sacrebleu"}
+
+
+def stars(p: float) -> str:
+    """One star below 0.05, two below 0.01, three below 0.001.
+
+    >>> stars(0.0165)
+    '*'
+    """
+    return next((marks for limit, marks in STARS.items() if p < limit), "")
+
+
+def evaluation_table(comparison: Comparison) -> Table:
+    """One system: a row for each metric, the references beside it."""
+    system, references = comparison.first, comparison.references
+    columns = [Column("outputs")]
+    columns += [Column(f"{100 * CONFIDENCE:.0f} % interval")] if comparison.resamples else []
+    columns += [Column("references")] if references else []
+    rows = []
+    for name, metric in comparison.metrics.items():
+        score, decimals = system.scores[name], metric.decimals
+        cells = [f"{score.value:.{decimals}f}"]
+        cells += [_between(score.interval, decimals)] if comparison.resamples else []
+        if references:
+            cells.append(f"{references[name]:.{decimals}f}" if name in references else "")
+        rows.append(TableRow(metric.label, [Cell(text) for text in cells]))
+    return Table(columns, rows, notes=[_items(comparison), *_signatures(comparison)])
+
+
+def score_table(comparison: Comparison) -> Table:
+    """A row for each system, a column for each metric; stars tell what differs from the first system."""
+    columns = [
+        Column(metric.label, "", metric.decimals, metric.best, comparison.references.get(name))
+        for name, metric in comparison.metrics.items()
+    ]
+    rows = [_score_row(comparison, system) for system in comparison.systems]
+    if comparison.references:
+        cells = [Cell(comparison.references.get(name)) for name in comparison.metrics]
+        rows.append(TableRow("references", cells, "references", competes=False))
+    notes = [_items(comparison)]
+    if comparison.resamples and len(comparison.systems) > 1:
+        notes.append(f"{STARS_NOTE} against {comparison.first.name}: {_test(comparison)}")
+    return Table(columns, rows, "system", notes=[*notes, *_signatures(comparison)])
+
+
+def _score_row(comparison: Comparison, system: SystemScores) -> TableRow:
+    cells = []
+    for name in comparison.metrics:
+        against = system.against.get(name)
+        cells.append(Cell(system.scores[name].value, stars(against.difference.p) if against else ""))
+    return TableRow(system.name, cells)
+
+
+def difference_table(comparison: Comparison) -> Table:
+    """A row for each system and metric: interval of the score, difference from the first, both tests."""
+    names = ["score", "95 % interval", "difference", "95 % interval", "p", "above : below", "sign test p"]
+    rows = [
+        _difference_row(comparison, system, name)
+        for system in comparison.systems
+        for name in comparison.metrics
+        if system.scores[name].interval is not None
+    ]
+    notes = [
+        f"difference, p: from {comparison.first.name}, {_test(comparison)}",
+        "above : below: sentences that score higher and lower, with the exact two-tailed sign test; "
+        "equal ones are left out",
+    ]
+    return Table([Column(name) for name in names], rows, "system, metric", notes=notes)
+
+
+def _difference_row(comparison: Comparison, system: SystemScores, name: str) -> TableRow:
+    metric, score, against = comparison.metrics[name], system.scores[name], system.against.get(name)
+    digits = metric.decimals
+    cells = [Cell(f"{score.value:.{digits}f}"), Cell(_between(score.interval, digits)), *[Cell()] * 5]
+    if against is not None:
+        gap = against.difference
+        cells[2:] = [
+            Cell(f"{gap.value:+.{digits}f}"),
+            Cell(_between(gap.interval, digits)),
+            Cell(_p(gap.p), stars(gap.p)),
+            Cell(f"{against.above} : {against.below}"),
+            Cell(_p(against.sign_p)),
+        ]
+    return TableRow(f"{system.name}, {metric.label}", cells, system.name)
+
+
+def selection_table(selections: dict[str, Selection], larger: str) -> Table:
+    """What became of each system's outputs in the beam from which `larger` was chosen."""
+    columns = [Column("absent from the beam (%)", decimals=1), Column("chosen again (%)", decimals=1)]
+    rows = [TableRow(name, [Cell(s.absent_share), Cell(s.again_share)]) for name, s in selections.items()]
+    return Table(columns, rows, "system", notes=[f"the beam is that of {larger}, which chose again or not"])
+
+
+def comparison_data(comparison: Comparison) -> dict[str, Any]:
+    """The whole comparison as plain data; numbers are not rounded."""
+    fewest, most = comparison.references_per_item
+    return {
+        "items": comparison.items,
+        "references_per_item": fewest if fewest == most else [fewest, most],
+        "references": comparison.references,
+        "bootstrap": {
+            "resamples": comparison.resamples,
+            "seed": comparison.seed,
+            "p_value": comparison.p_value,
+        },
+        "signatures": comparison.signatures,
+        "systems": [_system_data(system) for system in comparison.systems],
+    }
+
+
+def _system_data(system: SystemScores) -> dict[str, Any]:
+    scores = {
+        name: {"value": score.value, "interval": list(score.interval) if score.interval else None}
+        for name, score in system.scores.items()
+    }
+    against = {
+        name: {
+            "difference": one.difference.value,
+            "interval": list(one.difference.interval),
+            "p": one.difference.p,
+            "above": one.above,
+            "below": one.below,
+            "sign_test_p": one.sign_p,
+        }
+        for name, one in system.against.items()
+    }
+    return {"name": system.name, "scores": scores, "against_first": against}
+
+
+def selection_data(selections: dict[str, Selection], larger: str) -> dict[str, Any]:
+    """The same for selections."""
+    systems = [
+        {"name": name, "items": s.items, "absent": s.absent_share, "chosen_again": s.again_share}
+        for name, s in selections.items()
+    ]
+    return {"larger": larger, "systems": systems}
+
+
+def _p(p: float) -> str:
+    return f"{p:.4f}" if p >= 0.0001 else "<0.0001"
+
+
+def _between(interval: Interval | None, digits: int) -> str:
+    return f"[{interval.low:.{digits}f}, {interval.high:.{digits}f}]" if interval is not None else ""
+
+
+def _items(comparison: Comparison) -> str:
+    fewest, most = comparison.references_per_item
+    if not most:
+        return f"{comparison.items:,} items, no references"
+    number = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+    return f"{comparison.items:,} items, {number} {'reference' if most == 1 else 'references'} each"
+
+
+def _test(comparison: Comparison) -> str:
+    kind = _P_VALUES.get(comparison.p_value, comparison.p_value)
+    return f"paired bootstrap ({kind}), {comparison.resamples:,} resamples, seed {comparison.seed}"
+
+
+def _signatures(comparison: Comparison) -> list[str]:
+    """One line for each signature, with the metrics that share it."""
+    lines: dict[str, list[str]] = {}
+    for name, signature in comparison.signatures.items():
+        lines.setdefault(signature, []).append(comparison.metrics[name].label)
+    return [f"{', '.join(labels)}: {signature}" for signature, labels in lines.items()]
