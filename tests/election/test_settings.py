@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import get_type_hints
 
 import click
 import pytest
+from msgspec.structs import fields
 
 import rangevote as rv
 from rangevote.election.settings import OPTION_TYPES, ElectionOptions, Settings, write_tables
@@ -31,7 +31,7 @@ def test_a_profile_elects_as_its_options_do(tmp_path):
 def test_the_options_are_the_same_wherever_they_are_spelled():
     from rangevote.cli.options import election_options
 
-    defaults = {option.name: option.default for option in fields(Settings) if option.init}
+    defaults = {option.name: option.default for option in fields(Settings)}
     assert list(get_type_hints(ElectionOptions)) == list(OPTION_TYPES) == list(defaults)
     command = click.command()(election_options(lambda **given: None))
     given = command.make_context("vote", []).params

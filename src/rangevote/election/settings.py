@@ -17,10 +17,12 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
+
+import msgspec
+from msgspec.structs import fields, force_setattr
 
 from rangevote import __version__
 from rangevote.election.rules import RULES
@@ -30,6 +32,9 @@ from rangevote.hypothesis import Hypotheses
 from rangevote.similarity import PRESETS, get_similarity
 from rangevote.similarity.base import Measure, Similarity, short
 from rangevote.similarity.tokens import Tokenise
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Weights = str | Sequence[float] | None
 Grader = str | Similarity | Callable[[Any, Any], Any]
@@ -52,9 +57,8 @@ class ElectionOptions(TypedDict, total=False):
     merge: bool
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Checked options of an election; a preset is replaced by its similarity and temperature."""
+class Settings(msgspec.Struct, frozen=True):
+    """Checked options of an election; names are resolved, a preset to its similarity and temperature."""
 
     similarity: Grader = "overlap_2"
     preset: str | None = None
@@ -65,7 +69,6 @@ class Settings:
     tokenize: Tokenise = "words"
     normalize: str | None = None
     merge: bool = False
-    measure: Similarity = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         similarity, temperature, winners = self.similarity, self.temperature, self.winners
@@ -83,19 +86,26 @@ class Settings:
         if self.normalize is not None and self.normalize not in NORMAL_FORMS:
             raise UsageError(f"normalize must be one of {', '.join(NORMAL_FORMS)}, got {self.normalize!r}.")
         choose("rule", self.rule, RULES)
-        resolved = {"similarity": similarity, "preset": None, "temperature": float(temperature)}
-        self.__dict__.update(resolved, measure=get_similarity(similarity, self.tokenize))
+        force_setattr(self, "similarity", get_similarity(similarity, self.tokenize))
+        force_setattr(self, "preset", None)
+        force_setattr(self, "temperature", float(temperature))
 
-    @classmethod
-    def of(cls, *given: Any, **options: Any) -> Settings:
-        return cls(*given, **options)
+    @property
+    def measure(self) -> Similarity:
+        """The similarity, which is an object whatever it was given as."""
+        return cast("Similarity", self.similarity)
+
+    def replace(self, **options: Unpack[ElectionOptions]) -> Settings:
+        """The same with other options."""
+        return msgspec.structs.replace(self, **options)
 
     def about(self, source: str | None) -> Settings:
         """The same for hypotheses about this source, where the measure looks at it."""
-        if not isinstance(self.measure, Measure):
+        measure = self.similarity
+        if not isinstance(measure, Measure):
             return self
-        measure = self.measure.about(source)
-        return self if measure is self.measure else replace(self, similarity=measure)
+        about = measure.about(source)
+        return self if about is measure else self.replace(similarity=about)
 
     def signature(self, weighting: str, candidates: Hypotheses, voters: int) -> str:
         """Names all that can change a result: `rv:0.1|sim:overlap_2|on:words|w:probability|T:1|...`."""
@@ -127,7 +137,7 @@ def _plain_types(default: object) -> tuple[type, ...]:
 
 
 #: option -> what its value can be in a profile or a request
-OPTION_TYPES = {option.name: _plain_types(option.default) for option in fields(Settings) if option.init}
+OPTION_TYPES = {option.name: _plain_types(option.default) for option in fields(Settings)}
 
 
 def check_option(name: str, value: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from rangevote.election.elect import elect_ballot
@@ -77,8 +77,8 @@ def count_votes(ballot: Ballot, settings: Settings) -> Result:
     """The election; where samples cannot be voted on as asked, the request is at fault."""
     known = all(one.logprob is not None for one in ballot.voters or ballot.candidates)
     if settings.weights == "probability" and not known:
-        settings = replace(settings, weights="count")  # the signature says so
-    settings = replace(settings, winners=min(settings.winners, len(ballot.candidates)))
+        settings = settings.replace(weights="count")  # the signature says so
+    settings = settings.replace(winners=min(settings.winners, len(ballot.candidates)))
     try:
         return elect_ballot(ballot, settings)
     except DataError as error:

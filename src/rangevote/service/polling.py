@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 from rangevote.election.electorate import Electorate
 from rangevote.election.settings import Settings
@@ -86,7 +85,7 @@ class Polling:
         if self._beams is None:
             later = later[self._standing :]
         try:
-            fresh = Electorate(ballot.candidates, settings=replace(self._settings, weights="count"))
+            fresh = Electorate(ballot.candidates, settings=self._settings.replace(weights="count"))
             if later:
                 fresh.add(later)
             if not fresh.decided(confidence):

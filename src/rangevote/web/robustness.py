@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -67,12 +66,12 @@ def variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
     """Each measure by name, with everything else as in the page's own election; a preset keeps its own
     temperature. Under BLEU and the like the election is minimum Bayes risk decoding."""
     tokenize = chosen_tokenisation(settings.measure)
-    voting = replace(settings, rule="range", winners=1)
+    voting = settings.replace(rule="range", winners=1)
     for name in MEASURES:
         temperature = PRESETS[name].temperature if name in PRESETS else settings.temperature
-        yield name, replace(voting, similarity=get_similarity(name, tokenize), temperature=temperature)
+        yield name, voting.replace(similarity=get_similarity(name, tokenize), temperature=temperature)
     for rule in BASELINES:
-        yield rule, replace(voting, rule=rule)
+        yield rule, voting.replace(rule=rule)
 
 
 def _row(name: str, settings: Settings, ballot: Ballot, pairs: int) -> Json:
