@@ -205,9 +205,9 @@ def new_page(browser: Any, *scripts: str) -> Any:
 
 def positions(path: Path, annotator: int) -> dict[str, int]:
     """What a study has stored of an annotator, as it was shown, by the words above the item."""
-    from rangevote.study.snapshot import take
+    from rangevote.study.study_file import take_snapshot
 
-    snapshot = take(path)
+    snapshot = take_snapshot(path)
     places = {(one.annotator, one.pair): one.position for one in snapshot.study.assignments}
     total = sum(one.annotator == annotator for one in snapshot.study.assignments)
     return {

@@ -18,10 +18,10 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-from rangevote.study.archive import create
-from rangevote.study.making import Wishes, make_study
+from rangevote.study.create import StudyOptions, make_study
 from rangevote.study.plan import Pair
-from rangevote.study.store import Answer, Store
+from rangevote.study.store import SentAnswer, Store
+from rangevote.study.study_file import create_file
 
 IMAGES = Path(__file__).parent / "images"
 DESK, PHONE = {"width": 1100, "height": 760}, {"width": 390, "height": 760}
@@ -98,9 +98,9 @@ def study(browser: Any, folder: Path) -> None:
 def report(browser: Any, folder: Path) -> None:
     """What three made-up annotators found."""
     pairs = [Pair(str(n), f"a man, number {n}", f"a man sitting on a bench, number {n}") for n in range(60)]
-    made = make_study(("beam", "voted"), pairs, Wishes(annotators=3, checks=4, repeats=10))
+    made = make_study(("beam", "voted"), pairs, StudyOptions(annotators=3, checks=4, repeats=10))
     path = folder / "report.db"
-    create(path, made, {})
+    create_file(path, made, {})
     chance = random.Random(1)
     better = {pair.first: chance.choice([-2, -1, 0, 0, 1, 1, 2]) for pair in pairs}
     store = Store(path)
@@ -109,7 +109,7 @@ def report(browser: Any, folder: Path) -> None:
         opinion = better.get(pair.first, 0) + chance.choice([-1, 0, 0, 0, 1])
         value = max(-2, min(2, opinion)) if pair.expected is None else 2 * pair.expected
         shown, spent = -value if dealt.swapped else value, chance.randint(3000, 9000)
-        answer = Answer(dealt.handle, shown, f"made-up-answer-{number}", "2026-01-31T12:00:00Z", spent)
+        answer = SentAnswer(dealt.handle, shown, f"made-up-answer-{number}", "2026-01-31T12:00:00Z", spent)
         store.record(dealt.annotator, answer)
     store.close()
     written = ["study", "report", "report.db", "--format", "html", "-o", "report.html"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -17,12 +18,11 @@ from fuzz.formats import entries
 from rangevote.election.settings import Settings
 from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Ballot, Hypothesis
-from rangevote.study.app import study_app
-from rangevote.study.archive import create
-from rangevote.study.making import Wishes, make_study
-from rangevote.study.message import check_empty, judgement_of, undo_of
+from rangevote.study.app import FinishMessage, JudgementMessage, UndoMessage, parse_message, study_app
+from rangevote.study.create import StudyOptions, make_study
 from rangevote.study.plan import Pair
 from rangevote.study.store import Store
+from rangevote.study.study_file import create_file
 from rangevote.web.app import ElectionPage, election_app
 from rangevote.web.ballots import BallotLists, Ballots
 from rangevote.web.single_file import data_block
@@ -89,7 +89,7 @@ def questions(data: bytes) -> None:
 def _study() -> tuple[Store, ASGIApp, str]:
     path = places.folder() / "study.db"
     listed = [Pair(str(n), f"caption {n}", f"another caption {n}") for n in range(3)]
-    create(path, make_study(("beam", "voted"), listed, Wishes()), {})
+    create_file(path, make_study(("beam", "voted"), listed, StudyOptions()), {})
     store = Store(path)
     return store, study_app(store), store.study.annotators[0].token
 
@@ -99,11 +99,9 @@ def judgements(data: bytes) -> None:
     store, app, token = _study()
     data = data.replace(b"ITEM", store.study.assignments[0].handle.encode())
     body = data.partition(b"\n\n")[2]
-    for read in (judgement_of, undo_of, check_empty):
-        try:
-            read(body)
-        except RangevoteError:
-            continue
+    for kind in (JudgementMessage, UndoMessage, FinishMessage):
+        with suppress(RangevoteError):
+            parse_message(body, kind)
     reply = asked(app, data, authorization=f"Bearer {token}", content_type="application/json")
     assert reply.status < 500, (reply.status, reply.content[:300])
     shown = store.judged(0)

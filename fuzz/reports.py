@@ -1,4 +1,4 @@
-"""What is compared and judged: outputs, references, sources, pairs, pictures; and profiles in TOML."""
+"""What is compared and judged: outputs, references, sources, pairs; and profiles in TOML."""
 
 from __future__ import annotations
 
@@ -39,15 +39,6 @@ def pairs(data: bytes) -> None:
 
     found = read_pairs(str(places.file("pairs.jsonl", data)))
     assert len({pair.key for pair in found.pairs}) == len(found.pairs)
-
-
-def pictures(data: bytes) -> None:
-    """PNG, JPEG, GIF and WebP: once stripped of notes there are none to strip."""
-    from rangevote.study.images import import_picture
-
-    name, picture = import_picture(data, "picture")
-    assert len(picture.content) <= len(data) + 64
-    assert import_picture(picture.content, "again") == (name, picture), "stripped twice it is another picture"
 
 
 def profile(data: bytes) -> None:

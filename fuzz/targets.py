@@ -69,7 +69,6 @@ TARGETS: dict[str, Target] = {
     "weights": Target("models:weights", (*words.JSON, *words.TENSORS), "torch"),
     "outputs": Target("reports:outputs", (*words.JSON, *words.OUTPUTS)),
     "pairs": Target("reports:pairs", (*words.JSON, *words.PAIRS)),
-    "pictures": Target("reports:pictures", words.PICTURES),
     "profile": Target("reports:profile", words.TOML, quick=100),
     "choices": Target("sources:choices", (*words.JSON, *words.OPENAI), "httpx"),
     "answers": Target("sources:answers", (*words.JSON, *words.OPENAI, *words.ANSWER), "httpx", quick=100),

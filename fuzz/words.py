@@ -34,7 +34,6 @@ CARD = _each('"options" "kind" "format" "vocabulary" "training" "show_and_tell" 
 TENSORS = _each('"dtype" "F32" "shape" "data_offsets" "__metadata__" "rangevote"')
 OUTPUTS = _each('"winner" "text" "references" "source" "id" "error" "signature"')
 PAIRS = _each('"outputs" "tgt" "src" "data" "item_id" "check" "image" "tie"')
-PICTURES = ("IHDR", "IEND", "tEXt", "Exif", "VP8X", "VP8 ", "GIF89a", "\xff\xd8\xff", "\xff\xe1")
 TOML = (
     *_each("[election] similarity preset weights temperature rule winners = [[ ]] ''' 0x inf nan"),
     *("\n", '"""', " = [", "1" * 4301),

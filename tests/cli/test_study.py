@@ -15,9 +15,9 @@ import urllib.request
 
 import pytest
 
-from rangevote.study.snapshot import take
+from rangevote.study.study_file import take_snapshot
 from tests.cli.conftest import ballot, lines, spawn
-from tests.study.making import judge, study_file
+from tests.study.samples import judge, study_file
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def new(run, folder, *options):
 def test_some_items_are_shown_twice_when_asked_for(run, outputs):
     done = new(run, outputs, "--repeats", 2)
     assert done.code == 0
-    pairs = take(outputs / "study.db").study.pairs
+    pairs = take_snapshot(outputs / "study.db").study.pairs
     assert len(pairs) == 3 + 2
     assert sum(pair.again is not None for pair in pairs) == 2
 
@@ -51,7 +51,7 @@ def test_a_study_is_made_of_two_files_and_told_on_standard_error(run, outputs):
     assert "3 items, all there are (asked for 500)." in done.err
     assert "1 have identical outputs: they count as ties and are not shown" in done.err
     assert "2 to judge, 0 attention checks; 2 of 2 annotators judge each." in done.err
-    snapshot = take(outputs / "study.db")
+    snapshot = take_snapshot(outputs / "study.db")
     assert f"the study's digest is {snapshot.digest}" in done.err
     assert snapshot.study.plan.systems == ("beam", "range voting")
     assert snapshot.study.plan.seed == 7
@@ -65,14 +65,14 @@ def test_winners_of_vote_go_into_a_study_by_their_ids(run, tmp_path):
     for name, rule in (("beam", "most_likely"), ("voted", "range")):
         assert run("vote", tmp_path / "nbest.jsonl", "--rule", rule, "-o", tmp_path / name).code == 0
     assert run("study", "new", tmp_path / "beam", tmp_path / "voted", "-o", tmp_path / "s.db").code == 0
-    assert [pair.key for pair in take(tmp_path / "s.db").study.pairs] == ["x", "y"]
+    assert [pair.key for pair in take_snapshot(tmp_path / "s.db").study.pairs] == ["x", "y"]
 
 
 def test_a_study_is_made_of_pairs_on_standard_input(run, tmp_path):
     text = lines({"id": "a", "outputs": {"beam": "x", "voted": "y"}})
     done = run("study", "new", "-", "-o", tmp_path / "s.db", "-q", stdin=text)
     assert (done.code, done.err) == (0, "")
-    assert take(tmp_path / "s.db").study.plan.systems == ("beam", "voted")
+    assert take_snapshot(tmp_path / "s.db").study.plan.systems == ("beam", "voted")
 
 
 def test_a_study_is_made_with_pictures_and_wording(run, outputs):
@@ -91,7 +91,7 @@ def test_a_study_is_made_with_pictures_and_wording(run, outputs):
         "Captions",
     )
     assert new(run, outputs, *options).code == 0
-    study = take(outputs / "study.db").study
+    study = take_snapshot(outputs / "study.db").study
     assert all(pair.image for pair in study.pairs)
     assert (study.plan.title, study.plan.instructions) == ("Captions", "Look at the picture.")
 
@@ -135,15 +135,15 @@ def test_case_64_a_bad_picture_is_named_with_its_line(run, tmp_path):
 
 def test_an_existing_study_is_kept_and_judgements_are_never_thrown_away(run, outputs):
     assert new(run, outputs).code == 0
-    before = take(outputs / "study.db").digest
+    before = take_snapshot(outputs / "study.db").digest
     done = new(run, outputs)
     assert (done.code, "exists already and is left as it is. Use --force" in done.err) == (5, True)
     assert new(run, outputs, "--force").code == 0
-    assert take(outputs / "study.db").digest != before  # new links
+    assert take_snapshot(outputs / "study.db").digest != before  # new links
     judge(outputs / "study.db", [1])
     done = new(run, outputs, "--force")
     assert (done.code, "holds judgements, which --force does not throw away" in done.err) == (5, True)
-    assert len(take(outputs / "study.db").rows) == 1
+    assert len(take_snapshot(outputs / "study.db").rows) == 1
 
 
 def test_a_folder_that_cannot_be_written_to_is_told(run, outputs):
@@ -280,7 +280,7 @@ def test_case_59_a_killed_server_has_kept_every_judgement_it_confirmed(tmp_path)
             assert answer.status == 200
     process.kill()
     process.communicate()
-    assert sorted(row.shown for row in take(path).current()) == sorted(n % 5 - 2 for n in range(30))
+    assert sorted(row.shown for row in take_snapshot(path).current()) == sorted(n % 5 - 2 for n in range(30))
     again = spawn("study", "report", path, "--format", "json")
     out, _ = again.communicate(timeout=60)
     assert json.loads(out)["judgements"] == 30

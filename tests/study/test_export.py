@@ -10,9 +10,9 @@ import pytest
 
 from rangevote.study.export import WRITERS, harmless, rows, to_comparator, to_csv, to_jsonl, to_record
 from rangevote.study.plan import INSTRUCTIONS, Pair
-from rangevote.study.snapshot import take
 from rangevote.study.store import Store
-from tests.study.making import answer, judge, study_file
+from rangevote.study.study_file import take_snapshot
+from tests.study.samples import answer, judge, study_file
 
 FORMULA = "=HYPERLINK(1)"
 
@@ -31,7 +31,7 @@ def path(tmp_path):
 
 
 def test_a_line_tells_sides_answer_and_meaning(path):
-    listed = [json.loads(line) for line in to_jsonl(take(path)).splitlines()]
+    listed = [json.loads(line) for line in to_jsonl(take_snapshot(path)).splitlines()]
     assert len(listed) == 6
     for row in listed:
         assert {row["left"], row["right"]} == {"beam", "voted"}
@@ -43,13 +43,13 @@ def test_a_line_tells_sides_answer_and_meaning(path):
 
 
 def test_links_are_in_no_export(path):
-    snapshot = take(path)
+    snapshot = take_snapshot(path)
     for write in WRITERS.values():
         text = write(snapshot)
         for annotator in snapshot.study.annotators:
             assert annotator.token not in text
-        for dealt in snapshot.study.assignments:
-            assert dealt.handle not in text
+        for assignment in snapshot.study.assignments:
+            assert assignment.handle not in text
 
 
 def read(text):
@@ -57,7 +57,7 @@ def read(text):
 
 
 def test_the_csv_runs_no_formula_and_numbers_stay_numbers(path):
-    text = to_csv(take(path))
+    text = to_csv(take_snapshot(path))
     assert text.count("\r\n") == 7
     listed = read(text)
     assert {row["baseline_output"] for row in listed} == {f"'{FORMULA}", "'\tx", "a"}
@@ -67,8 +67,12 @@ def test_the_csv_runs_no_formula_and_numbers_stay_numbers(path):
 
 
 def test_the_raw_csv_leaves_texts_as_they_are(path):
-    assert {row["baseline_output"] for row in read(WRITERS["raw-csv"](take(path)))} == {FORMULA, "\tx", "a"}
-    assert to_csv(take(path), mark=True).startswith("\ufeff")
+    assert {row["baseline_output"] for row in read(WRITERS["raw-csv"](take_snapshot(path)))} == {
+        FORMULA,
+        "\tx",
+        "a",
+    }
+    assert to_csv(take_snapshot(path), mark=True).startswith("\ufeff")
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r", "\0"])
@@ -80,24 +84,24 @@ def test_every_sign_that_begins_a_formula_is_made_harmless(sign):
 def test_history_has_what_was_replaced_and_undone(tmp_path):
     path = study_file(tmp_path, 1)
     store = Store(path)
-    [dealt] = store.study.assignments
+    [assignment] = store.study.assignments
     for shown in (1, None, -2):
-        store.record(0, answer(dealt.handle, shown))
+        store.record(0, answer(assignment.handle, shown))
     store.close()
-    whole = list(rows(take(path), history=True))
+    whole = list(rows(take_snapshot(path), history=True))
     assert [(row["shown"], row["supersedes"], row["counts"]) for row in whole] == [
         (1, None, False),
         (None, 1, False),
         (-2, 2, True),
     ]
-    assert [row["shown"] for row in rows(take(path))] == [-2]
-    assert len(read(to_csv(take(path), history=True))) == 3
+    assert [row["shown"] for row in rows(take_snapshot(path))] == [-2]
+    assert len(read(to_csv(take_snapshot(path), history=True))) == 3
 
 
 def test_checks_are_marked_with_their_answer(tmp_path):
     path = study_file(tmp_path, 4, checks=2)
     judge(path, [1] * 6)
-    listed = list(rows(take(path)))
+    listed = list(rows(take_snapshot(path)))
     assert {row["item"]: row["check"] for row in listed if row["check"]}.keys() == {"check-1", "check-2"}
     assert {row["check"] for row in listed} <= {None, "tie", "beam", "voted"}
 
@@ -105,7 +109,7 @@ def test_checks_are_marked_with_their_answer(tmp_path):
 def test_second_judgements_name_the_item_and_stay_out_of_llm_comparator(tmp_path):
     path = study_file(tmp_path, 3, repeats=2)
     judge(path, [1, 1, 1, -2, -2])
-    snapshot = take(path)
+    snapshot = take_snapshot(path)
     assert sorted(filter(None, (row["again"] for row in rows(snapshot)))) == sorted(
         pair.again for pair in snapshot.study.pairs if pair.again
     )
@@ -115,7 +119,7 @@ def test_second_judgements_name_the_item_and_stay_out_of_llm_comparator(tmp_path
 
 
 def test_the_record_tells_how_the_study_was_made(path):
-    record = json.loads(to_record(take(path)))
+    record = json.loads(to_record(take_snapshot(path)))
     assert record["seed"] == 12345
     assert record["annotators"]["number"] == record["annotators"]["per_item"] == 2
     assert record["scale"]["wording"][0] == "{left} is much better"
@@ -130,7 +134,7 @@ def test_the_record_tells_how_the_study_was_made(path):
 
 def test_llm_comparator_gets_scores_in_its_own_terms(path):
     """There a score lies in [-1.5, 1.5], and a positive one is for model A."""
-    found = json.loads(to_comparator(take(path)))
+    found = json.loads(to_comparator(take_snapshot(path)))
     assert [model["name"] for model in found["models"]] == ["beam", "voted"]
     by_text = {example["output_text_a"]: example for example in found["examples"]}
     assert by_text[FORMULA]["score"] == -1.0  # the mean of -1.5 and -0.5
@@ -140,7 +144,7 @@ def test_llm_comparator_gets_scores_in_its_own_terms(path):
 
 
 def test_a_study_without_judgements_exports_nothing_and_does_not_fail(tmp_path):
-    snapshot = take(study_file(tmp_path, 2))
+    snapshot = take_snapshot(study_file(tmp_path, 2))
     assert to_jsonl(snapshot) == ""
     assert to_csv(snapshot).startswith("number,supersedes,annotator,item,")
     assert read(to_csv(snapshot)) == []

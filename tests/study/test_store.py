@@ -10,11 +10,18 @@ import threading
 import pytest
 
 from rangevote.errors import DataError, SetupError
-from rangevote.study.archive import create, read_study
-from rangevote.study.schema import TABLES, backup_of, file_system, journal_mode
-from rangevote.study.snapshot import has_judgements, take
-from rangevote.study.store import NotSaved, Refused, Saved, Store
-from tests.study.making import answer, handles, judge, study_file, study_of
+from rangevote.study.store import AnswerRefused, NotSaved, SavedAnswer, Store
+from rangevote.study.study_file import (
+    TABLES,
+    backup_of,
+    create_file,
+    file_system,
+    has_judgements,
+    journal_mode,
+    read_study,
+    take_snapshot,
+)
+from tests.study.samples import answer, handles, judge, study_file, study_of
 
 
 @pytest.fixture
@@ -38,7 +45,7 @@ def edit(path, *statements):
 
 
 def count(path):
-    return len(take(path).rows)
+    return len(take_snapshot(path).rows)
 
 
 def test_the_file_is_its_owners_alone_and_as_it_should_be(path, store):
@@ -57,8 +64,6 @@ def test_the_file_is_its_owners_alone_and_as_it_should_be(path, store):
     strict = {row[1]: row[5] for row in store._db.execute("PRAGMA table_list") if row[1] in TABLES}
     assert strict == dict.fromkeys(TABLES, 1)
 
-
-def test_the_write_ahead_log_is_its_owners_alone(path, store):
     store.record(0, answer(handles(store)[0], 1))
     for ending in ("-wal", "-shm"):
         assert stat.S_IMODE(os.stat(f"{path}{ending}").st_mode) == 0o600
@@ -67,28 +72,23 @@ def test_the_write_ahead_log_is_its_owners_alone(path, store):
 def test_case_59_the_same_key_twice_is_one_row(path, store):
     """The reply was lost, so the browser sends the message again."""
     once = answer(handles(store)[0], 2, "the-same-key-again")
-    assert store.record(0, once) == store.record(0, once) == Saved(2, None)
+    assert store.record(0, once) == store.record(0, once) == SavedAnswer(2, None)
     store.close()
     again = Store(path)
-    assert again.record(0, once) == Saved(2, None)
-    again.close()
-    assert count(path) == 1
-
-
-def test_the_same_key_for_another_answer_is_refused(path, store):
-    one, two = handles(store)[:2]
-    store.record(0, answer(one, 2, "the-same-key-again"))
+    assert again.record(0, once) == SavedAnswer(2, None)
+    one, two = handles(again)[:2]
     for other in (answer(one, 1, "the-same-key-again"), answer(two, 2, "the-same-key-again")):
-        with pytest.raises(Refused, match="this key was used before"):
-            store.record(0, other)
+        with pytest.raises(AnswerRefused, match="this key was used before"):
+            again.record(0, other)
+    again.close()
     assert count(path) == 1
 
 
 def test_case_60_a_later_judgement_supersedes_and_both_are_kept(path, store):
     handle = handles(store)[0]
-    assert store.record(0, answer(handle, -1)) == Saved(-1, None)
-    assert store.record(0, answer(handle, 2)) == Saved(2, -1)
-    found = take(path)
+    assert store.record(0, answer(handle, -1)) == SavedAnswer(-1, None)
+    assert store.record(0, answer(handle, 2)) == SavedAnswer(2, -1)
+    found = take_snapshot(path)
     assert [(row.shown, row.supersedes) for row in found.rows] == [(-1, None), (2, 1)]
     assert [row.shown for row in found.current()] == [2]
     assert store.judged(0) == {handle: 2}
@@ -96,17 +96,17 @@ def test_case_60_a_later_judgement_supersedes_and_both_are_kept(path, store):
 
 def test_an_undo_is_a_further_row(path, store):
     handle = handles(store)[0]
+    with pytest.raises(AnswerRefused, match="no answer to undo"):
+        store.record(0, answer(handle, None))
     store.record(0, answer(handle, -1))
-    assert store.record(0, answer(handle, None)) == Saved(None, -1)
+    assert store.record(0, answer(handle, None)) == SavedAnswer(None, -1)
     assert store.judged(0) == {}
-    assert store.record(0, answer(handle, 1)) == Saved(1, None)
-    assert [(row.shown, row.supersedes) for row in take(path).rows] == [(-1, None), (None, 1), (1, 2)]
-
-
-def test_there_must_be_something_to_undo(store, path):
-    with pytest.raises(Refused, match="no answer to undo"):
-        store.record(0, answer(handles(store)[0], None))
-    assert count(path) == 0
+    assert store.record(0, answer(handle, 1)) == SavedAnswer(1, None)
+    assert [(row.shown, row.supersedes) for row in take_snapshot(path).rows] == [
+        (-1, None),
+        (None, 1),
+        (1, 2),
+    ]
 
 
 def test_case_60_many_threads_at_once_leave_one_judgement_an_item(path, store):
@@ -119,7 +119,7 @@ def test_case_60_many_threads_at_once_leave_one_judgement_an_item(path, store):
         thread.start()
     for thread in threads:
         thread.join()
-    found = take(path)
+    found = take_snapshot(path)
     assert len(found.rows) == 20
     assert len(found.current()) == 1
 
@@ -127,32 +127,32 @@ def test_case_60_many_threads_at_once_leave_one_judgement_an_item(path, store):
 def test_sides_are_recorded_and_resolved(path, store):
     for handle in handles(store):
         store.record(0, answer(handle, 2))
-    found = take(path)
-    dealt = {(a.annotator, a.pair): a.swapped for a in found.study.assignments}
+    found = take_snapshot(path)
+    swapped = {(a.annotator, a.pair): a.swapped for a in found.study.assignments}
     assert {row.swapped for row in found.rows} == {True, False}
     for row in found.rows:
-        assert row.swapped == dealt[row.annotator, row.pair]
+        assert row.swapped == swapped[row.annotator, row.pair]
         assert row.resolved == (-2 if row.swapped else 2)
 
 
 def test_times_are_the_servers_and_the_browsers_is_kept_apart(path, store):
     opened = store.visit(0)
     store.record(0, answer(handles(store)[0], 1))
-    [row] = take(path).rows
+    [row] = take_snapshot(path).rows
     assert row.opened == opened <= row.received
     assert row.client_time == "2026-01-31T12:00:00.000Z"
     assert row.duration_ms == 1500
 
 
 def test_case_63_another_annotators_item_is_refused(path, store):
-    with pytest.raises(Refused, match="not one of yours") as refused:
+    with pytest.raises(AnswerRefused, match="not one of yours") as refused:
         store.record(1, answer(handles(store, 0)[0], 1))
     assert refused.value.status == 403
     assert count(path) == 0
 
 
 def test_case_63_who_has_finished_can_change_nothing(path, store):
-    with pytest.raises(Refused, match="5 items are not judged yet"):
+    with pytest.raises(AnswerRefused, match="5 items are not judged yet"):
         store.finish(0)
     sent = [answer(handle, 1) for handle in handles(store)]
     for one in sent:
@@ -160,26 +160,24 @@ def test_case_63_who_has_finished_can_change_nothing(path, store):
     store.finish(0)
     store.finish(0)
     for late in (answer(handles(store)[0], 2), answer(handles(store)[0], None)):
-        with pytest.raises(Refused, match="you have finished") as refused:
+        with pytest.raises(AnswerRefused, match="you have finished") as refused:
             store.record(0, late)
         assert refused.value.status == 403
-    assert store.record(0, sent[0]) == Saved(1, None)  # a lost reply is still answered
+    assert store.record(0, sent[0]) == SavedAnswer(1, None)  # a lost reply is still answered
     assert count(path) == 5
-    assert take(path).finished == {0}
+    assert take_snapshot(path).finished == {0}
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_nothing_is_ever_changed_or_taken_away(path, store, table):
+def test_nothing_is_ever_changed_or_taken_away(path, store):
     store.visit(0)
     for handle in handles(store):
         store.record(0, answer(handle, 1))
     store.finish(0)
-    store._db.execute("CREATE TEMP TABLE unused (x)")
-    for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET rowid = rowid"):
-        if table == "image" and not store._db.execute("SELECT 1 FROM image").fetchone():
-            store._db.execute("INSERT INTO image VALUES ('x', 'image/png', x'00')")
-        with pytest.raises(sqlite3.IntegrityError, match="only added to"):
-            store._db.execute(statement)
+    store._db.execute("INSERT INTO image VALUES ('x', 'image/png', x'00')")
+    for table in TABLES:
+        for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET rowid = rowid"):
+            with pytest.raises(sqlite3.IntegrityError, match="only added to"):
+                store._db.execute(statement)
 
 
 def test_case_62_a_locked_file_is_not_saved_and_tried_again_it_is(path, store):
@@ -191,7 +189,7 @@ def test_case_62_a_locked_file_is_not_saved_and_tried_again_it_is(path, store):
         store.record(0, once)
     other.execute("ROLLBACK")
     other.close()
-    assert store.record(0, once) == Saved(1, None)
+    assert store.record(0, once) == SavedAnswer(1, None)
     assert count(path) == 1
 
 
@@ -246,7 +244,7 @@ def test_case_67_a_study_that_was_edited_is_refused(path, statement):
     table = statement.split()[1 if statement.startswith("UPDATE") else 2]
     kind = statement.split()[0].lower()
     edit(path, f"DROP TRIGGER {table}_keeps_{kind}", statement)
-    for use in (Store, take):
+    for use in (Store, take_snapshot):
         with pytest.raises(DataError, match=r"study.db: was edited after it was made"):
             use(path)
 
@@ -259,14 +257,11 @@ def test_case_68_a_damaged_file_is_refused_with_its_backup_named(path):
         for page in range(2, 20):
             file.seek(page * 4096)
             file.write(os.urandom(2048))
-    for use in (Store, take):
+    for use in (Store, take_snapshot):
         with pytest.raises(DataError, match=r"the study is damaged.*last backup is .*study.db.backup"):
             use(path)
     os.replace(backup_of(path), path)
     Store(path).close()
-
-
-def test_case_68_a_file_that_is_cut_off_is_refused(path):
     os.truncate(path, 5000)
     with pytest.raises(DataError, match=r"damaged.*Restore a copy of it"):
         Store(path)
@@ -277,15 +272,7 @@ def test_a_backup_holds_all_and_is_its_owners_alone(path, store):
     store.back_up()
     store.back_up()
     assert stat.S_IMODE(os.stat(backup_of(path)).st_mode) == 0o600
-    assert take(backup_of(path)).rows == take(path).rows
-
-
-def test_case_70_a_report_while_people_judge_sees_one_moment(path, store):
-    store.record(0, answer(handles(store)[0], 2))
-    before = take(path)
-    store.record(0, answer(handles(store)[1], 1))
-    assert len(before.rows) == 1
-    assert count(path) == 2
+    assert take_snapshot(backup_of(path)).rows == take_snapshot(path).rows
 
 
 def test_case_70_what_is_saved_while_a_report_reads_is_not_in_it(path, store, monkeypatch):
@@ -297,54 +284,41 @@ def test_case_70_what_is_saved_while_a_report_reads_is_not_in_it(path, store, mo
         store.record(0, answer(handles(store)[1], 1))
         return found
 
-    monkeypatch.setattr("rangevote.study.snapshot.read_study", read)
-    assert len(take(path).rows) == 1
+    monkeypatch.setattr("rangevote.study.study_file.read_study", read)
+    assert len(take_snapshot(path).rows) == 1
     monkeypatch.undo()
-    assert len(take(path).rows) == 2
+    assert len(take_snapshot(path).rows) == 2
 
 
 def test_a_closed_study_is_one_file(path):
+    assert not has_judgements(path)
     judge(path, [1, 2])
+    assert has_judgements(path)
     assert {found.name for found in path.parent.iterdir()} == {"study.db"}
     assert path.read_bytes()[18:20] == b"\x01\x01"  # SQLite's mark of a file without a write-ahead log
 
 
-@pytest.mark.parametrize("content", [b"", b"hello", b"x" * 10000])
-def test_what_is_no_study_is_refused(tmp_path, content):
+def test_what_is_no_study_is_refused(path, tmp_path):
     other = tmp_path / "other.db"
-    other.write_bytes(content)
-    with pytest.raises(DataError, match=r"other.db: .*(is not a study|not one)"):
-        Store(other)
-    assert not has_judgements(other)
-
-
-def test_another_sqlite_file_is_refused(tmp_path):
-    edit(tmp_path / "other.db", "CREATE TABLE x (y)")
+    for content in (b"", b"hello", b"x" * 10000):
+        other.write_bytes(content)
+        with pytest.raises(DataError, match=r"other.db: .*(is not a study|not one)"):
+            Store(other)
+        assert not has_judgements(other)
+    edit(tmp_path / "sqlite.db", "CREATE TABLE x (y)")
     with pytest.raises(DataError, match="is not a study; 'rangevote study new' makes them"):
-        take(tmp_path / "other.db")
-
-
-def test_a_folder_that_is_not_there_is_told_by_the_name_that_was_given(tmp_path):
-    path = tmp_path / "nowhere" / "study.db"
-    with pytest.raises(SetupError, match=rf"cannot write {path}: no such file or directory\.$"):
-        create(path, study_of(2), {})
-
-
-def test_a_missing_study_says_how_to_make_one(tmp_path):
-    with pytest.raises(SetupError, match=r"there is no study .*Make one with: rangevote study new"):
-        Store(tmp_path / "none.db")
-
-
-def test_a_study_of_a_later_version_is_refused(path):
+        take_snapshot(tmp_path / "sqlite.db")
     edit(path, "PRAGMA user_version = 2")
     with pytest.raises(SetupError, match="made by a newer rangevote"):
         Store(path)
 
 
-def test_has_judgements_tells_whether_anybody_judged(path):
-    assert not has_judgements(path)
-    judge(path, [1])
-    assert has_judgements(path)
+def test_a_file_that_is_not_there_is_named_as_it_was_given(tmp_path):
+    path = tmp_path / "nowhere" / "study.db"
+    with pytest.raises(SetupError, match=rf"cannot write {path}: no such file or directory\.$"):
+        create_file(path, study_of(2), {})
+    with pytest.raises(SetupError, match=r"there is no study .*Make one with: rangevote study new"):
+        Store(tmp_path / "none.db")
 
 
 def test_on_a_network_the_older_journal_is_used(path, tmp_path):
@@ -357,7 +331,7 @@ def test_on_a_network_the_older_journal_is_used(path, tmp_path):
 
 
 def test_a_study_on_a_network_works_without_the_log(path, monkeypatch):
-    monkeypatch.setattr("rangevote.study.schema.file_system", lambda path: "nfs4")
+    monkeypatch.setattr("rangevote.study.study_file.file_system", lambda path: "nfs4")
     store = Store(path)
     store.record(0, answer(handles(store)[0], 2))
     assert store._db.execute("PRAGMA journal_mode").fetchone() == ("delete",)

@@ -1,4 +1,4 @@
-"""From judgements to findings.
+"""From judgements to findings: answers, sign tests, intervals, agreement.
 
 The unit of analysis is the item. Where several people judged an item, their judgements are combined first, as
 the plan says: judgements of one item are not independent, so the sign test must not count them apart.
@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import permutations
+from typing import NamedTuple
 
+from rangevote.errors import UsageError
 from rangevote.evaluation.sign_test import sign_test
-from rangevote.study.agreement import alpha, share_agreeing
-from rangevote.study.interval import Interval, clopper_pearson
-from rangevote.study.plan import Plan
-from rangevote.study.snapshot import Judgement, Snapshot
+from rangevote.study.plan import StudyPlan
+from rangevote.study.study_file import Judgement, Snapshot
 
 #: Answers from -2, the baseline is much better, to 2, the challenger is.
 VALUES = (-2, -1, 0, 1, 2)
+CONFIDENCE = 0.95
+_STEPS = 100  # halvings; a float has 53 bits
+
+#: (c, k, how often each value occurs in pairable units) -> squared distance
+Distance = Callable[[int, int, Counter[int]], float]
 
 
 @dataclass(frozen=True)
@@ -41,31 +47,28 @@ class Split:
         return self.better / total if total else None
 
     @property
-    def interval(self) -> Interval | None:
+    def interval(self) -> ShareInterval | None:
         """The exact 95 % interval of the share, None without data."""
         return clopper_pearson(self.better, self.better + self.worse)
 
 
 @dataclass(frozen=True)
-class Answers:
+class AnswerCounts:
     """How often each of the five answers was given, from -2 to 2."""
 
     counts: tuple[int, ...]
 
     @classmethod
-    def of(cls, values: Iterable[int]) -> Answers:
-        """Count answers."""
+    def of(cls, values: Iterable[int]) -> AnswerCounts:
         listed = list(values)
         return cls(tuple(listed.count(value) for value in VALUES))
 
     @property
     def total(self) -> int:
-        """All of them."""
         return sum(self.counts)
 
     @property
     def ties(self) -> int:
-        """Answers of no difference."""
         return self.counts[2]
 
     @property
@@ -101,7 +104,7 @@ class Person:
     assigned: int
     judged: int
     finished: bool
-    answers: Answers
+    answers: AnswerCounts
     sides: Split
     passed: int
     checked: int
@@ -116,10 +119,10 @@ class Person:
 class Findings:
     """What a study found. `answers` are of items, one for each that anybody judged who is not left out."""
 
-    plan: Plan
+    plan: StudyPlan
     digest: str
     judgements: int
-    answers: Answers
+    answers: AnswerCounts
     judged_by_all: int
     agreement: Agreement
     people: Sequence[Person]
@@ -136,7 +139,7 @@ class Findings:
 
 
 def analyse(snapshot: Snapshot) -> Findings:
-    """Everything that is told of a study."""
+    """Everything that a report says of a study."""
     plan, current = snapshot.study.plan, snapshot.current()
     people = [_person(snapshot, number, current) for number in range(len(plan.annotators))]
     kept = {number for number, person in enumerate(people) if not person.excluded}
@@ -150,7 +153,7 @@ def analyse(snapshot: Snapshot) -> Findings:
         plan=plan,
         digest=snapshot.digest,
         judgements=len(real),
-        answers=Answers.of(combine(values) for values in items.values()),
+        answers=AnswerCounts.of(combine(values) for values in items.values()),
         judged_by_all=sum(len(values) >= plan.per_item for values in items.values()),
         agreement=_agreement(list(items.values())),
         people=people,
@@ -191,10 +194,10 @@ def _person(snapshot: Snapshot, number: int, current: Sequence[Judgement]) -> Pe
     shown = [row.shown for row in items if row.shown is not None]
     return Person(
         name=plan.annotators[number],
-        assigned=sum(dealt.annotator == number for dealt in snapshot.study.assignments),
+        assigned=sum(one.annotator == number for one in snapshot.study.assignments),
         judged=len(mine),
         finished=number in snapshot.finished,
-        answers=Answers.of(row.resolved for row in items if row.resolved is not None),
+        answers=AnswerCounts.of(row.resolved for row in items if row.resolved is not None),
         sides=Split(sum(value < 0 for value in shown), sum(value > 0 for value in shown)),
         passed=passed,
         checked=len(checks),
@@ -217,3 +220,102 @@ def _passes(row: Judgement, expected: int | None) -> bool:
     """A check is passed by the right direction, however strong."""
     assert row.resolved is not None  # current rows are answers
     return (row.resolved > 0) - (row.resolved < 0) == expected
+
+
+class ShareInterval(NamedTuple):
+    """From `low` to `high`."""
+
+    low: float
+    high: float
+
+
+def clopper_pearson(wins: int, trials: int, confidence: float = CONFIDENCE) -> ShareInterval | None:
+    """All shares p under which neither `wins` or more nor `wins` or fewer is rarer than (1 - confidence) / 2.
+
+    None without trials: nothing is known then.
+
+    >>> round(clopper_pearson(0, 10).high, 6)  # 1 - 0.025 ** (1 / 10)
+    0.308497
+    """
+    if not 0 <= wins <= trials:
+        raise UsageError(f"{wins} wins in {trials} trials cannot be; wins must be from 0 to the trials.")
+    if trials == 0:
+        return None
+    tail = (1 - confidence) / 2
+    low = 0.0 if wins == 0 else _root(lambda p: at_least(wins, trials, p) - tail)
+    high = 1.0 if wins == trials else _root(lambda p: tail - at_least(trials - wins, trials, 1 - p))
+    return ShareInterval(low, high)
+
+
+def at_least(wins: int, trials: int, p: float) -> float:
+    """P(X >= wins) of a binomial X, summed from its terms."""
+    if p <= 0 or p >= 1:
+        return float(p >= 1 or wins == 0)
+    log_p, log_q, whole = math.log(p), math.log1p(-p), math.lgamma(trials + 1)
+    terms = (
+        math.exp(whole - math.lgamma(k + 1) - math.lgamma(trials - k + 1) + k * log_p + (trials - k) * log_q)
+        for k in range(wins, trials + 1)
+    )
+    return math.fsum(terms)
+
+
+def _root(rising: Callable[[float], float]) -> float:
+    """Where a rising function on [0, 1] passes 0, by halving."""
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if rising(middle) < 0 else (low, middle)
+    return (low + high) / 2
+
+
+def ordinal(c: int, k: int, totals: Counter[int]) -> float:
+    """The number of values from c to k, both ends counted half, squared."""
+    low, high = min(c, k), max(c, k)
+    between = sum(n for value, n in totals.items() if low <= value <= high)
+    return (between - (totals[low] + totals[high]) / 2) ** 2 if low != high else 0.0
+
+
+def nominal(c: int, k: int, totals: Counter[int]) -> float:
+    """1 for different values."""
+    return float(c != k)
+
+
+def interval(c: int, k: int, totals: Counter[int]) -> float:
+    """The squared difference."""
+    return float((c - k) ** 2)
+
+
+DISTANCES: dict[str, Distance] = {"ordinal": ordinal, "nominal": nominal, "interval": interval}
+
+
+def alpha(units: Sequence[Sequence[int]], distance: Distance = ordinal) -> float | None:
+    """Krippendorff's alpha (Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability"):
+
+        alpha = 1 - D_o / D_e,    D = sum over values c, k of coincidences(c, k) * distance(c, k)^2
+
+    with the coincidences observed within units, and those expected if values were dealt out at random: 1 for
+    perfect agreement, 0 for that of chance. A unit is the list of values that its annotators gave.
+
+    Units with a single value say nothing and are passed over. None where alpha is undefined: no unit has two
+    values, or all values are the same.
+    """
+    pairable = [unit for unit in units if len(unit) > 1]
+    disagreement = 0.0
+    totals = Counter(value for unit in pairable for value in unit)
+    number = sum(totals.values())
+    for unit in pairable:
+        observed = Counter(permutations(unit, 2))
+        disagreement += sum(n * distance(c, k, totals) for (c, k), n in observed.items()) / (len(unit) - 1)
+    expected = sum(totals[c] * totals[k] * distance(c, k, totals) for c in totals for k in totals)
+    if expected == 0:
+        return None
+    return 1 - disagreement * (number - 1) / expected
+
+
+def share_agreeing(units: Sequence[Sequence[int]]) -> float | None:
+    """The share of pairs of annotators, over all units, that gave the same value; None without pairs."""
+    same = sum(c == k for unit in units for c, k in permutations(unit, 2))
+    pairs = sum(len(unit) * (len(unit) - 1) for unit in units)
+    return same / pairs if pairs else None

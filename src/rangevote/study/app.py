@@ -1,4 +1,4 @@
-"""The application behind the page: what an annotator sees and sends.
+"""The application behind the page of a study: what an annotator sees and sends.
 
 The browser learns an item's handle, two texts and the source; never a system's name, a check's answer or
 another annotator's judgement. Links are in the address's fragment, which browsers keep to themselves, and
@@ -7,9 +7,14 @@ travel in the header Authorization.
 
 from __future__ import annotations
 
+import hashlib
+import time
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
+import msgspec
+from msgspec import Meta
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -18,111 +23,188 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from rangevote.errors import SetupError
-from rangevote.study.access import Doorkeeper, Unknown
-from rangevote.study.message import check_empty, judgement_of, undo_of
-from rangevote.study.plan import Assignment
-from rangevote.study.store import Answer, Refused, Store
+from rangevote.study.plan import Annotator, Assignment
+from rangevote.study.store import AnswerRefused, SentAnswer, Store
 from rangevote.web.guard import Guard
 from rangevote.web.serving import asset_routes, assets
 
 #: Largest message of the page, in bytes.
 MAX_BODY = 4096
-#: A picture never changes under its name.
-KEEP = "private, max-age=86400, immutable"
+#: An image never changes under its name.
+CACHE_IMAGE = "private, max-age=86400, immutable"
+#: Milliseconds of a day: nobody looks longer at an item.
+DAY = 86_400_000
+#: Wrong links that one address may try within so many seconds.
+MOST_WRONG, WINDOW = 20, 60.0
+_MOST_ADDRESSES = 10_000
 
 Handler = Callable[[Request], Awaitable[Response]]
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class FinishMessage(msgspec.Struct, forbid_unknown_fields=True):
+    """What the page sends to close an annotator's answers: an empty object."""
+
+
+class UndoMessage(msgspec.Struct, forbid_unknown_fields=True):
+    """What the page sends to take an answer back: the item's handle, a key of this message, the clock."""
+
+    item: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")]
+    key: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{16,64}\Z")]
+    time: Annotated[
+        str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z\Z")
+    ]
+
+
+class JudgementMessage(UndoMessage, forbid_unknown_fields=True):
+    """What the page sends to save an answer; `duration` is in milliseconds."""
+
+    value: Annotated[int, Meta(ge=-2, le=2)]
+    duration: Annotated[int, Meta(ge=0, le=DAY)]
+    image_missing: bool
+
+
+def parse_message(body: bytes, kind: type[T]) -> T:
+    """A message of the page, checked field by field."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise AnswerRefused(f"{error}.") from None
+
+
+class UnknownLink(Exception):
+    """A link that nobody has; `wait` is the number of seconds to wait before another try, 0 for none."""
+
+    def __init__(self, wait: int = 0) -> None:
+        super().__init__()
+        self.wait = wait
+
+
+class LinkAuth:
+    """Knows the links by their digests. Addresses are kept in memory while needed and never written.
+
+    After an address has tried too many wrong links, only the links that it used before are looked at: so
+    guessing is slow, and those at work behind the same address are not disturbed.
+    """
+
+    def __init__(self, annotators: Sequence[Annotator], clock: Callable[[], float] = time.monotonic) -> None:
+        self._numbers = {_digest(one.token): number for number, one in enumerate(annotators)}
+        self._clock = clock
+        self._wrong: OrderedDict[str, deque[float]] = OrderedDict()
+        self._known: dict[str, set[bytes]] = {}
+
+    def annotator(self, authorization: str, address: str) -> int:
+        """The number of the annotator whose link it is."""
+        scheme, _, token = authorization.partition(" ")
+        digest = _digest(token.strip()) if scheme.lower() == "bearer" else b""
+        wait = self._wait(address)
+        if wait and digest not in self._known.get(address, set()):
+            raise UnknownLink(wait)
+        if digest in self._numbers:
+            self._known.setdefault(address, set()).add(digest)
+            return self._numbers[digest]
+        self._count(address)
+        raise UnknownLink
+
+    def _wait(self, address: str) -> int:
+        tries = self._wrong.get(address, deque())
+        now = self._clock()
+        while tries and tries[0] <= now - WINDOW:
+            tries.popleft()
+        return int(tries[0] + WINDOW - now) + 1 if len(tries) >= MOST_WRONG else 0
+
+    def _count(self, address: str) -> None:
+        self._wrong.setdefault(address, deque()).append(self._clock())
+        self._wrong.move_to_end(address)
+        while len(self._wrong) > _MOST_ADDRESSES:
+            self._wrong.popitem(last=False)
+
+
+def _digest(token: str) -> bytes:
+    """Looked up instead of the token, so that the time of a comparison does not leak how much was right."""
+    return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
 def study_app(store: Store, *, hosts: Sequence[str] = ()) -> ASGIApp:
-    """The application of one study; `hosts` are further names of the server."""
-    desk = Desk(store)
+    """The application of one study; `hosts` are further host names that it answers to."""
+    endpoints = StudyEndpoints(store)
     routes = [
-        Route("/", desk.page),
+        Route("/", _page),
         *asset_routes("rangevote.web", "rangevote.study"),
-        Route("/openapi.json", desk.description),
-        Route("/img/{sha256}", desk.image),
-        Route("/api/session", told(desk.session)),
-        Route("/api/judgement", told(desk.judgement), methods=["POST"]),
-        Route("/api/undo", told(desk.undo), methods=["POST"]),
-        Route("/api/finish", told(desk.finish), methods=["POST"]),
+        Route("/img/{sha256}", endpoints.image),
+        Route("/api/session", _errors_as_json(endpoints.session)),
+        Route("/api/judgement", _errors_as_json(endpoints.judgement), methods=["POST"]),
+        Route("/api/undo", _errors_as_json(endpoints.undo), methods=["POST"]),
+        Route("/api/finish", _errors_as_json(endpoints.finish), methods=["POST"]),
     ]
     return Guard(Starlette(routes=routes), hosts=hosts, max_body=MAX_BODY)
 
 
-def told(handler: Handler) -> Handler:
-    """Errors as answers: 404, 429 for a wrong link; 400, 403 for what cannot be meant; 503 for not saved."""
+async def _page(request: Request) -> Response:
+    asset = assets("rangevote.study")["study.html"]
+    return Response(asset.content, media_type=asset.media_type)
+
+
+def _errors_as_json(handler: Handler) -> Handler:
+    """404 or 429 for a wrong link; 400 or 403 for a refused answer; 503 for one that is not saved."""
 
     async def handle(request: Request) -> Response:
         try:
             return await handler(request)
-        except Unknown as error:
+        except UnknownLink as error:
             if error.wait:
-                return problem("too many wrong links; wait", 429, {"retry-after": str(error.wait)})
-            return problem("this link is not known", 404)
-        except Refused as error:
-            return problem(str(error), error.status)
-        except SetupError:  # its words may name paths
-            return problem("not saved: the study's file cannot be used at the moment", 503)
+                return _error("too many wrong links; wait", 429, {"retry-after": str(error.wait)})
+            return _error("this link is not known", 404)
+        except AnswerRefused as error:
+            return _error(str(error), error.status)
+        except SetupError:  # its message may name paths
+            return _error("not saved: the study's file cannot be used at the moment", 503)
 
     return handle
 
 
-def problem(message: str, status: int, headers: dict[str, str] | None = None) -> Response:
-    """An error in JSON."""
+def _error(message: str, status: int, headers: dict[str, str] | None = None) -> Response:
     return JSONResponse({"error": message}, status, headers)
 
 
-class Desk:
-    """What there is to ask for."""
-
+class StudyEndpoints:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._door = Doorkeeper(store.study.annotators)
-        self._hands: dict[int, list[Assignment]] = {}
-        for dealt in store.study.assignments:
-            self._hands.setdefault(dealt.annotator, []).append(dealt)
-
-    async def page(self, request: Request) -> Response:
-        """The one page."""
-        asset = assets("rangevote.study")["study.html"]
-        return Response(asset.content, media_type=asset.media_type)
-
-    async def description(self, request: Request) -> Response:
-        """What this application answers, in OpenAPI's terms."""
-        from rangevote.study.openapi import description
-
-        return JSONResponse(description())
+        self._auth = LinkAuth(store.study.annotators)
+        self._assigned: dict[int, list[Assignment]] = {}
+        for assignment in store.study.assignments:
+            self._assigned.setdefault(assignment.annotator, []).append(assignment)
 
     async def image(self, request: Request) -> Response:
-        """A picture by its content's hash, looked up and never a path."""
-        found = await run_in_threadpool(self._store.image, request.path_params["sha256"])
-        if found is None:
+        """An image by its content's hash, looked up in the study: never a path."""
+        image = await run_in_threadpool(self._store.image, request.path_params["sha256"])
+        if image is None:
             return Response(status_code=404)
-        return Response(found.content, media_type=found.type, headers={"cache-control": KEEP})
+        return Response(image.content, media_type=image.type, headers={"cache-control": CACHE_IMAGE})
 
     async def session(self, request: Request) -> Response:
         """All that the page needs: wording, items in order, and what was judged before."""
-        return JSONResponse(await run_in_threadpool(self._session, self._who(request)))
+        return JSONResponse(await run_in_threadpool(self._session, self._annotator(request)))
 
-    def _session(self, who: int) -> dict[str, Any]:
+    def _session(self, annotator: int) -> dict[str, Any]:
         plan = self._store.study.plan
         return {
             "study": self._store.digest[:16],
-            "opened": self._store.visit(who),
-            "annotator": self._store.study.annotators[who].name,
+            "opened": self._store.visit(annotator),
+            "annotator": self._store.study.annotators[annotator].name,
             "title": plan.title,
             "question": plan.question,
             "instructions": plan.instructions,
             "scale": plan.scale,
-            "items": [self._item(dealt) for dealt in self._hands.get(who, [])],
-            "judged": list(self._store.judged(who).items()),
-            "finished": self._store.finished(who),
+            "items": [self._item(assignment) for assignment in self._assigned.get(annotator, [])],
+            "judged": list(self._store.judged(annotator).items()),
+            "finished": self._store.finished(annotator),
         }
 
-    def _item(self, dealt: Assignment) -> dict[str, Any]:
-        pair = self._store.study.pairs[dealt.pair]
-        left, right = (pair.second, pair.first) if dealt.swapped else (pair.first, pair.second)
-        item = {"id": dealt.handle, "left": left, "right": right}
+    def _item(self, assignment: Assignment) -> dict[str, Any]:
+        pair = self._store.study.pairs[assignment.pair]
+        left, right = (pair.second, pair.first) if assignment.swapped else (pair.first, pair.second)
+        item = {"id": assignment.handle, "left": left, "right": right}
         if pair.source is not None:
             item["source"] = pair.source
         if pair.image is not None:
@@ -131,25 +213,28 @@ class Desk:
 
     async def judgement(self, request: Request) -> Response:
         """Save one answer."""
-        return await self._record(request, judgement_of)
+        annotator = self._annotator(request)
+        sent = parse_message(await request.body(), JudgementMessage)
+        answer = SentAnswer(sent.item, sent.value, sent.key, sent.time, sent.duration, sent.image_missing)
+        return await self._record(annotator, answer)
 
     async def undo(self, request: Request) -> Response:
         """Take one back."""
-        return await self._record(request, undo_of)
+        annotator = self._annotator(request)
+        sent = parse_message(await request.body(), UndoMessage)
+        return await self._record(annotator, SentAnswer(sent.item, None, sent.key, sent.time))
 
-    async def _record(self, request: Request, read: Callable[[bytes], Answer]) -> Response:
-        who = self._who(request)
-        answer = read(await request.body())
-        saved = await run_in_threadpool(self._store.record, who, answer)
+    async def _record(self, annotator: int, answer: SentAnswer) -> Response:
+        saved = await run_in_threadpool(self._store.record, annotator, answer)
         return JSONResponse({"value": saved.shown, "replaced": saved.replaced})
 
     async def finish(self, request: Request) -> Response:
-        """Close one's answers."""
-        who = self._who(request)
-        check_empty(await request.body())
-        await run_in_threadpool(self._store.finish, who)
+        """Close an annotator's answers."""
+        annotator = self._annotator(request)
+        parse_message(await request.body(), FinishMessage)
+        await run_in_threadpool(self._store.finish, annotator)
         return JSONResponse({"finished": True})
 
-    def _who(self, request: Request) -> int:
+    def _annotator(self, request: Request) -> int:
         address = request.client.host if request.client else ""
-        return self._door.annotator(request.headers.get("authorization", ""), address)
+        return self._auth.annotator(request.headers.get("authorization", ""), address)

@@ -1,8 +1,9 @@
 """Pairs of outputs from files.
 
-    two files of outputs    as `rangevote.evaluation` reads them, with sources and pictures beside them
+    two files of outputs    as `rangevote.evaluation` reads them, with sources and images beside them
     pairs.jsonl             {"id", "outputs": {"beam": "...", "voted": "..."}, "source", "image", "check"}
-    campaign.json           of Pearmut, with the outputs of two systems (`campaign.py`)
+    campaign.json           of Pearmut, another program for evaluations, with the outputs of two systems:
+                            {"info": {}, "data": [[[{"item_id": "1", "src": "...", "tgt": {...}}]]]}
 
 In pairs, `tgt` is read as `outputs`, `src` as `source`, `item_id` as `id`. `check` makes an attention
 check of a line: the name of the system that must be judged better, or "tie".
@@ -10,33 +11,63 @@ check of a line: the name of the system that must be judged better, or "tie".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from rangevote.errors import DataError, UsageError
-from rangevote.evaluation.read import FileValues as Outputs
-from rangevote.evaluation.read import in_step, read_outputs, read_sources
-from rangevote.formats.exact import parse
+from rangevote.evaluation.read import FileValues, in_step, read_outputs, read_sources
 from rangevote.formats.stream import open_stream
-from rangevote.study.archive import Picture
-from rangevote.study.campaign import Listed, campaign_items
-from rangevote.study.images import load_picture
-from rangevote.study.plan import Pair, Study, check_pair
+from rangevote.study.images import StudyImage, load_image
+from rangevote.study.plan import Pair, Study
 
 SCHEMA = '{"id": "42", "outputs": {"beam": "...", "voted": "..."}, "source": "...", "image": "42.jpg"}'
-#: White space, and a byte order mark.
-_BLANK = b" \t\r\xef\xbb\xbf"
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
+#: Longest text of an output or a source, in characters.
+LONGEST = 4 * 2**20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+#: Lists in the lists of a campaign's data: tasks, documents, items.
+_DEPTH = 3
 
 
-class Found(NamedTuple):
-    """The systems (baseline, challenger), their pairs with paths of pictures, and where these are."""
+class PairFiles(NamedTuple):
+    """The systems (baseline, challenger), their pairs with paths of images, and where these are."""
 
     systems: tuple[str, str]
     pairs: list[Pair]
-    library: Library
+    images: ImageFolder
+
+
+class PairValue(NamedTuple):
+    """A parsed JSON value that should be a pair, and where it is in the file."""
+
+    where: str
+    value: Any
+
+
+class ImageFolder:
+    """The images below a folder, and where each is named first."""
+
+    def __init__(self, root: Path) -> None:
+        self._root, self._named_at = root, dict[str, str]()
+
+    def note(self, path: str | None, where: str) -> str | None:
+        """Remember where a path is named; an empty path is None."""
+        if path:
+            self._named_at.setdefault(path, where)
+        return path or None
+
+    def load(self, study: Study) -> tuple[Study, dict[str, StudyImage]]:
+        """The study with each image known by its SHA-256; only those that are shown are read."""
+        names, images = dict[str, str](), dict[str, StudyImage]()
+        for path in dict.fromkeys(pair.image for pair in study.pairs if pair.image):
+            names[path], image = load_image(Path(path), self._root, self._named_at[path])
+            images[names[path]] = image
+        pairs = [replace(pair, image=names[pair.image]) if pair.image else pair for pair in study.pairs]
+        return replace(study, pairs=pairs), images
 
 
 def pairs_of_outputs(
@@ -46,102 +77,79 @@ def pairs_of_outputs(
     images: str | None = None,
     root: str | None = None,
     plain: bool = False,
-) -> Found:
+) -> PairFiles:
     """Pairs from two files (name of the system -> path), the baseline first."""
     (first, one), (second, two) = systems.items()
     order = read_outputs(one, plain=plain)
     others = in_step(read_outputs(two, plain=plain), order)
     texts = in_step(read_sources(source, plain=plain), order) if source else [None] * len(order.values)
-    paths, base = _paths(images, order) if images else ([None] * len(order.values), Path("."))
-    library = Library(Path(root) if root else base)
+    paths, base = _image_paths(images, order) if images else ([None] * len(order.values), Path("."))
+    folder = ImageFolder(Path(root) if root else base)
     keys = [str(id) for id in order.ids] if order.ids else [str(n) for n in range(1, len(order.values) + 1)]
-    found = []
+    pairs = []
     rows = zip(keys, order.values, others, texts, paths, order.where, strict=True)
-    for key, left, right, text, path, place in rows:
-        pair = Pair(key, left, right, text, library.note(path, place))
-        check_pair(pair, place)
-        found.append(pair)
-    _check_keys(found, order.where)
-    return Found((first, second), found, library)
+    for key, left, right, text, path, where in rows:
+        pair = Pair(key, left, right, text, folder.note(path, where))
+        _check_lengths(pair, where)
+        pairs.append(pair)
+    _check_keys(pairs, order.where)
+    return PairFiles((first, second), pairs, folder)
 
 
-def _paths(images: str, order: Outputs[str]) -> tuple[Sequence[str | None], Path]:
-    """The path of each item's picture, and the folder that paths are taken from."""
+def _image_paths(images: str, order: FileValues[str]) -> tuple[Sequence[str | None], Path]:
+    """The path of each item's image, and the folder that paths are relative to."""
     folder = Path(images)
-    if folder.is_dir():
-        if order.ids is None:
-            raise UsageError(
-                f"{images} is a folder, so outputs need ids to find their pictures by, as in "
-                f"{folder / 'ID.jpg'}. Else give a file with one path a line."
-            )
-        return [
-            _picture_of(folder, str(id), place) for id, place in zip(order.ids, order.where, strict=True)
-        ], folder
-    listed = read_outputs(images, plain=True)
-    return in_step(listed, order), folder.parent
+    if not folder.is_dir():
+        return in_step(read_outputs(images, plain=True), order), folder.parent
+    if order.ids is None:
+        raise UsageError(
+            f"{images} is a folder, so outputs need ids to find their images by, as in "
+            f"{folder / 'ID.jpg'}. Else give a file with one path a line."
+        )
+    named = zip(order.ids, order.where, strict=True)
+    return [_image_of(folder, str(id), where) for id, where in named], folder
 
 
-def _picture_of(folder: Path, id: str, place: str) -> str:
+def _image_of(folder: Path, id: str, where: str) -> str:
     for ending in ENDINGS:
         if "/" not in id and "\0" not in id and (folder / f"{id}{ending}").exists():
             return f"{id}{ending}"
     raise DataError(
-        f"there is no picture for {id!r} in {folder}; looked for {id}{{{','.join(ENDINGS)}}}.", where=place
+        f"there is no image for {id!r} in {folder}; looked for {id}{{{','.join(ENDINGS)}}}.", where=where
     )
 
 
-class Library:
-    """The pictures below a folder, and the places that first name them."""
-
-    def __init__(self, root: Path) -> None:
-        self._root, self._places = root, dict[str, str]()
-
-    def note(self, path: str | None, place: str) -> str | None:
-        """Remember where a path is named; no path is None."""
-        if path:
-            self._places.setdefault(path, place)
-        return path or None
-
-    def imported(self, study: Study) -> tuple[Study, dict[str, Picture]]:
-        """The study with each picture known by its SHA-256; only those that are shown are read."""
-        names, pictures = dict[str, str](), dict[str, Picture]()
-        for path in dict.fromkeys(pair.image for pair in study.pairs if pair.image):
-            names[path], picture = load_picture(Path(path), self._root, self._places[path])
-            pictures[names[path]] = picture
-        pairs = [replace(pair, image=names[pair.image]) if pair.image else pair for pair in study.pairs]
-        return replace(study, pairs=pairs), pictures
-
-
-def read_pairs(path: str, *, root: str | None = None) -> Found:
+def read_pairs(path: str, *, root: str | None = None) -> PairFiles:
     """Pairs from one file of JSON lines, or a campaign; all are of the same two systems."""
     systems: tuple[str, str] | None = None
-    library = Library(Path(root) if root else Path("." if path == "-" else path).parent)
-    found, places = [], []
-    for number, (place, value) in _values(path):
+    folder = ImageFolder(Path(root) if root else Path("." if path == "-" else path).parent)
+    pairs, positions = [], []
+    for number, (where, value) in _values(path):
         try:
             systems = systems or _systems(value)
             pair = _pair(value, systems, str(number))
         except DataError as error:
-            raise error.at(place) from None
-        library.note(pair.image, place)
-        check_pair(pair, place)
-        found.append(pair)
-        places.append(place)
+            raise error.at(where) from None
+        folder.note(pair.image, where)
+        _check_lengths(pair, where)
+        pairs.append(pair)
+        positions.append(where)
     if systems is None:
         raise DataError("is empty: there are no pairs in it.", where=path)
-    _check_keys(found, places)
-    return Found(systems, found, library)
+    _check_keys(pairs, positions)
+    return PairFiles(systems, pairs, folder)
 
 
-def _values(path: str) -> Iterator[tuple[int, Listed]]:
-    """What stands for a pair each, with its number in the file."""
+def _values(path: str) -> Iterator[tuple[int, PairValue]]:
+    """The values that should be pairs, each with its number in the file."""
     with open_stream(path) as stream:
-        lines, name = list(stream.lines()), stream.name
-    items = campaign_items([line for line in lines if line.strip()], name)
+        lines, name = [line.removeprefix(_BYTE_ORDER_MARK) for line in stream.lines()], stream.name
+    written = [line for line in lines if line.strip()]
+    items = _campaign_items(written, name)
     if items is not None:
         yield from enumerate(items, 1)
         return
-    if not next((line for line in lines if line.strip()), b"{").lstrip(_BLANK).startswith(b"{"):
+    if written and not written[0].lstrip().startswith(b"{"):
         raise DataError(
             f"has no pairs, which look like {SCHEMA}. A file of one system's outputs goes with a second one, "
             f"as in: rangevote study new beam=beam.txt voted=voted.txt -o study.db",
@@ -149,11 +157,53 @@ def _values(path: str) -> Iterator[tuple[int, Listed]]:
         )
     for number, line in enumerate(lines, 1):
         if line.strip():
-            place = f"{name}:{number}"
-            try:
-                yield number, Listed(place, parse(line))
-            except DataError as error:
-                raise error.at(place) from None
+            yield number, PairValue(f"{name}:{number}", _parsed(line, f"{name}:{number}"))
+
+
+def _parsed(text: bytes, where: str) -> Any:
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(f"not valid JSON: {error}.", where=where) from None
+
+
+def _campaign_items(lines: Sequence[bytes], name: str) -> list[PairValue] | None:
+    """The items of a campaign of Pearmut, on one line or on many; None for a file that is none.
+
+    `data` is a list of items, of documents (lists of items), or of tasks (lists of documents). Items with a
+    `validation` are checks of Pearmut's scores and are left out.
+    """
+    for text in (lines[0] if lines else b"", b"\n".join(lines)):
+        try:
+            whole = _parsed(text, name)
+        except DataError:  # raised again when the file is read line by line
+            continue
+        if not isinstance(whole, dict) or not isinstance(whole.get("data"), list):
+            return None
+        return list(_distinct(_flat(whole["data"], f"{name}: data")))
+    return None
+
+
+def _flat(value: Any, where: str, depth: int = 0) -> Iterator[PairValue]:
+    if isinstance(value, list) and depth < _DEPTH:
+        for index, inner in enumerate(value):
+            yield from _flat(inner, f"{where}[{index}]", depth + 1)
+    elif not (isinstance(value, dict) and "validation" in value):
+        yield PairValue(where, value)
+
+
+def _distinct(items: Iterable[PairValue]) -> Iterator[PairValue]:
+    """The same item in several tasks comes once; another one of the same id stays, to be refused."""
+    known: dict[str, object] = {}
+    for item in items:
+        value = item.value
+        if not isinstance(value, dict) or not isinstance(value.get("item_id"), (str, int)):
+            yield item
+            continue
+        id, content = str(value["item_id"]), (value.get("src"), value.get("tgt"))
+        if known.get(id) != content:
+            yield item
+        known.setdefault(id, content)
 
 
 def _outputs(value: Any) -> dict[str, Any]:
@@ -199,14 +249,26 @@ def _expected(check: Any, systems: tuple[str, str]) -> int | None:
     answers = {systems[0]: -1, systems[1]: 1, "tie": 0}
     if not isinstance(check, str) or check not in answers:
         raise DataError(
-            f"is {check!r}; it names who must be judged better: {', '.join(answers)}.", field="check"
+            f"is {check!r}; it names the system that must be judged better: {', '.join(answers)}.",
+            field="check",
         )
     return answers[check]
 
 
-def _check_keys(pairs: Sequence[Pair], places: Sequence[str]) -> None:
+def _check_lengths(pair: Pair, where: str) -> None:
+    """Refuse texts that no page can show."""
+    for name, text in (("first", pair.first), ("second", pair.second), ("source", pair.source or "")):
+        if len(text) > LONGEST:
+            raise DataError(
+                f"has {len(text):,} characters; at most {LONGEST:,} can be shown. Shorten or drop it.",
+                field=name,
+                where=where,
+            )
+
+
+def _check_keys(pairs: Sequence[Pair], positions: Sequence[str]) -> None:
     first: dict[str, str] = {}
-    for pair, place in zip(pairs, places, strict=True):
-        if first.setdefault(pair.key, place) != place:
+    for pair, where in zip(pairs, positions, strict=True):
+        if first.setdefault(pair.key, where) != where:
             problem = f"{pair.key!r} was used before, at {first[pair.key]}; ids must differ."
-            raise DataError(problem, field="id", where=place)
+            raise DataError(problem, field="id", where=where)

@@ -1,21 +1,27 @@
-"""What is fixed before the first judgement: systems, wording, sides, exclusion, number of items."""
+"""What is fixed before the first judgement: systems, wording, sides, exclusion, number of items.
+
+Random choices depend on a seed and on names, and on nothing else: not on the order of calls, nor on the
+version of Python.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, TypeVar
 
 from rangevote import __version__
-from rangevote.errors import DataError, UsageError, choose
-from rangevote.study.sides import SIDES
+
+
+T = TypeVar("T")
 
 #: As many as the paper had.
 ITEMS = 500
-#: Longest text of an output or a source, in characters.
-LONGEST = 4 * 2**20
+#: Items in a block of which half have their sides swapped.
+BLOCK = 10
 
 TITLE = "Which output is better?"
 QUESTION = "Which one is better?"
@@ -38,13 +44,13 @@ COMBINE = {
 
 
 @dataclass(frozen=True)
-class Plan:
-    """The study's rules; the systems are (baseline, challenger), and results are told of the challenger.
+class StudyPlan:
+    """The study's rules; the systems are (baseline, challenger), and results are about the challenger.
 
     `per_item` of the annotators judge each item, `repeats` of the items twice. `pass_share`: who passes fewer
     of the attention checks is left out of the analysis; None leaves nobody out. `stop` is the number of
     judgements, checks and second ones not counted, after which the study is complete: fixed beforehand, since
-    a look at p-values on the way voids them.
+    looking at p-values on the way makes them invalid.
     """
 
     systems: tuple[str, str]
@@ -72,19 +78,19 @@ class Plan:
         return canonical(asdict(self))
 
     @classmethod
-    def of(cls, text: str) -> Plan:
+    def of(cls, text: str) -> StudyPlan:
         """The plan that `text` wrote."""
-        found: dict[str, Any] = json.loads(text)
-        return cls(**{f.name: _frozen(found[f.name]) for f in fields(cls)})
+        values: dict[str, Any] = json.loads(text)
+        return cls(**{field.name: _frozen(values[field.name]) for field in fields(cls)})
 
 
 @dataclass(frozen=True)
 class Pair:
     """Two outputs for one input; `first` is of the baseline.
 
-    `image` is the SHA-256 of an imported picture. An attention check has an `expected` answer: 1 the second
-    must be judged better, -1 the first, 0 neither. `again` is the key of an item that is shown a second time,
-    to see how far people agree with themselves.
+    `image` is the SHA-256 of an image. An attention check has an `expected` answer: 1 the second must be
+    judged better, -1 the first, 0 neither. `again` is the key of an item that is shown a second time, to see
+    how far people agree with themselves.
     """
 
     key: str
@@ -102,7 +108,6 @@ class Pair:
 
     @property
     def identical(self) -> bool:
-        """Whether there is nothing to choose between."""
         return self.first == self.second
 
 
@@ -116,7 +121,7 @@ class Annotator:
 
 @dataclass(frozen=True)
 class Assignment:
-    """An annotator sees a pair at a place of their order; `swapped`: the second system stands on the left.
+    """An annotator sees a pair at a position of their order; `swapped`: the second system is on the left.
 
     `handle` is all that the browser knows it by.
     """
@@ -130,9 +135,9 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Study:
-    """A plan with all that it speaks of."""
+    """A plan with its pairs, annotators and assignments."""
 
-    plan: Plan
+    plan: StudyPlan
     pairs: Sequence[Pair]
     annotators: Sequence[Annotator]
     assignments: Sequence[Assignment]
@@ -158,43 +163,53 @@ def _frozen(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def check_options(
-    *,
-    items: int,
-    annotators: int,
-    per_item: int,
-    checks: int,
-    repeats: int,
-    sides: str,
-    combine: str,
-    share: float | None,
-) -> None:
-    """Refuse a plan that cannot be carried out."""
-    choose("way to set the sides", sides, SIDES)
-    choose("way to combine judgements", combine, COMBINE)
-    given = {
-        "items": (items, 1),
-        "annotators": (annotators, 1),
-        "checks": (checks, 0),
-        "repeats": (repeats, 0),
-    }
-    for name, (value, least) in given.items():
-        if value < least:
-            raise UsageError(f"--{name} is {value}; it must be {least} or more.")
-    if not 1 <= per_item <= annotators:
-        raise UsageError(f"--per-item is {per_item}; it must be from 1 to the {annotators} annotators.")
-    if share is not None and not 0 <= share <= 1:
-        raise UsageError(f"--pass-share is {share}; it must be from 0 to 1.")
-    if share is not None and not checks:
-        raise UsageError("--pass-share needs attention checks: give --checks N as well.")
+def draw(seed: int, *names: object) -> int:
+    """128 random bits for these names: the first half of HMAC-SHA256(seed, names).
+
+    Every name goes in with its length, so that no two lists of names are the same message.
+    """
+    message = b"".join(b"%d:%b" % (len(part), part) for part in (str(name).encode() for name in names))
+    return int.from_bytes(hmac.digest(str(seed).encode(), message, hashlib.sha256)[:16], "big")
 
 
-def check_pair(pair: Pair, where: str) -> None:
-    """Refuse texts that no page can show."""
-    for name, text in (("first", pair.first), ("second", pair.second), ("source", pair.source or "")):
-        if len(text) > LONGEST:
-            raise DataError(
-                f"has {len(text):,} characters; at most {LONGEST:,} can be shown. Shorten or drop it.",
-                field=name,
-                where=where,
-            )
+def coin(seed: int, *names: object) -> bool:
+    return bool(draw(seed, *names) & 1)
+
+
+def shuffled(values: Iterable[T], seed: int, *names: object) -> list[T]:
+    """The values in random order; it depends on how they are written (`str`)."""
+    return sorted(values, key=lambda value: draw(seed, *names, value))
+
+
+def coin_sides(seed: int, annotator: str, keys: Sequence[str]) -> list[bool]:
+    """A fair coin for each annotator and item, as in the paper."""
+    return [coin(seed, "side", annotator, key) for key in keys]
+
+
+def balanced_sides(seed: int, annotator: str, keys: Sequence[str]) -> list[bool]:
+    """Half of each block of ten is swapped, so that a bias to one side favours neither system."""
+    swapped: list[bool] = []
+    for start in range(0, len(keys), BLOCK):
+        block = keys[start : start + BLOCK]
+        mixed = shuffled(block, seed, "side", annotator, start)
+        odd = len(block) % 2 and coin(seed, "odd", annotator, start)
+        chosen = set(mixed[: len(block) // 2 + odd])
+        swapped += [key in chosen for key in block]
+    return swapped
+
+
+#: name -> (seed, annotator, keys of the items in the order of being seen) -> whether each one's sides are
+#: swapped
+SIDES: dict[str, Callable[[int, str, Sequence[str]], list[bool]]] = {
+    "balanced": balanced_sides,
+    "coin": coin_sides,
+}
+
+
+def resolved(shown: int, swapped: bool) -> int:
+    """What an answer means for the second system: -2 (the first is much better) to 2 (the second is).
+
+    `shown` is -2 (left much better) to 2 (right much better); the second system is on the right unless the
+    sides are swapped.
+    """
+    return -shown if swapped else shown

@@ -16,10 +16,17 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from rangevote.errors import DataError, SetupError
-from rangevote.study.archive import Picture, read_study, told
-from rangevote.study.plan import Assignment
-from rangevote.study.schema import LATEST, backup_of, cannot, connect, quick_check
-from rangevote.study.sides import resolved
+from rangevote.study.images import StudyImage
+from rangevote.study.plan import Assignment, resolved
+from rangevote.study.study_file import (
+    LATEST,
+    backup_of,
+    cannot,
+    connect,
+    quick_check,
+    read_study,
+    reason,
+)
 
 T = TypeVar("T")
 
@@ -28,15 +35,15 @@ class NotSaved(SetupError):
     """The disk is full, the file locked or read-only: the judgement is not there."""
 
 
-class Refused(DataError):
-    """A judgement that cannot be meant; `status` is HTTP's word for it."""
+class AnswerRefused(DataError):
+    """A judgement that is not valid; `status` is its HTTP status."""
 
     def __init__(self, problem: str, status: int = 400) -> None:
         super().__init__(problem)
         self.status = status
 
 
-class Answer(NamedTuple):
+class SentAnswer(NamedTuple):
     """What a browser sends: an item's handle, the answer as shown (None: undo), and its own key and clock."""
 
     handle: str
@@ -47,8 +54,8 @@ class Answer(NamedTuple):
     image_missing: bool = False
 
 
-class Saved(NamedTuple):
-    """What became of it: the answer that counts now, and the one it replaces."""
+class SavedAnswer(NamedTuple):
+    """The answer that counts now, and the one it replaces."""
 
     shown: int | None
     replaced: int | None
@@ -73,7 +80,7 @@ class Store:
             self._db.close()
             raise
         self._file = os.stat(path).st_ino
-        self._dealt = {dealt.handle: dealt for dealt in self.study.assignments}
+        self._assignments = {assignment.handle: assignment for assignment in self.study.assignments}
 
     def close(self) -> None:
         """Let go of the file, and leave one that needs no log beside it, to be read from anywhere."""
@@ -95,7 +102,7 @@ class Store:
             os.replace(draft, backup)
         except (OSError, sqlite3.OperationalError) as error:
             draft.unlink(missing_ok=True)
-            raise SetupError(f"cannot write the backup {backup}: {told(error)}.") from error
+            raise SetupError(f"cannot write the backup {backup}: {reason(error)}.") from error
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -117,7 +124,7 @@ class Store:
                 raise NotSaved(f"not saved: {error}.") from error
 
     def _check_file(self) -> None:
-        """Rows written to a file that was deleted or replaced would be lost without a word."""
+        """Rows written to a file that was deleted or replaced would be lost without notice."""
         try:
             same = os.stat(self.path).st_ino == self._file
         except OSError:
@@ -145,11 +152,10 @@ class Store:
         query = "SELECT 1 FROM finish WHERE annotator = ?"
         return self._read(lambda db: db.execute(query, (annotator,)).fetchone() is not None)
 
-    def image(self, sha256: str) -> Picture | None:
-        """A picture of the study."""
+    def image(self, sha256: str) -> StudyImage | None:
         query = "SELECT type, content FROM image WHERE sha256 = ?"
         row = self._read(lambda db: db.execute(query, (sha256,)).fetchone())
-        return Picture(*row) if row else None
+        return StudyImage(*row) if row else None
 
     def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         with self._lock:
@@ -158,32 +164,32 @@ class Store:
             except sqlite3.OperationalError as error:
                 raise cannot(self.path, error) from error
 
-    def record(self, annotator: int, answer: Answer) -> Saved:
+    def record(self, annotator: int, answer: SentAnswer) -> SavedAnswer:
         """Save an answer, or the undoing of one. The same key again changes nothing and says the same."""
-        dealt = self._dealt.get(answer.handle)
-        if dealt is None or dealt.annotator != annotator:
-            raise Refused("this item is not one of yours.", 403)
+        assignment = self._assignments.get(answer.handle)
+        if assignment is None or assignment.annotator != annotator:
+            raise AnswerRefused("this item is not one of yours.", 403)
         with self._writing() as db:
             before = _by_key(db, annotator, answer.key)
             if before is not None:
-                return _repeated(db, before, dealt, answer)
+                return _repeated(db, before, assignment, answer)
             if db.execute("SELECT 1 FROM finish WHERE annotator = ?", (annotator,)).fetchone():
-                raise Refused("you have finished: your answers are closed.", 403)
+                raise AnswerRefused("you have finished: your answers are closed.", 403)
             last = db.execute(
                 f"SELECT id, shown FROM judgement WHERE annotator = ? AND pair = ? AND {LATEST}",  # noqa: S608
-                (annotator, dealt.pair),
+                (annotator, assignment.pair),
             ).fetchone()
             if answer.shown is None and (last is None or last[1] is None):
-                raise Refused("there is no answer to undo.")
-            _insert(db, dealt, answer, last[0] if last else None)
-        return Saved(answer.shown, last[1] if last else None)
+                raise AnswerRefused("there is no answer to undo.")
+            _insert(db, assignment, answer, last[0] if last else None)
+        return SavedAnswer(answer.shown, last[1] if last else None)
 
     def finish(self, annotator: int) -> None:
         """Close an annotator's answers, once all are there."""
-        mine = sum(dealt.annotator == annotator for dealt in self.study.assignments)
+        mine = sum(assignment.annotator == annotator for assignment in self.study.assignments)
         missing = mine - len(self.judged(annotator))
         if missing:
-            raise Refused(f"{missing} items are not judged yet.")
+            raise AnswerRefused(f"{missing} items are not judged yet.")
         with self._writing() as db:
             db.execute("INSERT OR IGNORE INTO finish VALUES (?, ?)", (annotator, now()))
 
@@ -195,25 +201,37 @@ def _by_key(db: sqlite3.Connection, annotator: int, key: str) -> tuple[int, int,
 
 
 def _repeated(
-    db: sqlite3.Connection, before: tuple[int, int, int | None], dealt: Assignment, answer: Answer
-) -> Saved:
+    db: sqlite3.Connection, before: tuple[int, int, int | None], assignment: Assignment, answer: SentAnswer
+) -> SavedAnswer:
     """The browser did not hear our reply and sends the answer again."""
     number, pair, shown = before
-    if (pair, shown) != (dealt.pair, answer.shown):
-        raise Refused("this key was used before, for another answer.")
+    if (pair, shown) != (assignment.pair, answer.shown):
+        raise AnswerRefused("this key was used before, for another answer.")
     query = "SELECT shown FROM judgement WHERE id = (SELECT supersedes FROM judgement WHERE id = ?)"
     replaced = db.execute(query, (number,)).fetchone()
-    return Saved(shown, replaced[0] if replaced else None)
+    return SavedAnswer(shown, replaced[0] if replaced else None)
 
 
-def _insert(db: sqlite3.Connection, dealt: Assignment, answer: Answer, supersedes: int | None) -> None:
-    meaning = None if answer.shown is None else resolved(answer.shown, dealt.swapped)
-    (opened,) = db.execute("SELECT max(opened) FROM visit WHERE annotator = ?", (dealt.annotator,)).fetchone()
+def _insert(
+    db: sqlite3.Connection, assignment: Assignment, answer: SentAnswer, supersedes: int | None
+) -> None:
+    meaning = None if answer.shown is None else resolved(answer.shown, assignment.swapped)
+    (opened,) = db.execute(
+        "SELECT max(opened) FROM visit WHERE annotator = ?", (assignment.annotator,)
+    ).fetchone()
     db.execute(
         "INSERT INTO judgement (annotator, pair, shown, resolved, swapped, supersedes, key, opened, "
         "received, client_time, duration_ms, image_missing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            *(dealt.annotator, dealt.pair, answer.shown, meaning, int(dealt.swapped), supersedes, answer.key),
+            *(
+                assignment.annotator,
+                assignment.pair,
+                answer.shown,
+                meaning,
+                int(assignment.swapped),
+                supersedes,
+                answer.key,
+            ),
             *(opened, now(), answer.client_time, answer.duration_ms, int(answer.image_missing)),
         ),
     )

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from rangevote.errors import DataError, UsageError
-from rangevote.study.plan import Pair, Plan
-from tests.study.making import pairs, study_of
+from rangevote.study.plan import Pair
+from tests.study.samples import pairs, study_of
 
 
 def keys(study):
@@ -21,9 +21,6 @@ def test_five_hundred_items_are_drawn_unless_told_otherwise():
     assert study.plan.available == 620
     assert keys(study) == sorted(keys(study), key=int)
     assert keys(study) == keys(study_of(620)) != keys(study_of(620, seed=1))
-
-
-def test_fewer_items_than_wanted_are_all_taken():
     assert study_of(7).plan.items == 7
 
 
@@ -45,7 +42,7 @@ def test_items_can_be_dealt_out_so_that_some_of_the_annotators_judge_each():
     assert study.plan.stop == 60
 
 
-def test_links_have_128_bits_and_handles_tell_nothing():
+def test_links_have_128_bits_and_handles_are_unique():
     one, other = study_of(5, annotators=2), study_of(5, annotators=2)
     tokens = [a.token for study in (one, other) for a in study.annotators]
     assert len(set(tokens)) == 4
@@ -54,15 +51,12 @@ def test_links_have_128_bits_and_handles_tell_nothing():
     assert len(handles) == 20
 
 
-def test_case_66_identical_outputs_are_ties_that_nobody_is_shown():
+def test_case_66_identical_outputs_are_ties_that_nobody_is_shown_unless_asked_for():
     study = study_of([*pairs(4), Pair("x", "same", "same")])
     assert study.plan.automatic == 1
     assert study.plan.stop == 4
     assert "x" in keys(study)
     assert all(study.pairs[a.pair].key != "x" for a in study.assignments)
-
-
-def test_case_66_identical_outputs_can_be_shown():
     study = study_of([*pairs(4), Pair("x", "same", "same")], show_identical=True)
     assert (study.plan.automatic, study.plan.stop, len(study.assignments)) == (0, 5, 5)
 
@@ -83,9 +77,11 @@ def test_attention_checks_have_one_broken_side_or_two_equal_ones():
     assert intact.isdisjoint({p.first for p in study.pairs if p.key in drawn})  # made of what was not drawn
 
 
-def test_a_check_does_not_take_the_name_of_an_item():
+def test_a_check_does_not_take_the_key_of_an_item_and_users_have_checks_of_their_own():
     named = [Pair("check-1", "one two three", "four five six"), *pairs(3)]
     assert len(set(keys(study_of(named, checks=1)))) == 5
+    study = study_of([*pairs(3), Pair("mine", "good", "bad", expected=-1)])
+    assert (study.plan.items, study.plan.checks, study.plan.stop) == (3, 1, 3)
 
 
 def test_items_that_are_shown_twice_come_back_later_to_those_who_had_them():
@@ -118,18 +114,8 @@ def test_what_nobody_is_shown_is_not_shown_twice():
         study_of([*pairs(2), Pair("x", "same", "same")], repeats=3)
 
 
-def test_a_users_own_checks_are_checks():
-    study = study_of([*pairs(3), Pair("mine", "good", "bad", expected=-1)])
-    assert (study.plan.items, study.plan.checks, study.plan.stop) == (3, 1, 3)
-
-
-def test_a_plan_is_read_back_as_it_was_written():
-    plan = study_of(5, checks=2, annotators=2, pass_share=0.5).plan
-    assert Plan.of(plan.text()) == plan
-
-
 @pytest.mark.parametrize(
-    ("wishes", "message"),
+    ("options", "message"),
     [
         ({"items": 0}, "--items is 0; it must be 1 or more"),
         ({"annotators": 0}, "--annotators is 0"),
@@ -141,16 +127,13 @@ def test_a_plan_is_read_back_as_it_was_written():
         ({"combine": "mean"}, "unknown way to combine judgements 'mean'.*median"),
     ],
 )
-def test_a_plan_that_cannot_be_carried_out_is_refused(wishes, message):
+def test_a_plan_that_cannot_be_carried_out_is_refused(options, message):
     with pytest.raises(UsageError, match=message):
-        study_of(5, **wishes)
+        study_of(5, **options)
 
 
-def test_without_pairs_there_is_no_study():
+def test_a_study_needs_pairs_and_checks_need_outputs_that_can_be_scrambled():
     with pytest.raises(DataError, match="no pairs of outputs"):
         study_of([])
-
-
-def test_checks_need_outputs_that_can_be_scrambled():
     with pytest.raises(DataError, match="too few or too short to make attention checks"):
         study_of([Pair("1", "a", "b")], checks=1)

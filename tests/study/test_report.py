@@ -1,0 +1,87 @@
+"""A report: what it says, and that it says when there is nothing to say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from rangevote.study.export import as_data
+from rangevote.study.plan import Pair
+from rangevote.study.report import as_html, as_text, tables
+from rangevote.study.study_file import take_snapshot
+from tests.study.samples import findings, judge, pairs, study_file
+from tests.study.test_analysis import CAPTIONS
+
+
+def test_the_papers_study_is_reported(tmp_path):
+    path = study_file(tmp_path, 500)
+    judge(path, CAPTIONS)
+    shown = as_text(findings(path))
+    assert "all answers but ties     106     73  0.0165*         59.2 %   [51.6, 66.5]" in shown
+    assert "complete: all 500 planned judgements are there" in shown
+    assert "unit of analysis: the item, judged by one person each" in shown
+    assert "no item was judged by two people, so alpha is undefined" in shown
+    assert "Judged twice" not in shown
+
+
+def test_who_is_left_out_who_is_combined_and_who_judged_twice_is_reported(tmp_path):
+    path = study_file(tmp_path, 6, annotators=2, checks=4, pass_share=0.75, repeats=1)
+    right = [pair.expected for pair in take_snapshot(path).study.pairs if pair.expected is not None]
+    judge(path, [1] * 6 + right + [1], 0)
+    judge(path, [-2] * 6 + [2, 2, 2, 2, -1], 1)
+    shown, data = as_text(findings(path)), as_data(findings(path))
+    assert "unit of analysis: the item, as the median of its judgements" in shown
+    assert "judgements are never pooled" in shown
+    assert "excluded (fewer than 75 % of the attention checks passed): annotator-2" in shown
+    assert "Judged twice" in shown
+    assert data["exclusion"] == {"pass_share": 0.75, "excluded": ["annotator-2"]}
+    assert data["sign_test"]["better"] == 6
+    assert [one["judged_twice"]["same_answer"] for one in data["annotators"]] == [1.0, 0.0]
+    assert data["annotators"][0]["left_right"].keys() == {"left", "right", "p", "share", "interval"}
+
+
+def test_case_66_identical_outputs_count_as_ties_and_are_stated(tmp_path):
+    path = study_file(tmp_path, [*pairs(3), Pair("x", "same", "same"), Pair("y", "", "")])
+    judge(path, [1, 0, -1])
+    assert findings(path).ties == 3
+    shown = as_text(findings(path))
+    assert "ties, left out: 3, of which 2 have identical outputs and were not shown" in shown
+    assert as_data(findings(path))["identical_not_shown"] == 2
+
+
+def test_case_69_without_judgements_there_are_no_data_and_ties_alone_have_p_1(tmp_path):
+    path = study_file(tmp_path, 3, annotators=2, checks=1)
+    result = findings(path)
+    assert result.answers.all.p == result.answers.much.p == 1
+    assert result.answers.all.share is result.agreement.alpha is None
+    for text in (as_text(result), as_html(result)):
+        assert "no data" in text
+        assert "alpha is undefined" in text
+        assert "NOT COMPLETE: 0 of 6" in text
+    assert tables(result)[0].notes[0].startswith("NOT COMPLETE")  # the first thing to know
+    assert json.loads(json.dumps(as_data(result)))["sign_test"]["p"] == 1
+    for number in (0, 1):
+        judge(path, [0, 0, 0], number)
+    result = findings(path)
+    assert result.answers.all.p == 1
+    assert "alpha (ordinal) undefined (all answers are the same), same answer 100.0 %" in as_text(result)
+
+
+def test_the_page_is_whole_and_shows_hostile_names_as_text(tmp_path):
+    path = study_file(tmp_path, 4, annotators=2, title="<script>alert(1)</script> & more")
+    judge(path, [1, 2, -1, 0])
+    text = as_html(findings(path))
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in text
+    assert "http://" not in text
+    assert "https://" not in text
+    assert text.count("<svg viewBox") == 3
+    assert "style-src 'sha256-" in text
+
+
+@pytest.mark.parametrize("format", ["text", "markdown", "latex"])
+def test_every_format_has_every_table(tmp_path, format):
+    text = as_text(findings(study_file(tmp_path, 4, checks=1)), format)
+    for title in ("Answers", "Annotators", "Left and right", "Attention checks"):
+        assert title in text
