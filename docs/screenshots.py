@@ -19,9 +19,9 @@ from typing import Any
 from playwright.sync_api import Page, sync_playwright
 
 from rangevote.study.create import StudyOptions, make_study
-from rangevote.study.plan import Pair
 from rangevote.study.store import SentAnswer, Store
 from rangevote.study.study_file import create_file
+from rangevote.study.study_plan import Pair
 
 IMAGES = Path(__file__).parent / "images"
 DESK, PHONE = {"width": 1100, "height": 760}, {"width": 390, "height": 760}

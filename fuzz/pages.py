@@ -20,9 +20,9 @@ from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.study.app import FinishMessage, JudgementMessage, UndoMessage, parse_message, study_app
 from rangevote.study.create import StudyOptions, make_study
-from rangevote.study.plan import Pair
 from rangevote.study.store import Store
 from rangevote.study.study_file import create_file
+from rangevote.study.study_plan import Pair
 from rangevote.web.app import ElectionPage, election_app
 from rangevote.web.ballots import BallotLists, Ballots
 from rangevote.web.single_file import data_block

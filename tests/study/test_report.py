@@ -7,9 +7,9 @@ import json
 import pytest
 
 from rangevote.study.export import as_data
-from rangevote.study.plan import Pair
 from rangevote.study.report import as_html, as_text, tables
 from rangevote.study.study_file import take_snapshot
+from rangevote.study.study_plan import Pair
 from tests.study.samples import findings, judge, pairs, study_file
 from tests.study.test_analysis import CAPTIONS
 

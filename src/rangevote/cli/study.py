@@ -16,8 +16,8 @@ from rangevote.errors import SetupError, UsageError, need
 
 if TYPE_CHECKING:
     from rangevote.study.pairs import PairFiles
-    from rangevote.study.plan import StudyPlan
     from rangevote.study.store import Store
+    from rangevote.study.study_plan import StudyPlan
 
 #: Fixed, so that links stay valid when the server is started again.
 PORT = 8710

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from rangevote.errors import UsageError
 from rangevote.evaluation.sign_test import sign_test
-from rangevote.study.plan import StudyPlan
 from rangevote.study.study_file import Judgement, Snapshot
+from rangevote.study.study_plan import StudyPlan
 
 #: Answers from -2, the baseline is much better, to 2, the challenger is.
 VALUES = (-2, -1, 0, 1, 2)

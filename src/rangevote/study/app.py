@@ -23,8 +23,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from rangevote.errors import SetupError
-from rangevote.study.plan import Annotator, Assignment
 from rangevote.study.store import AnswerRefused, SentAnswer, Store
+from rangevote.study.study_plan import Annotator, Assignment
 from rangevote.web.guard import Guard
 from rangevote.web.serving import asset_routes, assets
 

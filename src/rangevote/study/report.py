@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, render, stars
 from rangevote.study.analysis import Agreement, Findings, Person, ShareInterval, Split
-from rangevote.study.plan import COMBINE
+from rangevote.study.study_plan import COMBINE
 
 #: Sizes in the plots: the width, the names on the left, a row, a bar, the axis below.
 _WIDTH, _NAME, _ROW, _BAR, _FOOT = 720, 190, 34, 18, 42

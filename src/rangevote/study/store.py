@@ -17,7 +17,6 @@ from typing import NamedTuple, TypeVar
 
 from rangevote.errors import DataError, SetupError
 from rangevote.study.images import StudyImage
-from rangevote.study.plan import Assignment, resolved
 from rangevote.study.study_file import (
     LATEST,
     backup_of,
@@ -27,6 +26,7 @@ from rangevote.study.study_file import (
     read_study,
     reason,
 )
+from rangevote.study.study_plan import Assignment, resolved
 
 T = TypeVar("T")
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from rangevote.errors import DataError, SetupError
 from rangevote.study.images import StudyImage
-from rangevote.study.plan import Annotator, Assignment, Pair, Study, StudyPlan
+from rangevote.study.study_plan import Annotator, Assignment, Pair, Study, StudyPlan
 
 #: "rvst": tells a study from any other SQLite file.
 APPLICATION = 0x72767374

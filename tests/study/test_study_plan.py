@@ -7,7 +7,7 @@ import hmac
 
 import pytest
 
-from rangevote.study.plan import (
+from rangevote.study.study_plan import (
     BLOCK,
     SIDES,
     StudyPlan,

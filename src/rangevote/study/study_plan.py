@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 from rangevote import __version__
 
-
 T = TypeVar("T")
 
 #: As many as the paper had.
