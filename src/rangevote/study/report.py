@@ -151,7 +151,9 @@ def answer_table(found: Findings) -> Table:
         for name, count in zip(wording(found), found.answers.counts, strict=True)
     ]
     if found.plan.automatic:
-        rows.append(TableRow("identical, not shown", [Cell(str(found.plan.automatic)), Cell("")], "identical"))
+        rows.append(
+            TableRow("identical, not shown", [Cell(str(found.plan.automatic)), Cell("")], "identical")
+        )
     return Table([Column("items"), Column("share")], rows, "answer", "Answers")
 
 
