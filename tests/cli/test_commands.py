@@ -1,4 +1,4 @@
-"""The group: help, version, demo, start-up."""
+"""The group: help, version, completion, start-up."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from rangevote.cli import COMMANDS
 from rangevote.kernel import COMPILED
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["-h"]])
-def test_help_lists_every_command_with_its_line(run, arguments):
-    done = run(*arguments)
+def rangevote_with(*arguments: str, **variables: str) -> str:
+    command = [sys.executable, "-m", "rangevote", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **variables}).stdout
+
+
+def test_help_lists_every_command_with_its_line(run):
+    done = run("-h")
     assert done.code == 0
     for name, (_, line) in COMMANDS.items():
         assert f"  {name}" in done.out.decode()
@@ -29,28 +33,17 @@ def test_every_command_has_help_that_begins_with_its_usage(run, name):
     assert done.out.decode().startswith(f"Usage: rangevote {name}")
 
 
-def test_the_version_is_the_packages(run):
-    assert run("--version").out.decode().startswith(f"rangevote {rangevote.__version__} (")
+def test_the_version_says_which_kernels_count(run):
+    kernels = "compiled kernels" if COMPILED else "plain kernels"
+    assert run("--version").out.decode().startswith(f"rangevote {rangevote.__version__} ({kernels}")
+    assert "(plain kernels: RANGEVOTE_PURE is set)" in rangevote_with("--version", RANGEVOTE_PURE="1")
 
 
-def test_the_version_tells_which_kernels_count():
-    for pure, told in (("0", "(compiled kernels)"), ("1", "(plain kernels: RANGEVOTE_PURE is set)")):
-        if pure == "0" and not COMPILED:
-            continue
-        command = [sys.executable, "-m", "rangevote", "--version"]
-        done = subprocess.run(
-            command, capture_output=True, text=True, env={**os.environ, "RANGEVOTE_PURE": pure}
-        )
-        assert told in done.stdout
-
-
-def test_demo_marks_the_winner_of_figure_1(run):
-    shown = run("demo").out.decode()
-    winner = next(line for line in shown.splitlines() if "elected" in line)
-    assert "a black and white photo of a man sitting on a bench" in winner
-    assert "0.00079" in winner
-    likely = next(line for line in shown.splitlines() if "most likely" in line)
-    assert "a couple of people that are sitting on a bench" in likely
+def test_click_completes_commands_and_options():
+    typed = {"_RANGEVOTE_COMPLETE": "bash_complete", "COMP_WORDS": "rangevote ", "COMP_CWORD": "1"}
+    assert rangevote_with(**typed).split() == [f"plain,{name}" for name in sorted(COMMANDS)]
+    typed |= {"COMP_WORDS": "rangevote vote --temp", "COMP_CWORD": "2"}
+    assert rangevote_with(**typed).split() == ["plain,--temperature"]
 
 
 def test_help_loads_nothing_heavy():

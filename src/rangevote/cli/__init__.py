@@ -19,23 +19,19 @@ from rangevote.errors import RangevoteError
 #: name -> (module:function, one line of help); modules are loaded when their command is run.
 COMMANDS = {
     "compare": ("rangevote.cli.compare:compare", "Compare systems, with significance, in tables and curves."),
-    "completion": ("rangevote.cli.completion:completion", "Print the script for completion in a shell."),
     "convert": ("rangevote.cli.convert:convert", "Turn an n-best list into another format."),
     "demo": ("rangevote.cli.demo:demo", "Hold the election of the paper's figure 1."),
-    "doctor": ("rangevote.cli.doctor:doctor", "Tell what is installed and what is missing."),
+    "doctor": ("rangevote.cli.doctor:doctor", "Report what is installed and what is missing."),
     "evaluate": ("rangevote.cli.evaluate:evaluate", "Measure outputs: BLEU, chrF, length, diversity."),
     "generate": ("rangevote.cli.generate:generate", "Search a model's outputs for inputs, and elect them."),
     "merge": ("rangevote.cli.merge:merge", "Put the outputs of shards together."),
     "serve": ("rangevote.cli.serve:serve", "Serve elected completions as an OpenAI-compatible server."),
     "show": ("rangevote.cli.show:show", "Open the election page, or write it to a file."),
     "similarities": ("rangevote.cli.similarities:similarities", "List every similarity, its cost and needs."),
-    "study": ("rangevote.cli.study:study", "Let people judge pairs of outputs; tell who wins."),
+    "study": ("rangevote.cli.study:study", "Let people judge pairs of outputs, and report who wins."),
     "tune": ("rangevote.cli.tune:tune", "Choose similarity and temperature on ballots with references."),
     "vote": ("rangevote.cli.vote:vote", "Elect one output of every ballot in a file."),
 }
-
-#: The variable by which a shell's script asks for completions.
-COMPLETING = "_RANGEVOTE_COMPLETE"
 
 
 class Commands(click.Group):
@@ -103,10 +99,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; every failure becomes one message and an exit code."""
     try:
-        if COMPLETING in os.environ:  # a shell asks, by way of click
-            from rangevote.cli.completion import prepare
-
-            prepare(cli)
         result = cli.main(arguments, prog_name="rangevote", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except RangevoteError as error:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
+from rangevote.cli.output import visible
+from rangevote.cli.searching import load_model
+
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     from rangevote.election.result import Result
+    from rangevote.generation.batch import Elected
 
 #: Figure 1 of Borgeaud and Emerson (2020): captions of one image, with their probabilities.
 FIGURE_1 = {
@@ -25,6 +32,18 @@ FIGURE_1 = {
     "a black and white photo of a man and a dog": 0.00033,
     "a black and white photo of a man on a horse": 0.00025,
 }
+
+#: Chosen among 23 short prompts because the two answers differ; `CHOSEN` says so to whoever looks at them.
+PROMPTS = (
+    "What does a teacher do?",
+    "How can I save money?",
+    "What is a good way to learn a language?",
+)
+CHOSEN = (
+    "These prompts were chosen because the two answers differ: with smollm2 and overlap_2 they did for 9 of "
+    "23 short prompts that were tried."
+)
+BEAMS, LONGEST = 10, 40
 
 
 @click.command()
@@ -44,9 +63,7 @@ def demo(similarity: str, model: str | None) -> None:
     if model is None:
         _figure_1(console, similarity)
     else:
-        from rangevote.cli.answers import show_answers
-
-        show_answers(console, model, similarity)
+        _answers(console, model, similarity)
 
 
 def _figure_1(console: Console, similarity: str) -> None:
@@ -58,11 +75,11 @@ def _figure_1(console: Console, similarity: str) -> None:
     console.print(f"margin {result.margin:.6f} over the runner-up; {result.signature}", highlight=False)
     explanation = result.explain()
     if explanation.ngrams:
-        told = ", ".join(f"{part.ngram} ({part.score:.3f})" for part in explanation.ngrams[:5])
-        console.print(f"most of its score comes from: {told}", highlight=False)
+        parts = ", ".join(f"{part.ngram} ({part.score:.3f})" for part in explanation.ngrams[:5])
+        console.print(f"most of its score comes from: {parts}", highlight=False)
 
 
-def _table(result: Result) -> object:
+def _table(result: Result) -> Table:
     from rich.table import Table
 
     table = Table(title="Captions of one image (figure 1), and how they vote for each other")
@@ -84,3 +101,57 @@ def _table(result: Result) -> object:
             style="bold" if index == result.index else None,
         )
     return table
+
+
+def _answers(console: Console, model: str, similarity: str) -> None:
+    """Answer the prompts and show what was likely, what was elected, and what the vote cost."""
+    from rich.console import Console
+
+    from rangevote.decoding.beam import Beam
+    from rangevote.election.settings import Settings
+    from rangevote.generation.batch import Request, elections
+    from rangevote.generation.plan import GenerationPlan
+
+    plan = GenerationPlan.of(Settings(similarity), Beam(BEAMS, max_new_tokens=LONGEST))
+    with Console(stderr=True).status(f"loading {model} ...") as status:
+        network = load_model(model, device=None, dtype=None, no_chat=False)
+        status.update(f"answering {len(PROMPTS)} prompts, {BEAMS} beams each ...")
+        requests = [Request.of(number, prompt) for number, prompt in enumerate(PROMPTS)]
+        elected = list(elections(network, requests, plan))
+    for prompt, one in zip(PROMPTS, elected, strict=True):
+        console.print(_side_by_side(prompt, one.result))
+    console.print(CHOSEN, highlight=False)
+    console.print(_cost(elected), highlight=False)
+
+
+def _side_by_side(prompt: str, result: Result) -> Table:
+    from rich.table import Table
+
+    likely = int(result.candidates.logprobs.argmax()) if result.candidates.logprobs is not None else 0
+    table = Table(title=prompt, title_justify="left", expand=True, show_lines=True)
+    for heading in ("most likely", "elected" if likely != result.index else "elected (the same)"):
+        table.add_column(heading, ratio=1)
+    table.add_row(_answer(result, likely), _answer(result, result.index))
+    table.add_row(*(_numbers(result, index) for index in (likely, result.index)))
+    return table
+
+
+def _answer(result: Result, index: int) -> Text:
+    """The model's text; nothing in it is read as markup or as a command to the terminal."""
+    from rich.text import Text
+
+    answer = result.candidates[index]
+    text = answer.text if answer.text is not None else " ".join(map(str, answer.tokens or ()))
+    return Text(visible(text.strip().encode()).decode() + ("" if answer.finished else " ..."))
+
+
+def _numbers(result: Result, index: int) -> str:
+    return f"log P {result.candidates.logprob(index) or 0.0:.2f}, score {result.scores[index]:.3f}"
+
+
+def _cost(elected: Sequence[Elected]) -> str:
+    """How the time was spent."""
+    searching, voting = sum(one.searching for one in elected), sum(one.voting for one in elected)
+    share = 100 * voting / (searching + voting)
+    percent = f"{share:.2f} %" if share >= 0.01 else "less than 0.01 %"
+    return f"searching took {searching:.1f} s, voting {voting:.4f} s: {percent} of the time"

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
-#: What stands under the table.
+if TYPE_CHECKING:
+    from rich.table import Table
+
+#: Columns of a table that is written to a file or a pipe.
+WIDTH = 160
+
+#: Printed under the table.
 NOTES = """\
 More is better. "from the voter": the voter is the standard that the candidate is held to; "both ways": they
 may change places. Linear measures cost the number of tokens, pairwise ones voters times candidates.
@@ -27,8 +34,9 @@ def similarities(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"measures": measures, "presets": presets}, indent=2))
         return
-    header = ("measure", "what it is", "cost", "grades", "direction", "needs")
-    click.echo(aligned([header, *map(row, measures)]))
+    from rich.console import Console
+
+    Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False).print(table(measures))
     click.echo(f"\n{NOTES}")
     click.echo(f"Keys of exact: {', '.join(f'exact:{key}' for key in sorted(KEYS))}; exact alone: the text.")
     for preset in presets:
@@ -57,16 +65,16 @@ def described() -> list[dict[str, Any]]:
     ]
 
 
-def row(measure: dict[str, Any]) -> tuple[str, ...]:
-    """One line of the table."""
-    direction = "both ways" if measure["symmetric"] else "from the voter"
-    grades = f"{measure['lowest']:g} to {measure['highest']:g}"
-    told = [measure[column] for column in ("example", "meaning", "cost")]
-    return (*told, grades, direction, measure["install"] or "")
+def table(measures: list[dict[str, Any]]) -> Table:
+    from rich.markup import escape
+    from rich.table import Table
 
-
-def aligned(rows: list[tuple[str, ...]]) -> str:
-    """Rows as lines, with columns as wide as they need to be."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in rows)
-    return "\n".join(line.rstrip() for line in lines)
+    drawn = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("measure", "what it is", "cost", "grades", "direction", "needs"):
+        drawn.add_column(name, overflow="fold")
+    for measure in measures:
+        direction = "both ways" if measure["symmetric"] else "from the voter"
+        grades = f"{measure['lowest']:g} to {measure['highest']:g}"
+        cells = [measure[name] for name in ("example", "meaning", "cost")]
+        drawn.add_row(*cells, grades, direction, escape(measure["install"] or ""))
+    return drawn
