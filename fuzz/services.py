@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from functools import lru_cache
 from typing import Any
 
@@ -12,18 +13,15 @@ from starlette.types import ASGIApp
 
 from fuzz import places
 from fuzz.asgi import asked, loop
-from rangevote.cli.serve import _settings
+from rangevote.cli.serve import _config
 from rangevote.service.app import service_app
-from rangevote.service.keys import Keys, keys_of
-from rangevote.service.limits import Limits
+from rangevote.service.config import Alias, Limits, RequestOptions, ServiceConfig
+from rangevote.service.errors import ApiError
 from rangevote.service.metrics import Metrics
-from rangevote.service.options import Options
-from rangevote.service.problem import Problem
-from rangevote.service.request import read_order
-from rangevote.service.settings import Alias, ServiceSettings
+from rangevote.service.middleware import Keys, log_to, read_keys
+from rangevote.service.requests import read_request
 from rangevote.service.upstream import Upstream
-from rangevote.sources.openai.endpoint import Endpoint
-from rangevote.sources.openai.endpoint import Limits as CallLimits
+from rangevote.sources.openai.client import CallLimits, Client
 
 URL = "http://127.0.0.1:1/v1"
 SAID = ("the train leaves at ten", "the train leaves at noon", "i do not know", "trains leave at ten")
@@ -39,10 +37,10 @@ GIVEN: dict[str, Any] = {
 
 
 @lru_cache(maxsize=1)
-def settings() -> ServiceSettings:
+def settings() -> ServiceConfig:
     """A service with a profile and an alias, of little patience."""
-    base = Options().changed({"samples": 4})
-    return ServiceSettings(
+    base = RequestOptions().changed({"samples": 4})
+    return ServiceConfig(
         upstream=URL,
         source="vllm",
         options=base,
@@ -60,9 +58,9 @@ def requests(data: bytes) -> None:
     """A body: an order that can be sent to a model, or a problem in a few words."""
     for kind, profile in (("chat", None), ("completions", "careful")):
         try:
-            order = read_order(data, kind, profile, settings())  # type: ignore[arg-type]
+            order = read_request(data, kind, profile, settings())  # type: ignore[arg-type]
             _upstream().check(order)
-        except Problem as problem:
+        except ApiError as problem:
             if problem.status in (400, 404) and len(problem.message) <= 400:
                 continue
             raise AssertionError(f"an odd problem: {problem.status} {problem.message}") from None
@@ -90,23 +88,25 @@ class _Model(httpx.AsyncBaseTransport):
 @lru_cache(maxsize=1)
 def _upstream() -> Upstream:
     source = Upstream(settings(), Metrics())
-    source._endpoint = Endpoint(URL, transport=_Model(), limits=CallLimits(retries=0))
+    source.client = Client(URL, transport=_Model(), limits=CallLimits(retries=0))
     loop().run_until_complete(source.__aenter__())
     return source
 
 
 @lru_cache(maxsize=1)
 def _app() -> ASGIApp:
-    return service_app(_upstream(), settings(), Metrics(), keys=Keys(["a key of sixteen letters"]), log=_told)
+    log_to(_Failures())
+    return service_app(_upstream(), settings(), Metrics(), keys=Keys(["a key of sixteen letters"]))
 
 
-#: What the service says of its own mistakes.
-_failures: list[Any] = []
+#: The service's own failures, from its log.
+_failures: list[str] = []
 
 
-def _told(event: str, **fields: Any) -> None:
-    if event == "failure":
-        _failures.append(fields)
+class _Failures(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage() == "failure":
+            _failures.append(self.format(record))
 
 
 def http(data: bytes) -> None:
@@ -127,7 +127,7 @@ def http(data: bytes) -> None:
 def configuration(data: bytes) -> None:
     """The file that `rangevote serve --config` reads."""
     path = places.file("service.toml", data)
-    found = _settings({**GIVEN, "config": str(path), "upstream": URL}, ())
+    found = _config({**GIVEN, "config": str(path), "upstream": URL}, ())
     assert found.upstream == URL
 
 
@@ -136,4 +136,4 @@ def keys(data: bytes) -> None:
     known = Keys(["a key of sixteen letters"])
     text = data.decode("utf-8", "surrogateescape")
     assert not known.admit(data) or b" " in data
-    assert all(len(key) >= 16 for key in keys_of(text, "keys"))
+    assert all(len(key) >= 16 for key in read_keys(text, "keys"))

@@ -10,17 +10,23 @@ import httpx
 from fuzz.asgi import loop, parted
 from rangevote.errors import RangevoteError
 from rangevote.formats.exact import parse
-from rangevote.sources.openai.address import checked_key, checked_url
-from rangevote.sources.openai.endpoint import Endpoint, Limits
-from rangevote.sources.openai.messages import CHAT, COMPLETIONS, choices_of, hypotheses_in, told, usage_of
-from rangevote.sources.openai.refusal import seconds_of
-from rangevote.sources.openai.responses import hypotheses_of
+from rangevote.sources.openai import hypotheses_of
+from rangevote.sources.openai.client import CallLimits, Client, checked_key, checked_url, retry_seconds
+from rangevote.sources.openai.messages import (
+    CHAT,
+    COMPLETIONS,
+    choices_of,
+    error_text,
+    hypotheses_in,
+    usage_of,
+)
+from rangevote.sources.openai.sampling import sample
 
 
 def choices(data: bytes) -> None:
     """The choices of a response, to chat and to completions."""
     body = parse(data)
-    assert "\n" not in told(body)
+    assert "\n" not in error_text(body)
     assert usage_of(body).total >= 0
     for path in (CHAT, COMPLETIONS):
         try:
@@ -59,22 +65,22 @@ def answers(data: bytes) -> None:
 
 
 async def _asked(said: _Said) -> None:
-    limits = Limits(retries=0, total=60.0)
+    limits = CallLimits(retries=0, total=60.0)
     body: dict[str, Any] = {"model": "m", "prompt": "p"}
-    async with Endpoint("http://127.0.0.1:1/v1", limits=limits, transport=said) as endpoint:
+    async with Client("http://127.0.0.1:1/v1", limits=limits, transport=said) as client:
         for path in (CHAT, COMPLETIONS):
             try:
-                found = await endpoint.sample(path, body, 3, seed=1)
+                found = await sample(client, path, body, 3, seed=1)
                 assert 0 < len(found.choices) <= 3
             except RangevoteError:
                 continue
-        await endpoint.models()
+        await client.models()
 
 
 def addresses(data: bytes) -> None:
     """A base URL, a key and a Retry-After, each as text of any kind."""
     text = data.decode("utf-8", "surrogateescape")
-    seconds = seconds_of(data.decode("latin-1"))
+    seconds = retry_seconds(data.decode("latin-1"))
     assert seconds is None or seconds >= 0
     try:
         checked_key(text)
@@ -82,4 +88,4 @@ def addresses(data: bytes) -> None:
         shown = str(error)
         if len(text) >= 8 and text in shown:
             raise AssertionError("the key is shown") from None
-    Endpoint(checked_url(text))
+    Client(checked_url(text))

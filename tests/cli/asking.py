@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rangevote.sources.openai import endpoint as endpoint_module
+from rangevote.sources.openai import client as client_module
 from tests.sources.openai.upstream import Asked, Behaviour, Reply, Upstream
 
 PROMPTS = [f"question {i}" for i in range(9)]
@@ -17,7 +17,7 @@ KEY = "sk-very-secret-0123456789"
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch):
-    monkeypatch.setattr(endpoint_module, "PAUSE", 0.01)
+    monkeypatch.setattr(client_module, "PAUSE", 0.01)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 

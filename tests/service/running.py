@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 import time
@@ -13,16 +14,12 @@ from typing import Any
 import httpx
 import openai
 
-from rangevote.service.app import service_app
-from rangevote.service.keys import Keys
-from rangevote.service.limits import Limits
-from rangevote.service.local import Local
-from rangevote.service.log import written
+from rangevote.service.app import ElectionSource, service_app
+from rangevote.service.config import Limits, RequestOptions, ServiceConfig
+from rangevote.service.local import LocalModel
 from rangevote.service.metrics import Metrics
-from rangevote.service.options import Options
-from rangevote.service.serving import server
-from rangevote.service.settings import ServiceSettings
-from rangevote.service.source import Source
+from rangevote.service.middleware import JsonLines, Keys, logger
+from rangevote.service.server import server
 from rangevote.service.upstream import Upstream
 from rangevote.web.serving import address, bound
 
@@ -32,6 +29,18 @@ LIMITS = Limits(
 )
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 MESSAGES: Any = [{"role": "user", "content": "When does the train leave?"}]
+
+
+class ListHandler(logging.Handler):
+    """Keeps the lines of a log."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__()
+        self.lines = lines
+        self.setFormatter(JsonLines())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
 
 
 class Running:
@@ -53,8 +62,8 @@ class Running:
         details: bool = False,
         **settings: Any,
     ) -> None:
-        base = Options().changed({"samples": 6, **(options or {})})
-        self.settings = ServiceSettings(
+        base = RequestOptions().changed({"samples": 6, **(options or {})})
+        self.settings = ServiceConfig(
             upstream=upstream,
             options=base,
             limits=replace(LIMITS, **(limits or {})),
@@ -62,14 +71,13 @@ class Running:
             **settings,
         )
         self.metrics, self.log = Metrics(), list[str]()
-        source: Source
+        self._handler = ListHandler(self.log)
+        source: ElectionSource
         if model is None:
             source = Upstream(self.settings, self.metrics, key=upstream_key)
         else:
-            source = Local(model, "tiny", self.settings, self.metrics)
-        app = service_app(
-            source, self.settings, self.metrics, keys=Keys(keys), log=self._take, details=details
-        )
+            source = LocalModel(model, "tiny", self.settings, self.metrics)
+        app = service_app(source, self.settings, self.metrics, keys=Keys(keys), details=details)
         self._up = threading.Event()
         self.server = server(app, self.settings.limits, self._up.set)
         self._socket = bound("127.0.0.1", 0)
@@ -78,10 +86,9 @@ class Running:
         self.key = keys[0] if keys else "unused"
         self._clients: list[openai.OpenAI] = []
 
-    def _take(self, event: str, **fields: Any) -> None:
-        self.log.append(written(event, fields))
-
     def __enter__(self) -> Running:
+        logger.addHandler(self._handler)
+        logger.setLevel(logging.INFO)
         self._thread.start()
         assert self._up.wait(20)
         headers = {"authorization": f"Bearer {self.key}"}
@@ -96,6 +103,7 @@ class Running:
         self.stop()
         self._thread.join(20)
         assert not self._thread.is_alive()
+        logger.removeHandler(self._handler)
 
     def stop(self) -> None:
         """What SIGTERM does."""

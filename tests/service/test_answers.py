@@ -10,7 +10,7 @@ pytest.importorskip("openai", reason="the official client is not installed")
 import openai
 
 from rangevote import elect
-from rangevote.service.settings import Alias
+from rangevote.service.config import Alias
 from tests.service.running import MESSAGES, Running, error_of
 from tests.service.saying import ending, texts
 from tests.sources.openai.upstream import SENTENCES, Upstream, choice, completion

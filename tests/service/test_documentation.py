@@ -12,9 +12,7 @@ import pytest
 pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 pytest.importorskip("openai", reason="the official client is not installed")
 
-from rangevote.service.limits import Limits
-from rangevote.service.options import CHECKS
-from rangevote.service.settings import read_config
+from rangevote.service.config import CHECKS, Limits, read_config
 from tests.service.running import Running
 
 TEXT = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")

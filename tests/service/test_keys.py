@@ -11,8 +11,8 @@ pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 
 from rangevote.cli.secrets import from_environment, read_secret
 from rangevote.errors import DataError, SetupError
-from rangevote.service import keys as module
-from rangevote.service.keys import Keys, keys_of
+from rangevote.service import middleware as module
+from rangevote.service.middleware import Keys, read_keys
 
 ONE, OTHER = "one-key-of-many-letters", "other-key-of-many-letters"
 
@@ -26,8 +26,8 @@ def test_all_keys_are_compared_whichever_fits(monkeypatch):
 
     keys = Keys([ONE, OTHER])
     monkeypatch.setattr(module.hmac, "compare_digest", compare)
-    assert keys.open(ONE.encode())
-    assert not keys.open(b"\xff wrong")
+    assert keys.match(ONE.encode())
+    assert not keys.match(b"\xff wrong")
     assert compared == 2 * [hashlib.sha256(key.encode()).digest() for key in (ONE, OTHER)]
 
 
@@ -48,7 +48,7 @@ def test_a_file_that_others_can_read_is_refused(tmp_path):
     with pytest.raises(SetupError, match=r"can be read by others \(mode 0644\)\. Use: chmod 600"):
         read_secret(str(path))
     path.chmod(0o600)
-    assert keys_of(read_secret(str(path)), "keys") == [ONE, OTHER]
+    assert read_keys(read_secret(str(path)), "keys") == [ONE, OTHER]
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path):
@@ -61,10 +61,10 @@ def test_a_file_that_is_not_there_is_told(tmp_path):
 )
 def test_keys_that_are_none_or_too_short_are_refused_and_not_shown(text, told):
     with pytest.raises(DataError, match=told):
-        keys_of(text, "keys")
+        read_keys(text, "keys")
 
 
 def test_a_variable_holds_keys_with_commas_between():
-    assert keys_of(from_environment("K", {"K": f"{ONE}, {OTHER}"}), "K") == [ONE, OTHER]
+    assert read_keys(from_environment("K", {"K": f"{ONE}, {OTHER}"}), "K") == [ONE, OTHER]
     with pytest.raises(SetupError, match="the environment variable K is not set"):
         from_environment("K", {})

@@ -14,7 +14,7 @@ pytest.importorskip("openai", reason="the official client is not installed")
 
 import httpx
 
-from rangevote.service.outcome import count_votes
+from rangevote.service.upstream import count_votes
 from tests.service.running import HEAD, MESSAGES, Running, error_of, until
 from tests.service.saying import texts
 from tests.sources.openai.upstream import Upstream
@@ -54,7 +54,7 @@ def test_case_55_counting_the_votes_of_long_samples_leaves_the_process_awake(mon
         assert counted.wait(60)
         return count_votes(ballot, settings)
 
-    monkeypatch.setattr("rangevote.service.polling.count_votes", slowly)
+    monkeypatch.setattr("rangevote.service.upstream.count_votes", slowly)
     with (
         Upstream(answer=texts(*words)) as upstream,
         Running(upstream.url, limits={"total_seconds": 60}) as service,
@@ -75,7 +75,7 @@ def test_few_votes_are_counted_at_once_and_in_no_thread(monkeypatch, upstream):
         where.append(threading.current_thread().name)
         return count_votes(ballot, settings)
 
-    monkeypatch.setattr("rangevote.service.polling.count_votes", noted)
+    monkeypatch.setattr("rangevote.service.upstream.count_votes", noted)
     with Running(upstream.url) as service:
         for options in ({}, {"similarity": "chrf"}, {"similarity": "overlap_1-8"}, {"tokenize": "13a"}):
             assert service.ask(rangevote=options).status_code == 200
@@ -127,7 +127,7 @@ def test_a_mistake_of_ours_is_500_without_a_traceback(upstream, monkeypatch):
     def broken(*given):
         raise RuntimeError("secret/path.py")
 
-    monkeypatch.setattr("rangevote.service.polling.count_votes", broken)
+    monkeypatch.setattr("rangevote.service.upstream.count_votes", broken)
     with Running(upstream.url) as service:
         answer = service.ask()
         log = "\n".join(service.log)
@@ -141,7 +141,7 @@ def test_a_mistake_before_the_election_is_told_in_the_same_way(upstream, monkeyp
     def broken(*given):
         raise RuntimeError("secret/path.py")
 
-    monkeypatch.setattr("rangevote.service.app.read_order", broken)
+    monkeypatch.setattr("rangevote.service.app.read_request", broken)
     with Running(upstream.url) as service:
         answer = service.ask()
         # On a connection of its own: the server closes the other after such a mistake.

@@ -11,12 +11,11 @@ pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rangevote.service.options import CHECKS
-from rangevote.service.problem import Problem
-from rangevote.service.request import CHAT, COMPLETIONS, OWN, PASSED, TOOLS, read_order
-from rangevote.service.settings import ServiceSettings
+from rangevote.service.config import CHECKS, ServiceConfig
+from rangevote.service.errors import ApiError
+from rangevote.service.requests import CHAT, COMPLETIONS, OWN, PASSED, TOOLS, read_request
 
-SETTINGS = ServiceSettings(upstream="http://127.0.0.1:1/v1", forward=frozenset({"more"}))
+SETTINGS = ServiceConfig(upstream="http://127.0.0.1:1/v1", forward=frozenset({"more"}))
 leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 values = st.recursive(
     leaves,
@@ -40,15 +39,15 @@ bodies = st.fixed_dictionaries(
 
 def read(content, kind, profile):
     try:
-        return read_order(content, kind, profile, SETTINGS)
-    except Problem as problem:
+        return read_request(content, kind, profile, SETTINGS)
+    except ApiError as problem:
         return problem
 
 
 @given(bodies, st.sampled_from(["chat", "completions"]), st.sampled_from([None, "p"]))
 def test_every_object_is_an_order_or_a_problem(body, kind, profile):
     found = read(json.dumps(body).encode(), kind, profile)
-    if isinstance(found, Problem):
+    if isinstance(found, ApiError):
         assert found.status in (400, 404)
         assert len(found.message) <= 400
     else:
@@ -59,8 +58,8 @@ def test_every_object_is_an_order_or_a_problem(body, kind, profile):
 
 @given(st.binary(max_size=200))
 def test_every_other_body_is_a_problem(content):
-    with pytest.raises(Problem):
-        read_order(content, "chat", None, SETTINGS)
+    with pytest.raises(ApiError):
+        read_request(content, "chat", None, SETTINGS)
 
 
 def test_what_is_null_was_not_said():
@@ -71,7 +70,7 @@ def test_what_is_null_was_not_said():
         "tools": None,
         "rangevote": {"samples": None},
     }
-    order = read_order(json.dumps(body).encode(), "completions", None, SETTINGS)
+    order = read_request(json.dumps(body).encode(), "completions", None, SETTINGS)
     assert order.body == {"model": "tiny", "prompt": "a"}
     assert order.options.samples == 16
 
@@ -79,21 +78,21 @@ def test_what_is_null_was_not_said():
 @pytest.mark.parametrize(("prompt", "expected"), [(["a"], "a"), ([[1, 2]], [1, 2]), ([3], [3]), ("", "")])
 def test_a_list_of_one_prompt_is_that_prompt(prompt, expected):
     body = json.dumps({"model": "tiny", "prompt": prompt}).encode()
-    assert read_order(body, "completions", None, SETTINGS).body["prompt"] == expected
+    assert read_request(body, "completions", None, SETTINGS).body["prompt"] == expected
 
 
 @pytest.mark.parametrize("prompt", [["a", "b"], [], [[1], [2]], [1, "a"], {}, 7, [True]])
 def test_several_prompts_are_several_elections(prompt):
     body = json.dumps({"model": "tiny", "prompt": prompt}).encode()
-    with pytest.raises(Problem, match="prompt must be one text"):
-        read_order(body, "completions", None, SETTINGS)
+    with pytest.raises(ApiError, match="prompt must be one text"):
+        read_request(body, "completions", None, SETTINGS)
 
 
 @pytest.mark.parametrize("role", [{}, [], ["user"], 7, True, "User", ""])
 def test_a_role_that_is_none_is_named(role):
     body = json.dumps({"model": "tiny", "messages": [{"role": role, "content": "a"}]}).encode()
-    with pytest.raises(Problem, match=r"messages\[0\]\.role must be one of assistant, "):
-        read_order(body, "chat", None, SETTINGS)
+    with pytest.raises(ApiError, match=r"messages\[0\]\.role must be one of assistant, "):
+        read_request(body, "chat", None, SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -102,4 +101,4 @@ def test_a_role_that_is_none_is_named(role):
 def test_only_what_asks_for_no_tools_is_taken(value, taken):
     body = {"model": "tiny", "messages": [{"role": "user", "content": "a"}], "tools": value}
     found = read(json.dumps(body).encode(), "chat", None)
-    assert isinstance(found, Problem) is not taken
+    assert isinstance(found, ApiError) is not taken

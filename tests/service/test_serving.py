@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 
-from rangevote.service import serving
-from rangevote.service.limits import Limits
+from rangevote.service import server as serving
+from rangevote.service.config import Limits
 from rangevote.web.serving import bound
 
 
@@ -22,6 +22,6 @@ def test_threads_hand_over_sooner_while_it_serves_and_as_before_afterwards(monke
 
     monkeypatch.setattr(serving, "server", lambda *given: Stub())
     serving.serve(None, bound("127.0.0.1", 0), Limits())
-    assert seen == [pytest.approx(serving.SWITCH)]
+    assert seen == [pytest.approx(serving.SWITCH_INTERVAL)]
     assert sys.getswitchinterval() == before
-    assert before > serving.SWITCH
+    assert before > serving.SWITCH_INTERVAL

@@ -7,9 +7,14 @@ import pytest
 pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 
 from rangevote.errors import DataError, UsageError
-from rangevote.service.limits import Limits
-from rangevote.service.options import Options, profile_of
-from rangevote.service.settings import Alias, ServiceSettings, read_config
+from rangevote.service.config import (
+    Alias,
+    Limits,
+    RequestOptions,
+    ServiceConfig,
+    profile_options,
+    read_config,
+)
 
 
 def test_the_limits_are_those_of_the_contract():
@@ -70,14 +75,14 @@ def test_what_a_file_cannot_mean_is_told_with_its_place(tmp_path, text, told):
 def test_a_profile_of_tune_may_say_how_many_samples(tmp_path):
     path = tmp_path / "p.toml"
     path.write_text('[election]\npreset = "blend"\nwinners = 1\n[sampling]\nsamples = 7\n')
-    assert profile_of(str(path)) == {"preset": "blend", "samples": 7}
+    assert profile_options(str(path)) == {"preset": "blend", "samples": 7}
     path.write_text('[election]\npreset = "blend"\n[sampling]\nsampels = 7\n')
     with pytest.raises(DataError, match=r"unknown option 'sampels'\. Did you mean 'samples'"):
-        profile_of(str(path))
+        profile_options(str(path))
 
 
 def test_who_changes_the_measure_leaves_the_other_ones_temperature_behind():
-    blend = Options().changed({"preset": "blend"})
+    blend = RequestOptions().changed({"preset": "blend"})
     assert blend.settings(1).temperature == 2.0
     assert blend.changed({"similarity": "exact"}).settings(1).temperature == 1.0
     assert blend.changed({"weights": "count"}).settings(1).temperature == 2.0
@@ -86,28 +91,30 @@ def test_who_changes_the_measure_leaves_the_other_ones_temperature_behind():
 @pytest.mark.parametrize("name", ["chat", "models", "Big", "a/b", "", "-x"])
 def test_names_that_cannot_stand_in_an_address_are_no_profiles(name):
     with pytest.raises(UsageError, match="a profile is called"):
-        ServiceSettings(profiles={name: Options()})
+        ServiceConfig(profiles={name: RequestOptions()})
 
 
 def test_an_alias_needs_its_profile_and_samples_stay_below_their_limit():
     with pytest.raises(UsageError, match="unknown profile 'y'"):
-        ServiceSettings(aliases={"x": Alias("m", "y")})
+        ServiceConfig(aliases={"x": Alias("m", "y")})
     with pytest.raises(UsageError, match="65 samples are more than the limit 64"):
-        ServiceSettings(options=Options(samples=65))
+        ServiceConfig(options=RequestOptions(samples=65))
 
 
 def test_options_that_every_request_would_be_refused_for_are_refused_at_once():
     with pytest.raises(UsageError, match="of a vLLM server"):
-        ServiceSettings(upstream="http://127.0.0.1:1/v1", options=Options(candidates="beam:4"))
+        ServiceConfig(upstream="http://127.0.0.1:1/v1", options=RequestOptions(candidates="beam:4"))
     with pytest.raises(UsageError, match="a search, as 'beam:4'"):
-        ServiceSettings(options=Options(candidates=4))
+        ServiceConfig(options=RequestOptions(candidates=4))
     with pytest.raises(UsageError, match="voters are samples where the candidates are"):
-        ServiceSettings(upstream="http://127.0.0.1:1/v1", options=Options(voters="candidates"))
+        ServiceConfig(upstream="http://127.0.0.1:1/v1", options=RequestOptions(voters="candidates"))
     with pytest.raises(UsageError, match="unknown source 'vlm'"):
-        ServiceSettings(source="vlm")
-    ServiceSettings(upstream="http://127.0.0.1:1/v1", source="vllm", options=Options(candidates="beam:4"))
+        ServiceConfig(source="vlm")
+    ServiceConfig(
+        upstream="http://127.0.0.1:1/v1", source="vllm", options=RequestOptions(candidates="beam:4")
+    )
     with pytest.raises(UsageError, match="9 votes cannot come of 8 samples"):
-        ServiceSettings(options=Options(samples=8, min_votes=9))
+        ServiceConfig(options=RequestOptions(samples=8, min_votes=9))
     with pytest.raises(UsageError, match=r"counts n-grams of 9 orders; 8 are allowed \(limits\.orders\)"):
-        ServiceSettings(options=Options(election={"similarity": "overlap_1-9"}))
-    ServiceSettings(options=Options(election={"similarity": "overlap_1-9"}), limits=Limits(orders=9))
+        ServiceConfig(options=RequestOptions(election={"similarity": "overlap_1-9"}))
+    ServiceConfig(options=RequestOptions(election={"similarity": "overlap_1-9"}), limits=Limits(orders=9))

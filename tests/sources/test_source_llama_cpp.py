@@ -9,8 +9,9 @@ import pytest
 
 from rangevote.errors import DataError
 from rangevote.sources.llama_cpp import hypotheses_of
-from rangevote.sources.openai.endpoint import Endpoint, Samples
+from rangevote.sources.openai.client import Client
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS
+from rangevote.sources.openai.sampling import Samples, sample
 from tests.sources.llama import SLOTS, llama
 
 __all__ = ["llama"]
@@ -57,8 +58,8 @@ def drawn(llama, n: int, path: str, body: dict[str, object]) -> Samples:
     async def run() -> Samples:
         # one call at a time and no cache: what is computed together is rounded together
         body["cache_prompt"] = False
-        async with Endpoint(f"{llama.listening_address}/v1", concurrency=1) as endpoint:
-            return await endpoint.sample(path, {"model": "smollm2", **body}, n, seed=1)
+        async with Client(f"{llama.listening_address}/v1", concurrency=1) as client:
+            return await sample(client, path, {"model": "smollm2", **body}, n, seed=1)
 
     return asyncio.run(run())
 

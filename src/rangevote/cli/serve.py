@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -12,17 +13,17 @@ from rangevote.cli.options import grouped
 from rangevote.errors import RangevoteWarning, UsageError, need
 
 if TYPE_CHECKING:
-    from rangevote.service.keys import Keys
+    from rangevote.service.app import ElectionSource
+    from rangevote.service.config import ServiceConfig
     from rangevote.service.metrics import Metrics
-    from rangevote.service.settings import ServiceSettings
-    from rangevote.service.source import Source
+    from rangevote.service.middleware import Keys
 
 PORT = 8720
 #: Addresses that stand for all of the machine's.
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104
 
 
-def _election_options(command: Any) -> Any:
+def _request_options(command: Any) -> Any:
     """How requests are answered that do not say otherwise; the command gets `options`, those given."""
     listed = {
         "samples": click.option("--samples", type=int, metavar="N", help="Samples of a request.  [16]"),
@@ -50,10 +51,10 @@ def _election_options(command: Any) -> Any:
     }
 
     def build(**given: Any) -> dict[str, Any]:
-        found = {name: value for name, value in given.items() if value is not None}
-        if str(found.get("candidates", "")).isdecimal():
-            found["candidates"] = int(found["candidates"])
-        return found
+        options = {name: value for name, value in given.items() if value is not None}
+        if str(options.get("candidates", "")).isdecimal():
+            options["candidates"] = int(options["candidates"])
+        return options
 
     return grouped(command, "options", listed, build)
 
@@ -64,7 +65,7 @@ def _election_options(command: Any) -> Any:
 @click.option("-m", "--model", metavar="NAME", help="A model to serve instead: a name, a folder or a file.")
 @click.option("--device", metavar="NAME", help="As cuda or cpu, for --model.")
 @click.option("--dtype", metavar="NAME", help="As float32 or bfloat16, for --model.")
-@_election_options
+@_request_options
 @click.option("--config", metavar="FILE", help="Settings, limits, profiles and aliases in TOML.")
 @click.option(
     "--profile",
@@ -97,26 +98,27 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
     object `rangevote` sets samples, similarity and the like. Logs are lines of JSON on standard error;
     limits are set in --config. SIGTERM finishes what is under way.
     """
-    need("starlette", "web", "the service")
-    need("uvicorn", "web", "the service")
-    need("httpx", "web", "the service")
+    for package in ("starlette", "uvicorn", "httpx"):
+        need(package, "web", "the service")
     from rangevote.service.app import service_app
-    from rangevote.service.log import to_stderr
     from rangevote.service.metrics import Metrics
-    from rangevote.service.serving import serve as run
+    from rangevote.service.middleware import log_event, log_to
+    from rangevote.service.server import serve as run
     from rangevote.web.serving import address, bound
 
     keys = _keys(given["keys_env"], given["keys_file"])
     _check_address(host, allow_host, keys)
-    settings = _settings(given, hosts=(*allow_host, *_own(host)))
-    warnings.simplefilter("ignore", RangevoteWarning)  # what they tell stands in the replies
+    own = [] if host in EVERYWHERE else [f"[{host}]" if ":" in host else host]
+    config = _config(given, hosts=(*allow_host, *own))
+    warnings.simplefilter("ignore", RangevoteWarning)  # the replies say the same
     metrics = Metrics()
-    source = _source(settings, metrics, given)
-    app = service_app(source, settings, metrics, keys=keys, details=log_details)
+    source = _source(config, metrics, given)
+    app = service_app(source, config, metrics, keys=keys, details=log_details)
     listening = bound(host, port)
-    place, origin = address(listening), settings.upstream or f"model {given['model']}"
-    run(app, listening, settings.limits, lambda: to_stderr("ready", address=place, serving=origin))
-    to_stderr("stopped")
+    url, origin = address(listening), config.upstream or f"model {given['model']}"
+    log_to(logging.StreamHandler())
+    run(app, listening, config.limits, lambda: log_event("ready", address=url, serving=origin))
+    log_event("stopped")
 
 
 def _check_address(host: str, names: tuple[str, ...], keys: Keys) -> None:
@@ -134,69 +136,62 @@ def _check_address(host: str, names: tuple[str, ...], keys: Keys) -> None:
         )
 
 
-def _own(host: str) -> list[str]:
-    """The address itself is a name of the server, unless it stands for all."""
-    return [] if host in EVERYWHERE else [f"[{host}]" if ":" in host else host]
-
-
 def _keys(variable: str | None, file: str | None) -> Keys:
     from rangevote.cli.secrets import from_environment, read_secret
-    from rangevote.service.keys import Keys, keys_of
+    from rangevote.service.middleware import Keys, read_keys
 
-    found = []
+    keys = []
     if variable is not None:
-        found += keys_of(from_environment(variable), f"the variable {variable}")
+        keys += read_keys(from_environment(variable), f"the variable {variable}")
     if file is not None:
-        found += keys_of(read_secret(file), file)
-    return Keys(found)
+        keys += read_keys(read_secret(file), file)
+    return Keys(keys)
 
 
-def _settings(given: dict[str, Any], hosts: tuple[str, ...]) -> ServiceSettings:
+def _config(given: dict[str, Any], hosts: tuple[str, ...]) -> ServiceConfig:
     """From the file, and over it from the command line."""
-    from rangevote.service.limits import Limits
-    from rangevote.service.options import Options, profile_of
-    from rangevote.service.settings import ServiceSettings, read_config
+    from rangevote.service.config import Limits, RequestOptions, ServiceConfig, profile_options, read_config
 
-    config = {} if given["config"] is None else read_config(given["config"])
-    upstream = given["upstream"] or (None if given["model"] else config.get("upstream"))
+    file = {} if given["config"] is None else read_config(given["config"])
+    upstream = given["upstream"] or (None if given["model"] else file.get("upstream"))
     if (upstream is None) == (given["model"] is None):
         raise UsageError("give --upstream URL, the server to sample from, or --model NAME, one of the two.")
-    base = Options().changed(config.get("options", {})).changed(given["options"])
-    profiles = dict(config.get("profiles", {}))
+    base = RequestOptions().changed(file.get("options", {})).changed(given["options"])
+    profiles = dict(file.get("profiles", {}))
     for named in given["profiles"]:
         name, equals, path = named.partition("=")
         if not equals:
-            raise UsageError(f"--profile {named!r}: say it as NAME=FILE.")
-        profiles[name] = profile_of(path)
-    kept = config.get("keep_elections", 0) if given["keep_elections"] is None else given["keep_elections"]
-    return ServiceSettings(
+            raise UsageError(f"--profile {named!r}: write it as NAME=FILE.")
+        profiles[name] = profile_options(path)
+    kept = file.get("keep_elections", 0) if given["keep_elections"] is None else given["keep_elections"]
+    return ServiceConfig(
         upstream,
-        given["source"] or config.get("source", "openai"),
+        given["source"] or file.get("source", "openai"),
         base,
-        Limits(**config.get("limits", {})),
+        Limits(**file.get("limits", {})),
         {name: base.changed(options) for name, options in profiles.items()},
-        config.get("aliases", {}),
-        (*config.get("allow_models", ()), *given["allow_model"]),
-        frozenset(name.lower() for name in config.get("allow_image_hosts", ())),
-        frozenset(config.get("forward", ())),
+        file.get("aliases", {}),
+        (*file.get("allow_models", ()), *given["allow_model"]),
+        frozenset(name.lower() for name in file.get("allow_image_hosts", ())),
+        frozenset(file.get("forward", ())),
         kept,
         hosts,
     )
 
 
-def _source(settings: ServiceSettings, metrics: Metrics, given: dict[str, Any]) -> Source:
+def _source(config: ServiceConfig, metrics: Metrics, given: dict[str, Any]) -> ElectionSource:
     """Where answers come from; a model is loaded before the port is taken."""
     from rangevote.cli.secrets import from_environment, read_secret
 
-    if settings.upstream is None:
+    if config.upstream is None:
         from rangevote.cli import searching
-        from rangevote.service.local import Local
+        from rangevote.service.local import LocalModel
 
         model = searching.load_model(
             model=given["model"], device=given["device"], dtype=given["dtype"], no_chat=False
         )
-        name = settings.models[0] if settings.models else os.path.basename(given["model"].rstrip("/\\"))
-        return Local(model, name or given["model"], settings, metrics)
+        name = config.models[0] if config.models else os.path.basename(given["model"].rstrip("/\\"))
+        return LocalModel(model, name or given["model"], config, metrics)
     from rangevote.service.upstream import Upstream
 
     variable, file = given["upstream_key_env"], given["upstream_key_file"]
@@ -209,4 +204,4 @@ def _source(settings: ServiceSettings, metrics: Metrics, given: dict[str, Any]) 
         key = from_environment(variable).strip()
     elif file is not None:
         key = read_secret(file).strip()
-    return Upstream(settings, metrics, key=key)
+    return Upstream(config, metrics, key=key)

@@ -37,21 +37,20 @@ class Server:
     def elector(self, load: Loading, plan: GenerationPlan, *, skip: bool) -> Elector:
         """What answers requests by this server; nothing is sent before the first of them."""
         need("httpx", "web", "asking a server")
-        from rangevote.sources.openai.asking import Asking
-        from rangevote.sources.openai.endpoint import Endpoint, Limits
-        from rangevote.sources.openai.served import Served
+        from rangevote.sources.openai.client import CallLimits, Client
+        from rangevote.sources.openai.generating import RequestBuilder, ServerElector
 
         for option, value in (("--device", load.device), ("--dtype", load.dtype)):
             if value is not None:
                 raise UsageError(
                     f"{option} is for models in this process, but --source {self.engine} is not."
                 )
-        asking = Asking.of(self.engine, load.model, plan, chat=not load.no_chat, extra=self.body)
-        limits = Limits(read=self.timeout, total=self.timeout, response_bytes=LONGEST_RESPONSE)
-        endpoint = Endpoint(self.base_url, key=self.key, limits=limits, concurrency=self.concurrency)
-        if self.key is not None and exposed(endpoint.base_url):
-            warn(f"the API key goes to {endpoint.base_url} unencrypted; if you can, use https.")
-        return Served(endpoint, asking, plan, ahead=2 * self.concurrency, skip=skip).answer
+        builder = RequestBuilder.of(self.engine, load.model, plan, chat=not load.no_chat, extra=self.body)
+        limits = CallLimits(read=self.timeout, total=self.timeout, response_bytes=LONGEST_RESPONSE)
+        client = Client(self.base_url, key=self.key, limits=limits, concurrency=self.concurrency)
+        if self.key is not None and exposed(client.base_url):
+            warn(f"the API key goes to {client.base_url} unencrypted; if you can, use https.")
+        return ServerElector(client, builder, plan, ahead=2 * self.concurrency, skip=skip)
 
 
 def server_options(command: Command) -> Command:

@@ -1,17 +1,18 @@
 """Voters drawn in rounds, until the election is decided.
 
-The one adaptive loop of the package. Whoever draws voters runs it, be it a model here or a server that is
-called asynchronously:
+`rounds` is the one adaptive loop of the package. A model here runs it for a batch of elections,
 
     elections = AdaptiveElections([candidates], settings, confidence=0.99)
     for draws, undecided in elections.rounds(1000):
         for i in undecided:
             elections.add(i, [draw(number) for number in draws])
+
+and `sources/openai/sampling.py` for one election whose candidates are themselves among the samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 
 from rangevote.election.electorate import Electorate
@@ -39,11 +40,13 @@ class AdaptiveElections:
     def rounds(self, most: int, first: int = FIRST_ROUND) -> Iterator[tuple[range, list[int]]]:
         """The draws of each round, and the numbers of the elections that need them, until all are decided."""
         undecided = list(range(len(self.electorates)))
-        for draws in rounds(most, first):
-            yield draws, undecided
-            undecided = [i for i in undecided if not self.decided(i)]
-            if not undecided:
-                return
+
+        def decided() -> bool:
+            undecided[:] = [i for i in undecided if not self.decided(i)]
+            return not undecided
+
+        for draws in rounds(most, first, decided):
+            yield draws, list(undecided)
 
     def add(self, i: int, voters: Sequence[Hypothesis]) -> None:
         """Let more voters vote in election `i`."""
@@ -59,8 +62,11 @@ class AdaptiveElections:
         return decided
 
 
-def rounds(most: int, first: int = FIRST_ROUND) -> Iterator[range]:
-    """The draws of each round: `first`, then as many again as there were, up to `most` in all.
+def rounds(
+    most: int, first: int = FIRST_ROUND, decided: Callable[[], bool] = lambda: False
+) -> Iterator[range]:
+    """The draws of each round: `first`, then as many again as there were, until it is decided or `most` are
+    drawn in all.
 
     >>> list(rounds(50))
     [range(0, 16), range(16, 32), range(32, 50)]
@@ -68,4 +74,6 @@ def rounds(most: int, first: int = FIRST_ROUND) -> Iterator[range]:
     start, stop = 0, first
     while start < most:
         yield range(start, min(stop, most))
+        if stop < most and decided():
+            return
         start, stop = stop, 2 * stop

@@ -1,91 +1,105 @@
-"""The service as a web application: OpenAI's addresses, and what operators want to know."""
+"""The service as a web application: the paths of OpenAI's API, and those for operators."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any, Protocol
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from rangevote.service.description import openapi
-from rangevote.service.door import Door
-from rangevote.service.elections import Elections
-from rangevote.service.keys import Keys
-from rangevote.service.limits import Gate
-from rangevote.service.log import Log, to_stderr
+from rangevote.service.config import ServiceConfig
+from rangevote.service.errors import ApiError, internal_error, json_response, timeout
 from rangevote.service.metrics import CONTENT_TYPE, Metrics
-from rangevote.service.outcome import Outcome
-from rangevote.service.problem import Problem, as_json, internal, late
-from rangevote.service.reply import Reply, new_id, reply_to
-from rangevote.service.request import Kind, Order, read_order
-from rangevote.service.settings import ServiceSettings
-from rangevote.service.source import Source
-from rangevote.service.stream import Answering
-from rangevote.service.watch import Watch, place_of
+from rangevote.service.middleware import AccessLog, Auth, Keys, Queue, log_event, log_failure
+from rangevote.service.replies import ElectionResponse, Reply, new_id
+from rangevote.service.requests import CompletionRequest, Endpoint, read_request
+from rangevote.sources.openai.sampling import ElectionOutcome
+from rangevote.web.app import ElectionPage, election_app
+from rangevote.web.ballots import BallotLists, Ballots
 from rangevote.web.serving import asset_routes
 
-#: Seconds for the last words of answers that a stopping service cuts short.
-LAST_WORDS = 2.0
-#: Seconds for which the upstream's state is believed, good or bad.
+#: Seconds for the errors of answers that a stopping service cuts short.
+LAST_ERRORS = 2.0
+#: Seconds for which the upstream's state is remembered, good or bad.
 READY_KEPT = 2.0
-#: Bytes of a request that are read at once; longer ones are read in a thread.
+#: Bytes of a request that are parsed in the event loop; longer ones are parsed in a thread.
 SMALL = 32 * 2**10
+#: Characters of all texts of an election; larger ones are not kept.
+LARGEST_KEPT = 4 * 2**20
+
+
+class ElectionSource(Protocol):
+    """Where elections come from: `Upstream` or `LocalModel`."""
+
+    async def __aenter__(self) -> Any: ...
+    async def __aexit__(self, *error: Any) -> None: ...
+
+    async def models(self) -> tuple[str, ...]:
+        """The models that clients may ask for."""
+
+    async def check_ready(self) -> None:
+        """Raise an `ApiError` where there will be no answers."""
+
+    def check(self, request: CompletionRequest) -> None:
+        """Raise an `ApiError` where this source cannot do what is asked."""
+
+    async def elect(self, request: CompletionRequest, deadline: float) -> ElectionOutcome:
+        """The election; `deadline` is a time of `time.monotonic()`."""
 
 
 def service_app(
-    source: Source,
-    settings: ServiceSettings,
+    source: ElectionSource,
+    config: ServiceConfig,
     metrics: Metrics,
     *,
     keys: Keys | None = None,
-    log: Log = to_stderr,
     details: bool = False,
 ) -> ASGIApp:
-    """The application; `details` puts what upstreams say of their failures into the log."""
-    desk = Desk(source, settings, metrics, log, details)
+    """The application; `details` puts what upstreams write of their failures into the log."""
+    service = Service(source, config, metrics, details)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         async with source:
             yield
-            await watch.idle(LAST_WORDS)
+            await access_log.idle(LAST_ERRORS)
 
     inner = Starlette(
-        routes=desk.routes(),
+        routes=service.routes(),
         lifespan=lifespan,
-        exception_handlers={HTTPException: _not_there, Problem: desk.told, Exception: _failed},
+        exception_handlers={HTTPException: _unknown_address, ApiError: service.refuse, Exception: _failed},
     )
-    door = Door(inner, keys or Keys(), hosts=settings.hosts, max_body=settings.limits.body_bytes)
-    watch = Watch(door, metrics, log)
-    return watch
+    auth = Auth(inner, keys or Keys(), hosts=config.hosts, max_body=config.limits.body_bytes)
+    access_log = AccessLog(auth, metrics)
+    return access_log
 
 
-class Desk:
-    """What there is to ask for."""
+class Service:
+    """The handlers of all paths."""
 
     def __init__(
-        self, source: Source, settings: ServiceSettings, metrics: Metrics, log: Log, details: bool
+        self, source: ElectionSource, config: ServiceConfig, metrics: Metrics, details: bool
     ) -> None:
-        self._source, self._settings, self._metrics = source, settings, metrics
-        self._log, self._details = log, details
-        self._gate = Gate(settings.limits)
-        self._elections = Elections(settings.kept, settings.hosts)
-        self._ready: tuple[float, Problem | None] = (-READY_KEPT, None)
-        metrics.gauge("rangevote_in_flight", "Elections under way.", lambda: self._gate.running)
-        metrics.gauge("rangevote_queue", "Requests that wait for their turn.", lambda: self._gate.waiting)
+        self._source, self._config, self._metrics, self._details = source, config, metrics, details
+        self._queue = Queue(config.limits)
+        self._pages = ElectionPages(config.kept, config.hosts)
+        self._ready: tuple[float, ApiError | None] = (-READY_KEPT, None)
+        metrics.gauge("rangevote_in_flight", "Elections under way.", lambda: self._queue.running)
+        metrics.gauge("rangevote_queue", "Requests that wait for their turn.", lambda: self._queue.waiting)
 
     def routes(self) -> list[BaseRoute]:
-        """All addresses."""
-        chat, completions = Answer(self, "chat"), Answer(self, "completions")
+        chat, completions = ElectionRoute(self, "chat"), ElectionRoute(self, "completions")
         routes: list[BaseRoute] = [
             Route("/v1/chat/completions", chat, methods=["POST"]),
             Route("/v1/completions", completions, methods=["POST"]),
@@ -96,109 +110,99 @@ class Desk:
             Route("/healthz", self.health),
             Route("/readyz", self.ready),
             Route("/metrics", self.metrics),
-            Route("/openapi.json", self.description),
         ]
-        if self._settings.kept:
-            routes += [Mount("/elections", self._elections), *asset_routes("rangevote.web")]
+        if self._config.kept:
+            routes += [Mount("/elections", self._pages), *asset_routes("rangevote.web")]
         return routes
 
     async def health(self, request: Request) -> Response:
-        """The process is there."""
-        return as_json({"status": "ok"})
+        return json_response({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
         """Whether there would be answers."""
-        at, problem = self._ready
+        at, error = self._ready
         if time.monotonic() - at > READY_KEPT:
             try:
-                await asyncio.wait_for(self._source.check_ready(), self._settings.limits.connect_seconds)
-                problem = None
+                await asyncio.wait_for(self._source.check_ready(), self._config.limits.connect_seconds)
+                error = None
             except asyncio.TimeoutError:
-                problem = late()
-            except Problem as found:
-                problem = found
-            self._ready = time.monotonic(), problem
-        if problem is None:
-            return as_json({"status": "ready"})
-        raise Problem(503, "the model's server does not answer", code="not_ready", retry_after=READY_KEPT)
+                error = timeout()
+            except ApiError as raised:
+                error = raised
+            self._ready = time.monotonic(), error
+        if error is None:
+            return json_response({"status": "ready"})
+        raise ApiError(503, "the model's server does not answer", code="not_ready", retry_after=READY_KEPT)
 
     async def metrics(self, request: Request) -> Response:
-        """Numbers for Prometheus."""
         return Response(self._metrics.text(), headers={"content-type": CONTENT_TYPE})
 
-    async def description(self, request: Request) -> Response:
-        """All of this, for machines."""
-        return Response(openapi(), media_type="application/json")
-
     async def models(self, request: Request) -> Response:
-        """What may stand in `model`."""
         self._profile(request)
-        names = [*await self._source.models(), *self._settings.aliases]
+        names = [*await self._source.models(), *self._config.aliases]
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": "rangevote"} for name in names]
-        return as_json({"object": "list", "data": listed})
+        return json_response({"object": "list", "data": listed})
 
-    async def answer(self, kind: Kind, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, endpoint: Endpoint, scope: Scope, receive: Receive, send: Send) -> None:
         """Read a request, elect and reply, all in one place of the queue."""
-        began, id = time.monotonic(), scope["state"]["request"]
-        with self._gate.place():
-            order = await self._order(Request(scope, receive), kind)
-
-            async def work() -> Reply:
-                return await self._elect(order, id, began + self._settings.limits.total_seconds)
-
-            told = partial(self._note, id)
-            response = Answering(work, self._settings.limits, told, stream=order.stream)
+        began, request_id = time.monotonic(), scope["state"]["request"]
+        with self._queue.enter():
+            request = await self._read(Request(scope, receive), endpoint)
+            deadline = began + self._config.limits.total_seconds
+            response = ElectionResponse(
+                partial(self._reply, request, request_id, deadline),
+                self._config.limits,
+                partial(self._report, request_id),
+                stream=request.stream,
+            )
             await response(scope, receive, send)
 
-    async def _order(self, request: Request, kind: Kind) -> Order:
+    async def _read(self, http_request: Request, endpoint: Endpoint) -> CompletionRequest:
         try:
-            content = await asyncio.wait_for(request.body(), self._settings.limits.body_seconds)
+            content = await asyncio.wait_for(http_request.body(), self._config.limits.body_seconds)
         except asyncio.TimeoutError:
-            raise Problem(408, "the request did not arrive in time", code="body_timeout") from None
-        reading = partial(read_order, content, kind, self._profile(request), self._settings)
-        order = reading() if len(content) <= SMALL else await run_in_threadpool(reading)
-        self._source.check(order)
-        return order
-
-    async def _check_model(self, name: str) -> None:
-        if name not in self._settings.aliases and name not in await self._source.models():
-            message = "there is no such model here; see /v1/models"
-            raise Problem(404, message, code="model_not_found", param="model")
+            raise ApiError(408, "the request did not arrive in time", code="body_timeout") from None
+        read = partial(read_request, content, endpoint, self._profile(http_request), self._config)
+        request = read() if len(content) <= SMALL else await run_in_threadpool(read)
+        self._source.check(request)
+        return request
 
     def _profile(self, request: Request) -> str | None:
         profile: str | None = request.path_params.get("profile")
-        if profile is not None and profile not in self._settings.profiles:
-            raise Problem(404, "there is no such profile", code="profile_not_found")
+        if profile is not None and profile not in self._config.profiles:
+            raise ApiError(404, "there is no such profile", code="profile_not_found")
         return profile
 
-    async def _elect(self, order: Order, request: str, deadline: float) -> Reply:
-        """Wait for a turn, elect, and take notes."""
+    async def _reply(self, request: CompletionRequest, request_id: str, deadline: float) -> Reply:
+        """Wait for a turn, elect, count and log."""
         try:
-            left = deadline - time.monotonic()
-            outcome = await asyncio.wait_for(self._in_turn(order, deadline), left)
+            outcome = await asyncio.wait_for(self._elect(request, deadline), deadline - time.monotonic())
         except asyncio.TimeoutError:
-            raise late() from None
+            raise timeout() from None
         self._count(outcome)
-        id = new_id(order.kind)
-        self._log(
+        id = new_id(request.endpoint)
+        log_event(
             "election",
-            request=request,
+            request=request_id,
             answer=id,
-            model=order.name,
+            model=request.name,
             signature=outcome.result.signature,
             votes=outcome.votes,
             saved=outcome.saved,
             tokens=outcome.usage.total,
             seconds=round(outcome.seconds, 4),
         )
-        return reply_to(order, outcome, id, self._elections.keep(id, outcome))
+        return Reply(id, request, outcome, self._pages.keep(id, outcome))
 
-    async def _in_turn(self, order: Order, deadline: float) -> Outcome:
-        await self._check_model(order.name)
-        async with self._gate.turn():
-            return await self._source.elect(order, deadline)
+    async def _elect(self, request: CompletionRequest, deadline: float) -> ElectionOutcome:
+        name = request.name
+        if name not in self._config.aliases and name not in await self._source.models():
+            message = "there is no such model here; see /v1/models"
+            raise ApiError(404, message, code="model_not_found", param="model")
+        async with self._queue.turn():
+            return await self._source.elect(request, deadline)
 
-    def _count(self, outcome: Outcome) -> None:
+    def _count(self, outcome: ElectionOutcome) -> None:
         metrics = self._metrics
         metrics.elections.add()
         metrics.modes.add(by=outcome.winner_is_mode)
@@ -209,45 +213,82 @@ class Desk:
         metrics.tokens.add("prompt", by=outcome.usage.prompt)
         metrics.tokens.add("completion", by=outcome.usage.completion)
 
-    async def told(self, request: Request, problem: Exception) -> Response:
-        """A request that got no further."""
-        assert isinstance(problem, Problem)
-        self._note(request.scope["state"]["request"], problem)
-        return problem.response()
+    async def refuse(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, ApiError)
+        self._report(request.scope["state"]["request"], error)
+        return error.response()
 
-    def _note(self, request: str, found: Problem | BaseException | None) -> None:
-        """What became of a request that got no answer."""
-        if found is None:
+    def _report(self, request_id: str, error: BaseException | None) -> None:
+        """Log a request that got no answer; without an error the client went away."""
+        if error is None:
             self._metrics.cancelled.add()
-            self._log("cancelled", request=request)
-        elif isinstance(found, Problem):
-            note = {"note": found.note} if self._details and found.note else {}
-            self._log("problem", request=request, status=found.status, code=found.code, **note)
+            log_event("cancelled", request=request_id)
+        elif isinstance(error, ApiError):
+            note = {"note": error.note} if self._details and error.note else {}
+            log_event("problem", request=request_id, status=error.status, code=error.code, **note)
         else:
-            self._log("failure", request=request, error=type(found).__name__, where=place_of(found))
+            log_failure(request_id, error)
 
 
-class Answer:
-    """An address at which elections are held."""
+class ElectionRoute:
+    """A path of elections, as an application: the response needs `receive` to see a client go away."""
 
-    def __init__(self, desk: Desk, kind: Kind) -> None:
-        self._desk, self._kind = desk, kind
+    def __init__(self, service: Service, endpoint: Endpoint) -> None:
+        self._service, self._endpoint = service, endpoint
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hold one."""
-        await self._desk.answer(self._kind, scope, receive, send)
+        await self._service.answer(self._endpoint, scope, receive, send)
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """A mistake of ours; what it was is logged further out."""
-    return internal().response()
+    """A bug; the access log has what it was."""
+    return internal_error().response()
 
 
-async def _not_there(request: Request, error: Exception) -> Response:
-    """Unknown addresses and methods."""
+async def _unknown_address(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     messages = {404: "there is nothing at this address", 405: "this address does not know that method"}
     message = messages.get(error.status_code, "the request cannot be answered")
-    response = Problem(error.status_code, message, code="unknown_address").response()
+    response = ApiError(error.status_code, message, code="unknown_address").response()
     response.headers.update(error.headers or {})
     return response
+
+
+class ElectionPages:
+    """The election pages of recent answers, mounted at /elections; in memory, the oldest is dropped first."""
+
+    def __init__(self, most: int, hosts: Sequence[str]) -> None:
+        self._most, self._hosts = most, hosts
+        self._kept: OrderedDict[str, tuple[ElectionOutcome, ASGIApp | None]] = OrderedDict()
+
+    def keep(self, id: str, outcome: ElectionOutcome) -> str | None:
+        """Keep an election; the address of its page, or None where none is kept."""
+        ballot = outcome.ballot
+        size = sum(len(one.text or "") for one in (*ballot.candidates, *(ballot.voters or ())))
+        if not self._most or size > LARGEST_KEPT:
+            return None
+        self._kept[id] = outcome, None
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        return f"/elections/{id}/"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        id, slash, rest = path.lstrip("/").partition("/")
+        if id not in self._kept:
+            error = ApiError(404, "this election is not kept, or not any more", code="election_not_found")
+            await error.response()(scope, receive, send)
+        elif not slash:
+            await RedirectResponse(f"/elections/{id}/", 307)(scope, receive, send)
+        else:
+            inner = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode(), "root_path": ""}
+            await self._page(id)(inner, receive, send)
+
+    def _page(self, id: str) -> ASGIApp:
+        """The page's application, made when it is first looked at."""
+        outcome, page = self._kept[id]
+        if page is None:
+            lists = BallotLists([Ballots.of("this answer", [outcome.ballot])])
+            page = election_app(ElectionPage(lists, outcome.settings), hosts=self._hosts)
+            self._kept[id] = outcome, page
+        return page

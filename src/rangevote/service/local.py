@@ -1,10 +1,12 @@
-"""Answers from a model in this process: candidates by beam search, voters by sampling, no upstream at all."""
+"""Answers from a model in this process: candidates by beam search, voters by sampling."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from secrets import randbelow
 from types import TracebackType
@@ -17,23 +19,22 @@ from rangevote.election.settings import Settings
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
 from rangevote.generation.batch import Elected, Request, elect_batch
 from rangevote.generation.plan import GenerationPlan
-from rangevote.hypothesis import Ballot
-from rangevote.models.protocol import LanguageModel
+from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.models.protocol import Integers, LanguageModel, ModelWrapper, Step
+from rangevote.service.config import ServiceConfig
+from rangevote.service.errors import ApiError, insufficient_votes, invalid
 from rangevote.service.metrics import Metrics
-from rangevote.service.outcome import Outcome, count_votes, finished, too_few
-from rangevote.service.problem import Problem, wrong
-from rangevote.service.request import Order
-from rangevote.service.settings import ServiceSettings
-from rangevote.service.stoppable import Stoppable
-from rangevote.service.workers import Workers
+from rangevote.service.requests import CompletionRequest
+from rangevote.service.upstream import count_votes
 from rangevote.sources.openai.messages import Usage
+from rangevote.sources.openai.sampling import ElectionOutcome
 
-#: Who stands for election where nothing else is said.
+#: The default search for candidates.
 CANDIDATES = "beam:10"
-#: Tokens of an answer where nothing else is said.
+#: The default length of an answer.
 MAX_TOKENS = 256
-#: Parameters that a local model honours; the others are refused.
-HONOURED = frozenset(
+#: Parameters that a local model supports; the others are refused.
+SUPPORTED = frozenset(
     {
         "model",
         "messages",
@@ -49,87 +50,114 @@ HONOURED = frozenset(
 PLAIN = {"response_format": {"type": "text"}}
 
 
-class Local:
+class Stopped(Exception):
+    """Nobody waits for the answer any more."""
+
+
+class StoppableModel(ModelWrapper):
+    """A model whose search can be stopped between two tokens."""
+
+    def __init__(self, model: LanguageModel[Any], stop: threading.Event) -> None:
+        super().__init__(model)
+        self._stop = stop
+
+    def start(self, inputs: Sequence[Any]) -> Any:
+        self._check()
+        return super().start(inputs)
+
+    def step(self, state: Any, tokens: Integers | None) -> Step[Any]:
+        self._check()
+        return super().step(state, tokens)
+
+    def _check(self) -> None:
+        if self._stop.is_set():
+            raise Stopped
+
+
+class LocalModel:
     """One model, which answers one request at a time in a thread of its own."""
 
-    def __init__(
-        self, model: LanguageModel[Any], name: str, settings: ServiceSettings, metrics: Metrics
-    ) -> None:
-        self._model, self._name, self._settings, self._metrics = model, name, settings, metrics
-        self._worker = Workers(1, "model")
+    def __init__(self, model: LanguageModel[Any], name: str, config: ServiceConfig, metrics: Metrics) -> None:
+        self._model, self._name, self._config, self._metrics = model, name, config, metrics
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="rangevote-model")
 
-    async def __aenter__(self) -> Local:
+    async def __aenter__(self) -> LocalModel:
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._worker.close()
+        self._worker.shutdown(wait=False, cancel_futures=True)
 
     async def models(self) -> tuple[str, ...]:
-        """The one model."""
         return (self._name,)
 
     async def check_ready(self) -> None:
-        """It is loaded."""
+        """It is loaded before the service starts."""
 
-    def check(self, order: Order) -> None:
-        """Refuse what cannot be honoured."""
-        for name, value in order.body.items():
-            if name not in HONOURED and PLAIN.get(name) != value:
-                raise wrong(name, "is not supported by a local model", "unsupported_parameter")
-        if isinstance(order.options.candidates, int):
-            raise wrong("rangevote.candidates", f"must be a search, as {CANDIDATES!r}, for a local model")
-        self._input(order)
-        plan = self._plan(order)
-        most = self._settings.limits.samples
+    def check(self, request: CompletionRequest) -> None:
+        """Refuse what is not supported."""
+        for name, value in request.body.items():
+            if name not in SUPPORTED and PLAIN.get(name) != value:
+                raise invalid(name, "is not supported by a local model", "unsupported_parameter")
+        if isinstance(request.options.candidates, int):
+            raise invalid("rangevote.candidates", f"must be a search, as {CANDIDATES!r}, for a local model")
+        self._input(request)
+        plan = self._plan(request)
+        most = self._config.limits.samples
         if plan.candidates.size > most:
-            raise wrong("rangevote.candidates", f"must search for at most {most}")
-        if plan.candidates.size < order.n:
-            raise wrong("n", f"must be at most the number of candidates, {plan.candidates.size}")
+            raise invalid("rangevote.candidates", f"must search for at most {most}")
+        if plan.candidates.size < request.n:
+            raise invalid("n", f"must be at most the number of candidates, {plan.candidates.size}")
 
-    async def elect(self, order: Order, deadline: float) -> Outcome:
-        """Search and elect; whoever stops waiting stops the search."""
+    async def elect(self, request: CompletionRequest, deadline: float) -> ElectionOutcome:
+        """Search and elect; cancelling stops the search."""
         stop, began = threading.Event(), time.monotonic()
         try:
-            return await self._worker.run(lambda: self._outcome(order, stop))
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._worker, lambda: self._outcome(request, stop))
         finally:
             stop.set()
             self._metrics.upstream_seconds.add(time.monotonic() - began)
 
-    def _outcome(self, order: Order, stop: threading.Event) -> Outcome:
-        plan, input = self._plan(order), self._read(order)
-        request = Request.of(0, input)
+    def _outcome(self, request: CompletionRequest, stop: threading.Event) -> ElectionOutcome:
+        plan, input = self._plan(request), self._read(request)
         try:
-            found = elect_batch(Stoppable(self._model, stop), [request], plan)[0]
+            elected = elect_batch(StoppableModel(self._model, stop), [Request.of(0, input)], plan)[0]
         except DataError as error:
-            raise Problem(
+            raise ApiError(
                 400, "the model cannot read this input", code="unreadable_input", note=str(error)
             ) from None
         except SetupError as error:  # memory
-            raise Problem(503, "the model could not answer", code="model_failed", note=str(error)) from None
-        drawn = len(found.ballot.voters or ())
+            raise ApiError(503, "the model could not answer", code="model_failed", note=str(error)) from None
+        drawn = len(elected.ballot.voters or ())
         wanted = plan.voters.size if plan.voters is not None else 0
-        return self._finished(order, plan.settings, found, input, wanted, drawn)
+        return self._finished(request, plan.settings, elected, input, wanted, drawn)
 
     def _finished(
-        self, order: Order, settings: Settings, found: Elected, input: Any, wanted: int, drawn: int
-    ) -> Outcome:
+        self,
+        request: CompletionRequest,
+        settings: Settings,
+        elected: Elected,
+        input: Any,
+        wanted: int,
+        drawn: int,
+    ) -> ElectionOutcome:
         """The election among what the model ended itself."""
-        ballot, result = found.ballot, found.result
-        everybody = [*ballot.candidates, *(ballot.voters or ())]
-        if not all(one.finished for one in everybody):
-            voters = None if ballot.voters is None else finished(ballot.voters)
-            ballot = Ballot(finished(ballot.candidates), voters, source=ballot.source)
+        ballot, result = elected.ballot, elected.result
+        everyone = [*ballot.candidates, *(ballot.voters or ())]
+        if not all(one.finished for one in everyone):
+            voters = None if ballot.voters is None else _ended(ballot.voters)
+            ballot = Ballot(_ended(ballot.candidates), voters, source=ballot.source)
             result = count_votes(ballot, settings)
-        written = sum(len(one.tokens or ()) + one.finished for one in everybody)
+        written = sum(len(one.tokens or ()) + one.finished for one in everyone)
         read = self._length(input)
-        cut = sum(not one.finished for one in everybody)
-        counts = {"usable": len(everybody) - cut, "length": cut}
-        certain = order.options.adaptive is not None and drawn < wanted
-        if wanted > 1 and not certain and len(result.voters) < order.options.min_votes:
-            raise too_few(len(result.voters), drawn, order.options.min_votes)
-        return Outcome(
+        cut = sum(not one.finished for one in everyone)
+        counts = {"usable": len(everyone) - cut, "length": cut}
+        certain = request.options.adaptive is not None and drawn < wanted
+        if wanted > 1 and not certain and len(result.voters) < request.options.min_votes:
+            raise insufficient_votes(len(result.voters), drawn, request.options.min_votes)
+        return ElectionOutcome(
             ballot,
             result,
             settings,
@@ -138,40 +166,42 @@ class Local:
             {name: count for name, count in counts.items() if count},
             wanted - drawn,
             certain=certain,
-            seconds=found.voting,
+            seconds=elected.voting,
         )
 
-    def _plan(self, order: Order) -> GenerationPlan:
+    def _plan(self, request: CompletionRequest) -> GenerationPlan:
         """The searches that the request asks for."""
-        options, body = order.options, order.body
+        options, body = request.options, request.body
         tokens = body.get("max_completion_tokens", body.get("max_tokens", MAX_TOKENS))
-        tokens = min(tokens, self._settings.limits.max_tokens)
-        candidates = _limited(get_search(str(options.candidates or CANDIDATES)), order, tokens)
-        voters = None if options.voters == "candidates" else _voters(order, tokens)
-        adaptive = options.adaptive if isinstance(voters, (Sample, Nucleus)) and order.n == 1 else None
+        tokens = min(tokens, self._config.limits.max_tokens)
+        candidates = _limited(get_search(str(options.candidates or CANDIDATES)), request, tokens)
+        voters = None if options.voters == "candidates" else _voters(request, tokens)
+        adaptive = options.adaptive if isinstance(voters, (Sample, Nucleus)) and request.n == 1 else None
         try:
-            return GenerationPlan.of(options.settings(order.n), candidates, voters, adaptive=adaptive)
+            return GenerationPlan.of(options.settings(request.n), candidates, voters, adaptive=adaptive)
         except UsageError as error:
-            raise Problem(400, f"rangevote: {error}"[:300], code="invalid_value", param="rangevote") from None
+            raise ApiError(
+                400, f"rangevote: {error}"[:300], code="invalid_value", param="rangevote"
+            ) from None
 
-    def _input(self, order: Order) -> Any:
+    def _input(self, request: CompletionRequest) -> Any:
         """What the model is given: a chat if it has a template for them, else the one text there is."""
-        if order.kind == "completions":
-            return order.body["prompt"]
-        messages = [_plain(message, i) for i, message in enumerate(order.body["messages"])]
+        if request.endpoint == "completions":
+            return request.body["prompt"]
+        messages = [_plain(message, i) for i, message in enumerate(request.body["messages"])]
         if self._chats:
             return messages
         if len(messages) != 1 or messages[0]["role"] != "user":
-            raise wrong("messages", "must be one user's text: this model knows no conversations")
+            raise invalid("messages", "must be one user's text: this model knows no conversations")
         return messages[0]["content"]
 
     @property
     def _chats(self) -> bool:
         return getattr(getattr(self._model, "tokenizer", None), "chat_template", None) is not None
 
-    def _read(self, order: Order) -> Any:
+    def _read(self, request: CompletionRequest) -> Any:
         """The same in tokens, where a prompt would else be put into the template; for the model's thread."""
-        input = self._input(order)
+        input = self._input(request)
         if self._chats and isinstance(input, str):
             return list(self._model.tokenizer(input)["input_ids"])  # type: ignore[attr-defined]
         return input
@@ -194,37 +224,38 @@ def _plain(message: Mapping[str, Any], index: int) -> dict[str, str]:
     if isinstance(content, list) and all(part.get("type") == "text" for part in content):
         content = "".join(part["text"] for part in content)
     if not isinstance(content, str) or not message.keys() <= {"role", "content", "name"}:
-        raise wrong(f"messages[{index}]", "must have a role and a text: a local model reads nothing else")
+        raise invalid(f"messages[{index}]", "must have a role and a text: a local model reads nothing else")
     return {"role": message["role"], "content": content}
 
 
-def _limited(search: Search, order: Order, tokens: int) -> Search:
+def _limited(search: Search, request: CompletionRequest, tokens: int) -> Search:
     """The request's length and seed, where the search's name does not say otherwise."""
-    search = replace(search, max_new_tokens=min(tokens, search.max_new_tokens) if _said(search) else tokens)
+    length = min(tokens, search.max_new_tokens) if "max_new_tokens" in str(search) else tokens
+    search = replace(search, max_new_tokens=length)
     if search.random and getattr(search, "seed", None) == 0:
-        search = replace(search, seed=_seed(order))  # type: ignore[call-arg]
+        search = replace(search, seed=_seed(request))  # type: ignore[call-arg]
     return search
 
 
-def _said(search: Search) -> bool:
-    """Whether a search was given its length."""
-    return "max_new_tokens" in str(search)
-
-
-def _voters(order: Order, tokens: int) -> Search:
+def _voters(request: CompletionRequest, tokens: int) -> Search:
     """Samples as the request wants them; at temperature 0 all are the same, so one is drawn."""
-    temperature, p = order.body.get("temperature", 1.0), order.body.get("top_p", 1.0)
+    temperature, p = request.body.get("temperature", 1.0), request.body.get("top_p", 1.0)
     if temperature == 0:
         return replace(get_search("greedy"), max_new_tokens=tokens)
     shared: dict[str, Any] = {
         "temperature": float(temperature),
-        "seed": _seed(order),
+        "seed": _seed(request),
         "max_new_tokens": tokens,
     }
-    n = order.options.samples
+    n = request.options.samples
     return Sample(n, **shared) if p >= 1 else Nucleus(n, p=float(p), **shared)
 
 
-def _seed(order: Order) -> int:
+def _seed(request: CompletionRequest) -> int:
     """The client's, else another one for every request."""
-    return randbelow(2**31) if order.seed is None else abs(order.seed)
+    return randbelow(2**31) if request.seed is None else abs(request.seed)
+
+
+def _ended(hypotheses: Sequence[Hypothesis]) -> Sequence[Hypothesis]:
+    """Those that the model ended itself; all, where it ended none."""
+    return [hypothesis for hypothesis in hypotheses if hypothesis.finished] or hypotheses

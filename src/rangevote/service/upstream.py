@@ -2,45 +2,49 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
+from typing import Any, TypeVar
 
 from rangevote.decoding import get_search
+from rangevote.election.elect import elect_ballot
+from rangevote.election.result import Result
 from rangevote.election.rules import WITHOUT_VOTERS
+from rangevote.election.settings import Settings
 from rangevote.errors import DataError, UsageError
+from rangevote.hypothesis import Ballot
+from rangevote.service.config import ServiceConfig
+from rangevote.service.errors import ApiError, insufficient_votes, invalid, upstream_failure
 from rangevote.service.metrics import Metrics
-from rangevote.service.outcome import Outcome
-from rangevote.service.polling import Polling
-from rangevote.service.problem import Problem, of_upstream, wrong
-from rangevote.service.request import Order
-from rangevote.service.sampled import Sampled, characters
-from rangevote.service.settings import ServiceSettings
-from rangevote.service.workers import Workers
-from rangevote.sources.openai.endpoint import Endpoint, Samples, UpstreamError
-from rangevote.sources.openai.endpoint import Limits as CallLimits
-from rangevote.sources.openai.messages import choices_of, usage_of
+from rangevote.service.requests import CompletionRequest
+from rangevote.sources.openai.client import CallLimits, Client, UpstreamError
+from rangevote.sources.openai.messages import CHAT, COMPLETIONS
+from rangevote.sources.openai.sampling import ElectionOutcome, Query, SamplePool, Samples, ServerElection
+
+T = TypeVar("T")
 
 #: Log-probabilities of the tokens themselves.
 LOGPROBS: dict[str, bool | int] = {"chat": True, "completions": 1}
 #: Parameters that have no meaning for a beam search.
 OF_SAMPLING = frozenset({"temperature", "top_p", "top_k", "min_p", "seed"})
-PATHS = {"chat": "/chat/completions", "completions": "/completions"}
-#: Seconds for which a list of models is believed.
+PATHS = {"chat": CHAT, "completions": COMPLETIONS}
+#: Seconds for which a list of models is used.
 MODELS_KEPT = 60.0
-#: Characters of samples that are looked through at once; more are looked through in a thread.
-FEW = 256 * 2**10
 
 
 class Upstream:
     """One OpenAI-compatible server behind the service."""
 
-    def __init__(self, settings: ServiceSettings, metrics: Metrics, *, key: str | None = None) -> None:
-        assert settings.upstream is not None
-        limits = settings.limits
-        self._settings, self._metrics = settings, metrics
-        self._workers = Workers(limits.workers, "election")
-        self._endpoint = Endpoint(
-            settings.upstream,
+    def __init__(self, config: ServiceConfig, metrics: Metrics, *, key: str | None = None) -> None:
+        assert config.upstream is not None
+        limits = config.limits
+        self.config, self.metrics = config, metrics
+        self.workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="rangevote-election")
+        self.client = Client(
+            config.upstream,
             key=key,
             limits=CallLimits(
                 limits.connect_seconds,
@@ -52,131 +56,161 @@ class Upstream:
             concurrency=limits.upstream_calls,
         )
         self._models: tuple[str, ...] = ()
-        self._asked_at = -MODELS_KEPT
+        self._listed_at = -MODELS_KEPT
 
     async def __aenter__(self) -> Upstream:
-        await self._endpoint.__aenter__()
+        await self.client.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._workers.close()
-        await self._endpoint.__aexit__(kind, error, trace)
+        self.workers.shutdown(wait=False, cancel_futures=True)
+        await self.client.__aexit__(kind, error, trace)
 
     async def models(self) -> tuple[str, ...]:
         """The models that clients may ask for: those of the configuration, or those that the server lists."""
-        if self._settings.models:
-            return self._settings.models
-        if time.monotonic() - self._asked_at > MODELS_KEPT:
+        if self.config.models:
+            return self.config.models
+        if time.monotonic() - self._listed_at > MODELS_KEPT:
             try:
-                self._models = tuple(await self._endpoint.models())
+                self._models = tuple(await self.client.models())
             except UpstreamError as error:
                 if not self._models:  # else the last list will do
-                    raise of_upstream(error) from None
-            self._asked_at = time.monotonic()
+                    raise upstream_failure(error) from None
+            self._listed_at = time.monotonic()
         return self._models
 
     async def check_ready(self) -> None:
-        """Ask the server how it is."""
         try:
-            await self._endpoint.models()
+            await self.client.models()
         except UpstreamError as error:
-            raise of_upstream(error) from None
+            raise upstream_failure(error) from None
 
-    def check(self, order: Order) -> None:
+    def check(self, request: CompletionRequest) -> None:
         """Refuse what this kind of server cannot do."""
-        options = order.options
+        options = request.options
         try:
-            self._settings.check_searches(options)
+            self.config.check_searches(options)
         except UsageError as error:
-            raise Problem(
+            raise ApiError(
                 400, f"rangevote: {error}"[:300], code="invalid_value", param="rangevote.candidates"
             ) from None
         most = options.candidates
         if isinstance(most, str):
             most = get_search(most).size
-            if most > self._settings.limits.samples:
-                raise wrong("rangevote.candidates", f"must be at most {self._settings.limits.samples} beams")
-        if most is not None and most < order.n:
-            raise wrong("n", f"must be at most the number of candidates, {most}")
+            if most > self.config.limits.samples:
+                raise invalid("rangevote.candidates", f"must be at most {self.config.limits.samples} beams")
+        if most is not None and most < request.n:
+            raise invalid("n", f"must be at most the number of candidates, {most}")
 
-    async def elect(self, order: Order, deadline: float) -> Outcome:
-        """Search for beams if they are to stand, sample, in rounds if that may save some, and elect."""
-        options, longest = order.options, self._settings.limits.candidate_tokens
-        beams = None
-        if isinstance(options.candidates, str):
-            beams = await self._beams(order, options.candidates, deadline)
-        sampled, certain = Sampled(longest), False
-        polling = Polling(order, sampled, beams)
-        for wanted in polling.rounds():
-            if not await self._round(order, sampled, wanted, deadline):
-                break
-            polling.check_size(self._settings.limits.pairwise_chars)
-            if wanted.stop < options.samples and len(sampled.usable) >= options.min_votes:
-                certain = polling.decided() if polling.quick else await self._workers.run(polling.decided)
-                if certain:
-                    break
-        polling.check_quorum()
-        if polling.quick:
-            return polling.outcome(certain)
-        return await self._workers.run(lambda: polling.outcome(certain))
-
-    async def _round(self, order: Order, sampled: Sampled, wanted: range, deadline: float) -> bool:
-        """Ask for samples; False where none came though some had before, which then must do."""
-        began, seed = time.monotonic(), order.seed
+    async def elect(self, request: CompletionRequest, deadline: float) -> ElectionOutcome:
         try:
-            samples = await self._endpoint.sample(
-                PATHS[order.kind],
-                self._body(order),
-                len(wanted),
-                seed=None if seed is None else seed + wanted.start,
-                deadline=deadline,
+            return await UpstreamElection(self, request, deadline).elect()
+        except DataError as error:  # a choice that cannot be a hypothesis
+            raise ApiError(
+                502, "the model's server failed to answer", code="upstream_shape", note=str(error)
+            ) from None
+
+
+class UpstreamElection(ServerElection):
+    """The election of one request; failures become errors of the API."""
+
+    def __init__(self, upstream: Upstream, request: CompletionRequest, deadline: float) -> None:
+        options, self._upstream = request.options, upstream
+        super().__init__(
+            upstream.client,
+            options.settings(request.n),
+            _beams(request) if isinstance(options.candidates, str) else options.candidates,
+            None if options.voters == "candidates" else _samples(request),
+            confidence=options.adaptive if request.n == 1 else None,
+            min_votes=options.min_votes,
+            longest=upstream.config.limits.candidate_tokens,
+            deadline=deadline,
+        )
+
+    async def fetch(self, query: Query, draws: range) -> Samples:
+        began = time.monotonic()
+        try:
+            return await super().fetch(query, draws)
+        finally:
+            self._upstream.metrics.upstream_seconds.add(time.monotonic() - began)
+
+    async def run(self, work: Callable[[], T], light: bool) -> T:
+        """Do heavy work in a thread: the event loop stays responsive."""
+        if light:
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._upstream.workers, work)
+
+    def failed(self, query: Query, pool: SamplePool, error: UpstreamError) -> None:
+        if query.beams and error.kind == "shape":
+            raise _no_beams(error.detail) from None
+        if not pool.usable:
+            raise upstream_failure(error) from None
+
+    def received(self, query: Query, pool: SamplePool, samples: Samples, asked: int) -> None:
+        if query.beams:
+            if not pool.usable or any(choice.logprob is None for choice in pool.usable):
+                raise _no_beams("no log-probabilities")
+            return
+        linear = getattr(self.settings.measure, "linear", False)
+        if not linear and self.size > self._upstream.config.limits.pairwise_chars:
+            raise ApiError(
+                400,
+                "the samples are too long for a similarity that compares every pair; choose overlap_2 or "
+                "another that counts n-grams",
+                code="too_long",
+                param="rangevote.similarity",
             )
-        except UpstreamError as error:
-            if not sampled.usable:
-                raise of_upstream(error) from None
-            sampled.asked += len(wanted)
-            sampled.fail([error], len(wanted))
-            return False
-        finally:
-            self._metrics.upstream_seconds.add(time.monotonic() - began)
-        if characters(samples) <= FEW:
-            sampled.add(samples, len(wanted))
-        else:
-            await self._workers.run(lambda: sampled.add(samples, len(wanted)))
-        return True
 
-    def _body(self, order: Order) -> dict[str, object]:
-        """What the client said; with log-probabilities where its election is to weigh by them."""
-        body = dict(order.body)
-        settings = order.options.settings(order.n)
-        if settings.weights == "probability" or settings.rule in WITHOUT_VOTERS:
-            body["logprobs"] = LOGPROBS[order.kind]
-        return body
+    def check_votes(self) -> None:
+        """Refuse to answer for too few votes; if nothing came at all, by the reason for that."""
+        voting = self.sampled if self.voters is not None or self.searched is None else self.searched
+        if len(voting.usable) >= self.min_votes:
+            return
+        came = sum(count for outcome, count in voting.counts.items() if outcome != "failed")
+        if voting.failed and not came:
+            raise upstream_failure(voting.failed[0])
+        error = insufficient_votes(len(voting.usable), voting.asked, self.min_votes)
+        error.note = f"{dict(voting.counts)} {[failure.kind for failure in voting.failed][:3]}"
+        raise error
 
-    async def _beams(self, order: Order, named: str, deadline: float) -> Sampled:
-        """The beams of a server that can search; without their log-probabilities they are none."""
-        search = get_search(named)
-        body = {name: value for name, value in order.body.items() if name not in OF_SAMPLING}
-        body |= {"n": search.size, "use_beam_search": True, "temperature": 0.0, "length_penalty": 0.0}
-        body |= {"include_stop_str_in_output": True, "logprobs": LOGPROBS[order.kind]}  # the end counts
-        path, began = PATHS[order.kind], time.monotonic()
-        try:
-            answer = await self._endpoint.call(path, body, deadline=deadline)
-            choices = choices_of(answer, path)
-        except UpstreamError as error:
-            raise of_upstream(error) from None
-        except DataError as error:
-            raise _no_beams(str(error)) from None
-        finally:
-            self._metrics.upstream_seconds.add(time.monotonic() - began)
-        beams = Sampled(self._settings.limits.candidate_tokens)
-        beams.add(Samples(choices[: search.size], usage_of(answer), 1, []), search.size)
-        if not beams.usable or any(choice.logprob is None for choice in beams.usable):
-            raise _no_beams("no log-probabilities")
-        return beams
+    def vote(self, ballot: Ballot) -> Result:
+        return count_votes(ballot, self.settings)
 
 
-def _no_beams(note: str) -> Problem:
-    return Problem(502, "the model's server did not answer with beams", code="upstream_beams", note=note)
+def _samples(request: CompletionRequest) -> Query:
+    """What the client asked for; with log-probabilities where the election weighs by them."""
+    body, settings = dict(request.body), request.options.settings(request.n)
+    if settings.weights == "probability" or settings.rule in WITHOUT_VOTERS:
+        body["logprobs"] = LOGPROBS[request.endpoint]
+    return Query(PATHS[request.endpoint], body, request.options.samples, request.seed)
+
+
+def _beams(request: CompletionRequest) -> Query:
+    body: dict[str, Any] = {name: value for name, value in request.body.items() if name not in OF_SAMPLING}
+    body |= {"use_beam_search": True, "temperature": 0.0, "length_penalty": 0.0}
+    body |= {"include_stop_str_in_output": True, "logprobs": LOGPROBS[request.endpoint]}  # the end counts
+    return Query(PATHS[request.endpoint], body, get_search(str(request.options.candidates)).size, beams=True)
+
+
+def _no_beams(note: str) -> ApiError:
+    return ApiError(502, "the model's server did not answer with beams", code="upstream_beams", note=note)
+
+
+def count_votes(ballot: Ballot, settings: Settings) -> Result:
+    """The election; where samples cannot be voted on as asked, the request is at fault."""
+    known = all(voter.logprob is not None for voter in ballot.voters or ballot.candidates)
+    if settings.weights == "probability" and not known:
+        settings = settings.replace(weights="count")  # the signature says so
+    settings = settings.replace(winners=min(settings.winners, len(ballot.candidates)))
+    try:
+        return elect_ballot(ballot, settings)
+    except DataError as error:
+        raise ApiError(
+            400,
+            "the samples cannot be voted on in this way; choose another similarity, rule or weights",
+            code="election_impossible",
+            param="rangevote",
+            note=str(error),
+        ) from None

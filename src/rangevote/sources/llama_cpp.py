@@ -12,4 +12,4 @@ takes `n` up to its number of slots.
 
 from __future__ import annotations
 
-from rangevote.sources.openai.responses import hypotheses_of as hypotheses_of
+from rangevote.sources.openai import hypotheses_of as hypotheses_of

@@ -1,4 +1,4 @@
-"""Samples drawn from a server of the tests by an `Endpoint`; import the fixture `short_pauses`."""
+"""Samples drawn from a server of the tests by an `Client`; import the fixture `short_pauses`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from rangevote.sources.openai import endpoint as endpoint_module
-from rangevote.sources.openai.endpoint import Endpoint, Samples, UpstreamError
+from rangevote.sources.openai import client as client_module
+from rangevote.sources.openai.client import Client, UpstreamError
 from rangevote.sources.openai.messages import CHAT
+from rangevote.sources.openai.sampling import Samples, sample
 from tests.sources.openai.upstream import Upstream
 
 T = TypeVar("T")
@@ -19,25 +20,25 @@ ASK = {"model": "tiny", "messages": [{"role": "user", "content": "when?"}], "log
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch):
-    monkeypatch.setattr(endpoint_module, "PAUSE", 0.02)
+    monkeypatch.setattr(client_module, "PAUSE", 0.02)
 
 
-def asked(upstream: Upstream, use: Callable[[Endpoint], Awaitable[T]], **options: Any) -> T:
-    """What `use` gets of an endpoint at this server."""
+def asked(upstream: Upstream, use: Callable[[Client], Awaitable[T]], **options: Any) -> T:
+    """What `use` gets of an client at this server."""
 
     async def run() -> T:
-        async with Endpoint(upstream.url, **options) as endpoint:
-            return await use(endpoint)
+        async with Client(upstream.url, **options) as client:
+            return await use(client)
 
     return asyncio.run(run())
 
 
 def drawn(upstream: Upstream, n: int, *, times: int = 1, path: str = CHAT, **options: Any) -> Samples:
-    """The samples of the last of some requests to one endpoint."""
+    """The samples of the last of some requests to one client."""
 
-    async def use(endpoint: Endpoint) -> Samples:
+    async def use(client: Client) -> Samples:
         for _ in range(times):
-            samples = await endpoint.sample(path, ASK, n, seed=options.pop("seed", 100))
+            samples = await sample(client, path, ASK, n, seed=options.pop("seed", 100))
         return samples
 
     return asked(upstream, use, **options)

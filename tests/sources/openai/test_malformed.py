@@ -21,12 +21,11 @@ from rangevote.errors import DataError, RangevoteError
 from rangevote.formats import ReadOptions, read
 from rangevote.generation.batch import Elected, Request
 from rangevote.generation.plan import GenerationPlan
-from rangevote.sources.openai.asking import Asking
-from rangevote.sources.openai.endpoint import Endpoint, Limits
+from rangevote.sources.openai import hypotheses_of
+from rangevote.sources.openai.client import CallLimits, Client, retry_seconds
+from rangevote.sources.openai.generating import RequestBuilder, ServerElector
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS
-from rangevote.sources.openai.refusal import seconds_of
-from rangevote.sources.openai.responses import hypotheses_of
-from rangevote.sources.openai.served import Served
+from rangevote.sources.openai.sampling import sample
 
 GOOD = {
     "object": "chat.completion",
@@ -96,7 +95,7 @@ REPLIES = st.tuples(STATUSES, HEADERS, CONTENTS)
 Reply = tuple[int, dict[str, str], bytes]
 
 
-def endpoint(replies: list[Reply]) -> Endpoint:
+def endpoint(replies: list[Reply]) -> Client:
     """A server that gives these answers, the last for ever."""
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -104,11 +103,11 @@ def endpoint(replies: list[Reply]) -> Endpoint:
         coded = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
         return httpx.Response(status, headers=coded, stream=httpx.ByteStream(content))
 
-    limits = Limits(retries=0)
-    return Endpoint("http://127.0.0.1:9/v1", limits=limits, transport=httpx.MockTransport(answer))
+    limits = CallLimits(retries=0)
+    return Client("http://127.0.0.1:9/v1", limits=limits, transport=httpx.MockTransport(answer))
 
 
-def asked(replies: list[Reply], use: Callable[[Endpoint], Awaitable[Any]]) -> Any:
+def asked(replies: list[Reply], use: Callable[[Client], Awaitable[Any]]) -> Any:
     async def run() -> Any:
         async with endpoint(replies) as server:
             return await use(server)
@@ -124,7 +123,7 @@ def asked(replies: list[Reply], use: Callable[[Endpoint], Awaitable[Any]]) -> An
 @example([(200, {}, b'{"error": 1' + b"0" * 4290 + b"}")], CHAT)
 def test_samples_are_choices_or_an_error_of_ours(replies, path):
     with suppress(RangevoteError):
-        samples = asked(replies, lambda server: server.sample(path, {"model": "m"}, 3, seed=1))
+        samples = asked(replies, lambda server: sample(server, path, {"model": "m"}, 3, seed=1))
         assert 1 <= len(samples.choices) <= 3
         assert all(0 <= count < 2**53 for count in samples.usage)
         for choice in samples.choices:
@@ -148,10 +147,10 @@ def test_models_are_names_or_an_error_of_ours(reply):
 def test_an_election_is_held_or_there_is_an_error_of_ours(replies, source, skip):
     kind, search = source
     plan = GenerationPlan.of(Settings(), search)
-    asking = Asking.of(kind, "m", plan, chat=True, extra={})
-    served = Served(endpoint(replies), asking, plan, skip=skip)
+    asking = RequestBuilder.of(kind, "m", plan, chat=True, extra={})
+    served = ServerElector(endpoint(replies), asking, plan, skip=skip)
     with suppress(RangevoteError):
-        [[held]] = served.answer([Request.of(0, "when?")])
+        [[held]] = served([Request.of(0, "when?")])
         assert isinstance(held, (Elected, DataError))
 
 
@@ -187,5 +186,5 @@ DATES = st.lists(st.sampled_from(PARTS)).map(" ".join)
 
 @given(st.text() | DATES)
 def test_a_retry_after_is_a_time_or_nothing(value):
-    seconds = seconds_of(value)
+    seconds = retry_seconds(value)
     assert seconds is None or 0 <= seconds < math.inf

@@ -12,11 +12,11 @@ from rangevote.errors import DataError
 from rangevote.sources.openai.messages import (
     CHAT,
     COMPLETIONS,
-    Choice,
+    ServerChoice,
     Usage,
     choices_of,
+    error_text,
     hypothesis_of,
-    told,
     usage_of,
 )
 
@@ -50,7 +50,7 @@ def chat(**choice: object) -> dict[str, object]:
     return {"choices": [{"index": 0, "finish_reason": "stop", **choice}]}
 
 
-def with_logprobs(*values: object) -> Choice:
+def with_logprobs(*values: object) -> ServerChoice:
     listed = [{"token": "t", "logprob": value} for value in values]
     [choice] = choices_of(chat(message={"content": "hi"}, logprobs={"content": listed}), CHAT)
     return choice
@@ -58,7 +58,7 @@ def with_logprobs(*values: object) -> Choice:
 
 def test_a_chat_choice_has_its_text_and_the_sum_of_its_tokens():
     [choice] = choices_of(HELLO, CHAT)
-    assert choice == Choice("Hello!", math.fsum([-0.31725305, -0.02380986]), 2, "stop", "text")
+    assert choice == ServerChoice("Hello!", math.fsum([-0.31725305, -0.02380986]), 2, "stop", "text")
 
 
 def test_a_vllm_servers_beam_has_its_end_in_the_sum():
@@ -76,12 +76,14 @@ def test_a_vllm_servers_beam_has_its_end_in_the_sum():
         "stop_reason": 151645,
         "token_ids": None,
     }
-    assert choices_of({"choices": [beam], "prompt_logprobs": None}) == [Choice("Ten.", -0.875, 3, "stop")]
+    assert choices_of({"choices": [beam], "prompt_logprobs": None}) == [
+        ServerChoice("Ten.", -0.875, 3, "stop")
+    ]
 
 
 def test_a_completion_has_text_and_token_logprobs():
     given = {"text": " ten", "logprobs": {"tokens": ["a", "b"], "token_logprobs": [-0.5, -0.25]}}
-    assert choices_of(chat(**given), COMPLETIONS) == [Choice(" ten", -0.75, 2, "stop", "text")]
+    assert choices_of(chat(**given), COMPLETIONS) == [ServerChoice(" ten", -0.75, 2, "stop", "text")]
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, -9999.0, -10000, 0.5, "-1", True])
@@ -153,20 +155,20 @@ def test_another_shape_is_an_error_that_names_the_place(body, path, told):
 
 
 def test_a_choice_is_a_hypothesis_drawn_by_chance():
-    hypothesis = hypothesis_of(Choice("hi", -0.5, 1, "stop"))
+    hypothesis = hypothesis_of(ServerChoice("hi", -0.5, 1, "stop"))
     assert (hypothesis.text, hypothesis.logprob, hypothesis.finished, hypothesis.sampled) == (
         "hi",
         -0.5,
         True,
         True,
     )
-    assert not hypothesis_of(Choice("hi", finish_reason="length")).finished
-    assert not hypothesis_of(Choice("hi"), sampled=False).sampled
+    assert not hypothesis_of(ServerChoice("hi", finish_reason="length")).finished
+    assert not hypothesis_of(ServerChoice("hi"), sampled=False).sampled
 
 
 def test_a_choice_without_text_is_no_hypothesis():
     with pytest.raises(DataError, match="a choice of kind 'tool_calls' has no text to vote on"):
-        hypothesis_of(Choice(None, kind="tool_calls"))
+        hypothesis_of(ServerChoice(None, kind="tool_calls"))
 
 
 def test_a_choice_that_broke_off_is_none():
@@ -198,7 +200,7 @@ def test_whatever_a_server_says_is_choices_or_a_data_error(body):
             assert (choice.kind == "text") <= isinstance(choice.text, str)
 
 
-def test_usage_adds_up_and_is_nothing_where_it_is_not_told():
+def test_usage_adds_up_and_is_nothing_where_it_is_not_error_text():
     assert usage_of(HELLO) + usage_of(HELLO) == Usage(18, 18, 36)
     assert usage_of({"usage": {"prompt_tokens": 3, "completion_tokens": 4}}) == Usage(3, 4, 7)
     for said in ({}, {"usage": None}, {"usage": {"prompt_tokens": "7", "total_tokens": -1}}, []):
@@ -212,15 +214,15 @@ def test_usage_adds_up_and_is_nothing_where_it_is_not_told():
         ({"code": 7}, "{'code': 7}"),
         ("x" * 1000, "x" * 300),
         (None, "None"),
-        ({"message": 10**5000}, "what cannot be shown"),
+        ({"message": 10**5000}, "(an error that cannot be shown)"),
     ],
 )
 def test_what_a_server_says_of_an_error_is_one_short_line(error, words):
-    assert told(error) == words
+    assert error_text(error) == words
 
 
 def test_an_error_of_lists_in_lists_is_no_traceback():
     deep: list[object] = []
     for _ in range(100_000):
         deep = [deep]
-    assert told({"message": deep}) == "what cannot be shown"
+    assert error_text({"message": deep}) == "(an error that cannot be shown)"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rangevote.sources.openai.endpoint import Endpoint, UpstreamError
+from rangevote.sources.openai.client import Client, UpstreamError
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS, Usage
+from rangevote.sources.openai.sampling import sample
 from tests.sources.openai.drawing import ASK, asked, drawn, fault, short_pauses, texts
 from tests.sources.openai.upstream import LOGPROBS, Upstream, text_of
 
@@ -50,9 +51,9 @@ def test_what_a_server_can_do_is_remembered(mode):
 
 
 def test_what_one_model_cannot_do_another_may():
-    async def use(endpoint: Endpoint) -> None:
-        await endpoint.sample(CHAT, ASK, 2)
-        await endpoint.sample(CHAT, {**ASK, "model": "other"}, 2)
+    async def use(client: Client) -> None:
+        await sample(client, CHAT, ASK, 2)
+        await sample(client, CHAT, {**ASK, "model": "other"}, 2)
 
     with Upstream("ignores_n") as upstream:
         asked(upstream, use)
@@ -80,9 +81,9 @@ def test_a_server_with_a_greatest_n_is_asked_in_such_lots_and_no_seed_is_used_tw
 
 
 def test_a_seed_in_the_body_is_where_seeds_begin_and_without_one_there_is_none():
-    async def use(endpoint: Endpoint) -> None:
-        await endpoint.sample(CHAT, {**ASK, "seed": 7}, 2)
-        await endpoint.sample(CHAT, ASK, 2)
+    async def use(client: Client) -> None:
+        await sample(client, CHAT, {**ASK, "seed": 7}, 2)
+        await sample(client, CHAT, ASK, 2)
 
     with Upstream("ignores_n") as upstream:
         asked(upstream, use)

@@ -1,7 +1,7 @@
 """A server on a real loopback socket that answers as OpenAI-compatible ones do, or misbehaves as they do.
 
     with Upstream("ignores_n") as upstream:
-        ... Endpoint(upstream.url) ...
+        ... Client(upstream.url) ...
         assert [asked.body.get("n") for asked in upstream.asked] == [5, None, None, None, None]
 
 `mode` is the name of a behaviour (the methods of `Behaviour`) and may be changed while it runs; a list of

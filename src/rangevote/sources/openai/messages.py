@@ -1,4 +1,4 @@
-"""What OpenAI-compatible servers say, checked: chat and plain completions.
+"""Responses of OpenAI-compatible servers, checked: chat and plain completions.
 
 Log-probabilities are natural, one a token, mostly without the end of the sequence; -9999 stands for "very
 unlikely" and is no number to add up. A sum is given only where every token's part of it is known.
@@ -17,18 +17,18 @@ from rangevote.formats.openai import UNKNOWN, Part
 from rangevote.formats.rows import ended, misshapen
 from rangevote.hypothesis import LOGPROB_SLACK, Hypothesis
 
-#: What a choice is: text to vote on, nothing, a refusal (its text is the reason), or calls of tools.
-Kind = Literal["text", "null", "refusal", "tool_calls"]
+#: Text to vote on, nothing, a refusal (its text is the reason), or tool calls.
+ChoiceKind = Literal["text", "null", "refusal", "tool_calls"]
 #: Paths under the base URL.
 CHAT = "/chat/completions"
 COMPLETIONS = "/completions"
-#: Of what a server says of an error, so many characters are shown.
+#: Characters of a server's error message that are shown.
 SHOWN = 300
-#: More tokens than that were never counted.
+#: Larger counts of tokens are taken for a mistake.
 MOST_TOKENS = 2**48
 
 
-class Choice(NamedTuple):
+class ServerChoice(NamedTuple):
     """One sample of a server.
 
     `logprob` is the natural-log sum over the `tokens` it lists, None unless every one is known. Most servers
@@ -39,63 +39,58 @@ class Choice(NamedTuple):
     logprob: float | None = None
     tokens: int | None = None
     finish_reason: str | None = None
-    kind: Kind = "text"
+    kind: ChoiceKind = "text"
 
 
 class Usage(NamedTuple):
-    """Tokens that were read and written; `+` adds them up."""
+    """Tokens of one or more calls; `+` adds them up."""
 
     prompt: int = 0
     completion: int = 0
     total: int = 0
 
     def __add__(self, other: object) -> Usage:
-        """Of two calls together."""
         if not isinstance(other, Usage):
             return NotImplemented
         return Usage(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
-class Message(msgspec.Struct):
-    """What a chat model said."""
-
+class ChatMessage(msgspec.Struct):
     content: str | list[Part] | None = None
     refusal: str | None = None
     tool_calls: list[Any] | None = None
     function_call: Any = None
 
 
-class Given(msgspec.Struct):
-    """One choice as it comes; log-probabilities are read with patience, see `_values`."""
+class RawChoice(msgspec.Struct):
+    """One choice before it is checked; for log-probabilities see `_values`."""
 
     index: Any = None
-    message: Message | None = None
+    message: ChatMessage | None = None
     text: str | None = None
     logprobs: Any = None
     finish_reason: str | None = None
 
 
-class Body(msgspec.Struct):
-    """A response."""
-
-    choices: list[Given]
+class Completion(msgspec.Struct):
+    choices: list[RawChoice]
 
 
-def choices_of(body: object, path: str = CHAT) -> list[Choice]:
+def choices_of(body: object, path: str = CHAT) -> list[ServerChoice]:
     """The choices of a response to a request at `path`, in the server's order, repeated ones once.
 
     A `DataError` says what does not have the expected shape.
     """
     try:
-        given = msgspec.convert(body, Body).choices
+        given = msgspec.convert(body, Completion).choices
     except msgspec.ValidationError as error:
         raise misshapen(error) from None
     chat = path.rstrip("/").endswith(CHAT)
-    return [_choice(one, f"choices[{i}]", chat) for i, one in enumerate(_once(given))]
+    return [_choice(one, f"choices[{i}]", chat) for i, one in enumerate(_distinct(given))]
 
 
-def hypothesis_of(choice: Choice, *, sampled: bool = True) -> Hypothesis:
-    """A choice as one who may vote and be elected; one without text can do neither."""
+def hypothesis_of(choice: ServerChoice, *, sampled: bool = True) -> Hypothesis:
+    """A choice that may vote and be elected; one without text cannot."""
     if choice.text is None:
         raise DataError(f"a choice of kind {choice.kind!r} has no text to vote on")
     return Hypothesis(
@@ -103,31 +98,31 @@ def hypothesis_of(choice: Choice, *, sampled: bool = True) -> Hypothesis:
     )
 
 
-def hypotheses_in(choices: Iterable[Choice], *, sampled: bool = True) -> list[Hypothesis]:
-    """The choices that have text; refusals, calls of tools and nothing at all are left out."""
+def hypotheses_in(choices: Iterable[ServerChoice], *, sampled: bool = True) -> list[Hypothesis]:
+    """The choices that have text; refusals, tool calls and null content are left out."""
     return [hypothesis_of(choice, sampled=sampled) for choice in choices if choice.kind == "text"]
 
 
 def usage_of(body: object) -> Usage:
-    """What a response cost; 0 where the server does not tell."""
-    said = body.get("usage") if isinstance(body, dict) else None
-    if not isinstance(said, dict):
+    """The tokens of a response; 0 where the server does not report them."""
+    usage = body.get("usage") if isinstance(body, dict) else None
+    if not isinstance(usage, dict):
         return Usage()
-    prompt, completion = _count(said.get("prompt_tokens")), _count(said.get("completion_tokens"))
-    return Usage(prompt, completion, max(_count(said.get("total_tokens")), prompt + completion))
+    prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    return Usage(prompt, completion, max(_count(usage.get("total_tokens")), prompt + completion))
 
 
-def told(error: object) -> str:
-    """What a server says of an error, on one line: its `message` where it has one.
+def error_text(error: object) -> str:
+    """A server's error on one line: its `message` where it has one.
 
-    >>> told({"message": "slow\\n down", "code": 429})
+    >>> error_text({"message": "slow\\n down", "code": 429})
     'slow down'
     """
-    said = error.get("message", error) if isinstance(error, dict) else error
+    message = error.get("message", error) if isinstance(error, dict) else error
     try:
-        text = str(said)
+        text = str(message)
     except (ValueError, RecursionError):  # a number of too many digits, lists in lists in lists
-        text = "what cannot be shown"
+        text = "(an error that cannot be shown)"
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:SHOWN]
 
 
@@ -135,11 +130,11 @@ def _count(value: object) -> int:
     return value if type(value) is int and 0 < value < MOST_TOKENS else 0
 
 
-def _once(given: Sequence[Given]) -> Iterator[Given]:
-    """Each choice once: the same number with the same content is one choice said twice.
+def _distinct(given: Sequence[RawChoice]) -> Iterator[RawChoice]:
+    """Each choice once: the same index with the same content is one choice sent twice.
 
-    Servers that do not number their choices give all of them the same number: then nothing is left out,
-    since equal samples count.
+    Servers that do not number their choices give all the same index: then nothing is left out, since equal
+    samples count.
     """
     numbers = [one.index if type(one.index) is int else None for one in given]
     if len(set(numbers)) <= 1:
@@ -153,23 +148,22 @@ def _once(given: Sequence[Given]) -> Iterator[Given]:
         seen.add(key)
 
 
-def _choice(given: Given, field: str, chat: bool) -> Choice:
+def _choice(given: RawChoice, field: str, chat: bool) -> ServerChoice:
     values = _values(given.logprobs)
     logprob, tokens = _total(values), None if values is None else len(values)
-    text, kind = _said(given.message, field) if chat else _written(given.text, field)
-    if given.finish_reason == "error":  # what came before it broke is no answer
+    text, kind = _message_text(given.message, field) if chat else _completion_text(given.text, field)
+    if given.finish_reason == "error":  # what came before is not an answer
         text, kind = None, "null"
-    return Choice(text, logprob if kind == "text" else None, tokens, given.finish_reason, kind)
+    return ServerChoice(text, logprob if kind == "text" else None, tokens, given.finish_reason, kind)
 
 
-def _written(text: str | None, field: str) -> tuple[str, Kind]:
+def _completion_text(text: str | None, field: str) -> tuple[str, ChoiceKind]:
     if text is None:
         raise DataError("has no text", field=field)
     return text, "text"
 
 
-def _said(message: Message | None, field: str) -> tuple[str | None, Kind]:
-    """The text of a message and what kind it is."""
+def _message_text(message: ChatMessage | None, field: str) -> tuple[str | None, ChoiceKind]:
     if message is None:
         raise DataError("has no message", field=field)
     content = message.content
@@ -186,7 +180,7 @@ def _values(logprobs: object) -> list[object] | None:
     """Every token's log-probability, whatever it is; None where none is listed.
 
     Chat has `content: [{"logprob": -1.2}]`, completions `token_logprobs: [-1.2]`; some servers answer
-    completions in the way of chat, and what else they write there is no reason to lose the text.
+    completions in the way of chat. Anything else there is ignored: the text is still good.
     """
     if not isinstance(logprobs, dict):
         return None

@@ -10,9 +10,10 @@ import httpx
 import pytest
 
 from rangevote.errors import UsageError
-from rangevote.sources.openai import endpoint as endpoint_module
-from rangevote.sources.openai.endpoint import Endpoint, Limits, UpstreamError
+from rangevote.sources.openai import client as client_module
+from rangevote.sources.openai.client import CallLimits, Client, UpstreamError
 from rangevote.sources.openai.messages import CHAT
+from rangevote.sources.openai.sampling import sample
 from tests.sources.openai.drawing import ASK, asked, drawn, fault, short_pauses
 from tests.sources.openai.upstream import ELSEWHERE, Upstream
 
@@ -46,11 +47,11 @@ def test_a_broken_server_is_asked_again_and_the_error_told_in_the_end(mode):
 
 
 def test_pauses_grow_and_are_by_chance():
-    pauses = [[endpoint_module._pause(i, None) for _ in range(50)] for i in range(3)]
+    pauses = [[client_module._pause(i, None) for _ in range(50)] for i in range(3)]
     for i, some in enumerate(pauses):
         assert all(0.01 * 2**i <= pause <= 0.02 * 2**i for pause in some)
         assert len(set(some)) > 40
-    assert endpoint_module._pause(0, 3.0) == 3.0
+    assert client_module._pause(0, 3.0) == 3.0
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_messages_hold_neither_the_key_nor_what_the_server_said():
     assert "Incorrect API key provided: Bearer ***" in error.detail
     assert "Traceback" in fault("broken").detail
     assert "Traceback" not in str(fault("broken"))
-    assert KEY not in repr(Endpoint("http://127.0.0.1:1/v1", key=KEY))
+    assert KEY not in repr(Client("http://127.0.0.1:1/v1", key=KEY))
 
 
 def test_the_key_goes_into_the_header_and_nowhere_else():
@@ -120,17 +121,17 @@ def test_a_retry_after_beyond_the_deadline_is_told_at_once():
 def test_a_date_in_retry_after_is_read():
     from email.utils import formatdate
 
-    from rangevote.sources.openai.refusal import seconds_of
+    from rangevote.sources.openai.client import retry_seconds
 
-    assert seconds_of(formatdate(time.time() + 90, usegmt=True)) == pytest.approx(90, abs=2)
-    assert seconds_of(formatdate(time.time() - 90, usegmt=True)) == 0.0
-    assert (seconds_of("2"), seconds_of("0.5")) == (2.0, 0.5)
+    assert retry_seconds(formatdate(time.time() + 90, usegmt=True)) == pytest.approx(90, abs=2)
+    assert retry_seconds(formatdate(time.time() - 90, usegmt=True)) == 0.0
+    assert (retry_seconds("2"), retry_seconds("0.5")) == (2.0, 0.5)
     for odd in ("soon", "nan", "inf", "-3", "1e999"):
-        assert seconds_of(odd) is None
-    assert seconds_of("") is None
+        assert retry_seconds(odd) is None
+    assert retry_seconds("") is None
 
 
-@pytest.mark.parametrize("limits", [Limits(read=0.2), Limits(total=0.2)])
+@pytest.mark.parametrize("limits", [CallLimits(read=0.2), CallLimits(total=0.2)])
 def test_a_server_that_stalls_is_left(limits):
     with (
         Upstream("stalls") as upstream,
@@ -143,9 +144,9 @@ def test_a_server_that_stalls_is_left(limits):
 
 
 def test_a_deadline_holds_for_waiting_and_asking():
-    async def use(endpoint: Endpoint) -> list[BaseException]:
+    async def use(client: Client) -> list[BaseException]:
         deadline = time.monotonic() + 0.3
-        calls = [endpoint.call(CHAT, ASK, deadline=deadline) for _ in range(3)]
+        calls = [client.call(CHAT, ASK, deadline=deadline) for _ in range(3)]
         return await asyncio.gather(*calls, return_exceptions=True)  # type: ignore[return-value]
 
     began = time.monotonic()
@@ -157,8 +158,8 @@ def test_a_deadline_holds_for_waiting_and_asking():
 
 
 def test_cancelling_closes_every_connection():
-    async def use(endpoint: Endpoint) -> None:
-        sampling = asyncio.create_task(endpoint.sample(CHAT, ASK, 4))
+    async def use(client: Client) -> None:
+        sampling = asyncio.create_task(sample(client, CHAT, ASK, 4))
         while upstream.open < 3:
             await asyncio.sleep(0.01)
         sampling.cancel()
@@ -170,7 +171,7 @@ def test_cancelling_closes_every_connection():
             await asyncio.sleep(0.01)
         assert upstream.open == 0
         upstream.mode = "well"
-        assert len((await endpoint.sample(CHAT, ASK, 1)).choices) == 1  # all turns are free again
+        assert len((await sample(client, CHAT, ASK, 1)).choices) == 1  # all turns are free again
 
     with Upstream(["ignores_n", "stalls"]) as upstream:
         asked(upstream, use, concurrency=3)
@@ -182,8 +183,8 @@ def test_a_server_that_is_not_there_is_named():
         url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
 
     async def run() -> None:
-        async with Endpoint(url, limits=Limits(retries=1)) as endpoint:
-            await endpoint.call(CHAT, ASK)
+        async with Client(url, limits=CallLimits(retries=1)) as client:
+            await client.call(CHAT, ASK)
 
     with pytest.raises(UpstreamError, match=f"cannot reach {url}") as caught:
         asyncio.run(run())
@@ -193,10 +194,10 @@ def test_a_server_that_is_not_there_is_named():
 @pytest.mark.parametrize("host", ["a" * 70, "a..b"])
 def test_a_host_that_cannot_be_one_is_no_traceback(host):
     async def run() -> None:
-        async with Endpoint(f"http://{host}/v1", limits=Limits(retries=0)) as endpoint:
-            await endpoint.call(CHAT, ASK)
+        async with Client(f"http://{host}/v1", limits=CallLimits(retries=0)) as client:
+            await client.call(CHAT, ASK)
 
-    with pytest.raises((UpstreamError, UsageError), match=r"cannot reach|cannot be one"):
+    with pytest.raises((UpstreamError, UsageError), match=r"cannot reach|is not valid"):
         asyncio.run(run())
 
 
@@ -209,7 +210,7 @@ def test_the_proxy_of_the_environment_is_not_used(monkeypatch):
 
 def test_the_models_of_a_server_are_listed():
     with Upstream(models=["a", "b"]) as upstream:
-        assert asked(upstream, lambda endpoint: endpoint.models()) == ["a", "b"]
+        assert asked(upstream, lambda client: client.models()) == ["a", "b"]
 
 
 @pytest.mark.parametrize("n", [0, -1, True, 2.5, "5"])
@@ -217,7 +218,7 @@ def test_n_must_be_a_number_of_samples(n):
     with Upstream() as upstream, pytest.raises(UsageError, match="n must be a whole number from 1"):
         drawn(upstream, n)
     with pytest.raises(UsageError, match="concurrency must be a whole number from 1"):
-        Endpoint("http://127.0.0.1/v1", concurrency=n if n != "5" else 0)
+        Client("http://127.0.0.1/v1", concurrency=n if n != "5" else 0)
 
 
 def test_a_redirect_to_what_is_no_address_is_an_error_of_the_server():
@@ -226,9 +227,9 @@ def test_a_redirect_to_what_is_no_address_is_an_error_of_the_server():
             return httpx.Response(302, headers={"location": "http:254/"}, stream=httpx.ByteStream(b""))
 
     async def ask():
-        limits = Limits(retries=0)
-        async with Endpoint("http://127.0.0.1:1/v1", limits=limits, transport=Moved()) as endpoint:
-            await endpoint.models()
+        limits = CallLimits(retries=0)
+        async with Client("http://127.0.0.1:1/v1", limits=limits, transport=Moved()) as client:
+            await client.models()
 
     with pytest.raises(UpstreamError, match=r"cannot reach http://127\.0\.0\.1:1/v1: "):
         asyncio.run(ask())

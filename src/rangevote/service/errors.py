@@ -1,8 +1,8 @@
-"""What goes wrong with a request, in the words of OpenAI's API.
+"""Errors of a request in the shape of OpenAI's API.
 
     {"error": {"message": "...", "type": "...", "param": "..." or null, "code": "..."}}
 
-Messages are fixed: nothing of an upstream's answer, no path and no traceback stands in them.
+Messages are fixed: nothing of an upstream's answer, no path and no traceback is in them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from rangevote.sources.openai.endpoint import UpstreamError
+from rangevote.sources.openai.client import UpstreamError
 
 #: `type` of an error by its status; others are "server_error".
 TYPES = {
@@ -31,13 +31,13 @@ TYPES = {
     503: "overloaded_error",
     504: "timeout_error",
 }
-#: Answers to requests that were not read to their end: the connection is of no more use.
+#: Answers to requests that were not read to their end: the connection cannot be used again.
 CLOSING = frozenset({408, 413, 431})
-#: Statuses of an upstream that are the client's doing: its values, its length.
-REFUSALS = frozenset({400, 404, 413, 415, 422})
+#: Statuses of an upstream that the client caused, by its values or their length.
+CLIENT_CAUSED = frozenset({400, 404, 413, 415, 422})
 
 
-class Problem(Exception):
+class ApiError(Exception):
     """Why a request has no answer; `note` is for the log alone."""
 
     def __init__(
@@ -55,66 +55,61 @@ class Problem(Exception):
         self.retry_after, self.note = retry_after, note
 
     def body(self) -> dict[str, Any]:
-        """What the client reads."""
         kind = TYPES.get(self.status, "server_error")
         return {
             "error": {"message": self.message, "type": kind, "param": self.param, "code": self.code},
         }
 
-    def headers(self) -> dict[str, str]:
-        """When to come again, and whether on this connection."""
-        found = {}
-        if self.retry_after is not None:
-            found["retry-after"] = str(max(1, math.ceil(self.retry_after)))
-        if self.status in CLOSING:
-            found["connection"] = "close"
-        return found
-
     def response(self) -> Response:
-        """As an answer."""
-        return as_json(self.body(), self.status, self.headers())
+        headers = {}
+        if self.retry_after is not None:
+            headers["retry-after"] = str(max(1, math.ceil(self.retry_after)))
+        if self.status in CLOSING:
+            headers["connection"] = "close"
+        return json_response(self.body(), self.status, headers)
 
 
-def as_json(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """An answer in JSON."""
+def json_response(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     return Response(msgspec.json.encode(body), status, headers, media_type="application/json")
 
 
-def wrong(param: str, message: str, code: str = "invalid_value") -> Problem:
-    """A field that cannot be meant; the message begins with its name."""
-    return Problem(400, f"{param} {message}", code=code, param=param)
+def invalid(param: str, message: str, code: str = "invalid_value") -> ApiError:
+    """A parameter that is refused; the message begins with its name."""
+    return ApiError(400, f"{param} {message}", code=code, param=param)
 
 
-def internal() -> Problem:
-    """A mistake of ours."""
-    return Problem(500, "the service failed; the request id names it in the log", code="internal_error")
+def internal_error() -> ApiError:
+    return ApiError(500, "the service failed; the request id names it in the log", code="internal_error")
 
 
-def late() -> Problem:
-    """Out of time."""
-    return Problem(504, "the model did not answer in time", code="timeout")
+def timeout() -> ApiError:
+    return ApiError(504, "the model did not answer in time", code="timeout")
 
 
-def of_upstream(error: UpstreamError) -> Problem:
+def insufficient_votes(usable: int, asked: int, least: int) -> ApiError:
+    message = f"{usable} of {asked} samples are usable, and {least} are needed"
+    return ApiError(502, message, code="insufficient_votes")
+
+
+def upstream_failure(error: UpstreamError) -> ApiError:
     """What an upstream's failure means for the client.
 
     Its 401 and 403 are 502 here: the service's own key is wrong, not the client's.
     """
-    note = f"{error.kind} {error.status or ''} {error.detail or ''}".strip()
     if error.kind == "timeout":
-        problem = late()
+        found = timeout()
     elif error.kind == "rate":
-        problem = Problem(
+        found = ApiError(
             429,
             "the model's server is asked too often",
             code="upstream_rate",
             retry_after=error.retry_after or 1,
         )
-    elif error.kind == "status" and error.status in REFUSALS:
-        problem = Problem(
+    elif error.kind == "status" and error.status in CLIENT_CAUSED:
+        found = ApiError(
             400, f"the model's server refused the request ({error.status})", code="upstream_refused"
         )
     else:
-        problem = Problem(502, "the model's server failed to answer", code=f"upstream_{error.kind}")
-    problem.note = note
-    return problem
+        found = ApiError(502, "the model's server failed to answer", code=f"upstream_{error.kind}")
+    found.note = f"{error.kind} {error.status or ''} {error.detail or ''}".strip()
+    return found

@@ -6,14 +6,17 @@ from typing import Any
 
 import pytest
 
+from rangevote.decoding import get_search
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError, UsageError
+from rangevote.generation.batch import Request
 from rangevote.generation.plan import GenerationPlan
-from rangevote.sources.openai.asking import Asking
+from rangevote.sources.openai.generating import RequestBuilder
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS
+from rangevote.sources.openai.sampling import Query
 
 
-def asking(
+def builder(
     kind: str = "openai",
     candidates: str = "sample:4",
     *,
@@ -22,15 +25,17 @@ def asking(
     voters: str | None = None,
     states: bool = False,
     **settings: Any,
-) -> Asking:
+) -> RequestBuilder:
     plan = GenerationPlan.of(Settings(**settings), candidates, voters, states=states or None)
-    return Asking.of(kind, "tiny", plan, chat=chat, extra=extra or {})
+    return RequestBuilder.of(kind, "tiny", plan, chat=chat, extra=extra or {})
 
 
 def body(kind: str, search: str, input: Any = "hi", **options: Any) -> dict[str, Any]:
-    from rangevote.decoding import get_search
+    return dict(query(builder(kind, search, **options), search, input).body)
 
-    return asking(kind, search, **options).request(get_search(search), input)[1]
+
+def query(builder: RequestBuilder, search: str, input: Any) -> Query:
+    return builder.query(get_search(search), Request.of(0, input), "candidates")
 
 
 HI = {"model": "tiny", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 64}
@@ -82,7 +87,7 @@ def test_a_search_is_a_request_in_which_no_truncation_is_left_to_the_server(kind
 
 
 def test_inputs_are_messages_prompts_or_token_ids():
-    ask = asking()
+    ask = builder()
     chat = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}]
     search = "sample:4"
     for given, path, name, sent in [
@@ -90,10 +95,8 @@ def test_inputs_are_messages_prompts_or_token_ids():
         (chat, CHAT, "messages", chat),
         ([5, 6], COMPLETIONS, "prompt", [5, 6]),
     ]:
-        from rangevote.decoding import get_search
-
-        found, request = ask.request(get_search(search), given)
-        assert (found, request[name]) == (path, sent)
+        asked = query(ask, search, given)
+        assert (asked.path, asked.body[name]) == (path, sent)
     assert body("openai", search, "hi", chat=False)["prompt"] == "hi"
     with pytest.raises(DataError, match="a conversation cannot be asked with --no-chat"):
         body("openai", search, chat, chat=False)
@@ -121,8 +124,8 @@ def test_further_fields_go_over_ours_and_null_takes_one_out():
     assert (sent["max_completion_tokens"], sent["top_p"]) == (20, 0.5)
     assert "max_tokens" not in sent
     assert "seed" not in sent
-    assert not asking(extra=extra).seeded
-    assert asking().seeded
+    assert query(builder(extra=extra), "sample:4", "hi").seed is None
+    assert query(builder(), "sample:4", "hi").seed is not None
 
 
 @pytest.mark.parametrize(
@@ -150,4 +153,4 @@ def test_further_fields_go_over_ours_and_null_takes_one_out():
 )
 def test_what_a_server_cannot_do_is_said_before_it_is_asked(kind, options, told):
     with pytest.raises(UsageError, match=told):
-        asking(kind, **options)
+        builder(kind, **options)

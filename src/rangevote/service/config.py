@@ -1,0 +1,379 @@
+"""Options of a request, limits, and the configuration of a service: from the command line or a file.
+
+upstream = "http://127.0.0.1:8000/v1"
+allow_models = ["small", "large"]
+allow_image_hosts = ["images.example"]
+forward = ["chat_template_kwargs"]        # further parameters that go to the upstream as they are
+
+[options]                                 # of every request, as in its `rangevote` object
+samples = 16
+
+[limits]                                  # fields of `Limits`
+total_seconds = 120
+
+[profiles.careful]                        # at /v1/careful/chat/completions
+samples = 64
+adaptive = 0.99
+
+[profiles.tuned]
+file = "tuned.toml"                       # of `rangevote tune`
+
+[aliases.elected]                         # a name for a model with a profile
+model = "large"
+profile = "careful"
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from rangevote.decoding import get_search
+from rangevote.decoding.beam import Beam
+from rangevote.election.rules import WITHOUT_VOTERS
+from rangevote.election.settings import OPTION_TYPES, Settings, check_option, read_profile, read_toml
+from rangevote.errors import DataError, RangevoteError, UsageError, choose
+from rangevote.generation.plan import CONFIDENCE
+from rangevote.similarity.base import Similarity
+from rangevote.similarity.mixture import Mixture
+from rangevote.sources.openai.generating import DIALECTS
+
+#: Election options that a request cannot set: how many win is its `n`.
+NOT_IN_REQUESTS = frozenset({"winners"})
+#: A measure and its temperature: whoever changes one drops the others.
+TOGETHER = frozenset({"similarity", "preset", "temperature"})
+#: What a profile may be called: its name is part of a path.
+PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+#: Parts of paths that cannot be profiles.
+RESERVED = frozenset({"chat", "completions", "models"})
+#: Limits that may be 0.
+MAY_BE_ZERO = frozenset({"queue", "retries", "hold", "drain"})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Sizes, numbers and seconds; each can be set in the table `limits` of the configuration.
+
+    `orders` of n-grams, over all parts of a measure, take memory each; `pairwise_chars` are the characters of
+    all samples where every pair of them is compared. `in_flight` elections are under way at a time, `queue`
+    more wait, the rest is turned away. `workers` are threads that count votes. `hold` is how long a stream
+    waits for a real status before it begins, `keep_alive` its pause between comments that keep the connection
+    open, `drain` how long a stopping service finishes what it has.
+    """
+
+    body_bytes: int = 2**20
+    body_seconds: float = 10.0
+    header_bytes: int = 32 * 2**10
+    header_seconds: float = 10.0
+    samples: int = 64
+    messages: int = 256
+    prompt_chars: int = 500_000
+    candidate_tokens: int = 20_000
+    orders: int = 8
+    pairwise_chars: int = 2**20
+    in_flight: int = 16
+    queue: int = 64
+    workers: int = 2
+    upstream_calls: int = 64
+    connect_seconds: float = 5.0
+    read_seconds: float = 120.0
+    total_seconds: float = 300.0
+    response_bytes: int = 4 * 2**20
+    retries: int = 2
+    max_tokens: int = 4096
+    hold: float = 1.0
+    keep_alive: float = 10.0
+    drain: float = 30.0
+
+    def __post_init__(self) -> None:
+        for limit in fields(self):
+            value: Any = getattr(self, limit.name)
+            whole = limit.type == "int"
+            kinds = (int,) if whole else (int, float)
+            least: float = 0 if limit.name in MAY_BE_ZERO else 1 if whole else 0.001
+            if type(value) not in kinds or not least <= value < 2**53:  # True is no number here
+                kind = "a whole number" if whole else "a number"
+                raise UsageError(f"the limit {limit.name} must be {kind} from {least:g}, got {value!r}.")
+
+
+@dataclass(frozen=True)
+class RequestOptions:
+    """How many samples, who stands and votes, and how the votes are counted.
+
+    `candidates`: with an upstream, how many of the samples (the first ones) stand for election, by default
+    all, or 16 where sampling is adaptive; with a local model the search that finds them. `voters`: with a
+    local model, "samples" or "candidates". `adaptive`: ask for samples in rounds, until the winner is this
+    certain. `min_votes` usable samples are needed for an answer. `election` are options of `elect`.
+    """
+
+    samples: int = 16
+    candidates: int | str | None = None
+    voters: str = "samples"
+    adaptive: float | None = None
+    min_votes: int = 1
+    explain: bool = False
+    election: Mapping[str, Any] = field(default_factory=dict)
+
+    def changed(self, given: Mapping[str, Any]) -> RequestOptions:
+        """With these options instead; each is checked."""
+        own: dict[str, Any] = {}
+        election: dict[str, Any] = {}
+        for name, value in given.items():
+            if value is None:
+                continue
+            if name in OPTION_TYPES and name not in NOT_IN_REQUESTS:
+                election[name] = _election_option(name, value)
+            else:
+                choose("option", name, CHECKS)
+                own[name] = CHECKS[name](name, value)
+        changed = replace(self, **own, election=merged(self.election, election))
+        changed.settings(1)
+        return changed
+
+    def settings(self, winners: int) -> Settings:
+        """The election of so many winners; several are chosen to represent different voters."""
+        options = dict(self.election)
+        if winners > 1 and options.get("rule", "range") == "range":
+            options["rule"] = "reweighted"
+        settings = _settings(tuple(sorted(options.items())), winners)
+        if self.adaptive is not None and settings.rule in WITHOUT_VOTERS:
+            raise UsageError(f"adaptive needs voters, and rule={settings.rule!r} has none.")
+        if self.adaptive is not None and settings.weights not in (None, "count"):
+            raise UsageError(f"adaptive needs voters that count the same, not weights={settings.weights!r}.")
+        return settings
+
+
+def merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of an election over others; a measure does not inherit another's temperature.
+
+    >>> merged({"preset": "blend", "temperature": 2.0, "weights": "count"}, {"similarity": "exact"})
+    {'weights': 'count', 'similarity': 'exact'}
+    """
+    dropped = TOGETHER if given.keys() & {"similarity", "preset"} else frozenset()
+    return {**{name: value for name, value in base.items() if name not in dropped}, **given}
+
+
+@lru_cache(maxsize=256)
+def _settings(options: tuple[tuple[str, Any], ...], winners: int) -> Settings:
+    return Settings(**dict(options), winners=winners)
+
+
+def _election_option(name: str, value: Any) -> Any:
+    check_option(name, value)
+    if isinstance(value, str) and len(value) > 100:
+        raise UsageError(f"{name} is longer than 100 characters.")
+    return value
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UsageError(f"{name} must be a whole number from 1, got {value!r:.60}.")
+    return value
+
+
+def _candidates(name: str, value: Any) -> int | str:
+    if isinstance(value, str) and len(value) <= 100:
+        return str(get_search(value))
+    return _whole(name, value)
+
+
+def _voters(name: str, value: Any) -> str:
+    if value not in ("samples", "candidates"):
+        raise UsageError(f"{name} must be 'samples' or 'candidates', got {value!r:.60}.")
+    return str(value)
+
+
+def _adaptive(name: str, value: Any) -> float | None:
+    if isinstance(value, bool):
+        return CONFIDENCE if value else None
+    if not isinstance(value, (int, float)) or not 0 < value < 1:
+        raise UsageError(f"{name} must be a confidence between 0 and 1, true or false, got {value!r:.60}.")
+    return float(value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} must be true or false, got {value!r:.60}.")
+    return value
+
+
+CHECKS: dict[str, Any] = {
+    "samples": _whole,
+    "candidates": _candidates,
+    "voters": _voters,
+    "adaptive": _adaptive,
+    "min_votes": _whole,
+    "explain": _flag,
+}
+assert {option.name for option in fields(RequestOptions)} == {*CHECKS, "election"}
+
+
+@dataclass(frozen=True)
+class Alias:
+    """A name that clients use for a model, and perhaps a profile."""
+
+    model: str
+    profile: str | None = None
+
+
+@dataclass(frozen=True)
+class ServiceConfig:
+    """`source` is the kind of server that the upstream is, as of `rangevote generate`; `models` are those
+    that clients may ask for, none: those that the upstream lists. `kept` elections can be looked at."""
+
+    upstream: str | None = None
+    source: str = "openai"
+    options: RequestOptions = field(default_factory=RequestOptions)
+    limits: Limits = field(default_factory=Limits)
+    profiles: Mapping[str, RequestOptions] = field(default_factory=dict)
+    aliases: Mapping[str, Alias] = field(default_factory=dict)
+    models: tuple[str, ...] = ()
+    image_hosts: frozenset[str] = frozenset()
+    forward: frozenset[str] = frozenset()
+    kept: int = 0
+    hosts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        choose("source", self.source, DIALECTS)
+        for name in self.profiles:
+            if not PROFILE_NAME.fullmatch(name) or name in RESERVED:
+                raise UsageError(
+                    f"a profile is called {name!r}; use small letters, digits, '-' and '_', and not "
+                    f"{', '.join(sorted(RESERVED))}."
+                )
+        for alias in self.aliases.values():
+            if alias.profile is not None:
+                choose("profile", alias.profile, self.profiles)
+        for options in (self.options, *self.profiles.values()):
+            self._check(options)
+
+    def _check(self, options: RequestOptions) -> None:
+        """Refuse options for which every request would be refused."""
+        if options.samples > self.limits.samples:
+            raise UsageError(f"{options.samples} samples are more than the limit {self.limits.samples}.")
+        if options.min_votes > options.samples:
+            raise UsageError(f"{options.min_votes} votes cannot come of {options.samples} samples.")
+        self.check_orders(options)
+        self.check_searches(options)
+
+    def check_orders(self, options: RequestOptions) -> None:
+        """Whether the n-grams of a measure fit into memory, however long the samples are."""
+        measure = options.settings(1).measure
+        if (orders := orders_of(measure)) > self.limits.orders:
+            raise UsageError(
+                f"similarity {measure.name} counts n-grams of {orders} orders; {self.limits.orders} are "
+                f"allowed (limits.orders)."
+            )
+
+    def check_searches(self, options: RequestOptions) -> None:
+        """Whether the candidates and voters can be had: local models search, few servers do."""
+        if self.upstream is None:
+            if isinstance(options.candidates, int):
+                raise UsageError(f"candidates of a local model are a search, as 'beam:{options.candidates}'.")
+            return
+        if not isinstance(options.candidates, str):
+            if options.voters == "candidates":
+                raise UsageError("voters are samples where the candidates are.")
+            return
+        search = get_search(options.candidates)
+        if Beam not in DIALECTS[self.source].searches or search != Beam(search.size):
+            raise UsageError(
+                f"candidates of a server are samples, so a number of them, or 'beam:10' of a vLLM server "
+                f"(--source vllm); got {options.candidates!r}."
+            )
+
+
+def orders_of(measure: Similarity) -> int:
+    """How many orders of n-grams a measure counts, over all its parts.
+
+    >>> from rangevote.similarity import get_similarity
+    >>> orders_of(get_similarity("0.5*overlap_1-4+0.5*overlap_2")), orders_of(get_similarity("exact"))
+    (5, 0)
+    """
+    if isinstance(measure, Mixture):
+        return sum(orders_of(part) for _, part in measure.parts)
+    return len(getattr(measure, "orders", ()))
+
+
+KEYS: dict[str, type[Any]] = {
+    "upstream": str,
+    "source": str,
+    "allow_models": list,
+    "allow_image_hosts": list,
+    "forward": list,
+    "keep_elections": int,
+    "options": dict,
+    "limits": dict,
+    "profiles": dict,
+    "aliases": dict,
+}
+
+
+def read_config(path: str) -> dict[str, Any]:
+    """A configuration file, its keys and their types checked; profiles in files are read."""
+    config = read_toml(Path(path))
+    try:
+        for name, value in config.items():
+            kind: type[Any] = choose("key", name, KEYS)
+            if not isinstance(value, kind) or isinstance(value, bool):
+                raise UsageError(f"{name} must be a {kind.__name__}, got {value!r:.60}.")
+            if kind is list and not all(isinstance(item, str) for item in value):
+                raise UsageError(f"{name} must be a list of names.")
+        for name in config.get("limits", {}):
+            choose("limit", name, {limit.name: None for limit in fields(Limits)})
+        config["profiles"] = {
+            name: _profile(name, table, path) for name, table in _tables(config, "profiles")
+        }
+        config["aliases"] = {name: _alias(name, table) for name, table in _tables(config, "aliases")}
+    except DataError:
+        raise
+    except RangevoteError as error:
+        raise DataError(str(error), where=path) from None
+    return config
+
+
+def _tables(config: Mapping[str, Any], name: str) -> list[tuple[str, Mapping[str, Any]]]:
+    tables = list(config.get(name, {}).items())
+    for key, table in tables:
+        if not isinstance(table, Mapping):
+            raise UsageError(f"{name}.{key} must be a table.")
+    return tables
+
+
+def _profile(name: str, given: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """Options in this file, or in another one beside it."""
+    options = dict(given)
+    file = options.pop("file", None)
+    if file is None:
+        return options
+    if not isinstance(file, str):
+        raise UsageError(f"profiles.{name}.file must be a path.")
+    return {**profile_options(str(Path(path).parent / file)), **options}
+
+
+def _alias(name: str, given: Mapping[str, Any]) -> Alias:
+    known = {one.name: None for one in fields(Alias)}
+    for key, value in given.items():
+        choose(f"key of the alias {name}", key, known)
+        if not isinstance(value, str):
+            raise UsageError(f"aliases.{name}.{key} must be a name.")
+    if "model" not in given:
+        raise UsageError(f"aliases.{name} names no model.")
+    return Alias(**given)
+
+
+def profile_options(path: str) -> dict[str, Any]:
+    """The options in a profile: `[election]` as of `rangevote tune`, `[sampling]` for the service alone."""
+    election = {name: value for name, value in read_profile(path).items() if name not in NOT_IN_REQUESTS}
+    sampling = read_toml(Path(path)).get("sampling", {})
+    if not isinstance(sampling, Mapping):
+        raise DataError("must be a table, as [sampling] with samples = 16.", field="sampling", where=path)
+    try:
+        RequestOptions().changed({**election, **sampling})
+    except RangevoteError as error:
+        raise DataError(str(error), where=path) from None
+    return {**election, **sampling}

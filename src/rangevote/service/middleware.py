@@ -1,0 +1,270 @@
+"""What every request passes: an id, the access log, a count, the guard, the keys, and the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import logging
+import secrets
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime, timezone
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rangevote.errors import DataError
+from rangevote.service.config import Limits
+from rangevote.service.errors import ApiError, internal_error
+from rangevote.service.metrics import Metrics
+from rangevote.web.guard import HEADERS, Guard, GuardedResponse, Refused
+
+#: Shorter keys can be guessed.
+SHORTEST_KEY = 16
+#: Codes of the guard's refusals.
+CODES = {400: "invalid_host", 403: "cross_site", 413: "too_large", 415: "not_json"}
+#: The one path that needs no key.
+OPEN = "/healthz"
+#: The end of all paths that take a body.
+WRITTEN = "/completions"
+#: Pages for a browser, which asks its user for the key as a password.
+PAGES = ("/elections/", "/static/", "/favicon.ico")
+#: First parts of paths, and their names in metrics and logs; all others are "other".
+ROUTES = ("healthz", "readyz", "metrics", "elections", "static")
+#: Logged where a client went away before there was an answer; it is never sent.
+GONE = 499
+#: Characters of one value in the log.
+LONGEST = 500
+
+logger = logging.getLogger("rangevote.service")
+
+
+def log_event(event: str, **fields: Any) -> None:
+    """Log what happened; prompts, answers and keys are never among the fields."""
+    logger.info(event, extra={"fields": fields})
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line, in ASCII, so that no value can forge a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
+        fields = {name: _shortened(value) for name, value in getattr(record, "fields", {}).items()}
+        return json.dumps({"time": moment, "event": record.getMessage(), **fields})
+
+
+def _shortened(value: Any) -> Any:
+    return value[:LONGEST] + "..." if isinstance(value, str) and len(value) > LONGEST else value
+
+
+def log_to(handler: logging.Handler) -> None:
+    """Send the service's log to this handler alone."""
+    handler.setFormatter(JsonLines())
+    logger.handlers, logger.propagate = [handler], False
+    logger.setLevel(logging.INFO)
+
+
+class AccessLog:
+    """The outermost layer: every request has an id, a line in the log, a count, and always an answer."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
+        self.under_way = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request, began, status = secrets.token_hex(8), time.monotonic(), GONE
+        scope.setdefault("state", {})["request"] = request
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message)["x-request-id"] = request
+            await send(message)
+
+        self.under_way += 1
+        try:
+            await self._app(scope, receive, send_with_id)
+        except Exception as error:
+            log_failure(request, error)
+            if status != GONE:
+                raise
+            await internal_error().response()(scope, receive, send_with_id)
+        finally:
+            self.under_way -= 1
+            route = route_of(scope["path"])
+            self._metrics.requests.add(route, str(status))
+            seconds = round(time.monotonic() - began, 4)
+            log_event("request", request=request, route=route, status=status, seconds=seconds)
+
+    async def idle(self, seconds: float) -> None:
+        """Wait until no request is under way, or the time is up."""
+        end = time.monotonic() + seconds
+        while self.under_way and time.monotonic() < end:
+            await asyncio.sleep(0.02)
+
+
+def log_failure(request: str, error: BaseException) -> None:
+    """A bug, by its file and line: enough to find it, and nothing of what a client sent."""
+    trace, where = error.__traceback__, ""
+    while trace is not None:
+        where = f"{trace.tb_frame.f_globals.get('__name__', '?')}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    log_event("failure", request=request, error=type(error).__name__, where=where)
+
+
+def route_of(path: str) -> str:
+    """The name of a path; one of a fixed set, whatever clients ask for.
+
+    >>> route_of("/v1/careful/chat/completions"), route_of("/v1/models"), route_of("/wp-admin")
+    ('chat', 'models', 'other')
+    """
+    parts = path.strip("/").split("/")
+    if parts[0] == "v1":
+        if parts[-2:] == ["chat", "completions"]:
+            return "chat"
+        return parts[-1] if parts[-1] in ("completions", "models") else "other"
+    return parts[0] if parts[0] in ROUTES else "other"
+
+
+class Keys:
+    """The keys of clients, kept as digests; without any the service is open to whoever reaches it."""
+
+    def __init__(self, keys: Iterable[str] = ()) -> None:
+        self._digests = [hashlib.sha256(key.encode()).digest() for key in keys]
+
+    def __bool__(self) -> bool:
+        return bool(self._digests)
+
+    def __repr__(self) -> str:
+        return f"Keys({len(self._digests)})"
+
+    def match(self, key: bytes) -> bool:
+        """Whether this is one of them; all are compared, in constant time."""
+        digest, matched = hashlib.sha256(key).digest(), False
+        for known in self._digests:
+            matched |= hmac.compare_digest(known, digest)
+        return matched
+
+    def admit(self, authorization: bytes) -> bool:
+        """Whether a header is `Bearer KEY`, or from browsers `Basic` with the key as password."""
+        if not self._digests:
+            return True
+        scheme, _, given = authorization.partition(b" ")
+        if scheme.lower() == b"basic":
+            try:
+                given = base64.b64decode(given.strip(), validate=True).partition(b":")[2]
+            except (binascii.Error, ValueError):
+                return False
+        elif scheme.lower() != b"bearer":
+            return False
+        return self.match(given.strip())
+
+
+def read_keys(text: str, where: str) -> list[str]:
+    """Keys, one a line or with commas between; lines that begin with # are left out."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    keys = [key.strip() for line in lines for key in line.split(",") if key.strip()]
+    if not keys:
+        raise DataError("contains no key.", where=where)
+    for number, key in enumerate(keys, 1):
+        if len(key) < SHORTEST_KEY or any(character.isspace() for character in key):
+            raise DataError(
+                f"key {number} is shorter than {SHORTEST_KEY} characters or contains a space; make one with: "
+                f"openssl rand -hex 32",
+                where=where,
+            )
+    return keys
+
+
+class ApiResponse(GuardedResponse):
+    """The guard's refusals in the shape of OpenAI's errors."""
+
+    async def refuse(self, refused: Refused) -> None:
+        self.refused = refused
+        error = ApiError(refused.status, refused.message, code=CODES.get(refused.status, "refused"))
+        await error.response()(self._scope, self._receive, self._pass)
+
+
+class Auth(Guard):
+    """The guard of all our applications, and a key for every path but one."""
+
+    answers = ApiResponse
+
+    def __init__(self, app: ASGIApp, keys: Keys, *, hosts: Sequence[str], max_body: int) -> None:
+        super().__init__(app, hosts=hosts, max_body=max_body)
+        self._keys = keys
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        locked = scope["type"] == "http" and scope["path"] != OPEN
+        if locked and not self._keys.admit(_authorization(scope)):
+            await _unauthorized(scope)(scope, receive, ApiResponse(scope, receive, send, HEADERS).send)
+            return
+        await super().__call__(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        if scope["path"] == OPEN:  # monitoring asks for it under any host name
+            return
+        if scope["method"] != "POST" or not scope["path"].endswith(WRITTEN):  # routing answers 404 or 405
+            scope = {**scope, "method": "GET"}
+        super()._check(scope)
+
+
+def _authorization(scope: Scope) -> bytes:
+    """The header in bytes: it need not be text."""
+    values = [value for name, value in scope["headers"] if name == b"authorization"]
+    return values[0] if len(values) == 1 else b""
+
+
+def _unauthorized(scope: Scope) -> ASGIApp:
+    error = ApiError(401, "a valid API key is needed: Authorization: Bearer ...", code="invalid_api_key")
+    response = error.response()
+    headers = Headers(scope=scope)
+    browser = "text/html" in headers.get("accept", "") or "sec-fetch-site" in headers
+    page = browser and scope["path"].startswith(PAGES)
+    response.headers["www-authenticate"] = 'Basic realm="rangevote", charset="UTF-8"' if page else "Bearer"
+    return response
+
+
+class Queue:
+    """So many elections at a time, so many requests waiting, and a 503 for the others."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._most = limits.in_flight + limits.queue
+        self._turns = asyncio.Semaphore(limits.in_flight)
+        self.present = self.running = 0
+
+    @property
+    def waiting(self) -> int:
+        """Requests that are read or wait for their turn."""
+        return self.present - self.running
+
+    @contextmanager
+    def enter(self) -> Iterator[None]:
+        """Join the queue, before the request's body is read: so memory is limited."""
+        if self.present >= self._most:
+            raise ApiError(503, "the service is busy; try again", code="overloaded", retry_after=1)
+        self.present += 1
+        try:
+            yield
+        finally:
+            self.present -= 1
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait to be one of the elections under way."""
+        async with self._turns:
+            self.running += 1
+            try:
+                yield
+            finally:
+                self.running -= 1

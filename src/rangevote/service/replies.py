@@ -1,0 +1,226 @@
+"""Replies as OpenAI's clients read them: one completion, or a stream of events that waits for one.
+
+A stream cannot begin before the election. Its headers are held back a moment, so that an early failure has
+its real status; then it is 200 with comments that keep the connection open until the answer is there, and a
+late failure is an event. A client that goes away, or a service that must stop, cancels the work and with it
+every call upstream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import secrets
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from rangevote.service.config import Limits
+from rangevote.service.errors import ApiError, internal_error, json_response
+from rangevote.service.requests import CompletionRequest
+from rangevote.sources.openai.sampling import ElectionOutcome
+
+PREFIXES = {"chat": "chatcmpl-", "completions": "cmpl-"}
+DONE = b"data: [DONE]\n\n"
+KEEP_ALIVE = b": keep-alive\n\n"
+STREAM_HEADERS = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache, no-transform",
+    "x-accel-buffering": "no",
+}
+
+
+def new_id(endpoint: str) -> str:
+    """An id that cannot be guessed."""
+    return PREFIXES[endpoint] + secrets.token_hex(16)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One election as a completion; `page` is the address of its page, where it is kept."""
+
+    id: str
+    request: CompletionRequest
+    outcome: ElectionOutcome
+    page: str | None = None
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    def completion(self) -> dict[str, Any]:
+        return {
+            **self._head(""),
+            "choices": [self._choice(index, candidate) for index, candidate in enumerate(self._elected)],
+            "usage": self._usage(),
+            "rangevote": self._election(),
+        }
+
+    def events(self) -> Iterator[bytes]:
+        """The same as a stream: role, content, finish, usage if wanted, and the end."""
+        head = self._head(".chunk")
+        for index, candidate in enumerate(self._elected):
+            if self.request.endpoint == "chat":
+                yield event({**head, "choices": [_delta(index, {"role": "assistant", "content": ""})]})
+                yield event({**head, "choices": [_delta(index, {"content": self._text(candidate)})]})
+            else:
+                yield event({**head, "choices": [_text_choice(index, self._text(candidate), None)]})
+        last = [self._last(index, candidate) for index, candidate in enumerate(self._elected)]
+        yield event({**head, "choices": last, "rangevote": self._election()})
+        if self.request.include_usage:
+            yield event({**head, "choices": [], "usage": self._usage()})
+        yield DONE
+
+    @property
+    def _elected(self) -> tuple[int, ...]:
+        return self.outcome.result.elected[: self.request.n]
+
+    def _text(self, candidate: int) -> str:
+        return str(self.outcome.result.candidates.content(candidate))
+
+    def _head(self, part: str) -> dict[str, Any]:
+        kind = f"chat.completion{part}" if self.request.endpoint == "chat" else "text_completion"
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.request.name}
+
+    def _choice(self, index: int, candidate: int) -> dict[str, Any]:
+        text, reason = self._text(candidate), self.outcome.finish_reason(candidate)
+        if self.request.endpoint == "completions":
+            return _text_choice(index, text, reason)
+        message = {"role": "assistant", "content": text, "refusal": None}
+        return {"index": index, "message": message, "logprobs": None, "finish_reason": reason}
+
+    def _last(self, index: int, candidate: int) -> dict[str, Any]:
+        reason = self.outcome.finish_reason(candidate)
+        chat = self.request.endpoint == "chat"
+        return _delta(index, {}, reason) if chat else _text_choice(index, "", reason)
+
+    def _usage(self) -> dict[str, int]:
+        usage = self.outcome.usage
+        return {
+            "prompt_tokens": usage.prompt,
+            "completion_tokens": usage.completion,
+            "total_tokens": usage.total,
+        }
+
+    def _election(self) -> dict[str, Any]:
+        """The object `rangevote` of a reply."""
+        outcome, result = self.outcome, self.outcome.result
+        election: dict[str, Any] = {
+            "signature": result.signature,
+            "votes": outcome.votes,
+            "candidates": len(result.candidates),
+            "score": _finite(result.score),
+            "margin": _finite(result.margin),
+            "near_tie": result.near_tie,
+            "no_support": result.no_support,
+            "samples": {"asked": outcome.asked, "saved": outcome.saved, **outcome.counts},
+            "certain": outcome.certain,
+        }
+        if self.request.options.explain:
+            election["scores"] = [
+                {"text": self._text(i), "score": _finite(float(result.scores[i]))} for i in result.ranking
+            ]
+        return election if self.page is None else {**election, "election": self.page}
+
+
+def event(data: Any) -> bytes:
+    """One event of a stream, in ASCII: some clients end lines at more characters than the standard does."""
+    return b"data: " + json.dumps(data, separators=(",", ":")).encode() + b"\n\n"
+
+
+def _finite(number: float | None) -> float | None:
+    return None if number is None or math.isinf(number) else number
+
+
+def _delta(index: int, delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
+    return {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
+
+
+def _text_choice(index: int, text: str, reason: str | None) -> dict[str, Any]:
+    return {"index": index, "text": text, "logprobs": None, "finish_reason": reason}
+
+
+class ElectionResponse(Response):
+    """The response to one request, whose work is still to be done.
+
+    `report` is called with the error that becomes the answer, or with None if the client went away.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[], Coroutine[Any, Any, Reply]],
+        limits: Limits,
+        report: Callable[[BaseException | None], None],
+        *,
+        stream: bool,
+    ) -> None:
+        super().__init__()
+        self._work, self._limits, self._report, self._stream = work, limits, report, stream
+        self._begun = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        task = asyncio.create_task(self._work())
+        gone = asyncio.create_task(_disconnected(receive))
+        try:
+            if await self._wait(task, gone, send):
+                await self._answer(task, scope, receive, send)
+            else:
+                self._report(None)
+        except asyncio.CancelledError:  # the service stops, and no longer waits for this response
+            error = ApiError(503, "the service is stopping; try again", code="stopping", retry_after=1)
+            self._report(error)
+            await self._fail(error, scope, receive, send)
+        finally:
+            for pending in (task, gone):
+                pending.cancel()
+            await asyncio.gather(task, gone, return_exceptions=True)
+
+    async def _wait(self, task: asyncio.Task[Reply], gone: asyncio.Task[None], send: Send) -> bool:
+        """Until the work is done (True) or the client has gone, with comments in a stream."""
+        pause = self._limits.hold if self._stream else None
+        while True:
+            done, _ = await asyncio.wait({task, gone}, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+            if gone in done:  # even if there is an answer: nobody would read it
+                return False
+            if task in done:
+                return True
+            if not self._begun:
+                await self._begin(send)
+                pause = self._limits.keep_alive
+            await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+
+    async def _answer(self, task: asyncio.Task[Reply], scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            reply = task.result()
+        except Exception as error:
+            self._report(error)
+            shown = error if isinstance(error, ApiError) else internal_error()
+            await self._fail(shown, scope, receive, send)
+            return
+        if not self._stream:
+            await json_response(reply.completion())(scope, receive, send)
+            return
+        if not self._begun:
+            await self._begin(send)
+        for chunk in reply.events():
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _begin(self, send: Send) -> None:
+        self._begun = True
+        headers = [(name.encode(), value.encode()) for name, value in STREAM_HEADERS.items()]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def _fail(self, error: ApiError, scope: Scope, receive: Receive, send: Send) -> None:
+        """The error as an answer, or as the last event of a stream that has begun."""
+        if self._begun:
+            await send({"type": "http.response.body", "body": event(error.body()), "more_body": False})
+        else:
+            await error.response()(scope, receive, send)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
