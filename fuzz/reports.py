@@ -20,7 +20,7 @@ def outputs(data: bytes) -> None:
             except RangevoteError:
                 continue
     for one in found:
-        assert len(one.values) == len(one.places)
+        assert len(one.values) == len(one.where)
         assert one.ids is None or len(set(one.ids)) == len(one.values)
         for other in found:
             try:
