@@ -45,13 +45,6 @@ def test_json_has_intervals_p_values_and_the_sign_test(run, files):
     assert found["bootstrap"] == {"resamples": 10_000, "seed": 1, "p_value": "two_tailed"}
 
 
-@pytest.mark.parametrize(("name", "least"), [("koehn", 1 / 1001), ("two_tailed", 2 / 1001)])
-def test_the_p_value_can_be_chosen(run, files, name, least):
-    arguments = ["-m", "length", "--resamples", 1000, "--p-value", name, "--json"]
-    found = json.loads(run("compare", "bad.txt", "good.txt", "-r", "ref.txt", *arguments).out)
-    assert found["systems"][1]["against_first"]["length"]["p"] == least
-
-
 @pytest.mark.parametrize(("format", "bold"), [("markdown", "**5.00**"), ("latex", r"\textbf{5.00}$^{***}$")])
 def test_tables_for_papers_have_the_best_in_bold(run, files, format, bold):
     arguments = ["-r", "ref.txt", "-m", "length", "--format", format]
@@ -122,12 +115,8 @@ def test_a_file_whose_name_holds_an_equals_sign_is_a_file(run, files):
     ("arguments", "code", "message"),
     [
         ([], 2, "there is nothing to compare: give two files or more, got 0"),
-        (["bad.txt"], 2, "give two files or more, got 1"),
         (["bad.txt", "bad.txt"], 2, "two systems are called 'bad'; name them, as in NAME=bad.txt"),
-        (["bad.txt", "x=none.txt"], 5, "cannot read none.txt: no such file"),
-        (["bad.txt", "short=one.txt"], 3, "one.txt has 1 lines and ref.txt 60"),
         (["bad.txt", "good.txt", "--p-value", "t"], 2, "unknown p-value 't'"),
-        (["bad.txt", "good.txt", "--plot", "x.gif"], 2, "its name must end in .svg, .png, .pdf"),
         (
             ["bad.txt", "good.txt", "--plot", "x.svg"],
             2,
@@ -138,13 +127,10 @@ def test_a_file_whose_name_holds_an_equals_sign_is_a_file(run, files):
             2,
             "--baseline 'beam' is none of the methods. Choose from: b, g.",
         ),
-        (["bad.txt", "good.txt", "--beam", "one.txt"], 2, "cannot tell the format of one.txt"),
         (["bad.txt", "good.txt", "--beam", "beam.jsonl"], 3, "bad.txt has 60 lines and beam.jsonl 1"),
-        (["bad.txt", "good.txt", "--source", "one.txt"], 3, "one.txt has 1 lines and ref.txt 60"),
     ],
 )
 def test_mistakes_have_a_message_and_a_code(run, files, arguments, code, message):
-    (files / "one.txt").write_text("a\n")
     (files / "beam.jsonl").write_bytes(lines(ballot(1, "a")))
     done = run("compare", *arguments, "-r", "ref.txt")
     assert (done.code, done.out) == (code, b"")

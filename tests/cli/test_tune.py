@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 import rangevote as rv
@@ -17,7 +15,7 @@ FEW = ("-s", "overlap_1,overlap_2", "--exponents", "0,0.5", "--temperatures", "1
 @pytest.fixture
 def dev(tmp_path):
     path = tmp_path / "dev.jsonl"
-    path.write_bytes(b"".join(write_ballot(one) for one in ballots(30)))
+    path.write_bytes(b"".join(write_ballot(one) for one in ballots(12)))
     return path
 
 
@@ -27,7 +25,7 @@ def test_the_profile_is_that_of_the_library(run, dev, tmp_path):
     assert (done.code, done.err) == (0, "")
     grid = {"similarities": ["overlap_1", "overlap_2"], "exponents": [0, 0.5], "temperatures": [1, 2]}
     with pytest.warns(rv.RangevoteWarning):
-        found = rv.tune(ballots(30), metric="bleu_2", resamples=50, **grid)
+        found = rv.tune(ballots(12), metric="bleu_2", resamples=50, **grid)
     assert profile.read_text() == found.profile()
     assert rv.read_profile(profile) == found.options
 
@@ -46,17 +44,9 @@ def test_the_surface_goes_to_standard_output_with_intervals(run, dev):
         "most_likely",
     ):
         assert name in text
-    assert "BLEU-2 of 8 settings on 30 ballots" in text
+    assert "BLEU-2 of 8 settings on 12 ballots" in text
     assert text.count("]<") == 1
     assert "warning: the choice is within noise" in done.err
-
-
-def test_json_has_every_setting_unrounded(run, dev):
-    found = json.loads(run("tune", dev, "-m", "bleu_2", *FEW, "--table", "json", "-q").out)
-    assert len(found["tried"]) == 8
-    best = max(found["tried"], key=lambda one: one["score"])
-    assert found["chosen"] == best
-    assert all(one["interval"][0] <= one["score"] <= one["interval"][1] for one in found["tried"])
 
 
 @pytest.mark.parametrize("table", ["markdown", "latex"])
@@ -66,7 +56,7 @@ def test_the_surface_can_be_a_table_of_a_paper(run, dev, table):
 
 
 def test_references_may_come_from_files(run, dev, tmp_path):
-    listed = ballots(30)
+    listed = ballots(12)
     bare = tmp_path / "bare.jsonl"
     bare.write_bytes(lines(*[ballot(b.id, *[c.text for c in b.candidates]) for b in listed]))
     texts = [tmp_path / "r1.txt", tmp_path / "r2.txt"]
@@ -85,19 +75,10 @@ def test_references_may_come_from_files(run, dev, tmp_path):
 
 def test_voters_may_come_from_a_second_file(run, dev, tmp_path):
     voters = tmp_path / "voters.jsonl"
-    voters.write_bytes(lines(*[ballot(str(n), "a b c d", "a b c") for n in range(30)]))
+    voters.write_bytes(lines(*[ballot(str(n), "a b c d", "a b c") for n in range(12)]))
     one = run("tune", dev, "--voters", voters, "-m", "bleu_2", *FEW, "--table", "json", "-q")
     assert one.code == 0
     assert one.out != run("tune", dev, "-m", "bleu_2", *FEW, "--table", "json", "-q").out
-
-
-def test_vote_uses_the_profile(run, dev, tmp_path):
-    profile = tmp_path / "profile.toml"
-    profile.write_text('[election]\nsimilarity = "overlap_1@0.5"\ntemperature = 2.0\ntokenize = "chars"\n')
-    by_profile = run("vote", dev, "--profile", profile)
-    by_options = run("vote", dev, "-s", "overlap_1@0.5", "--temperature", "2", "--tokenize", "chars")
-    assert by_profile.code == 0
-    assert by_profile.out == by_options.out
 
 
 def test_options_of_the_command_line_come_before_the_profile(run, dev, tmp_path):
@@ -128,15 +109,8 @@ def test_a_run_is_not_resumed_under_a_changed_profile(run, dev, tmp_path):
     ("arguments", "code", "told"),
     [
         (("-m", "length"), 2, "cannot be chosen by"),
-        (("-m", "blue"), 2, "Did you mean 'bleu'"),
-        (("-s", "overlop_2"), 2, "Did you mean 'overlap_2'"),
-        (("-s", ","), 2, "similarities must be a list"),
         (("--exponents", "0,x"), 2, "is not a list of numbers"),
-        (("--exponents", "2"), 2, "exponents go from 0 to 1"),
-        (("--temperatures", "0"), 2, "temperatures are numbers above 0"),
-        (("--tokenize", "syllables"), 2, "syllables"),
         (("--metric-tokenize", "syllables"), 2, "unknown tokenisation 'syllables'"),
-        (("--resamples", "0"), 2, "resamples"),
         (("-r", "none.txt"), 5, "none.txt"),
     ],
 )
@@ -182,7 +156,7 @@ def test_a_bad_ballot_leaves_no_profile(run, dev, tmp_path):
     dev.write_bytes(dev.read_bytes() + b"{\n")
     done = run("tune", dev, "-m", "bleu_2", *FEW, "-o", profile)
     assert done.code == 3
-    assert f"{dev}:31" in done.err
+    assert f"{dev}:13" in done.err
     assert not profile.exists()
 
 

@@ -41,7 +41,7 @@ def texts(seed, count, spoiled):
     return [" ".join(words) for words in references], systems
 
 
-@pytest.mark.parametrize("spoiled", [(0.30, 0.27), (0.30, 0.30), (0.25, 0.30)])
+@pytest.mark.parametrize("spoiled", [(0.30, 0.27), (0.25, 0.30)])
 def test_p_values_are_sacrebleus_under_its_definition_and_its_seed(spoiled):
     significance = pytest.importorskip("sacrebleu.significance")
     metrics = pytest.importorskip("sacrebleu.metrics")
@@ -78,12 +78,6 @@ def test_the_draws_are_those_of_numpys_choice_also_in_blocks(monkeypatch):
     assert (resampled_sums(np.eye(7), resamples=50) == expected).all()
     monkeypatch.setattr(bootstrap, "_BLOCK", 7 * 3)
     assert (resampled_sums(np.eye(7), resamples=50) == expected).all()
-
-
-def test_the_same_seed_gives_the_same_bits_and_another_one_others():
-    rows = beside_ones(np.random.default_rng(0).integers(0, 9, 50).tolist())
-    assert (resampled_sums(rows, resamples=20) == resampled_sums(rows, resamples=20)).all()
-    assert (resampled_sums(rows, resamples=20) != resampled_sums(rows, resamples=20, seed=1)).any()
 
 
 def test_the_interval_of_a_mean_is_near_its_normal_one():
@@ -129,15 +123,6 @@ def test_the_definitions_of_p_by_hand():
     assert two_tailed(differences, 1.0) == 1
     assert two_tailed(np.ones(999), 0.5) == 2 / 1000
     assert centred(differences, 1.0) == 2 / 6  # |d| less their mean of 1.4: only 1.6 is above 1
-
-
-def test_p_is_below_5_percent_where_the_95_percent_interval_leaves_zero_out():
-    generator = np.random.default_rng(2)
-    for centre in np.linspace(0, 4, 60):
-        differences = generator.normal(centre, 1, 2000)
-        excluded = interval(differences).low > 0
-        p = two_tailed(differences, centre)
-        assert (p < 0.05) == excluded or p == pytest.approx(0.05, abs=0.003)
 
 
 def test_what_cannot_be_resampled_is_refused():

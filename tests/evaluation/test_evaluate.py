@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from rangevote.errors import DataError, MissingExtra, UnknownName, UsageError
-from rangevote.evaluation.evaluate import compare, evaluate
+from rangevote.evaluation.evaluate import compare, evaluate, selection, texts_of
 from rangevote.evaluation.metrics import METRICS, Metric, beside_ones, mean
 from rangevote.evaluation.tables import (
-    comparison_data,
     difference_table,
     evaluation_table,
     score_table,
     stars,
 )
+from rangevote.hypothesis import Ballot, Hypothesis
 
 REFERENCES = [["a dog runs fast", "the dog runs"], ["a cat sits", "one cat is sitting there"], ["yes", "no"]]
 SOURCES = ["ein Hund", "eine Katze", "ja"]
@@ -107,18 +107,6 @@ def test_tables_hold_all_systems_and_the_references():
     assert [row.name for row in evaluation_table(found).rows] == ["BLEU-1", "length"]
 
 
-def test_the_data_hold_everything_unrounded():
-    data = comparison_data(
-        compare({"poor": POOR, "good": GOOD}, REFERENCES, metrics=["bleu_1"], resamples=50)
-    )
-    assert data["items"] == 3
-    assert data["references_per_item"] == 2
-    assert data["bootstrap"] == {"resamples": 50, "seed": 12345, "p_value": "two_tailed"}
-    good = data["systems"][1]
-    poor = data["systems"][0]["scores"]["bleu_1"]["value"]
-    assert good["against_first"]["bleu_1"]["difference"] == good["scores"]["bleu_1"]["value"] - poor
-
-
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -147,3 +135,22 @@ def test_a_missing_sacrebleu_names_its_extra(monkeypatch):
     with pytest.raises(MissingExtra, match=r'sacreBLEU needs the package .*"rangevote\[evaluate\]"'):
         evaluate(["a"], ["a"], metrics=["bleu"])
     assert np.isfinite(evaluate(["a"], ["a"], metrics=["bleu_4", "chrf"]).first.scores["chrf"].value)
+
+
+def test_winners_are_absent_or_lost_or_chosen_again():
+    beam = [["a", "x"], ["b", "x"], ["x"], ["d", "x"]]
+    found = selection(["a", "b", "c", "d"], beam, ["a", "x", "x", "d"])
+    assert (found.absent_share, found.again_share) == (25, 50)
+
+
+def test_lists_that_do_not_go_in_step_are_refused():
+    with pytest.raises(DataError, match=r"there are 2 winners, 1 larger beams and 2 winners of these"):
+        selection(["a", "b"], [["a"]], ["a", "b"])
+    with pytest.raises(DataError, match=r"there are no winners"):
+        selection([], [], [])
+
+
+def test_the_beam_of_a_ballot_is_its_candidates_texts():
+    assert texts_of(Ballot([Hypothesis("a b"), Hypothesis("")])) == ["a b", ""]
+    with pytest.raises(DataError, match=r"candidates\[1\]: has no text"):
+        texts_of(Ballot([Hypothesis("a"), Hypothesis(tokens=[1])]))

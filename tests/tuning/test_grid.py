@@ -1,13 +1,15 @@
-"""Which settings are tried."""
+"""Which settings are tried, and that elections over shared counts elect whom separate elections elect."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import rangevote as rv
-from rangevote.errors import UsageError
+from rangevote.errors import DataError, UsageError
 from rangevote.similarity import PRESETS
-from rangevote.tuning.grid import Setting, grid
+from rangevote.tuning.grid import BASELINES, UNKNOWN, GridElections, Setting, grid
+from tests.tuning.made_up import ballots
 
 
 def test_the_usual_grid_has_a_hundred_settings_with_the_default_and_blend_among_them():
@@ -18,7 +20,7 @@ def test_the_usual_grid_has_a_hundred_settings_with_the_default_and_blend_among_
 
 
 def test_every_setting_of_the_usual_grid_is_one_that_elect_takes():
-    for setting in grid(tokenize=["words", "13a"]):
+    for setting in grid(temperatures=[1, 4], tokenize=["words", "13a"]):
         result = rv.elect(["a b", "a c", "b"], [-1.0, -1.5, -2.0], **setting.options)
         assert f"sim:{setting.similarity}|on:{setting.tokenize}" in result.signature
         assert f"|T:{setting.temperature:g}|" in result.signature
@@ -65,3 +67,59 @@ def test_a_name_tells_what_is_not_usual():
 def test_what_cannot_be_tried_is_refused(options, told):
     with pytest.raises(UsageError, match=told):
         grid(**options)
+
+
+SETTINGS = grid(
+    ["overlap_2", "precision_1-4", "bleu_4", "chrf", "edit", "0.5*overlap_1+0.5*chrf"],
+    [0, 0.25],
+    [0.5, 1],
+    ["words", "13a"],
+)
+
+
+def separately(ballot, setting, **options):
+    if not setting.has_voters:
+        return rv.elect(ballot, rule=setting.rule, **options)
+    return rv.elect(ballot, **setting.options, **options)
+
+
+@pytest.mark.parametrize("voters", [0, 5])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"merge": True}, {"normalize": "NFC"}, {"weights": "count"}],
+    ids=lambda o: next(iter(o), ""),
+)
+def test_winners_are_those_of_an_election_for_each_setting(options, voters):
+    pytest.importorskip("rapidfuzz")
+    elections = GridElections([*SETTINGS, *BASELINES], **options)
+    for ballot in ballots(3, voters=voters):
+        expected = [separately(ballot, setting, **options).index for setting in elections.settings]
+        assert elections.winners(ballot) == expected
+
+
+def test_scores_are_the_same_bit_for_bit():
+    for ballot in ballots(2):
+        shared = GridElections([]).shared(ballot)
+        for setting in grid():
+            alone = rv.elect(ballot, **setting.options)
+            assert np.array_equal(shared.poll(setting).tally(alone.weights), alone.scores)
+
+
+def test_a_count_is_shared_by_all_exponents_of_a_measure():
+    shared = GridElections([]).shared(ballots(1)[0])
+    for setting in grid(["overlap_2", "precision_2", "overlap_1"]):
+        shared.winner(setting)
+    assert len(shared._polls) == 3
+    assert len(shared._weights) == 4
+
+
+def test_a_rule_without_voters_has_no_winner_where_a_log_probability_is_missing():
+    elections = GridElections([*grid(["overlap_2"], [0], [1]), *BASELINES])
+    winners = elections.winners(ballots(1, known=False)[0])
+    assert winners[0] >= 0
+    assert winners[1:] == [UNKNOWN, UNKNOWN]
+
+
+def test_a_ballot_without_candidates_is_refused():
+    with pytest.raises(DataError, match="no candidates"):
+        GridElections(grid()).winners(rv.Ballot([]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from pathlib import Path
 
@@ -34,10 +33,10 @@ def outputs(listed, **options):
     return [rv.elect(ballot, **options).winner for ballot in listed]
 
 
-@pytest.mark.parametrize("metric", ["bleu_2", "bleu_4", "bleu", "chrf"])
+@pytest.mark.parametrize("metric", ["bleu_4", "bleu", "chrf"])
 def test_scores_and_intervals_are_those_of_compare_for_the_outputs_of_each_setting(metric):
     pytest.importorskip("sacrebleu")
-    listed = ballots(40)
+    listed = ballots(20)
     found = quietly(listed, metric=metric, resamples=200, **FEW)
     settings = grid(*FEW.values())
     assert [one.setting for one in found.tried] == settings
@@ -176,11 +175,6 @@ def test_threads_change_nothing():
     listed = ballots(40)
     one = quietly(listed, metric="bleu_4", resamples=50, threads=1)
     assert quietly(listed, metric="bleu_4", resamples=50, threads=3).as_data() == one.as_data()
-
-
-def test_ballots_may_come_one_by_one():
-    found = quietly(itertools.chain(ballots(3), ballots(4)), metric="bleu_1", resamples=5, **FEW)
-    assert found.ballots == 7
 
 
 @pytest.mark.parametrize(

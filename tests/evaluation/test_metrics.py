@@ -1,0 +1,193 @@
+"""Metrics of a corpus: the numbers of NLTK and sacrebleu; lengths, copies and diversity counted by hand."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rangevote.errors import UnknownName
+from rangevote.evaluation.evaluate import evaluate
+from rangevote.evaluation.metrics import (
+    CharacterMatches,
+    SacreMatches,
+    WordMatches,
+    f_score,
+    sacre_bleu,
+    word_bleu,
+)
+from rangevote.evaluation.texts import Corpus, WordUnits
+
+nltk = pytest.importorskip("nltk.translate.bleu_score")
+sacrebleu = pytest.importorskip("sacrebleu")
+
+SENTENCES = st.lists(st.sampled_from(["a", "b", "c", "d", "e"]), max_size=9).map(" ".join)
+ITEMS = st.lists(st.tuples(SENTENCES, st.lists(SENTENCES, min_size=1, max_size=4)), min_size=1, max_size=6)
+TEXTS = st.text("ab cdß.", max_size=20)
+PAIRS = st.lists(st.tuples(TEXTS, st.lists(TEXTS, min_size=2, max_size=2)), min_size=1, max_size=5)
+
+
+def rows_of(statistics, outputs, references, units=None):
+    return statistics(Corpus.of(len(outputs), references), units or WordUnits()).rows(outputs)
+
+
+def by_nltk(outputs, references, order):
+    words = [[text.split() for text in item] for item in references]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns where an order has no match
+        return nltk.corpus_bleu(words, [text.split() for text in outputs], (1 / order,) * order)
+
+
+@settings(max_examples=20)
+@given(ITEMS)
+def test_word_bleu_is_nltks_and_bleu_is_sacrebleus(items):
+    outputs, references = [output for output, _ in items], [listed for _, listed in items]
+    sums = rows_of(WordMatches, outputs, references).sum(axis=0)
+    for order in range(1, 5):
+        expected = by_nltk(outputs, references, order)
+        assert float(word_bleu(order)(sums)) / 100 == pytest.approx(expected, abs=1e-12, rel=1e-9)
+    score = float(sacre_bleu(rows_of(SacreMatches, outputs, references).sum(axis=0)))
+    most = max(map(len, references))
+    columns = [[item[i] if i < len(item) else None for item in references] for i in range(most)]
+    assert score == pytest.approx(sacrebleu.corpus_bleu(outputs, columns, force=True).score, abs=1e-9)
+
+
+@settings(max_examples=20)
+@given(PAIRS)
+def test_chrf_is_sacrebleus_with_one_reference_and_with_two(items):
+    outputs, references = [output for output, _ in items], [listed for _, listed in items]
+    for number in (1, 2):
+        rows = rows_of(CharacterMatches, outputs, [item[:number] for item in references])
+        columns = [[item[i] for item in references] for i in range(number)]
+        expected = sacrebleu.corpus_chrf(outputs, columns).score
+        assert float(f_score(rows.sum(axis=0))) == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_example_of_nltks_own_documentation_has_its_score():
+    outputs = [
+        "It is a guide to action which ensures that the military always obeys the commands of the party",
+        "he read the book because he was interested in world history",
+    ]
+    references = [
+        [
+            "It is a guide to action that ensures that the military will forever heed Party commands",
+            "It is the guiding principle which guarantees the military forces always being under the command "
+            "of the Party",
+            "It is the practical guide for the army always to heed the directions of the party",
+        ],
+        ["he was interested in world history because he read the book"],
+    ]
+    score = word_bleu(4)(rows_of(WordMatches, outputs, references).sum(axis=0))
+    assert f"{score / 100:.5f}".startswith("0.5920")
+
+
+def test_the_brevity_penalty_takes_the_reference_closest_in_length():
+    # two words said: of references with one and four words the first is nearer, so nothing is taken off
+    rows = rows_of(WordMatches, ["a b"], [["a b c d", "a"]])
+    assert rows[0, :2].tolist() == [2, 1]
+    assert word_bleu(1)(rows[0]) == 100
+    # three are as near to two as to four: the shorter one counts
+    assert rows_of(WordMatches, ["a b c"], [["a b c d", "a b"]])[0, 1] == 2
+
+
+def test_a_word_counts_as_often_as_the_reference_that_has_most_of_it():
+    # the example of Papineni et al. (2002): seven times "the", of which two match
+    rows = rows_of(WordMatches, ["the the the the the the the"], [["the cat is on the mat"]])
+    assert rows[0, 2] == 2
+    assert rows[0, 6] == 7
+
+
+def test_nothing_said_or_nothing_matched_scores_zero():
+    for outputs in (["", ""], ["x y", "z"]):
+        rows = rows_of(WordMatches, outputs, [["a b"], ["c"]])
+        assert word_bleu(4)(rows.sum(axis=0)) == 0
+        rows = rows_of(SacreMatches, outputs, [["a b"], ["c"]])
+        assert sacre_bleu(rows.sum(axis=0)) == 0
+
+
+def test_sacrebleu_tokenises_and_folds_case_as_it_is_told():
+    outputs, references = ["Hello, World!", "Das ist gut."], [["hello, world!"], ["das ist sehr gut."]]
+    for tokenize, lowercase in (("13a", False), ("13a", True), ("none", False), ("char", True)):
+        units = WordUnits(bleu_tokenize=tokenize, lowercase=lowercase)
+        score = sacre_bleu(rows_of(SacreMatches, outputs, references, units).sum(axis=0))
+        metric = sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase)
+        columns = [[item[0] for item in references]]
+        assert float(score) == pytest.approx(metric.corpus_score(outputs, columns).score, abs=1e-9)
+
+
+def test_signatures_are_sacrebleus_own_and_name_the_words():
+    metric = sacrebleu.BLEU()
+    metric.corpus_score(["a b", "c"], [["a b", "c"], ["b", "d"]])
+    corpus = Corpus.of(2, [["a b", "b"], ["c", "d"]])
+    assert SacreMatches(corpus, WordUnits()).signature == str(metric.get_signature())
+    uneven = Corpus.of(2, [["a"], ["b", "c"]])
+    assert SacreMatches(uneven, WordUnits()).signature.startswith("nrefs:var|")
+    units = WordUnits("13a", lowercase=True)
+    assert WordMatches(Corpus.of(1, ["a"]), units).signature == "nltk|nrefs:1|on:13a|case:lc"
+
+
+def test_many_sums_are_scored_at_a_time():
+    rows = rows_of(WordMatches, ["a b c d e", "a c"], [["a b c d"], ["a b"]])
+    for score in (word_bleu(4), sacre_bleu):
+        assert score(rows).tolist() == [score(rows[0]), score(rows[1])]
+
+
+def value(metric, outputs, sources=None, **options):
+    result = evaluate(outputs, sources=sources, metrics=[metric], resamples=0, **options)
+    return result.first.scores[metric].value
+
+
+def test_length_is_the_mean_number_of_words_of_any_unit():
+    assert value("length", ["a b c", "", "a  b\t"]) == pytest.approx(5 / 3)
+    text = ["Es ist gut, oder?"]
+    for unit, number in (("words", 4), ("wordpunct", 6), ("13a", 6), ("chars", 14)):
+        assert value("length", text, units=WordUnits(unit)) == number
+    tokenize = pytest.importorskip("nltk.tokenize").wordpunct_tokenize
+    assert tokenize(text[0]) == list(WordUnits("wordpunct").splitter()(text[0]))
+    assert value("length", text, units=WordUnits(lambda text: text.split(","))) == 2
+
+
+def test_empty_outputs_are_those_of_white_space_alone():
+    assert value("empty", ["a", "", " \t", "b"]) == 50
+
+
+SOURCE = "the cat sat on the mat"
+
+
+def test_an_exact_copy_is_the_source_word_by_word():
+    sources = [SOURCE, "a dog", "hello"]
+    assert value("exact_copies", [SOURCE, "a  dog ", "Hello"], sources) == pytest.approx(200 / 3)
+    assert value("exact_copies", ["HELLO"], ["hello"], units=WordUnits(lowercase=True)) == 100
+    assert value("exact_copies", [""], [""]) == 0
+
+
+@pytest.mark.parametrize(
+    ("output", "source", "is_copy"),
+    [
+        ("the cat sat", SOURCE, True),  # 3 of the 5 distinct words
+        ("cat mat", SOURCE, False),  # 2 of 5
+        ("the the the the cat", SOURCE, False),  # 2 distinct ones, however often
+        ("ein dog", "a dog", True),  # exactly half
+        ("", SOURCE, False),
+        ("", "", False),
+        ("a", " ", False),
+    ],
+)
+def test_a_partial_copy_has_at_least_half_of_the_sources_distinct_words(output, source, is_copy):
+    assert value("partial_copies", [output], [source]) == 100 * is_copy
+
+
+def test_distinct_outputs_and_ngrams_are_counted_over_all_outputs():
+    outputs = ["a b a", "b a c", "a  b a", ""]
+    assert value("distinct_outputs", outputs) == 3
+    assert value("distinct_unigrams", outputs) == 3
+    assert value("distinct_bigrams", outputs) == 3  # ab, ba, ac; none across outputs
+
+
+def test_unknown_tokenisations_offer_the_nearest():
+    with pytest.raises(UnknownName, match=r"unknown tokenisation 'word'\. Did you mean 'words'\?"):
+        value("length", ["a"], units=WordUnits("word"))
+    with pytest.raises(UnknownName, match=r"unknown tokenisation of sacreBLEU '13b'\. Did you mean '13a'\?"):
+        SacreMatches(Corpus.of(1, ["a"]), WordUnits(bleu_tokenize="13b"))
