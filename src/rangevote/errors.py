@@ -1,12 +1,12 @@
-"""What can go wrong, and how it is said: what came, what is allowed, what to do.
+"""Errors and warnings. A message says what came, what is allowed, and what to do.
 
 The tree (exit code of the command line in brackets):
 
     RangevoteError
-    ├── UsageError      [2]  a name, option or argument that cannot be meant   (also a ValueError)
-    │   └── UnknownName      a name that no table holds; the nearest ones are offered
+    ├── UsageError      [2]  a name, option or argument that is not allowed    (also a ValueError)
+    │   └── UnknownName      a name that no table has; the nearest is suggested
     ├── DataError       [3]  a ballot that cannot be voted on                  (also a ValueError)
-    └── SetupError      [5]  files, memory, disk, packages: the world around
+    └── SetupError      [5]  files, memory, disk, packages
         └── MissingExtra     an optional package is not installed              (also an ImportError)
 
 and `RangevoteWarning` for what does not stop an election.
@@ -25,11 +25,11 @@ T = TypeVar("T")
 
 
 class RangevoteWarning(UserWarning):
-    """Something a user should know that does not stop the election."""
+    """Something the user should know that does not stop the election."""
 
 
 def warn(message: str) -> None:
-    """Tell the user something that does not stop the election."""
+    """Warn the user of something that does not stop the election."""
     warnings.warn(message, RangevoteWarning, stacklevel=2)
 
 
@@ -40,20 +40,20 @@ class RangevoteError(Exception):
 
 
 class UsageError(RangevoteError, ValueError):
-    """An argument or option that cannot be meant."""
+    """An argument or option that is not allowed."""
 
     exit_code = 2
 
 
 class UnknownName(UsageError):
-    """A name that no table holds."""
+    """A name that no table has."""
 
 
 class DataError(RangevoteError, ValueError):
     """A ballot that cannot be voted on.
 
-    `field` names the place inside the ballot (`candidates[3].logprob`), `where` the file and line.
-    Readers that know the place add it with `at`.
+    `field` names the value inside the ballot (`candidates[3].logprob`), `where` the file and line, which
+    readers add with `at`.
     """
 
     exit_code = 3
@@ -63,16 +63,16 @@ class DataError(RangevoteError, ValueError):
         super().__init__(": ".join(part for part in (where, field, problem) if part))
 
     def at(self, where: str) -> DataError:
-        """The same problem, with the place it was found."""
+        """The same problem, at this file and line."""
         return type(self)(self.problem, field=self.field, where=where)
 
     def placed(self, where: str) -> DataError:
-        """The same at its own place, or at this one where it has none."""
+        """The same where it was raised, or here if that is not known."""
         return self if self.where else self.at(where)
 
 
 class SetupError(RangevoteError):
-    """Files, memory, disk or packages: something around us is not as needed."""
+    """Files, memory, disk or packages are not as needed."""
 
     exit_code = 5
 
@@ -101,7 +101,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def choose(kind: str, name: str, table: Mapping[str, T]) -> T:
-    """Look `name` up in a stage's table, or say what the table holds."""
+    """Look `name` up in a stage's table, or raise with its names."""
     if isinstance(name, str) and name in table:
         return table[name]
     near = nearest(name, table) if isinstance(name, str) else ""
@@ -109,12 +109,12 @@ def choose(kind: str, name: str, table: Mapping[str, T]) -> T:
 
 
 def need(module: str, extra: str, purpose: str) -> ModuleType:
-    """Import an optional `module`, or say which `pip install` brings it."""
+    """Import an optional `module`, or raise with the `pip install` that brings it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         missing = (error.name or module).partition(".")[0]
-        if missing == "rangevote":  # a mistake of ours, which no install mends
+        if missing == "rangevote":  # a mistake in this package, which no install mends
             raise
         raise MissingExtra(
             f"{purpose} needs the package {missing!r}, which is not installed. "

@@ -87,7 +87,7 @@ def _version(context: click.Context, wanted: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and leave with its exit code."""
+    """Run a command and exit with its code."""
     code = run(arguments)
     try:
         sys.stdout.flush()
@@ -120,12 +120,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def complain(message: str, code: int) -> int:
-    """Say what is wrong on standard error."""
+    """Print the message on standard error; returns the code."""
     click.echo(f"rangevote: {message}", err=True)
     return code
 
 
 def _closed_pipe() -> int:
-    """Leave quietly; what is still in Python's buffer goes nowhere."""
+    """The code for a closed pipe; what is still in Python's buffer is dropped."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 141

@@ -16,7 +16,7 @@ COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 
 
 def election_options(command: Command) -> Command:
-    """How to hold an election; the command gets `settings`, a `rangevote.election.settings.Settings`."""
+    """The options of an election, as in `Settings`; the command gets `settings`."""
     options = {
         "similarity": click.option(
             "-s", "--similarity", default="overlap_2", show_default=True, help="How voters grade candidates."

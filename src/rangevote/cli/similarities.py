@@ -17,7 +17,7 @@ WIDTH = 160
 #: Printed under the table.
 NOTES = """\
 More is better. "from the voter": the voter is the standard that the candidate is held to; "both ways": they
-may change places. Linear measures cost the number of tokens, pairwise ones voters times candidates.
+may be exchanged. Linear measures cost the number of tokens, pairwise ones voters times candidates.
 Orders: overlap_1, overlap_2, ...; overlap_1-4 is their mean; overlap_1-4@0.25 has an exponent of length.
 Mixtures: 0.5*overlap_2+0.5*chrf. In Python also any function (voter, candidate) -> grade from -1 to 1."""
 

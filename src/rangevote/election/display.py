@@ -1,4 +1,4 @@
-"""An election drawn: a table in a notebook (HTML) or in a terminal (rich)."""
+"""A result as a table, in a notebook (HTML) or in a terminal (rich)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ color:inherit;background:none;border:0;border-bottom:1px solid rgba(128,128,128,
 .rangevote-result p{margin:.4em 0 0;overflow-wrap:anywhere}"""
 
 
-class Row(NamedTuple):
+class CandidateRow(NamedTuple):
     """One candidate, as it is shown."""
 
     rank: str
@@ -40,12 +40,12 @@ class Row(NamedTuple):
     elected: bool
 
 
-def rows(result: Result) -> list[Row]:
+def rows(result: Result) -> list[CandidateRow]:
     """The best candidates in their order, and, however far down, the elected and the most likely one."""
     likely = most_likely(result)
     shown = set(result.ranking[:MOST_ROWS]) | set(result.elected[:MOST_ROWS]) | {likely}
     return [
-        Row(
+        CandidateRow(
             str(rank),
             _text(result, index),
             _number(result.candidates.logprob(index), ".2f"),
@@ -120,15 +120,15 @@ def table(result: Result) -> RenderableType:
     for row in listed:
         cells = (row.rank, Text(_printable(row.text)), row.logprob, row.score, row.marks)
         drawn.add_row(*cells, style="bold green" if row.elected else None)
-    told = f"{summary(result)}{_rest(result, listed)}"
-    return Group(drawn, Text(told), Text(_printable(result.signature), style="dim"))
+    footer = f"{summary(result)}{_rest(result, listed)}"
+    return Group(drawn, Text(footer), Text(_printable(result.signature), style="dim"))
 
 
 def _marks(result: Result, index: int, likely: int) -> str:
     marks = []
     if index in result.elected:
-        place = f" {result.elected.index(index) + 1}" if len(result.elected) > 1 else ""
-        marks.append(f"elected{place}")
+        number = f" {result.elected.index(index) + 1}" if len(result.elected) > 1 else ""
+        marks.append(f"elected{number}")
     if index == likely:
         marks.append("most likely")
     return ", ".join(marks)
@@ -145,7 +145,7 @@ def _number(number: float | None, form: str) -> str:
     return format(number, form) if number is not None and math.isfinite(number) else "–"
 
 
-def _rest(result: Result, listed: list[Row]) -> str:
+def _rest(result: Result, listed: list[CandidateRow]) -> str:
     rest = len(result.candidates) - len(listed)
     return f"; {_counted(rest, 'candidate')} not shown" if rest else ""
 
@@ -155,5 +155,5 @@ def _counted(number: int, thing: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """Control characters as escapes: a terminal would obey them."""
+    """Control characters as escapes, since a terminal would obey them."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -36,7 +36,7 @@ class Contribution(NamedTuple):
 
 
 class Vote(NamedTuple):
-    """What one voter gave: its place in the list, its weight, its grade, and their product."""
+    """What one voter gave: its index in the list, its weight, its grade, and their product."""
 
     voter: int
     weight: float
@@ -110,7 +110,7 @@ def _counted(
     reader = Reader(measure.tokenize, candidate)
     index = plain.Index(reader.read(candidate), reader.unit, measure.orders, measure.bag, measure.short)
     index.add(reader.read(voters))
-    found: dict[tuple[int, str], float] = {}
+    parts: dict[tuple[int, str], float] = {}
     for order, n in enumerate(measure.orders):
         votes, bits = index.votes(order, weights.tolist(), measure.a, False)
         items = index.candidate_items(order, 0)
@@ -118,5 +118,5 @@ def _counted(
             part = math.ldexp(float(votes.get(item, 0)), -bits) / len(measure.orders)
             part = part if measure.a == 0 else part * math.pow(len(items), -measure.a)
             key = (n, reader.spell(plain.gram_of(item, measure.bag)))
-            found[key] = found.get(key, 0.0) + part  # later occurrences of a gram are one line
-    return [Contribution(text, n, score) for (n, text), score in found.items()]
+            parts[key] = parts.get(key, 0.0) + part  # later occurrences of a gram are one line
+    return [Contribution(text, n, score) for (n, text), score in parts.items()]

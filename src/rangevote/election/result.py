@@ -1,4 +1,4 @@
-"""What an election gives: the winner, everybody's score, and a signature of how it came about."""
+"""The result of an election: the winner, all scores, and a signature that names how it was held."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Result:
 
     @property
     def index(self) -> int:
-        """The winner's place in the list of candidates."""
+        """The winner's index in the list of candidates."""
         return self.elected[0]
 
     @property

@@ -43,7 +43,7 @@ class Contest:
         return self.similarity.matrix(self.candidates.only(index), self.voters)[:, 0]
 
 
-class Outcome(NamedTuple):
+class RuleOutcome(NamedTuple):
     """Scores of all candidates, and who was elected, in order."""
 
     scores: Array  # (candidates,)
@@ -59,7 +59,7 @@ def order(scores: Array, candidates: Hypotheses) -> np.ndarray[tuple[int, ...], 
 
 
 def leaders(scores: Array, candidates: Hypotheses, number: int) -> tuple[int, ...]:
-    """The first `number` of `order`; a single clear winner is found without sorting."""
+    """The first `number` of `order`; a single clear winner needs no sorting."""
     if number == 1:
         listed = scores.tolist()
         best = max(listed)
@@ -68,13 +68,13 @@ def leaders(scores: Array, candidates: Hypotheses, number: int) -> tuple[int, ..
     return tuple(order(scores, candidates)[:number].tolist())
 
 
-def range_voting(contest: Contest, winners: int) -> Outcome:
+def range_voting(contest: Contest, winners: int) -> RuleOutcome:
     """score(c) = sum of P(v) sim(v, c), the highest wins (equation 1); several: the highest ones."""
     scores = contest.tally(contest.weights)
-    return Outcome(scores, leaders(scores, contest.candidates, winners))
+    return RuleOutcome(scores, leaders(scores, contest.candidates, winners))
 
 
-def reweighted(contest: Contest, winners: int) -> Outcome:
+def reweighted(contest: Contest, winners: int) -> RuleOutcome:
     """Range voting in rounds (Smith 2005): after each winner, voter v counts
     P(v) / (1 + sum of its grades for the winners), so that the next winner speaks for others.
 
@@ -88,16 +88,16 @@ def reweighted(contest: Contest, winners: int) -> Outcome:
         left = contest.tally(contest.weights / (1.0 + given))  # (candidates,)
         left[elected] = -np.inf
         elected += leaders(left, contest.candidates, 1)
-    return Outcome(scores, tuple(elected))
+    return RuleOutcome(scores, tuple(elected))
 
 
-def most_likely(contest: Contest, winners: int) -> Outcome:
+def most_likely(contest: Contest, winners: int) -> RuleOutcome:
     """The candidate with the highest log-probability: what beam search returns."""
     scores = _logprobs(contest.candidates, "most_likely")
-    return Outcome(scores, leaders(scores, contest.candidates, winners))
+    return RuleOutcome(scores, leaders(scores, contest.candidates, winners))
 
 
-def length_normalised(contest: Contest, winners: int) -> Outcome:
+def length_normalised(contest: Contest, winners: int) -> RuleOutcome:
     """log P(c) / length, the length being its tokens (words where only text is known) and the end."""
     candidates = contest.candidates
     tokens = candidates.tokens or [None]
@@ -105,10 +105,10 @@ def length_normalised(contest: Contest, winners: int) -> Outcome:
     if len(lengths) < len(candidates):  # not all have token ids
         lengths = [len(text.split()) for text in candidates.texts or ()]
     scores = _logprobs(candidates, "length_normalised") / (np.array(lengths, dtype=np.float64) + 1.0)
-    return Outcome(scores, leaders(scores, contest.candidates, winners))
+    return RuleOutcome(scores, leaders(scores, contest.candidates, winners))
 
 
-Rule = Callable[[Contest, int], Outcome]
+Rule = Callable[[Contest, int], RuleOutcome]
 
 RULES: dict[str, Rule] = {
     "range": range_voting,

@@ -59,14 +59,14 @@ def _identity(voters: Hypotheses, index: int) -> tuple[object, object]:
 
 
 def _sharing(numbers: Array) -> list[int]:
-    """The places of numbers that stand there more than once."""
+    """The indices of numbers that occur more than once."""
     ordered = np.sort(numbers)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
-    places: list[int] = np.flatnonzero(np.isin(numbers, twice)).tolist()
-    return places
+    indices: list[int] = np.flatnonzero(np.isin(numbers, twice)).tolist()
+    return indices
 
 
-def count(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
+def equal(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
     """Every voter the same; right for samples, which come as often as they are probable."""
     return np.full(len(voters), 1.0 / len(voters))
 
@@ -81,7 +81,7 @@ def importance(voters: Hypotheses, temperature: float, given: Hypotheses) -> Arr
     return _normalised(voters.weights.tolist())
 
 
-WEIGHTS = {"probability": probability, "count": count, "importance": importance}
+WEIGHTS = {"probability": probability, "count": equal, "importance": importance}
 
 
 def weigh(

@@ -1,7 +1,7 @@
 """How strongly a voter supports a candidate: the measures, by name.
 
-A measure is one function `(argument, tokenize) -> Measure` and one line in `SIMILARITIES`; what
-stands behind the name's `_` or `:` is the argument (`overlap_1-4@0.25`, `exact:last_number`).
+To add one, write a class, a function `(argument, tokenize) -> Measure`, and one line in `SIMILARITIES`. The
+argument is what follows `_` or `:` in the name (`overlap_1-4@0.25`, `exact:last_number`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rangevote.similarity.tokens import Tokenise, check_tokeniser
 class Listing(NamedTuple):
     """One line of the table.
 
-    `cost` is "linear" or "pairs". `symmetric`: whether voter and candidate may change places. `extra` is the
+    `cost` is "linear" or "pairs". `symmetric`: whether voter and candidate may be exchanged. `extra` is the
     extra of ours, `package` the package of others that it needs.
     """
 
@@ -59,8 +59,8 @@ SIMILARITIES: dict[str, Listing] = {
     "edit": Listing("pairwise:edit", "edit", "1 - edit distance / length", "pairs", "evaluate", True),
 }
 
-#: The measures in which a model grades that the user brings. They stand apart since their grades are only as
-#: exact as the model's own arithmetic: the last bits may depend on what else was in the batch.
+#: Measures in which a model grades, which the user brings. Their grades are only as exact as the model's own
+#: arithmetic: the last bits may depend on what else was in the batch.
 WITH_MODELS: dict[str, Listing] = {
     "embedding": Listing(
         "vectors:embedding",
@@ -140,7 +140,7 @@ def _build(name: str, tokenize: Tokenise) -> Similarity:
         raise UnknownName(
             f"unknown similarity {name!r}.{_nearest(name)} Choose from: {', '.join(examples)} "
             f"(any order; ranges as overlap_1-4; mixtures as 0.5*overlap_2+0.5*states). "
-            f"`rangevote similarities` tells what they mean."
+            f"`rangevote similarities` explains them."
         )
     module, _, function = listing.builder.partition(":")
     build = getattr(importlib.import_module(f"rangevote.similarity.{module}"), function)
@@ -149,7 +149,7 @@ def _build(name: str, tokenize: Tokenise) -> Similarity:
 
 
 def _nearest(name: str) -> str:
-    """The name that was perhaps meant; of a measure with a model, what stands before the model decides."""
+    """A suggestion; of a measure with a model, the part before the model decides."""
     near = difflib.get_close_matches(name.partition(":")[0], WITH_MODELS, n=1, cutoff=0.75)
     if near:
         return f" Did you mean {WITH_MODELS[near[0]].example!r}?"

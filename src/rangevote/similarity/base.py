@@ -1,4 +1,4 @@
-"""The seam between measures and elections.
+"""What every measure is: the interface between measures and elections.
 
 A `Similarity` grades: how strongly does a voter support a candidate, from -1 to 1. Any object with
 `name`, `tally` and `matrix` is one. The measures of this package derive from `Measure`, which makes
@@ -68,11 +68,9 @@ class Measure(ABC):
         """Open an election among these candidates."""
 
     def tally(self, candidates: Hypotheses, voters: Hypotheses, weights: Array) -> Array:
-        """score(c) = sum of weights[v] * sim(v, c), shape (candidates,)."""
         return self._poll_with(candidates, voters).tally(weights)
 
     def matrix(self, candidates: Hypotheses, voters: Hypotheses) -> Array:
-        """sim(v, c), shape (voters, candidates)."""
         return self._poll_with(candidates, voters).matrix()
 
     def _poll_with(self, candidates: Hypotheses, voters: Hypotheses) -> Poll:
@@ -100,25 +98,22 @@ def same_content(candidates: Hypotheses) -> list[Hashable]:
 
 
 class StoredPoll:
-    """A poll for any `Similarity`: keeps the voters and asks the measure when votes are counted."""
+    """A poll for any `Similarity`: keeps the voters until votes are counted."""
 
     def __init__(self, similarity: Similarity, candidates: Hypotheses) -> None:
         self._similarity, self._candidates = similarity, candidates
         self._voters: Hypotheses | None = None
 
     def add(self, voters: Hypotheses) -> None:
-        """Take more voters in."""
         if self._voters is None:
             self._voters = voters
         else:
             self._voters = Hypotheses.of([*self._voters, *voters], role="voters")
 
     def tally(self, weights: Array) -> Array:
-        """score(c), shape (candidates,)."""
         return self._similarity.tally(self._candidates, self._all(), weights)
 
     def matrix(self) -> Array:
-        """sim(v, c), shape (voters, candidates)."""
         return self._similarity.matrix(self._candidates, self._all())
 
     def _all(self) -> Hypotheses:

@@ -1,4 +1,4 @@
-"""exact: the same text, or the same answer in the text: plain majority voting (self-consistency)."""
+"""exact: the same text, or the same answer in the text. This is majority voting (self-consistency)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _LETTER = re.compile(r"\b([A-Z])\b")
 
 def last_number(text: str) -> str | None:
     """The last number in the text, written plainly: '1,200.50' and '1200.5' are one answer."""
-    found = _NUMBER.findall(text)
-    if not found:
+    numbers = _NUMBER.findall(text)
+    if not numbers:
         return None
-    number = found[-1].replace(",", "").replace("−", "-").lstrip("+")
+    number = numbers[-1].replace(",", "").replace("−", "-").lstrip("+")
     if "." in number:
         number = number.rstrip("0").rstrip(".")
     sign, digits = ("-", number[1:]) if number.startswith("-") else ("", number)
@@ -36,8 +36,8 @@ def last_number(text: str) -> str | None:
 
 def last_letter(text: str) -> str | None:
     """The last capital letter that stands alone: the choice in '... so the answer is (B).'"""
-    found = _LETTER.findall(text)
-    return found[-1] if found else None
+    letters = _LETTER.findall(text)
+    return letters[-1] if letters else None
 
 
 def boxed(text: str) -> str | None:
@@ -58,7 +58,7 @@ def plain(text: str) -> str:
     return " ".join(text.casefold().split()).strip(" .,;:!?\"'")
 
 
-#: What can stand behind `exact:`. A key that finds nothing gives None, and the voter abstains.
+#: What can follow `exact:`. A key that finds nothing gives None, and the voter abstains.
 KEYS: Mapping[str, Key] = {
     "boxed": boxed,
     "last_letter": last_letter,
@@ -77,7 +77,6 @@ class Exact(Measure):
         self.name = name or ("exact" if key is None else f"exact:{getattr(key, '__name__', 'key')}")
 
     def poll(self, candidates: Hypotheses) -> ExactPoll:
-        """Open an election among these candidates."""
         return ExactPoll(candidates, self.keys)
 
     def keys(self, candidates: Hypotheses) -> list[Hashable]:
@@ -98,7 +97,6 @@ class ExactPoll:
         self._voters: list[Hashable] = []
 
     def add(self, voters: Hypotheses) -> None:
-        """Take more voters in."""
         self._voters.extend(self._keys(voters))
 
     def tally(self, weights: Array) -> Array:

@@ -26,17 +26,15 @@ class Mixture(Measure):
         self.lowest = -1.0 if negative else min(getattr(part, "lowest", -1.0) for _, part in parts)
 
     def poll(self, candidates: Hypotheses) -> MixturePoll:
-        """Open an election among these candidates."""
         return MixturePoll([(coefficient, open_poll(part, candidates)) for coefficient, part in self.parts])
 
     def about(self, source: str | None) -> Mixture:
-        """The same mixture, with every part told the source."""
+        """The same mixture, with every part about this source."""
         parts = [(n, part.about(source) if isinstance(part, Measure) else part) for n, part in self.parts]
         changed = any(new is not old for (_, new), (_, old) in zip(parts, self.parts, strict=True))
         return Mixture(parts) if changed else self
 
     def signature_on(self, candidates: Hypotheses) -> str:
-        """What the parts' n-grams are made of."""
         names = [part.signature_on(candidates) for _, part in self.parts if isinstance(part, Measure)]
         return "+".join(dict.fromkeys(name for name in names if name))
 
@@ -48,12 +46,10 @@ class MixturePoll:
         self._parts = parts
 
     def add(self, voters: Hypotheses) -> None:
-        """Take more voters in."""
         for _, poll in self._parts:
             poll.add(voters)
 
     def tally(self, weights: Array) -> Array:
-        """score(c), shape (candidates,)."""
         (first, poll), *rest = self._parts
         total = first * poll.tally(weights)
         for coefficient, poll in rest:
@@ -61,7 +57,6 @@ class MixturePoll:
         return total
 
     def matrix(self) -> Array:
-        """sim(v, c), shape (voters, candidates)."""
         (first, poll), *rest = self._parts
         total = first * poll.matrix()
         for coefficient, poll in rest:

@@ -38,7 +38,6 @@ class PairPoll:
         self._voters: list[Any] = []
 
     def add(self, voters: Hypotheses) -> None:
-        """Take more voters in."""
         self._voters.extend(self._read(voters))
 
     def tally(self, weights: Array) -> Array:
@@ -55,7 +54,6 @@ class PairPoll:
         return np.asarray(np.ldexp(votes.astype(np.float64), -bits))
 
     def matrix(self) -> Array:
-        """sim(v, c), shape (voters, candidates)."""
         check_pairs(len(self._voters), len(self._candidates), matrix=True)
         return self._grade(self._voters, self._candidates)
 
@@ -68,7 +66,6 @@ class SequenceMeasure(Measure):
         self.name, self.tokenize, self._scorer = name, tokenize, scorer
 
     def poll(self, candidates: Hypotheses) -> PairPoll:
-        """Open an election among these candidates."""
         need("rapidfuzz", "evaluate", f"the similarity {self.name!r}")
         reader = Reader(self.tokenize, candidates)
         ids: dict[Any, int] = {}
@@ -80,7 +77,6 @@ class SequenceMeasure(Measure):
         return PairPoll(read(candidates), self._grade, read)
 
     def signature_on(self, candidates: Hypotheses) -> str:
-        """What the sequences are made of."""
         return tokeniser_name(self.tokenize, candidates)
 
     def _grade(self, voters: Sequence[Any], candidates: Sequence[Any]) -> Array:
@@ -128,7 +124,6 @@ class Custom(Measure):
         self.name = name or getattr(function, "__name__", type(function).__name__).strip("<>")
 
     def poll(self, candidates: Hypotheses) -> PairPoll:
-        """Open an election among these candidates."""
         return PairPoll(_contents(candidates), self._grade, _contents)
 
     def _grade(self, voters: Sequence[Any], candidates: Sequence[Any]) -> Array:

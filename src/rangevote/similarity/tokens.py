@@ -83,15 +83,15 @@ def _token_ids(hypotheses: Hypotheses) -> list[Sequence[int]]:
     if not len(hypotheses):
         return []
     tokens = hypotheses.tokens or [None] * len(hypotheses)
-    found: list[Sequence[int]] = []
+    listed: list[Sequence[int]] = []
     for i, ids in enumerate(tokens):
         if ids is None:
             raise DataError(
                 "has no token ids, which tokenize='tokens' (or candidates without text) needs.",
                 field=f"{hypotheses.role}[{i}].tokens",
             )
-        found.append(ids)
-    return found
+        listed.append(ids)
+    return listed
 
 
 def refuse_unreadable(hypotheses: Hypotheses) -> None:
