@@ -20,7 +20,7 @@ from experiments.transformer_cache import Cross, Own, Spare, regroup
 from experiments.transformer_layers import DecoderLayer, EncoderLayer, positions
 from experiments.vocabulary import END, PAD, START, Vocabulary
 from rangevote.errors import UsageError
-from rangevote.models.huggingface.groups import Groups
+from rangevote.models.huggingface.shared_attention import Groups
 from rangevote.models.protocol import Integers, Step
 
 #: A source: a text, or its tokens.

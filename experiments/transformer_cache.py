@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rangevote.models.huggingface.groups import Groups
+from rangevote.models.huggingface.shared_attention import Groups
 from rangevote.models.protocol import Integers
 
 #: Tokens by which a row's buffers grow.

@@ -160,6 +160,6 @@ def reads_images(model: LanguageModel[Any]) -> bool:
     network = getattr(model, "hf", None)
     if network is None:
         return False
-    from rangevote.models.huggingface.images import sees
+    from rangevote.models.huggingface.inputs import sees
 
     return sees(network)

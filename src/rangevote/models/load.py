@@ -53,7 +53,7 @@ def load(
         from rangevote.models.ngram import NgramModel
 
         return NgramModel.read(path)
-    read = _part("huggingface.weights").read
+    read = _part("huggingface.loading").read
     place = name if path is None else path
     return read(place, tokenizer, device=device, dtype=dtype, chat=chat, end=end, revision=revision)  # type: ignore[no-any-return]
 

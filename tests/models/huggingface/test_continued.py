@@ -8,6 +8,7 @@ import torch
 import transformers
 
 from rangevote.models.huggingface.model import Continued, HuggingFace
+from rangevote.models.huggingface.shared_cache import SharedPrompt
 from tests.models.huggingface.samples import IDS, images
 from tests.models.huggingface.tiny import MODELS, SEEING, SHARING, make_processor
 
@@ -42,11 +43,11 @@ def test_it_says_what_the_model_says_of_the_same_inputs(tiny_model, kind):
     processor = make_processor() if kind in SEEING else None
     model = HuggingFace(net, processor=processor)
     inputs = images() if kind in SEEING else IDS
-    prepared = handed(net, model._inputs.encode(inputs).tensors)
+    prepared = handed(net, model._encoder.encode(inputs).tensors)
     assert prepared.inputs == range(len(inputs))
     assert list(prepared.ends) == list(model.ends)
     state = prepared.start(prepared.inputs)
-    assert (state.prompt.shared is not None) == (kind in SHARING)
+    assert isinstance(state.prompt, SharedPrompt) == (kind in SHARING)
     assert len(state.prompt.ids) == len(inputs)  # each is read once, not once for each beam
     for found, expected in zip(walk(prepared, state), walk(model, model.start(inputs)), strict=True):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
@@ -64,7 +65,7 @@ def test_it_can_be_started_again_and_with_some_of_the_inputs(tiny_model):
 
 def test_the_source_is_the_prompt_without_padding(tiny_model):
     net = tiny_model("llama")
-    prepared = handed(net, HuggingFace(net)._inputs.encode(IDS).tensors)
+    prepared = handed(net, HuggingFace(net)._encoder.encode(IDS).tensors)
     assert [prepared.source(i) for i in prepared.inputs] == IDS
     assert handed(tiny_model("bart"), {"input_ids": torch.tensor([[5, 6]])}).source(0) == []
 

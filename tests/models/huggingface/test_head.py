@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from rangevote.models.huggingface import head
+from rangevote.models.huggingface import steps
 from rangevote.models.huggingface.model import HuggingFace
 from tests.models.huggingface.tiny import make
 
@@ -18,7 +18,7 @@ def test_the_product_in_blocks_is_the_product(rows, bias):
     layer = torch.nn.Linear(16, 3001, bias=bias)
     hidden = torch.randn(rows, 1, 16)
     with torch.no_grad():
-        found = head.product(hidden, layer.weight, layer.bias)
+        found = steps.product(hidden, layer.weight, layer.bias)
         torch.testing.assert_close(found, layer(hidden), rtol=0, atol=1e-5)
 
 
@@ -27,11 +27,11 @@ def test_a_large_vocabulary_goes_the_quick_way_and_says_the_same(kind, monkeypat
     net, prompt = make(kind), [[5, 6, 7] * 7]
     found = []
     for large in (1, 1 << 13):
-        monkeypatch.setattr(head, "LARGE", large)
+        monkeypatch.setattr(steps, "LARGE_VOCABULARY", large)
         used = []
-        real = head.product
+        real = steps.product
         monkeypatch.setattr(
-            head, "product", lambda *given, real=real, used=used: used.append(1) or real(*given)
+            steps, "product", lambda *given, real=real, used=used: used.append(1) or real(*given)
         )
         model = HuggingFace(net)
         step = model.step(model.select(model.start(prompt), np.zeros(4, dtype=int)), np.array([5, 6, 7, 8]))
@@ -47,10 +47,10 @@ def test_a_layer_that_is_not_plain_is_left_alone(change):
     class Other(torch.nn.Linear):
         pass
 
-    layer = (Other if change == "subclass" else torch.nn.Linear)(16, head.LARGE)
-    assert head._can_be_quick(torch.nn.Linear(16, head.LARGE))
+    layer = (Other if change == "subclass" else torch.nn.Linear)(16, steps.LARGE_VOCABULARY)
+    assert steps._replaceable(torch.nn.Linear(16, steps.LARGE_VOCABULARY))
     if change == "dtype":
         layer = layer.bfloat16()
     if change == "replaced":
         layer.forward = lambda hidden: hidden
-    assert not head._can_be_quick(layer)
+    assert not steps._replaceable(layer)

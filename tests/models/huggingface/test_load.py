@@ -93,8 +93,8 @@ def test_numbers_are_float32_on_a_processor_unless_others_are_asked_for(tmp_path
     [
         ({"dtype": "int8"}, r"dtype='int8' is unknown. Choose from: float32"),
         ({"dtype": "float33"}, r"dtype='float33' is unknown"),
-        ({"device": "tpu"}, r"device='tpu' is not to be had here"),
-        ({"device": "cuda:7"}, r"device='cuda:7' is not to be had here"),
+        ({"device": "tpu"}, r"device='tpu' is not available here"),
+        ({"device": "cuda:7"}, r"device='cuda:7' is not available here"),
         ({"end": "nothing"}, r"end='nothing' is no token of this model"),
         ({"end": 40}, r"end=40 is no token of this model"),
         ({"end": True}, r"end=True is no token of this model"),
@@ -162,11 +162,11 @@ def test_a_name_that_cannot_be_found_says_what_was_tried_and_what_to_do():
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):
-    with pytest.raises(SetupError, match=r"holds no model: there is no config.json"):
+    with pytest.raises(SetupError, match=r"is not a model: there is no config.json"):
         load(tmp_path)
     saved(tmp_path, "llama")
     (tmp_path / "model.safetensors").unlink()
-    with pytest.raises(SetupError, match=r"holds no weights: there is no file \*.safetensors"):
+    with pytest.raises(SetupError, match=r"has no weights: there is no file \*.safetensors"):
         load(tmp_path)
 
 
@@ -192,7 +192,7 @@ def test_code_that_comes_with_a_model_is_never_run(tmp_path):
     }
     (tmp_path / "config.json").write_text(json.dumps(config))
     (tmp_path / "trap.py").write_text(f"import os; os.mkdir({str(tmp_path / 'sprung')!r})")
-    with pytest.raises(SetupError, match="needs code of its author's to be run, which is not done here"):
+    with pytest.raises(SetupError, match="needs code of its author to be run, which is never done here"):
         load(tmp_path)
     assert not (tmp_path / "sprung").exists()
 

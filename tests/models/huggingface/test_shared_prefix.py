@@ -9,9 +9,10 @@ import pytest
 import torch
 import transformers
 
-from rangevote.models.huggingface import attention, cache, prompt
-from rangevote.models.huggingface.groups import Groups
+from rangevote.models.huggingface import shared_attention, shared_cache
 from rangevote.models.huggingface.model import HuggingFace
+from rangevote.models.huggingface.shared_attention import Groups
+from rangevote.models.huggingface.shared_cache import SharedPrompt
 from tests.models.huggingface.samples import IDS, images
 from tests.models.huggingface.tiny import DECODER, SEEING, SHARING, make, make_processor
 
@@ -42,12 +43,12 @@ def test_shared_rows_say_what_plain_rows_say(tiny_model, kind, seed):
     shared, plain = (model_of(tiny_model(kind), share, kind) for share in (True, False))
     for found, expected in zip(walk(shared, inputs, seed), walk(plain, inputs, seed), strict=True):
         torch.testing.assert_close(found, expected, rtol=0, atol=2e-4)
-    assert set(shared._trials.found.values()) == {True}
-    assert plain._trials.found == {}
+    assert set(shared._trials.values()) == {True}
+    assert plain._trials == {}
 
 
 def test_the_tokens_of_a_long_row_outgrow_the_buffers_many_times(tiny_model):
-    assert cache.GROWTH < 40 / 2
+    assert shared_cache.GROWTH < 40 / 2
     shared, plain = (walk(model_of(tiny_model("qwen2"), share), LONG, 5, steps=40) for share in (True, False))
     torch.testing.assert_close(shared[-1], plain[-1], rtol=0, atol=2e-4)
 
@@ -65,7 +66,7 @@ def test_rows_are_put_together_by_input_and_back_in_their_places(owner):
 
 def test_attention_in_small_pieces_gives_the_same(tiny_model, monkeypatch):
     whole = walk(model_of(tiny_model("qwen2")), LONG, 1)
-    monkeypatch.setattr(attention, "MOST_SCORES", 1)
+    monkeypatch.setattr(shared_attention, "MOST_SCORES", 1)
     for found, expected in zip(walk(model_of(tiny_model("qwen2")), LONG, 1), whole, strict=True):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
 
@@ -73,13 +74,13 @@ def test_attention_in_small_pieces_gives_the_same(tiny_model, monkeypatch):
 def test_a_prompt_is_kept_once_however_many_rows_it_has(tiny_model):
     model = model_of(tiny_model("llama"))
     fresh = model.start(LONG)
-    kept = [prefix.keys.data_ptr() for prefix in fresh.prompt.shared.own]
+    kept = [prefix.keys.data_ptr() for prefix in fresh.prompt.prefix.own]
     state = model.step(model.select(fresh, np.arange(400) // 100), np.full(400, 5)).state
-    layers = state.rows._cache.past.layers
+    layers = state.rows._shared.past.layers
     assert [layer.tag.prefix.keys.data_ptr() for layer in layers] == kept
     assert all(layer.tag.prefix.keys.shape[:1] == (len(LONG),) for layer in layers)
     assert all(
-        buffer.shape[:1] == (400,) and buffer.shape[2] == cache.GROWTH for buffer in layers[0]._buffers
+        buffer.shape[:1] == (400,) and buffer.shape[2] == shared_cache.GROWTH for buffer in layers[0]._buffers
     )
 
 
@@ -88,7 +89,7 @@ def test_inputs_without_rows_are_let_go_and_a_fresh_state_keeps_them(tiny_model)
     fresh = model.start(LONG)
     step = model.step(model.select(fresh, np.array([0, 1, 2, 3])), np.full(4, 5))
     state = model.select(step.state, np.array([3, 3, 1]))
-    assert all(len(layer.tag.prefix.keys) == 2 for layer in state.rows._cache.past.layers)
+    assert all(len(layer.tag.prefix.keys) == 2 for layer in state.rows._shared.past.layers)
     found = model.step(state, np.array([6, 7, 8])).log_probs
     plain = model_of(tiny_model("llama"), share=False)
     step = plain.step(plain.select(plain.start(LONG), np.array([3, 3, 1])), np.full(3, 5))
@@ -104,11 +105,11 @@ def test_a_step_allocates_no_buffers_once_there_are_enough(tiny_model):
     step = model.step(model.select(model.start(LONG[:1]), np.zeros(5, dtype=int)), np.full(5, 5))
     order = np.array([1, 0, 2, 4, 3])
     state = model.select(step.state, order)  # the first reordering makes the one buffer that is to spare
-    buffers = {b.data_ptr() for layer in state.rows._cache.past.layers for b in layer._buffers}
-    buffers |= {spare.data_ptr() for spare in state.rows._cache._spare.values()}
+    buffers = {b.data_ptr() for layer in state.rows._shared.past.layers for b in layer._buffers}
+    buffers |= {spare.data_ptr() for spare in state.rows._shared._spare.values()}
     for _ in range(5):
         state = model.select(model.step(state, np.full(5, 6)).state, order)
-        now = {b.data_ptr() for layer in state.rows._cache.past.layers for b in layer._buffers}
+        now = {b.data_ptr() for layer in state.rows._shared.past.layers for b in layer._buffers}
         assert now < buffers
 
 
@@ -124,28 +125,28 @@ def test_other_kinds_of_numbers_are_shared_too_and_answers_are_float32(dtype):
 
 def test_a_model_that_asks_for_more_than_we_do_goes_the_plain_way(tiny_model):
     for kind in ("bloom", "mistral", "gemma2", "mamba"):
-        assert model_of(tiny_model(kind)).start(LONG).prompt.shared is None
+        assert not isinstance(model_of(tiny_model(kind)).start(LONG).prompt, SharedPrompt)
 
 
 def test_a_model_whose_shared_answers_would_differ_goes_the_plain_way(tiny_model, monkeypatch):
-    crossed = attention._crossed
-    monkeypatch.setattr(attention, "_crossed", lambda *given: crossed(*given) * 1.1)
+    crossed = shared_attention._crossed
+    monkeypatch.setattr(shared_attention, "_crossed", lambda *given: crossed(*given) * 1.1)
     model = model_of(tiny_model("bart"))
-    assert model.start(IDS).prompt.shared is None
-    assert list(model._trials.found.values()) == [False]
+    assert not isinstance(model.start(IDS).prompt, SharedPrompt)
+    assert list(model._trials.values()) == [False]
 
 
 def test_a_prompt_with_no_room_for_a_trial_is_not_tried(tiny_model):
     model = model_of(tiny_model("gpt2"))
     step = model.step(model.start([[5] * 63]), None)
     assert model.room(step.state).tolist() == [1]
-    assert model._trials.found == {}
+    assert model._trials == {}
 
 
 def test_a_kind_of_prompt_is_tried_once(tiny_model, monkeypatch):
     tried = []
-    real = prompt._tried
-    monkeypatch.setattr(prompt, "_tried", lambda *given: tried.append(given) or real(*given))
+    real = shared_cache._two_steps
+    monkeypatch.setattr(shared_cache, "_two_steps", lambda *given: tried.append(given) or real(*given))
     model = model_of(tiny_model("llama"))
     for inputs in (LONG, LONG[:1], LONG[1:3]):
         model.start(inputs)
@@ -169,7 +170,7 @@ def test_the_model_comes_back_as_it_was_after_an_error(tiny_model, monkeypatch):
     net = tiny_model("llama")
     model = model_of(net)
     state = model.step(model.start(LONG), None).state
-    monkeypatch.setattr(attention, "_joined", lambda *given: 1 / 0)
+    monkeypatch.setattr(shared_attention, "_joined", lambda *given: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         model.step(state, np.full(len(LONG), 5))
     assert net.config._attn_implementation == "sdpa"

@@ -9,6 +9,7 @@ import transformers
 from packaging.version import Version
 
 from rangevote.models.huggingface.model import HuggingFace
+from rangevote.models.huggingface.shared_cache import SharedPrompt
 from tests.models.huggingface.forcing import forced
 from tests.models.huggingface.samples import IDS, images
 from tests.models.huggingface.tiny import MODELS, SEEING, SHARING, make_processor
@@ -31,7 +32,7 @@ def test_rows_say_what_one_pass_over_the_whole_sequence_says(tiny_model, kind, s
     written = np.random.default_rng(0).integers(4, 40, size=(2 * len(inputs), 20))
     owner = np.arange(len(written)) // 2  # two rows of every input
     step = model.step(model.select(model.start(inputs), owner), None)
-    assert (step.state.prompt.shared is not None) == (share and kind in SHARING)
+    assert isinstance(step.state.prompt, SharedPrompt) == (share and kind in SHARING)
     steps = [step]
     for tokens in written.T:
         steps.append(model.step(steps[-1].state, tokens))

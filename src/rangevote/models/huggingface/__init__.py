@@ -1,20 +1,12 @@
-"""Hugging Face models behind the seam of `models/protocol.py`.
+"""Hugging Face models as a `LanguageModel` (`models/protocol.py`).
 
-A prompt or image is read once for each input, whatever the number of rows. Its keys and values, and those the
-decoder takes from an encoder, are then kept once for each input, and the rows keep only those of their own
-tokens:
+    model.py             start, step, select and the rest
+    inputs.py            texts, chats, token ids and images -> tensors, and what is refused
+    prepare.py           tensors -> what transformers' `generate` hands to a decoding method -> read prompts
+    steps.py             one pass of the network after another, on transformers' own cache
+    loading.py           files -> model and tokenizer, and what is refused
+    shared_cache.py      rows that keep what they have in common once; tried against steps.py before use
+    shared_attention.py  attention over what rows share and what they own
 
-    model.py      the seam: start, step, select and the rest
-    inputs.py     texts, chats and token ids -> tensors, and what is refused; images.py: images
-    prepare.py    tensors -> what transformers' `generate` would hand to a decoding method
-    prompt.py     reads the prompts, and decides how their rows go on
-    rows.py       rows under way
-    feed.py       what the network is given at each step; arguments.py: as transformers keeps it
-    shared.py     keys and values of the inputs, and whose rows are whose
-    cache.py      the cache of rows under way, with their own keys and values
-    attention.py  attention over both; switch.py: puts it in the place of transformers'
-    forward.py    one pass of the network; head.py: its last layer
-    limits.py     ends and lengths, from the many places where configurations keep them
-    weights.py    files -> model and tokenizer, and what is refused
-    quiet.py      keeps transformers from writing to the terminal
+A prompt or image is read once for each input, whatever the number of rows.
 """

@@ -1,22 +1,28 @@
-"""Texts, chats, token ids and images to what `generate` takes; what cannot be read is refused."""
+"""Texts, chats, token ids and images to what `generate` takes; and what a model's configuration limits."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from rangevote.errors import DataError, UsageError
-from rangevote.models.huggingface.head import Net
-from rangevote.models.huggingface.images import Images, is_image, sees
-from rangevote.models.huggingface.limits import most_read, most_written, vocabulary
+from rangevote.errors import DataError, SetupError, UsageError, need
+from rangevote.models.huggingface.steps import Net
 from rangevote.models.protocol import Integers
 from rangevote.quiet import quiet
+
+#: A text that ends so is taken for a file, by models that see.
+SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
+
+#: Tokens that end a sequence, by number or by text.
+End = int | str | Iterable[int | str] | None
 
 
 @dataclass(frozen=True)
@@ -27,17 +33,17 @@ class Encoded:
     lengths: Integers | None
 
 
-class Inputs:
-    """Reads what a user gives; `chat` puts a text into the tokenizer's chat template, if there is one."""
+class InputEncoder:
+    """Encodes what a user gives; `chat` puts a text into the tokenizer's chat template, if there is one."""
 
     def __init__(self, hf: Net, tokenizer: Any, processor: Any, chat: bool, pad: int) -> None:
-        """`pad`: a token for where there is none; it is masked, so any will do."""
+        """`pad`: the token that fills up shorter inputs; it is masked, so any will do."""
         self._hf, self._tokenizer, self._padding = hf, tokenizer, pad
         self._encoder: bool = hf.config.is_encoder_decoder
         self._template = not self._encoder and getattr(tokenizer, "chat_template", None) is not None
         self._chat = chat and self._template
         self._masks = "attention_mask" in inspect.signature(hf.forward).parameters
-        self._images = Images(hf, processor) if sees(hf) else None
+        self._images = ImageEncoder(hf, processor) if sees(hf) else None
 
     def encode(self, inputs: Sequence[Any]) -> Encoded:
         """All inputs as one batch, padded on the left for a decoder and on the right for an encoder."""
@@ -102,7 +108,7 @@ class Inputs:
             text = self._tokenizer.apply_chat_template(
                 [dict(message) for message in messages], add_generation_prompt=True, tokenize=False
             )
-        except Exception as error:  # templates are programs of their own, and raise what they like
+        except Exception as error:  # templates are programs, and raise anything
             raise DataError(f"is a chat the model's template refuses: {error}.", field=_field(i)) from error
         return self._tokenised(text, i, special=False)
 
@@ -116,11 +122,11 @@ class Inputs:
         wrong = next((token for token in ids if not 0 <= token < size), None)
         if wrong is not None:
             raise DataError(f"holds the token {wrong}; the model knows 0 to {size - 1}.", field=_field(i))
-        most = most_read(self._hf) if self._encoder else most_written(self._hf)
+        most = longest_source(self._hf) if self._encoder else longest_output(self._hf)
         if most is not None and len(ids) > (most if self._encoder else most - 1):
-            told = "" if self._encoder else ", with what it is to write"
+            written = "" if self._encoder else ", with what it is to write"
             raise DataError(
-                f"has {len(ids)} tokens, and the model takes at most {most}{told}. Shorten it.",
+                f"has {len(ids)} tokens, and the model takes at most {most}{written}. Shorten it.",
                 field=_field(i),
             )
         return ids
@@ -152,8 +158,8 @@ def token_ids(input: Any, i: int) -> list[int]:
     if isinstance(input, np.ndarray) and input.ndim == 1:
         input = input.tolist()
     if not isinstance(input, (list, tuple)):
-        told = f"an array {input.shape}" if isinstance(input, np.ndarray) else _short(input)
-        raise DataError(f"is {told}; give a text, a chat or a list of token ids.", field=_field(i))
+        kind = f"an array {input.shape}" if isinstance(input, np.ndarray) else _short(input)
+        raise DataError(f"is {kind}; give a text, a chat or a list of token ids.", field=_field(i))
     for j, token in enumerate(input):
         if isinstance(token, bool) or not isinstance(token, (int, np.integer)):
             raise DataError(
@@ -167,5 +173,172 @@ def _field(i: int) -> str:
 
 
 def _short(thing: Any) -> str:
-    told = repr(thing)
-    return told if len(told) <= 60 else told[:57] + "..."
+    shown = repr(thing)
+    return shown if len(shown) <= 60 else shown[:57] + "..."
+
+
+def sees(hf: Net) -> bool:
+    """Whether a model takes images."""
+    return hf.main_input_name == "pixel_values" or hasattr(hf.config, "vision_config")
+
+
+def is_image(input: Any) -> bool:
+    """Whether this may be an image: an open one, or the path of a file."""
+    if isinstance(input, str):
+        return Path(input).suffix.lower() in SUFFIXES
+    return isinstance(input, Path) or hasattr(input, "convert")
+
+
+class ImageEncoder:
+    """Makes of inputs what a model that sees takes.
+
+    One with a chat template gets a message for each input: the image, the text, or the chat it is, in which
+    images stand as {"type": "image", "image": ...}. The others get images alone.
+    """
+
+    def __init__(self, hf: Net, processor: Any) -> None:
+        self._hf, self._processor = hf, processor
+        self._chats = getattr(processor, "chat_template", None) is not None
+
+    def encode(self, inputs: Sequence[Any]) -> dict[str, Any]:
+        """What `generate` takes: `pixel_values` (images, ...), and for chats also tokens and their mask."""
+        if self._processor is None:
+            raise SetupError(
+                "the model takes images, but came without an image processor. Load it from a folder or name "
+                "that has one, or give one: load(model, processor=...)."
+            )
+        tensors = self._chatted(inputs) if self._chats else self._seen(inputs)
+        floating = {name for name, tensor in tensors.items() if tensor.is_floating_point()}
+        return {
+            name: tensor.to(self._hf.device, self._hf.dtype if name in floating else None)
+            for name, tensor in tensors.items()
+        }
+
+    def _seen(self, inputs: Sequence[Any]) -> dict[str, Any]:
+        images = [open_image(input, f"inputs[{i}]") for i, input in enumerate(inputs)]
+        alone = getattr(self._processor, "image_processor", self._processor)
+        with quiet():
+            return {"pixel_values": alone(images=images, return_tensors="pt")["pixel_values"]}
+
+    def _chatted(self, inputs: Sequence[Any]) -> dict[str, Any]:
+        texts, images = [], []
+        for i, input in enumerate(inputs):
+            messages = _messages(input, f"inputs[{i}]")
+            parts = [part for message in messages for part in message["content"]]
+            images.append([part["image"] for part in parts if part["type"] == "image"])
+            try:
+                texts.append(self._processor.apply_chat_template(messages, add_generation_prompt=True))
+            except Exception as error:  # templates are programs, and raise anything
+                raise DataError(
+                    f"is a chat the model's template refuses: {error}.", field=f"inputs[{i}]"
+                ) from error
+        given = {"images": images} if any(images) else {}
+        with quiet():
+            return dict(
+                self._processor(text=texts, **given, padding=True, padding_side="left", return_tensors="pt")
+            )
+
+
+def _messages(input: Any, field: str) -> list[dict[str, Any]]:
+    """A chat whose messages are lists of parts, with images opened."""
+    if is_image(input):
+        input = [{"role": "user", "content": [{"type": "image", "image": input}]}]
+    elif isinstance(input, str):
+        input = [{"role": "user", "content": input}]
+    try:
+        return [{"role": message["role"], "content": _parts(message["content"], field)} for message in input]
+    except (TypeError, KeyError) as error:
+        raise DataError(
+            f"is no image, text or chat ({error!r}). A chat is a list of "
+            '{"role": ..., "content": ...}, the content a text or a list of {"type": "text", "text": ...} '
+            'and {"type": "image", "image": ...}.',
+            field=field,
+        ) from None
+
+
+def _parts(content: Any, field: str) -> list[dict[str, Any]]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [
+        {"type": "image", "image": open_image(part["image"], field)}
+        if part["type"] == "image"
+        else dict(part)
+        for part in content
+    ]
+
+
+def open_image(input: Any, field: str) -> Any:
+    """An image in red, green and blue."""
+    pil = need("PIL.Image", "models", "reading images")
+    if not is_image(input):
+        kind = repr(input) if len(repr(input)) <= 60 else f"a {type(input).__name__}"
+        raise DataError(
+            f"is {kind}, and the model takes images. Give a PIL image or the path of one.", field=field
+        )
+    bombs = (pil.DecompressionBombError, pil.DecompressionBombWarning)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pil.DecompressionBombWarning)
+            if isinstance(input, pil.Image):
+                return input.convert("RGB")
+            with pil.open(input) as image:
+                return image.convert("RGB")
+    except FileNotFoundError:
+        raise DataError(f"there is no file {str(input)!r}.", field=field) from None
+    except (OSError, ValueError, SyntaxError, *bombs) as error:
+        raise DataError(f"{str(input)!r} cannot be read as an image: {error}.", field=field) from error
+
+
+def ends(hf: Net, tokenizer: Any, end: End) -> tuple[int, ...]:
+    """The tokens that end a sequence: those named, else the generation configuration's or the tokenizer's."""
+    if end is not None:
+        several = [end] if isinstance(end, (int, str)) else list(end)
+        return tuple(dict.fromkeys(_token(hf, tokenizer, one) for one in several))
+    tokens = _configured(hf)
+    if tokens is None and tokenizer is not None:
+        tokens = tokenizer.eos_token_id
+    if tokens is None:
+        raise SetupError(
+            "neither the model's generation configuration nor its tokenizer names a token that ends a "
+            "sequence. Name one: load(..., end='</s>') or load(..., end=2)."
+        )
+    return tuple(tokens) if isinstance(tokens, (list, tuple)) else (int(tokens),)
+
+
+def _configured(hf: Net) -> Any:
+    if ends_at_separator(hf):
+        return hf.config.text_config.sep_token_id
+    return getattr(getattr(hf, "generation_config", None), "eos_token_id", None)
+
+
+def ends_at_separator(hf: Net) -> bool:
+    """Whether a model's `generate` ends at the separator, whatever it is told."""
+    return bool(hf.config.model_type == "blip")
+
+
+def _token(hf: Net, tokenizer: Any, end: Any) -> int:
+    token = tokenizer.get_vocab().get(end) if isinstance(end, str) and tokenizer is not None else end
+    if isinstance(token, int) and not isinstance(token, bool) and 0 <= token < vocabulary(hf):
+        return token
+    raise UsageError(f"end={end!r} is no token of this model. Give a token id or the text of one token.")
+
+
+def vocabulary(hf: Net) -> int:
+    """How many tokens the model knows."""
+    return int(hf.config.get_text_config(decoder=True).vocab_size)
+
+
+def longest_output(net: Net) -> int | None:
+    """How many tokens a sequence may have, with the prompt of a model without encoder; None: any number."""
+    names = ("max_decoder_position_embeddings", "max_target_positions", "max_position_embeddings")
+    return _first(net.config.get_text_config(decoder=True), names)
+
+
+def longest_source(net: Net) -> int | None:
+    """How many tokens an encoder can take; None: any number."""
+    config = getattr(net.config, "encoder", None) or net.config
+    return _first(config, ("max_encoder_position_embeddings", "max_position_embeddings"))
+
+
+def _first(config: Any, names: Iterable[str]) -> int | None:
+    return next((int(value) for name in names if (value := getattr(config, name, None))), None)

@@ -1,4 +1,4 @@
-"""A transformers model behind the seam `LanguageModel`."""
+"""A transformers model as a `LanguageModel`."""
 
 from __future__ import annotations
 
@@ -10,23 +10,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rangevote.models.huggingface.forward import Prediction, reading
-from rangevote.models.huggingface.head import Net
-from rangevote.models.huggingface.inputs import Inputs
-from rangevote.models.huggingface.limits import End, ends, ends_at_separator, most_written, vocabulary
+from rangevote.models.huggingface.inputs import (
+    End,
+    InputEncoder,
+    ends,
+    ends_at_separator,
+    longest_output,
+    vocabulary,
+)
 from rangevote.models.huggingface.prepare import Prepared
-from rangevote.models.huggingface.prompt import Prompt, Trials
-from rangevote.models.huggingface.rows import Rows
+from rangevote.models.huggingface.shared_cache import Trials, shared_where_possible
+from rangevote.models.huggingface.steps import Net, Prediction, Prompt, Rows, inference
 from rangevote.models.protocol import Integers, Step
 
 
 @dataclass(frozen=True)
-class State:
-    """Rows of some prompts: `owner` (rows,) says whose, `room` (inputs,) is what may follow each prompt.
+class HuggingFaceState:
+    """Rows of some prompts: `owner` (rows,) tells whose, `room` (inputs,) is what may follow each prompt.
 
-    Nothing but the owners is kept of rows without tokens, so that selecting from a fresh state copies
-    nothing; `rows` begin with the first token. `ids` (rows, length) are there where the model or a processor
-    wants them.
+    Only the owners are kept of rows without tokens, so that selecting from a fresh state copies nothing;
+    `rows` and `ids` (rows, length), their tokens with the prompt, begin with the first token.
     """
 
     prompt: Prompt | None  # None: there are no inputs
@@ -35,48 +38,61 @@ class State:
     rows: Rows | None = None
     ids: Tensor | None = None
 
+    def all_ids(self) -> Tensor:
+        """The tokens of every row (rows, length)."""
+        assert self.prompt is not None
+        if self.ids is not None:
+            return self.ids
+        return self.prompt.ids[torch.as_tensor(self.owner, device=self.prompt.ids.device)]
 
-class Seam:
-    """What is the same for all that transformers has prepared, whoever asked for it."""
+
+class PreparedModel:
+    """What is the same for all that transformers has prepared, for a model of ours or in a user's call."""
 
     hf: Net
     tokenizer: Any
     ends: Sequence[int]
 
     def __init__(self, share: bool) -> None:
-        self._trials = Trials(share)
+        self._share = share
+        self._trials: Trials = {}
 
-    def _read(self, prepared: Prepared, lengths: Integers | None) -> State:
+    def _read(self, prepared: Prepared, lengths: Integers | None) -> HuggingFaceState:
         """Read what was prepared. `lengths` (inputs,) of the prompts without padding; None: there is none."""
-        prompt = Prompt.read(prepared, self._trials)
+        prompt, most = prepared.read(), longest_output(prepared.net)
+        if self._share:
+            prompt = shared_where_possible(prompt, most, self._trials)
         count, length = prepared.ids.shape
         lengths = np.full(count, length) if lengths is None else lengths
-        most = most_written(prepared.net)
         room = None if most is None else np.maximum(most - lengths, 0)
-        return State(prompt, np.arange(0, count, prepared.stride), room)
+        return HuggingFaceState(prompt, np.arange(0, count, prepared.stride), room)
 
-    def step(self, state: State, tokens: Integers | None) -> Step[State]:
+    def step(self, state: HuggingFaceState, tokens: Integers | None) -> Step[HuggingFaceState]:
         """Append one token to every row and predict the next; None: right after the prompt."""
-        if state.prompt is None or not len(state.owner):
+        prompt = state.prompt
+        if prompt is None or not len(state.owner):
             return Step(torch.zeros((0, vocabulary(self.hf)), device=self.hf.device), state)
-        with reading(state.prompt.net):
-            if tokens is not None:
-                return _extended(state.prompt, state, tokens)
-            assert state.rows is None, "only the first step comes without tokens"
-            owner = torch.as_tensor(state.owner, device=state.prompt.ids.device)
-            return _said(state.prompt, state.prompt.first.take(owner), state)
+        with inference(prompt.net):
+            if tokens is None:
+                assert state.rows is None, "only the first step comes without tokens"
+                owner = torch.as_tensor(state.owner, device=prompt.ids.device)
+                return _ranked(prompt, prompt.first.take(owner), state)
+            added = torch.as_tensor(tokens, dtype=torch.int64, device=prompt.ids.device)  # (rows,)
+            ids = torch.cat([state.all_ids(), added[:, None]], dim=1)
+            rows = prompt.begin(state.owner) if state.rows is None else state.rows
+            return _ranked(prompt, rows.step(ids), replace(state, rows=rows, ids=ids))
 
-    def select(self, state: State, rows: Integers) -> State:
+    def select(self, state: HuggingFaceState, rows: Integers) -> HuggingFaceState:
         """The state whose row i is row `rows[i]` of the given one."""
         rows = np.asarray(rows, dtype=np.int64)
-        if state.rows is None or not len(rows):
+        if state.rows is None or state.ids is None or not len(rows):
             return replace(state, owner=state.owner[rows], rows=None, ids=None)
         with torch.no_grad():
             state.rows.select(rows)
-            ids = None if state.ids is None else state.ids[torch.as_tensor(rows, device=state.ids.device)]
+            ids = state.ids[torch.as_tensor(rows, device=state.ids.device)]
         return replace(state, owner=state.owner[rows], ids=ids)
 
-    def room(self, state: State) -> Integers | None:
+    def room(self, state: HuggingFaceState) -> Integers | None:
         """How many tokens may follow each row of a fresh state (rows,)."""
         return None if state.room is None else state.room[state.owner]
 
@@ -87,37 +103,21 @@ class Seam:
         return str(self.tokenizer.decode(list(tokens), skip_special_tokens=True))
 
 
-def _extended(prompt: Prompt, state: State, tokens: Integers) -> Step[State]:
-    added = torch.as_tensor(tokens, dtype=torch.int64, device=prompt.ids.device)  # (rows,)
-    rows = prompt.begin(state.owner) if state.rows is None else state.rows
-    ids = _ids(prompt, state)
-    if ids is not None:
-        ids = torch.cat([ids, added[:, None]], dim=1)
-    return _said(prompt, rows.step(added, ids), replace(state, rows=rows, ids=ids))
-
-
-def _said(prompt: Prompt, prediction: Prediction, state: State) -> Step[State]:
-    """A step, with a ranking of its own where the model's settings bend the probabilities."""
+def _ranked(prompt: Prompt, prediction: Prediction, state: HuggingFaceState) -> Step[HuggingFaceState]:
+    """A step, with a ranking of its own where the model's settings change the probabilities."""
     ranking = None
     if len(prompt.processors):
-        ranking = prompt.processors(_ids(prompt, state), prediction.log_probs.clone())
+        ranking = prompt.processors(state.all_ids(), prediction.log_probs.clone())
     return Step(prediction.log_probs, state, prediction.hidden, ranking)
 
 
-def _ids(prompt: Prompt, state: State) -> Tensor | None:
-    """All tokens of every row (rows, length), where they are kept."""
-    if state.rows is not None or not prompt.needs_ids:
-        return state.ids
-    return prompt.ids[torch.as_tensor(state.owner, device=prompt.ids.device)]
-
-
-class HuggingFace(Seam):
+class HuggingFace(PreparedModel):
     """P(next token | input, prefix) of a transformers model: decoder-only, encoder-decoder or vision-to-text.
 
     `hf` is the transformers model, `tokenizer` and `processor` what came with it, or None. What the model's
-    generation configuration asks for (forbidden words, forced tokens, least lengths) bends the `ranking` of a
-    step, never its `log_probs`; temperatures, truncations and a forced end at a greatest length are the
-    search's business and are not applied. `share=False` gives every row a copy of its prompt, as transformers
+    generation configuration asks for (forbidden words, forced tokens, least lengths) changes the `ranking` of
+    a step, never its `log_probs`; temperatures, truncations and a forced end at a greatest length belong to
+    the search and are not applied. `share=False` gives every row a copy of its prompt, as transformers
     does.
     """
 
@@ -140,29 +140,29 @@ class HuggingFace(Seam):
             self._settings["eos_token_id"] = list(self.ends)
         pads = (getattr(self.tokenizer, "pad_token_id", None), hf.generation_config.pad_token_id)
         pad = next((token for token in pads if token is not None), self.ends[0])
-        self._inputs = Inputs(hf, self.tokenizer, processor, chat, pad)
+        self._encoder = InputEncoder(hf, self.tokenizer, processor, chat, pad)
 
-    def start(self, inputs: Sequence[Any]) -> State:
+    def start(self, inputs: Sequence[Any]) -> HuggingFaceState:
         """Read the inputs, each once; the state has one row for each, in order."""
         if not len(inputs):
-            return State(None, np.zeros(0, dtype=np.int64))
-        encoded = self._inputs.encode(inputs)
-        with reading(self.hf):
+            return HuggingFaceState(None, np.zeros(0, dtype=np.int64))
+        encoded = self._encoder.encode(inputs)
+        with inference(self.hf):
             return self._read(Prepared.by(self.hf, {**encoded.tensors, **self._settings}), encoded.lengths)
 
     def source(self, input: Any) -> Sequence[int]:
         """The input as the model would write it, for the copy filter: no special tokens, no chat template."""
-        return self._inputs.source(input)
+        return self._encoder.source(input)
 
 
-class Continued(Seam):
+class Continued(PreparedModel):
     """What transformers prepared for a decoding method, as a model whose inputs are the numbers 0, 1, 2..."""
 
     def __init__(self, prepared: Prepared, tokenizer: Any = None, *, share: bool = True) -> None:
         super().__init__(share)
         self.hf, self.tokenizer, self.prepared = prepared.net, tokenizer, prepared
-        found = prepared.settings._eos_token_tensor
-        self.ends = () if found is None else tuple(found.flatten().tolist())
+        end_tokens = prepared.settings._eos_token_tensor
+        self.ends = () if end_tokens is None else tuple(end_tokens.flatten().tolist())
 
     @classmethod
     def of(
@@ -185,10 +185,10 @@ class Continued(Seam):
         """What `start` takes."""
         return range(len(self.prepared.ids) // self.prepared.stride)
 
-    def start(self, inputs: Sequence[int]) -> State:
+    def start(self, inputs: Sequence[int]) -> HuggingFaceState:
         """Read all that was prepared; the state has one row for each of these numbers."""
         mask = None if self.hf.config.is_encoder_decoder else self.prepared.kwargs.get("attention_mask")
-        with reading(self.hf):
+        with inference(self.hf):
             state = self._read(self.prepared, None if mask is None else mask.sum(dim=1).cpu().numpy())
         return self.select(state, np.asarray(inputs, dtype=np.int64))
 

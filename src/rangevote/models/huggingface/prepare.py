@@ -1,7 +1,7 @@
 """What transformers' `generate` prepares for a decoding method: encoder output, tokens, processors, a cache.
 
-It comes through the public door for decoding methods of one's own, `generate(custom_generate=...)`: ours asks
-for it with a method that returns what it was given, users hand it over when they call `generate` with theirs.
+It comes through `generate(custom_generate=...)`: for models of ours with a method that returns what it was
+given, and for users' own calls of `generate` with `rangevote.custom_generate`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,25 @@ from transformers import DynamicCache, EncoderDecoderCache, LogitsProcessorList,
 from transformers.generation import logits_process
 
 from rangevote.errors import UsageError
-from rangevote.models.huggingface.arguments import batch_dimension, cached, reordered, take
-from rangevote.models.huggingface.head import Net
+from rangevote.models.huggingface.steps import (
+    Net,
+    Prompt,
+    batch_dimension,
+    cache_name,
+    cached_tokens,
+    predict,
+    reordered,
+    shallow_copy,
+    take,
+    updated,
+    without,
+)
 from rangevote.quiet import quiet
 
-#: Longer than anything: where a search stops is the search's business.
+#: Longer than anything: the search limits lengths.
 ENDLESS = 1 << 30
+#: Of no use when the prompt is read and cached.
+OF_PROMPTS = ("pixel_values", "pixel_values_videos", "pixel_mask", "mm_encoder_outputs", "inputs_embeds")
 
 #: Settings of a model's generation configuration that belong to a search, which here is ours.
 OVERRULED: dict[str, Any] = {
@@ -72,7 +85,7 @@ class Prepared:
     def by(cls, hf: Net, encoded: dict[str, Any]) -> Prepared:
         """Let transformers prepare `encoded` inputs."""
         with quiet():
-            prepared: Prepared = hf.generate(**encoded, **OVERRULED, custom_generate=_caught)
+            prepared: Prepared = hf.generate(**encoded, **OVERRULED, custom_generate=_as_given)
         forced_end = logits_process.ForcedEOSTokenLogitsProcessor  # at a greatest length, which there is not
         kept = [processor for processor in prepared.processors if not isinstance(processor, forced_end)]
         return replace(prepared, processors=_checked(kept))
@@ -81,14 +94,31 @@ class Prepared:
     def of(cls, net: Net, ids: Tensor, processors: Any, settings: Any, kwargs: dict[str, Any]) -> Prepared:
         """What transformers handed to a decoding method, where `ids` have k rows for each input."""
         k = max(settings.num_beams or 1, settings.num_return_sequences or 1)
-        kwargs = {name: _growing(value, net) for name, value in kwargs.items()}
+        kwargs = {name: _dynamic(value, net) for name, value in kwargs.items()}
         if k == 1 or kwargs.get("mm_encoder_outputs") is not None:  # which are not repeated row by row
             return cls(net, ids, _checked(processors), settings, kwargs, k)
         reduced = {name: _every(net, name, value, k) for name, value in kwargs.items()}
         return cls(net, ids[::k], _checked(processors), settings, reduced)
 
+    def read(self) -> Prompt:
+        """Let the network read the inputs, each once."""
+        net, kwargs = self.net, dict(self.kwargs)
+        name = cache_name(kwargs)
+        if name is not None:
+            kwargs[name] = shallow_copy(kwargs[name])  # what was prepared may be read again
+        before = cached_tokens(kwargs.get("past_key_values"))  # what a user's own cache has of the prompt
+        length = self.ids.shape[1] - before if 0 < before < self.ids.shape[1] else None
+        given = net.prepare_inputs_for_generation(
+            self.ids, next_sequence_length=length, is_first_iteration=True, **kwargs
+        )
+        first, output = predict(net, dict(given))
+        kwargs = updated(net, output, kwargs)
+        if cache_name(kwargs) is not None:
+            kwargs = without(kwargs, *OF_PROMPTS)
+        return Prompt(net, first, self.ids, self.processors, kwargs)
 
-def _caught(
+
+def _as_given(
     model: Net,
     input_ids: Tensor,
     logits_processor: Any,
@@ -99,7 +129,7 @@ def _caught(
     return Prepared(model, input_ids, logits_processor, generation_config, kwargs)
 
 
-def _growing(value: Any, net: Net) -> Any:
+def _dynamic(value: Any, net: Net) -> Any:
     """A cache that grows in the place of one of fixed size, which is still empty."""
     pair = isinstance(value, EncoderDecoderCache)
     if not isinstance(value.self_attention_cache if pair else value, StaticCache):
@@ -116,7 +146,7 @@ def _every(net: Net, name: str, value: Any, k: int) -> Any:
         return take(name, value, torch.arange(0, count, k, device=value.device), count)
     if isinstance(value, dict):
         return type(value)({part: _every(net, part, inside, k) for part, inside in value.items()})
-    if isinstance(value, (DynamicCache, EncoderDecoderCache)) and cached(value):
+    if isinstance(value, (DynamicCache, EncoderDecoderCache)) and cached_tokens(value):
         own: Any = value.self_attention_cache if isinstance(value, EncoderDecoderCache) else value
         keys = own.layers[0].keys  # (rows, heads, length, size)
         return reordered(net, value, torch.arange(0, len(keys), k, device=keys.device))

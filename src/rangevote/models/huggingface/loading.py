@@ -1,7 +1,7 @@
 """Files to models: a folder, a GGUF file or a name on the hub, by way of transformers.
 
-Weights come from safetensors or GGUF only, which hold numbers and nothing that runs; code that comes with a
-model is never run.
+Weights come from safetensors or GGUF only, which contain numbers and nothing that runs; code that comes
+with a model is never run.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from transformers import modeling_gguf_pytorch_utils
 from transformers.models.auto import modeling_auto
 
 from rangevote.errors import RangevoteError, SetupError, UsageError, need, warn
-from rangevote.models.huggingface.images import sees
-from rangevote.models.huggingface.limits import End
+from rangevote.models.huggingface.inputs import End, sees
 from rangevote.models.huggingface.model import HuggingFace
 from rangevote.quiet import quiet
 
@@ -51,21 +50,21 @@ def read(
     """A model from a GGUF file, a folder (paths), or by its name on the hub (a text)."""
     where = device_named(device)
     number = dtype_named(dtype, where)
-    place = _place(name, revision)
-    with _told(name), _as_it_is(), quiet():
-        config = _auto.AutoConfig.from_pretrained(**place)
-        hf = _weights(config, place, number, str(name)).to(where).eval()
-        processor = _processor(place) if sees(hf) else None
+    source = _source(name, revision)
+    with _load_errors(name), _local_reading(), quiet():
+        config = _auto.AutoConfig.from_pretrained(**source)
+        hf = _weights(config, source, number, str(name)).to(where).eval()
+        processor = _processor(source) if sees(hf) else None
         if tokenizer is None:
-            tokenizer = getattr(processor, "tokenizer", None) or _tokenizer(name, place)
+            tokenizer = getattr(processor, "tokenizer", None) or _tokenizer(name, source)
         elif isinstance(tokenizer, (str, Path)):
             tokenizer = _auto.AutoTokenizer.from_pretrained(tokenizer, trust_remote_code=False)
     return HuggingFace(hf, tokenizer, processor, chat=chat, end=end)
 
 
-def _place(name: str | Path, revision: str | None) -> dict[str, Any]:
+def _source(name: str | Path, revision: str | None) -> dict[str, Any]:
     """Where transformers is to look; refuses at once what it could not or should not read."""
-    place: dict[str, Any] = {"pretrained_model_name_or_path": str(name), "trust_remote_code": False}
+    source: dict[str, Any] = {"pretrained_model_name_or_path": str(name), "trust_remote_code": False}
     if isinstance(name, Path) and name.is_file():
         if name.suffix != ".gguf":
             raise SetupError(
@@ -73,37 +72,37 @@ def _place(name: str | Path, revision: str | None) -> dict[str, Any]:
             )
         for package in ("gguf", "accelerate"):
             need(package, "models", "reading GGUF files")
-        place.update(pretrained_model_name_or_path=str(name.parent), gguf_file=name.name)
+        source.update(pretrained_model_name_or_path=str(name.parent), gguf_file=name.name)
     elif isinstance(name, Path):
         check_folder(name)
-    return place if revision is None else {**place, "revision": revision}
+    return source if revision is None else {**source, "revision": revision}
 
 
 def device_named(device: str | torch.device | None) -> torch.device:
-    """The device asked for; without a wish a graphics card if there is one."""
+    """The device asked for; by default a graphics card if there is one."""
     if device is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError) as error:
-        told = (str(error).splitlines() or [""])[0]
-        raise UsageError(f"device={str(device)!r} is not to be had here: {told}") from None
+        reason = (str(error).splitlines() or [""])[0]
+        raise UsageError(f"device={str(device)!r} is not available here: {reason}") from None
 
 
 def dtype_named(dtype: str | torch.dtype | None, device: torch.device) -> Any:
-    """The kind of numbers asked for; without a wish float32 on a processor, which is slow at others."""
+    """The kind of numbers asked for; by default float32 on a processor, which is slow at others."""
     if dtype is None:
         return torch.float32 if device.type == "cpu" else "auto"
-    found = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
-    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+    number = getattr(torch, dtype, None) if isinstance(dtype, str) else dtype
+    if not isinstance(number, torch.dtype) or not number.is_floating_point:
         raise UsageError(f"dtype={dtype!r} is unknown. Choose from: float32, bfloat16, float16.")
-    return found
+    return number
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder that holds no model, or one whose weights would have to be unpickled."""
+    """Refuse a folder without a model, or one whose weights would have to be unpickled."""
     if not (folder / "config.json").is_file():
-        raise SetupError(f"{folder} holds no model: there is no config.json in it.")
+        raise SetupError(f"{folder} is not a model: there is no config.json in it.")
     if any(folder.glob("*.safetensors")):
         return
     pickled = sorted(file.name for kind in ("*.bin", "*.pt", "*.pth") for file in folder.glob(kind))
@@ -113,13 +112,13 @@ def check_folder(folder: Path) -> None:
             "Convert them where you trust the file: transformers' from_pretrained(folder), and then "
             "save_pretrained(other_folder), writes safetensors."
         )
-    raise SetupError(f"{folder} holds no weights: there is no file *.safetensors in it.")
+    raise SetupError(f"{folder} has no weights: there is no file *.safetensors in it.")
 
 
-def _weights(config: Any, place: dict[str, Any], dtype: Any, name: str) -> Any:
-    safe = {} if "gguf_file" in place else {"use_safetensors": True}
+def _weights(config: Any, source: dict[str, Any], dtype: Any, name: str) -> Any:
+    safe = {} if "gguf_file" in source else {"use_safetensors": True}
     kind = auto_class(config, name)
-    hf, report = kind.from_pretrained(**place, **safe, dtype=dtype, output_loading_info=True)
+    hf, report = kind.from_pretrained(**source, **safe, dtype=dtype, output_loading_info=True)
     missing = sorted(report["missing_keys"])
     if missing:
         warn(f"{name} has no weights for {len(missing)} parts of the model ({missing[0]}); they are random.")
@@ -131,8 +130,8 @@ def auto_class(config: Any, name: str) -> Any:
     named = set(config.architectures or ())
     for by_architecture in (True, False):
         for table, kind in CLASSES:
-            found = table.get(config.model_type)
-            classes = {found} if isinstance(found, str) else set(found or ())
+            names = table.get(config.model_type)
+            classes = {names} if isinstance(names, str) else set(names or ())
             if classes and (not by_architecture or classes & named):
                 return kind
     raise SetupError(
@@ -141,26 +140,26 @@ def auto_class(config: Any, name: str) -> Any:
     )
 
 
-def _tokenizer(name: str | Path, place: dict[str, Any]) -> Any:
-    """The tokenizer that lies beside the weights; None where a folder has none."""
+def _tokenizer(name: str | Path, source: dict[str, Any]) -> Any:
+    """The tokenizer beside the weights; None where a folder has none."""
     if isinstance(name, Path) and name.is_dir() and not any(any(name.glob(kind)) for kind in TOKENIZERS):
         return None
-    return _auto.AutoTokenizer.from_pretrained(**place)
+    return _auto.AutoTokenizer.from_pretrained(**source)
 
 
-def _processor(place: dict[str, Any]) -> Any:
+def _processor(source: dict[str, Any]) -> Any:
     """What makes of an image what the model sees."""
     try:
-        whole = _auto.AutoProcessor.from_pretrained(**place)
+        whole = _auto.AutoProcessor.from_pretrained(**source)
         if hasattr(whole, "image_processor"):
             return whole
     except (OSError, ValueError):
         pass
-    return _auto.AutoImageProcessor.from_pretrained(**place)
+    return _auto.AutoImageProcessor.from_pretrained(**source)
 
 
 @contextmanager
-def _told(name: str | Path) -> Iterator[None]:
+def _load_errors(name: str | Path) -> Iterator[None]:
     """Transformers' many ways to fail at reading, as ours."""
     try:
         yield
@@ -169,18 +168,18 @@ def _told(name: str | Path) -> Iterator[None]:
     except Exception as error:  # also those of safetensors, of GGUF and of broken JSON
         what = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".:")
         if "trust_remote_code" in what:
-            problem = "it needs code of its author's to be run, which is not done here"
+            problem = "it needs code of its author to be run, which is never done here"
             remedy = "Choose a model that transformers knows."
         elif isinstance(name, Path):
             problem, remedy = f"transformers cannot read it ({what})", "Check the file or folder."
         else:
-            problem = f"no file or folder has this name, and of the hub transformers says: {what}"
+            problem = f"no file or folder has this name, and transformers says of the hub: {what}"
             remedy = "Check the name, or download the model and give its folder."
         raise SetupError(f"cannot load {str(name)!r}: {problem}. {remedy}") from error
 
 
 @contextmanager
-def _as_it_is() -> Iterator[None]:
+def _local_reading() -> Iterator[None]:
     """No asking a service on the hub to convert weights to safetensors, and no bar while GGUF is read."""
     switch, bar = "DISABLE_SAFETENSORS_CONVERSION", _gguf.tqdm
     before = os.environ.get(switch)

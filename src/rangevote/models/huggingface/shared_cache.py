@@ -1,0 +1,300 @@
+"""Rows that keep what their input left behind once, with a cache of our own.
+
+Beams of one input have its prompt in common, so the prompt's keys and values need not be repeated for each of
+them, neither in memory nor in the attention's products (Athiwaratkun et al. 2024, bifurcated attention;
+Juravsky et al. 2024, Hydragen). The same is true of all that a decoder takes from an encoder. A row owns only
+the keys and values of the tokens it has written.
+
+Which models allow it is not written anywhere, so it is tried: the first prompts of a kind go on for two
+tokens on the plain path and on this one, and share only where both give the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import DynamicCache, EncoderDecoderCache
+from transformers.cache_utils import DynamicLayer
+
+from rangevote.models.huggingface.shared_attention import Groups, KeyTag, SharedLayer, switch_of
+from rangevote.models.huggingface.steps import Net, Prediction, Prompt, Rows, of_inputs, take_all, without
+from rangevote.models.protocol import Integers
+
+#: Prompts up to this length are copied to the rows: cheaper than attention in two parts.
+SHORT_PROMPT = 16
+#: Tokens by which a row's buffers grow.
+GROWTH = 16
+#: How far the two ways may differ, relative to the spread of the log-probabilities.
+TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3, torch.bfloat16: 0.05, torch.float16: 0.02}
+
+#: A buffer of each shape (without rows) that is not in use.
+Spare = dict[torch.Size, Tensor]
+#: Kinds of prompts that were tried, and whether their rows can share.
+Trials = dict[tuple[str | bool, ...], bool]
+
+
+@dataclass(frozen=True)
+class SharedPrompt(Prompt):
+    """Prompts whose rows share `prefix`."""
+
+    prefix: SharedPrefix
+
+    def begin(self, owner: Integers) -> Rows:
+        """Rows of the inputs with these numbers (rows,), before their first token."""
+        return SharedRows(self, owner)
+
+
+def shared_where_possible(prompt: Prompt, most: int | None, trials: Trials) -> Prompt:
+    """The prompt with rows that share, or as it is; `most` tokens fit into the network."""
+    prefix = _prefix_of(prompt.net, prompt.kwargs)
+    if prefix is None or (most is not None and prompt.ids.shape[1] + 2 > most):  # no room to try anything
+        return prompt
+    kwargs = without(prompt.kwargs, "past_key_values")
+    shared = SharedPrompt(prompt.net, prompt.first, prompt.ids, prompt.processors, kwargs, prefix)
+    kind: tuple[str | bool, ...] = (type(prompt.net).__name__, *prefix.kind)
+    if kind not in trials:
+        owner = _most_and_least_padded(prefix)
+        trials[kind] = _agree(prompt.net, _two_steps(prompt, owner), lambda: _two_steps(shared, owner))
+    return shared if trials[kind] else prompt
+
+
+def _prefix_of(net: Net, kwargs: dict[str, Any]) -> SharedPrefix | None:
+    """What can be shared of the cache. A decoder's mask already has a place for the next token."""
+    mask = kwargs.get("attention_mask")
+    if net.config.is_encoder_decoder:
+        return SharedPrefix.of(kwargs.get("past_key_values"), None, mask)
+    own = None if mask is None else mask[:, :-1]
+    return SharedPrefix.of(kwargs.get("past_key_values"), own, kwargs.get("encoder_attention_mask"))
+
+
+def _most_and_least_padded(prefix: SharedPrefix) -> Integers:
+    """Owners of three rows, repeated and out of order: of the most padded input and of the least padded."""
+    masks = [half[0].mask for half in (prefix.own, prefix.cross) if half and half[0].mask is not None]
+    padding = masks[0].isinf().sum(dim=(1, 2, 3)).cpu().numpy() if masks else np.arange(prefix.inputs)
+    most, least = int(padding.argmax()), int(padding.argmin())
+    return np.array([most, least, most])
+
+
+def _two_steps(prompt: Prompt, owner: Integers) -> Tensor:
+    """Log-probabilities (2, vocabulary) after each row's likeliest token, a reordering and one more token."""
+    index, order = torch.as_tensor(owner, device=prompt.ids.device), np.array([2, 1])
+    tokens = prompt.first.log_probs.index_select(0, index).argmax(dim=-1)[:, None]  # (rows, 1)
+    ids = torch.cat([prompt.ids.index_select(0, index), tokens], dim=1)
+    rows = prompt.begin(owner)
+    rows.step(ids)
+    rows.select(order)
+    return rows.step(torch.cat([ids, tokens], dim=1)[order]).log_probs
+
+
+def _agree(net: Net, plain: Tensor, shared: Callable[[], Tensor]) -> bool:
+    try:
+        difference = (plain - shared()).square().mean().sqrt()
+    except Exception:  # whatever a network of unknown build makes of a cache it does not know
+        return False
+    spread = (plain - plain.mean(dim=-1, keepdim=True)).square().mean().sqrt()
+    return bool(difference <= TOLERANCE.get(net.dtype, 0.0) * spread)
+
+
+class SharedRows(Rows):
+    """Rows on our own cache."""
+
+    repeats_inputs = False
+
+    def __init__(self, prompt: SharedPrompt, owner: Integers) -> None:
+        self._net, self._owner = prompt.net, owner
+        self._shared = SharedCache(prompt.prefix, owner)
+        index = torch.as_tensor(owner, device=prompt.net.device)
+        self._kwargs = take_all(prompt.kwargs, index, len(prompt.ids), of_inputs(prompt.net))
+
+    def step(self, ids: Tensor) -> Prediction:
+        with switch_of(self._net).on():
+            return self._pass(ids, {"past_key_values": self._shared.past})[0]
+
+    def _select_cache(self, rows: Integers, index: Tensor, same_inputs: bool) -> None:
+        self._shared.select(rows)
+
+
+@dataclass(frozen=True)
+class SharedPrefix:
+    """Each layer's keys and values of the prompts in the decoder, and of what comes from an encoder."""
+
+    own: Sequence[SharedLayer]
+    cross: Sequence[SharedLayer]
+
+    def take(self, inputs: Tensor) -> SharedPrefix:
+        """These inputs, copied."""
+        return SharedPrefix(
+            [layer.take(inputs) for layer in self.own], [layer.take(inputs) for layer in self.cross]
+        )
+
+    @property
+    def inputs(self) -> int:
+        return len(self.own[0].keys)
+
+    @property
+    def device(self) -> torch.device:
+        """Of the first layer; those of a model that is spread out may be elsewhere."""
+        return self.own[0].keys.device
+
+    @property
+    def copied(self) -> bool:
+        """Whether the prompts are so short that rows had better have copies of them."""
+        return self.own[0].keys.shape[2] <= SHORT_PROMPT and self.own[0].mask is None
+
+    @property
+    def kind(self) -> tuple[bool, ...]:
+        """What makes the attention differ: copies, padding of the prompts, padding of the encoder's part."""
+        return self.copied, self.own[0].mask is not None, bool(self.cross) and self.cross[0].mask is not None
+
+    @classmethod
+    def of(cls, cache: Any, own_mask: Tensor | None, cross_mask: Tensor | None) -> SharedPrefix | None:
+        """Take over transformers' cache after the prompt; None where it is of a kind that cannot be shared.
+
+        The masks (inputs, length) are 1 for tokens and 0 for padding.
+        """
+        pair = isinstance(cache, EncoderDecoderCache)
+        halves = [cache.self_attention_cache, cache.cross_attention_cache] if pair else [cache]
+        if any(type(half) is not DynamicCache for half in halves):
+            return None
+        own, cross = halves[0].layers, halves[1].layers if pair else []
+        # Windows, quantised and recurrent layers are other classes; layers that use another's are empty.
+        if any(type(layer) is not DynamicLayer or layer.get_seq_length() == 0 for layer in (*own, *cross)):
+            return None
+        if not own or not _covers(own_mask, own) or not _covers(cross_mask, cross):
+            return None
+        return cls(_layers(own, own_mask), _layers(cross, cross_mask))
+
+
+def _covers(mask: Tensor | None, layers: Sequence[Any]) -> bool:
+    """Whether a mask tells all that is masked of the tokens in the layers."""
+    return mask is None or not layers or mask.shape[1] == layers[0].keys.shape[2] or bool(mask.all())
+
+
+def _layers(layers: Sequence[Any], mask: Tensor | None) -> list[SharedLayer]:
+    added = None
+    if layers and mask is not None and not bool(mask.all()):
+        zero = torch.zeros_like(mask, dtype=layers[0].keys.dtype)
+        added = zero.masked_fill(mask == 0, -torch.inf)[:, None, None]  # (inputs, 1, 1, length)
+    return [SharedLayer(layer.keys.contiguous(), layer.values.contiguous(), added) for layer in layers]
+
+
+class SharedCache:
+    """The keys and values of rows under way; `past` is what the network is given."""
+
+    def __init__(self, prefix: SharedPrefix, owner: Integers) -> None:
+        """Rows that have no tokens of their own yet; `owner` (rows,) are the numbers of their inputs."""
+        self._prefix = prefix
+        self._groups = Groups(owner, prefix.inputs, prefix.device)
+        self._own = [OwnLayer(layer, self._groups, prefix.copied) for layer in prefix.own]
+        self._spare: Spare = {}
+        self.past = self._past(_cache(self._own))
+
+    def _past(self, own: DynamicCache) -> DynamicCache | EncoderDecoderCache:
+        if not self._prefix.cross:
+            return own
+        cross = [CrossLayer(layer, self._groups) for layer in self._prefix.cross]
+        return EncoderDecoderCache(own, _cache(cross))
+
+    def select(self, rows: Integers) -> None:
+        """Reorder, repeat and drop rows."""
+        index = torch.as_tensor(rows, device=self._groups.device)
+        for layer in self._own:
+            layer.select(index, self._spare)
+        if len(self._spare) > 2:  # one for keys and one for values, and some from before they grew
+            self._spare.clear()
+        owner = self._groups.owner[rows]
+        if not np.array_equal(owner, self._groups.owner):
+            self._regroup(owner)
+
+    def _regroup(self, owner: Integers) -> None:
+        """Rows have other owners now; drop the inputs without rows when they are half of all."""
+        present = np.unique(owner)
+        if 2 * len(present) <= self._prefix.inputs:
+            self._prefix = self._prefix.take(torch.as_tensor(present, device=self._groups.device))
+            owner = np.searchsorted(present, owner)
+        self._groups = Groups(owner, self._prefix.inputs, self._groups.device)
+        for layer, prefix in zip(self._own, self._prefix.own, strict=True):
+            layer.tag = KeyTag(self._groups, None if layer.tag.prefix is None else prefix, own=True)
+        if isinstance(self.past, EncoderDecoderCache):
+            self.past = self._past(self.past.self_attention_cache)
+
+
+def _cache(layers: Sequence[DynamicLayer]) -> DynamicCache:
+    cache = DynamicCache()
+    cache.layers = list(layers)
+    return cache
+
+
+class OwnLayer(DynamicLayer):  # type: ignore[no-untyped-call]
+    """The rows' own keys and values (rows, heads, room, size), after a prefix that is shared or copied.
+
+    Buffers are written in place and grow now and then.
+    """
+
+    def __init__(self, prefix: SharedLayer, groups: Groups, copied: bool) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.tag = KeyTag(groups, None if copied else prefix, own=True)
+        self.length, self._before = 0, prefix.keys.shape[2]  # own tokens, and those of the prefix
+        kept = (prefix.keys, prefix.values)
+        room = GROWTH + (self._before if copied else 0)
+        self._buffers = [_buffer(states, len(groups.owner), room) for states in kept]
+        self.is_initialized = True
+        if copied:
+            self._before = 0
+            owner = torch.as_tensor(groups.owner, device=prefix.keys.device)
+            self.update(*(states.index_select(0, owner) for states in kept))
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Write the new tokens' keys and values; returns all that are the rows' own, the keys with a tag."""
+        rows, _, new, _ = key_states.shape
+        first, self.length = self.length, self.length + new
+        kept = []
+        for i, states in enumerate((key_states, value_states)):
+            if self.length > self._buffers[i].shape[2]:
+                larger = _buffer(self._buffers[i], rows, self.length + GROWTH)
+                larger[:, :, :first] = self._buffers[i][:rows, :, :first]
+                self._buffers[i] = larger
+            self._buffers[i][:rows, :, first : self.length] = states
+            kept.append(self._buffers[i][:rows, :, : self.length])
+        return _tagged(kept[0], self.tag), kept[1]
+
+    def get_seq_length(self) -> int:
+        """Tokens before the next one, shared and own."""
+        return self._before + self.length
+
+    def select(self, rows: Tensor, spare: Spare) -> None:
+        """Reorder the rows. A buffer that is replaced serves the next layer, so that none is allocated."""
+        for i, old in enumerate(self._buffers):
+            new = spare.pop(old.shape[1:], None)
+            if new is None or len(new) < len(rows):
+                new = old.new_empty((len(rows), *old.shape[1:]))
+            used = slice(0, self.length)
+            torch.index_select(old[:, :, used], 0, rows.to(old.device), out=new[: len(rows), :, used])
+            self._buffers[i] = new
+            spare[old.shape[1:]] = old
+
+
+class CrossLayer(DynamicLayer):  # type: ignore[no-untyped-call]
+    """Keys and values that the decoder takes from an encoder: all shared, and never changed."""
+
+    def __init__(self, prefix: SharedLayer, groups: Groups) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        keys = prefix.keys.view_as(prefix.keys)  # the tag is not for others that have the same prefix
+        self.keys, self.values = _tagged(keys, KeyTag(groups, prefix, own=False)), prefix.values
+        self.is_initialized = True
+
+
+def _tagged(keys: Tensor, tag: KeyTag) -> Tensor:
+    keys.rangevote = tag  # type: ignore[attr-defined]
+    return keys
+
+
+def _buffer(like: Tensor, rows: int, tokens: int) -> Tensor:
+    return like.new_empty((rows, like.shape[1], tokens, like.shape[3]))

@@ -1,0 +1,280 @@
+"""Steps of a network on transformers' own cache: read prompts, then extend and reorder their rows.
+
+This is the plain path, on which every row has a copy of all that its input left behind; it works for every
+model. `shared_cache.py` has rows that keep what they have in common once.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import EncoderDecoderCache
+
+from rangevote.models.protocol import Integers
+
+#: A transformers model; its class tells a type checker nothing about what `forward` takes.
+Net = Any
+
+#: Under which names models keep their caches.
+CACHES = ("past_key_values", "cache_params", "state", "mems", "past_buckets_states")
+#: What belongs to an input, not to a row: the same for all its rows.
+OF_INPUTS = ("encoder_outputs", "encoder_hidden_states", "encoder_attention_mask")
+#: Logits that are normalised at a time (numbers, not bytes): the copy stays small.
+LOGITS_AT_A_TIME = 1 << 20
+#: Vocabularies below this gain nothing from `product`.
+LARGE_VOCABULARY = 1 << 13
+#: Numbers of a block of `product`, which stay in the processor's cache.
+PRODUCT_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """`log_probs` (rows, vocabulary) and `hidden` (rows, dimension), None where the network shows none."""
+
+    log_probs: Tensor
+    hidden: Tensor | None
+
+    def take(self, rows: Tensor) -> Prediction:
+        """These rows, copied."""
+        hidden = None if self.hidden is None else self.hidden.index_select(0, rows)
+        return Prediction(self.log_probs.index_select(0, rows), hidden)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """Prompts after reading: one row for each in `first`, `ids` (inputs, length) and `kwargs`."""
+
+    net: Net
+    first: Prediction
+    ids: Tensor
+    processors: Any
+    kwargs: dict[str, Any]
+
+    def begin(self, owner: Integers) -> Rows:
+        """Rows of the inputs with these numbers (rows,), before their first token."""
+        return Rows(self.net, self.kwargs, owner, len(self.ids))
+
+
+class Rows:
+    """Rows under way, each a prefix of at least one token; both methods change them in place."""
+
+    #: Whether arguments that belong to inputs are repeated, one for each row.
+    repeats_inputs = True
+
+    def __init__(self, net: Net, kwargs: dict[str, Any], owner: Integers, inputs: int) -> None:
+        """`kwargs` come from the prompt, one row for each of the `inputs`; `owner` (rows,) are ours."""
+        self._net, self._owner, self._name = net, owner, cache_name(kwargs)
+        index = torch.as_tensor(owner, device=net.device)
+        self._cache = None if self._name is None else reordered(net, kwargs[self._name], index)
+        self._kwargs = take_all(without(kwargs, self._name), index, inputs)
+
+    def step(self, ids: Tensor) -> Prediction:
+        """Predict what follows `ids` (rows, length), whose last tokens the network has not yet read."""
+        cache = {} if self._name is None else {self._name: self._cache}
+        prediction, output = self._pass(ids, cache)
+        name = cache_name(output)  # not always the name under which it is given
+        self._cache = self._cache if name is None else output[name]
+        return prediction
+
+    def _pass(self, ids: Tensor, cache: dict[str, Any]) -> tuple[Prediction, Any]:
+        """One pass of the network, with arguments as transformers' own loop makes and keeps them."""
+        net, length = self._net, 1 if cache else None
+        given = net.prepare_inputs_for_generation(ids, next_sequence_length=length, **self._kwargs, **cache)
+        prediction, output = predict(net, dict(given))
+        self._kwargs = without(updated(net, output, self._kwargs), *CACHES)
+        return prediction, output
+
+    def select(self, rows: Integers) -> None:
+        """Reorder, repeat and drop rows."""
+        owner, before = self._owner[rows], self._owner
+        if np.array_equal(rows, np.arange(len(before))):
+            return
+        same_inputs = np.array_equal(owner, before)
+        index = torch.as_tensor(rows, device=self._net.device)
+        self._select_cache(rows, index, same_inputs)
+        fixed = () if self.repeats_inputs and not same_inputs else of_inputs(self._net)
+        self._kwargs = take_all(self._kwargs, index, len(before), fixed)
+        self._owner = owner
+
+    def _select_cache(self, rows: Integers, index: Tensor, same_inputs: bool) -> None:
+        if self._cache is not None:
+            self._cache = reordered(self._net, self._cache, index, same_inputs)
+
+
+def predict(net: Net, inputs: dict[str, Any]) -> tuple[Prediction, Any]:
+    """Run the network and look at the last position; also returns its output as it is."""
+    with output_layer(net) as states:
+        output = net(**inputs, return_dict=True)
+    logits = output.logits  # (rows, positions, vocabulary)
+    last = logits[:, -1] if logits.shape[1] == 1 else logits[:, -1].clone()  # the rest need not be kept
+    hidden = states[-1][:, -1].float() if states else None  # (rows, dimension)
+    return Prediction(normalise(last), hidden), output
+
+
+def normalise(logits: Tensor) -> Tensor:
+    """Logits (rows, vocabulary) to log-probabilities, in place where they are float32 already."""
+    logits = logits.float()
+    size = max(1, LOGITS_AT_A_TIME // logits.shape[1])
+    for first in range(0, len(logits), size):
+        logits[first : first + size] = logits[first : first + size].log_softmax(dim=-1)
+    return logits
+
+
+@contextmanager
+def inference(net: Net) -> Iterator[None]:
+    """No gradients and no dropout; a network in training is put back as it was."""
+    training = [module for module in net.modules() if module.training] if net.training else []
+    for module in training:
+        module.training = False
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+def updated(net: Net, output: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments after a pass, with the cache of its output."""
+    encoder = net.config.is_encoder_decoder
+    return dict(net._update_model_kwargs_for_generation(output, kwargs, is_encoder_decoder=encoder))
+
+
+def cache_name(kwargs: Any) -> str | None:
+    """Under which name there is a cache."""
+    return next((name for name in CACHES if kwargs.get(name) is not None), None)
+
+
+def without(kwargs: dict[str, Any], *names: str | None) -> dict[str, Any]:
+    """All arguments but these."""
+    return {name: value for name, value in kwargs.items() if name not in names}
+
+
+def of_inputs(net: Net) -> tuple[str, ...]:
+    """The arguments that belong to inputs; with an encoder the mask is that of its tokens."""
+    return (*OF_INPUTS, "attention_mask") if net.config.is_encoder_decoder else OF_INPUTS
+
+
+def take_all(kwargs: dict[str, Any], rows: Tensor, count: int, fixed: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Rows of all arguments but the fixed ones."""
+    return {
+        name: value if name in fixed else take(name, value, rows, count) for name, value in kwargs.items()
+    }
+
+
+def take(name: str, value: Any, rows: Tensor, count: int) -> Any:
+    """Rows of an argument that has `count` of them; what has no rows stays as it is."""
+    if isinstance(value, Tensor) and value.ndim > 1:
+        dimension = batch_dimension(name, value)
+        return value.index_select(dimension, rows) if value.shape[dimension] == count else value
+    if isinstance(value, dict):  # the output of an encoder
+        taken = copy.copy(value)
+        for part in value:
+            taken[part] = take(part, value[part], rows, count)
+        return taken
+    return value
+
+
+def batch_dimension(name: str, value: Tensor) -> int:
+    """Which dimension are the rows: the first, but that positions may be (3, rows, length)."""
+    return 1 if name == "position_ids" and value.ndim == 3 else 0
+
+
+def cached_tokens(cache: Any) -> int:
+    """How many tokens a cache has; 0 where it does not count them."""
+    try:
+        return 0 if cache is None else int(cache.get_seq_length())
+    except (AttributeError, ValueError):  # recurrent layers have no length
+        return 0
+
+
+def reordered(net: Net, cache: Any, rows: Tensor, same_inputs: bool = False) -> Any:
+    """A cache of transformers with other rows; the given one keeps its own.
+
+    `same_inputs`: every row's input stays what it was, so what comes from an encoder need not move.
+    """
+    if hasattr(net, "_reorder_cache"):
+        return net._reorder_cache(cache, rows)
+    if isinstance(cache, Tensor):
+        return cache.index_select(0, rows)
+    if isinstance(cache, (list, tuple)):
+        return type(cache)(reordered(net, part, rows) for part in cache)
+    other = shallow_copy(cache)
+    pair = same_inputs and isinstance(other, EncoderDecoderCache)
+    (other.self_attention_cache if pair else other).reorder_cache(rows)
+    return other
+
+
+def shallow_copy(cache: Any) -> Any:
+    """A cache of its own with the same tensors."""
+    return copy.deepcopy(cache, {id(tensor): tensor for tensor in _tensors(cache)})
+
+
+def _tensors(thing: Any) -> list[Tensor]:
+    """All tensors inside an object."""
+    if isinstance(thing, Tensor):
+        return [thing]
+    if type(thing).__module__.startswith("transformers.") and hasattr(thing, "__dict__"):
+        thing = vars(thing)
+    parts = thing.values() if isinstance(thing, dict) else thing if isinstance(thing, (list, tuple)) else ()
+    return [tensor for part in parts for tensor in _tensors(part)]
+
+
+@contextmanager
+def output_layer(net: Net) -> Iterator[list[Tensor]]:
+    """Collects what the last layer is given, (rows, positions, dimension) in each pass; makes it fast.
+
+    For a few rows the last layer is the longest part of a step, and the product of a few rows with a large
+    matrix is what BLAS on a processor is worst at: `product` takes half the time or less.
+    """
+    states: list[Tensor] = []
+    head = net.get_output_embeddings()
+    if head is None:
+        yield states
+        return
+    hook = head.register_forward_pre_hook(lambda _, given: states.append(given[0]))
+    replaced = _replaceable(head)
+    if replaced:
+        head.forward = lambda hidden: product(hidden, head.weight, head.bias)
+    try:
+        yield states
+    finally:
+        hook.remove()
+        if replaced:
+            del head.forward
+
+
+def _replaceable(head: nn.Module) -> bool:
+    """Whether it is a plain matrix of float32 on a processor, whose `forward` nobody has replaced."""
+    return (
+        type(head) is nn.Linear
+        and head.weight.device.type == "cpu"
+        and head.weight.dtype == torch.float32
+        and head.out_features >= LARGE_VOCABULARY
+        and "forward" not in vars(head)
+    )
+
+
+def product(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """hidden @ weight.T + bias: (..., dimension), (vocabulary, dimension) -> (..., vocabulary)."""
+    flat = hidden.reshape(-1, hidden.shape[-1])  # (rows, dimension)
+    rows = len(flat)
+    if rows == 1:
+        return nn.functional.linear(hidden, weight, bias)
+    # BLAS works on eight at a time: 9 rows take longer than 16, but 7 not longer than 8.
+    turned = nn.functional.pad(flat, (0, 0, 0, -rows % 8 if rows > 8 else 0)).t()  # (dimension, rows or more)
+    out = flat.new_empty((rows, len(weight)))
+    size = max(1024, PRODUCT_BLOCK // rows)
+    for first in range(0, len(weight), size):
+        block = slice(first, first + size)
+        out[:, block] = (weight[block] @ turned)[:, :rows].t()
+    if bias is not None:
+        out += bias
+    return out.view(*hidden.shape[:-1], len(weight))
