@@ -18,9 +18,7 @@ from typing import Any, NamedTuple
 
 import generate
 import sacrebleu
-from chapters import write_chapter
-from harness import say
-from run import machine
+from common import machine, say, write_chapter
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 

@@ -26,9 +26,7 @@ import pages_potato
 import pages_rangevote
 import pages_report
 import pages_serving
-from chapters import publish
-from harness import HERE, ROOT, SCRATCH, say
-from run import machine
+from common import HERE, ROOT, SCRATCH, machine, publish, say
 
 RAW = SCRATCH / "pages.json"
 ITEMS, ROUNDS, STARTS = 60, 3, 5

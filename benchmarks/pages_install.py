@@ -11,7 +11,7 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-from harness import ROOT, SCRATCH, command_line, say
+from common import ROOT, SCRATCH, command_line, say
 
 FOLDER = SCRATCH / "pages"
 FRESH = FOLDER / "venv"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from harness import say
+from common import say
 
 #: A page that has not gone on after so many seconds has not accepted an answer.
 REFUSED = 3.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from results import MARKS, machine_line, table
+from common import MARKS, machine_line, table
 
 Data = dict[str, Any]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import generate
-from harness import environment, say
+from common import environment, say
 from pages_install import rangevote
 
 #: Seconds after which a server that does not answer counts as failed.

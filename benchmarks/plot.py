@@ -21,7 +21,7 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 from contestants import CONTESTANTS, SIZES
-from targets import typical
+from report import typical
 
 HERE = Path(__file__).resolve().parent
 PANELS = {

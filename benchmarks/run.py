@@ -11,7 +11,6 @@ import datetime
 import json
 import os
 import platform
-import re
 import subprocess
 import sys
 import tempfile
@@ -20,18 +19,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import commands
-import results
-import speed
-from chapters import write_chapter
+import measure
+import report
+from common import HERE, PEERS, ROOT, SCRATCH, Worker, machine, say, write_chapter
 from contestants import CONTESTANTS, SIZES
-from harness import HERE, PEERS, ROOT, SCRATCH, Worker, say
 
 PEER_PACKAGES = ("sacrebleu", "nltk", "fastchrf", "mbrs", "torch")
 RAW = SCRATCH / "results.json"
 
 
-def measure() -> dict[str, Any]:
+def measure_all() -> dict[str, Any]:
     """All measurements, as one dictionary."""
     began, load = time.time(), os.getloadavg()[0]
     with (
@@ -42,16 +39,16 @@ def measure() -> dict[str, Any]:
         folder, workers = Path(name), {"main": main_worker, "peers": peers}
         data: dict[str, Any] = {"versions": versions(workers)}
         say("start-up")
-        data["start-up"] = _or_error(commands.start_up)
+        data["start-up"] = _or_error(measure.start_up)
         say("file to file")
-        data["files"] = _or_error(lambda: commands.file_to_file(folder))
+        data["files"] = _or_error(lambda: measure.file_to_file(folder))
         say("elections")
-        data["speed"], data["looks"] = speed.measure_all(workers, folder)
-        data["growth"] = speed.growth(workers, folder)
-        say("real n-best lists" if speed.REAL.exists() else f"skipped: no {speed.REAL.name} lists")
-        data["real"] = speed.real_lists(workers, folder)
+        data["speed"], data["looks"] = measure.measure_all(workers, folder)
+        data["growth"] = measure.growth(workers, folder)
+        say("real n-best lists" if measure.REAL.exists() else f"skipped: no {measure.REAL.name} lists")
+        data["real"] = measure.real_lists(workers, folder)
         say("memory")
-        data["memory"] = speed.memory(workers, folder)
+        data["memory"] = measure.memory(workers, folder)
     data["agreement"] = _agreements(data["speed"])
     for found in data["real"].values():
         found["agreement"] = _real_agreements(found["answers"])
@@ -70,7 +67,7 @@ def _or_error(measured: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {"error": str(error).strip().splitlines()[-1]}
 
 
-def _agreements(measured: speed.Measured) -> dict[str, Any]:
+def _agreements(measured: measure.Measured) -> dict[str, Any]:
     """Every peer against the measure of ours that it shares."""
     found = {}
     for name, contestant in CONTESTANTS.items():
@@ -81,13 +78,13 @@ def _agreements(measured: speed.Measured) -> dict[str, Any]:
                 for k in map(str, SIZES)
                 for pair in zip(mine.get(k, []), theirs.get(k, []), strict=False)
             ]
-            found[f"{contestant.like}, {contestant.label}"] = speed.agreement(pairs)
+            found[f"{contestant.like}, {contestant.label}"] = measure.agreement(pairs)
     return found
 
 
 def _real_agreements(answers: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: speed.agreement([(answers[CONTESTANTS[name].like][0], answered[0])])
+        name: measure.agreement([(answers[CONTESTANTS[name].like][0], answered[0])])
         for name, answered in answers.items()
         if not CONTESTANTS[name].ours
     }
@@ -104,20 +101,6 @@ def versions(workers: dict[str, Worker]) -> dict[str, str]:
     return found
 
 
-def machine() -> dict[str, Any]:
-    """The processor and the system."""
-    found = re.search(r"model name\s*:\s*(.+)", _read("/proc/cpuinfo"))
-    return {
-        "cpu": found[1] if found else platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "system": f"{platform.system()} {platform.machine()}",
-    }
-
-
-def _read(path: str) -> str:
-    return Path(path).read_text() if Path(path).exists() else ""
-
-
 def without_scores(data: Any) -> Any:
     """The data without the scores of every election, which fill megabytes."""
     if isinstance(data, dict):
@@ -128,7 +111,7 @@ def without_scores(data: Any) -> Any:
 
 def render(data: dict[str, Any]) -> None:
     """Write the page and, where matplotlib is found, the plot."""
-    write_chapter("elections", results.markdown(data))
+    write_chapter("elections", report.markdown(data))
     plotted = subprocess.run([PEERS if PEERS.exists() else sys.executable, HERE / "plot.py", RAW])
     say("wrote RESULTS.md" + (", results.svg, results.png" if plotted.returncode == 0 else " only"))
 
@@ -143,7 +126,7 @@ def main() -> None:
     if not options.render:
         if not options.no_setup:
             subprocess.run([HERE / "setup_peers.sh"], cwd=ROOT, check=False)
-        RAW.write_text(json.dumps(without_scores(measure()), indent=1), encoding="utf-8")
+        RAW.write_text(json.dumps(without_scores(measure_all()), indent=1), encoding="utf-8")
     render(json.loads(RAW.read_text(encoding="utf-8")))
 
 

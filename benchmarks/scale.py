@@ -18,9 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import scale_ballots
-from chapters import write_chapter
-from harness import SCRATCH, command_line, environment, say
-from run import machine
+from common import SCRATCH, command_line, environment, machine, say, write_chapter
 from scale_measure import Used, measured
 
 import rangevote as rv

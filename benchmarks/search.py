@@ -20,9 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from chapters import write_chapter
-from harness import HERE, SCRATCH, say
-from run import machine
+from common import HERE, SCRATCH, machine, say, write_chapter
 
 #: What the issue asks for: model, inputs at a time, k, new tokens, rounds, how much quicker.
 SPEED = [

@@ -22,9 +22,7 @@ from importlib.metadata import version
 from typing import Any
 
 import service_report
-from chapters import publish
-from harness import HERE, ROOT, SCRATCH, say
-from run import machine
+from common import HERE, ROOT, SCRATCH, machine, publish, say
 from service_load import Client, Probe, closed, offered, percentile, post
 from service_servers import OPTILLM, Server, optillm, rangevote, upstream
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import environment
+from common import environment
 
 #: Seconds between two questions of the probe.
 PAUSE = 0.01

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from harness import HERE, ROOT, SCRATCH, command_line, environment
+from common import HERE, ROOT, SCRATCH, command_line, environment
 
 OPTILLM = ROOT / ".venv-optillm" / "bin"
 LOGS = SCRATCH / "service"

@@ -41,8 +41,7 @@ class Spent(NamedTuple):
 def load(name: str, rows: int | None) -> Elect:
     """The function behind a contestant's name."""
     contestant = CONTESTANTS[name]
-    function = getattr(importlib.import_module(contestant.module), contestant.function)
-    return partial(function, **contestant.settings, **({"rows": rows} if rows else {}))
+    return partial(contestant.function, **contestant.settings, **({"rows": rows} if rows else {}))
 
 
 def measure(elect: Elect, path: Path, passes: int, seconds: float) -> dict[str, Any]:
@@ -142,7 +141,10 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 def version(package: str) -> str:
     """The version of a package in this environment."""
     if package == "rangevote":
-        return str(importlib.import_module("ours").version())
+        import rangevote as rv
+        from rangevote import kernel
+
+        return f"{rv.__version__} ({'compiled' if kernel.COMPILED else 'plain'} kernels)"
     return metadata.version(package)
 
 
