@@ -8,10 +8,13 @@ Files that engines write are read by `rangevote.formats`; batch output of OpenAI
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from rangevote.errors import choose
+from rangevote.errors import UsageError, choose
+
+#: Makes text of token ids.
+Decode = Callable[[list[int]], str]
 
 #: engine -> what reads its outputs
 SOURCES = {
@@ -26,5 +29,15 @@ SOURCES = {
 def get_source(name: str) -> Callable[..., Any]:
     """The function `hypotheses_of` of an engine."""
     module, _, function = choose("source", name, SOURCES).partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return found
+    reader: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return reader
+
+
+def each(outputs: Iterable[Any]) -> Iterable[Any]:
+    """The outputs, one for each input; one alone is what gets passed by mistake."""
+    if isinstance(outputs, Iterable) and not isinstance(outputs, (str, bytes, dict)):
+        return outputs
+    raise UsageError(
+        f"expected a list with one output for each input, got {type(outputs).__name__}; a single one goes "
+        f"into a list, as [output]."
+    )

@@ -5,25 +5,24 @@
     hypotheses_of(results, text="".join)
 
 A score is the natural log of P, with the end of the sequence, divided by its length to the power of
-`length_penalty` (1 unless said otherwise): here it is multiplied again. Without `return_scores` only the
-sequences are known. `min_decoding_length=0` (of generators: `min_length=0`) makes it the model's own P: as it
-stands, CTranslate2 forbids the end as the first token and shares its probability out among the others.
-Penalties for repetition or coverage and forbidden n-grams bend it as well, and it is given a target prefix;
-what the model says of whole sequences is told by `score_batch`.
+`length_penalty` (1 by default): here it is multiplied again. Without `return_scores` only the sequences are
+known. `min_decoding_length=0` (of generators: `min_length=0`) makes it the model's own P: by default
+CTranslate2 forbids the end as the first token and shares its probability out among the others. Penalties for
+repetition or coverage and forbidden n-grams change it as well, and it is conditional on a target prefix;
+`score_batch` gives what the model itself says of whole sequences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from rangevote.errors import DataError
 from rangevote.formats.score import checked
 from rangevote.hypothesis import Hypothesis
-from rangevote.sources.outputs import each
+from rangevote.sources import each
 
-#: The longest output where the call says nothing else: of translators and of generators.
+#: The longest output where the call sets none: of translators and of generators.
 LONGEST = {"hypotheses": 256, "sequences": 512}
 
 
@@ -42,50 +41,42 @@ def hypotheses_of(
     were drawn: `beam_size=1` with `sampling_topk` other than 1) must be those of the call. Generators must be
     called with `include_prompt_in_result=False`. Asynchronous results are waited for.
     """
-    call = _Call(text, length_penalty, max_length, end, sampled)
-    return [call.hypotheses(result) for result in each(results)]
 
-
-@dataclass(frozen=True)
-class _Call:
-    """The options of one call, which its scores depend on."""
-
-    text: Callable[[list[str]], str]
-    length_penalty: float
-    max_length: int | None
-    end: str
-    sampled: bool
-
-    def hypotheses(self, result: Any) -> list[Hypothesis]:
-        """All of one input; generators tell the numbers of their tokens, too."""
-        result = result.result() if hasattr(result, "result") else result
-        kind = next((name for name in LONGEST if hasattr(result, name)), None)
-        if kind is None:
-            raise DataError(f"expected a TranslationResult or GenerationResult, got {type(result).__name__}.")
-        sequences = getattr(result, kind)
-        unknown = [None] * len(sequences)
-        ids, scores = getattr(result, "sequences_ids", None) or unknown, result.scores or unknown
-        longest = self.max_length or LONGEST[kind]
-        return [
-            self._hypothesis(i, *row, longest)
-            for i, row in enumerate(zip(sequences, ids, scores, strict=True))
-        ]
-
-    def _hypothesis(
-        self, index: int, tokens: list[str], ids: Sequence[int] | None, score: float | None, longest: int
+    def hypothesis(
+        index: int, tokens: list[str], ids: Sequence[int] | None, score: float | None, longest: int
     ) -> Hypothesis:
         """The end is counted in a score's length, whether `return_end_token` shows it or not.
 
         A sequence that has come to the greatest length without it was cut off there.
         """
-        shown = bool(tokens) and tokens[-1] == self.end
+        shown = bool(tokens) and tokens[-1] == end
         finished = shown or len(tokens) < longest
         length = len(tokens) + (finished and not shown)
         kept = len(tokens) - shown
         return Hypothesis(
-            self.text(tokens[:kept]),
+            text(tokens[:kept]),
             tokens=None if ids is None else tuple(ids[:kept]),
-            logprob=None if score is None else checked(score * length**self.length_penalty, index, "scores"),
+            logprob=None if score is None else checked(score * length**length_penalty, index, "scores"),
             finished=finished,
-            sampled=self.sampled,
+            sampled=sampled,
         )
+
+    return [
+        [hypothesis(index, *row) for index, row in enumerate(_rows(result, max_length))]
+        for result in each(results)
+    ]
+
+
+def _rows(
+    result: Any, max_length: int | None
+) -> Iterable[tuple[list[str], Sequence[int] | None, float | None, int]]:
+    """Tokens, token ids (of generators), score and greatest length of all outputs for one input."""
+    result = result.result() if hasattr(result, "result") else result
+    kind = next((name for name in LONGEST if hasattr(result, name)), None)
+    if kind is None:
+        raise DataError(f"expected a TranslationResult or GenerationResult, got {type(result).__name__}.")
+    sequences = getattr(result, kind)
+    unknown = [None] * len(sequences)
+    ids, scores = getattr(result, "sequences_ids", None) or unknown, result.scores or unknown
+    longest = [max_length or LONGEST[kind]] * len(sequences)
+    return zip(sequences, ids, scores, longest, strict=True)

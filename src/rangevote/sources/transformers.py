@@ -9,8 +9,8 @@
 * `output_logits=True`: log P of the model itself, for beams and samples.
 * beams with `output_scores=True` alone: what the search added up, with the changes that logits processors
   made; the model's log P where there were none.
-* samples with `output_scores=True` alone: those are of the bent distribution they were drawn from, so log P
-  is not known; samples count once each and do not need it.
+* samples with `output_scores=True` alone: those are of the changed distribution they were drawn from, so log
+  P is not known; samples count once each and do not need it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import LOGPROB_SLACK, Hypothesis
-from rangevote.sources.outputs import Decode
+from rangevote.sources import Decode
 
 
 def hypotheses_of(
@@ -44,11 +44,13 @@ def hypotheses_of(
         )
     rows = len(output.sequences)
     if inputs < 1 or rows % inputs:
-        raise UsageError(f"{rows} sequences cannot be those of {inputs} inputs; say how many there were.")
-    found = _Output(output, frozenset(ends), prompt, decode)
+        raise UsageError(
+            f"{rows} sequences cannot be those of {inputs} inputs; pass inputs=, how many there were."
+        )
+    reader = _Output(output, frozenset(ends), prompt, decode)
     every = rows // inputs
     return [
-        [one for row in range(i, i + every) if (one := found.hypothesis(row)) is not None]
+        [one for row in range(i, i + every) if (one := reader.hypothesis(row)) is not None]
         for i in range(0, rows, every)
     ]
 

@@ -19,7 +19,7 @@ from rangevote.errors import DataError
 from rangevote.formats.rows import ended
 from rangevote.formats.score import checked
 from rangevote.hypothesis import Hypothesis
-from rangevote.sources.outputs import Decode, each
+from rangevote.sources import Decode, each
 
 
 def hypotheses_of(

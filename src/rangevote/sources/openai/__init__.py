@@ -13,8 +13,8 @@ from typing import Any
 
 from rangevote.errors import DataError
 from rangevote.hypothesis import Hypothesis
+from rangevote.sources import each
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS, choices_of, error_text, hypotheses_in
-from rangevote.sources.outputs import each
 
 
 def hypotheses_of(responses: Iterable[Any], *, sampled: bool = True) -> list[list[Hypothesis]]:
