@@ -177,7 +177,7 @@ def file_to_file(folder: Path, rounds: int = 7) -> dict[str, Any]:
     files["all"].write_text("".join(generate.lines(made)), encoding="utf-8")
     files["one"].write_text(next(generate.lines(made[:1])), encoding="utf-8")
     out = folder / "out.jsonl"
-    vote = [*command_line(), "vote", "--similarity", "overlap_2", "--threads", "1", "-o"]
+    vote = [*command_line(), "vote", "--similarity", "overlap_2", "-o"]
     rewrite: list[str | Path] = [sys.executable, HERE / "roundtrip.py"]
     commands: dict[str, Sequence[str | Path]] = {}
     for which, path in files.items():

@@ -24,7 +24,8 @@ from scale_measure import Used, measured
 import rangevote as rv
 from rangevote.formats import read
 from rangevote.formats.parquet_write import write_parquet
-from rangevote.scale.ray.units import UNIT
+
+UNIT = 64 * 2**20
 
 #: Memory within which 10 GB of ballots must be voted on.
 LIMIT = 500 * 2**20

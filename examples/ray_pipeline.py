@@ -14,8 +14,7 @@ from typing import Any
 
 import rangevote as rv
 from rangevote.models.ngram import NgramModel
-from rangevote.scale.ray import Elect
-from rangevote.scale.ray.session import session
+from rangevote.ray_data import Elect, ray_session
 
 
 class Generate:
@@ -33,7 +32,7 @@ class Generate:
 
 
 def main(prompts: str, winners: str, progress: str) -> None:
-    with session(None, cpus=6) as ray:  # on this machine alone, or what RAY_ADDRESS names
+    with ray_session(cpus=6) as ray:  # on this machine alone, or what RAY_ADDRESS names
         from ray.data.checkpoint import CheckpointConfig
 
         config = CheckpointConfig(

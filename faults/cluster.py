@@ -103,10 +103,10 @@ def family(pid: int) -> list[int]:
 
 def main(cpus: int) -> None:
     """Start, tell the address, and stay until standard input ends."""
-    from rangevote.scale.ray.session import session
+    from rangevote.ray_data import ray_session
 
     try:
-        with session(None, cpus=cpus) as ray:
+        with ray_session(cpus=cpus) as ray:
             print(ray.get_runtime_context().gcs_address, flush=True)
             sys.stdin.read()
     except SetupError as error:

@@ -34,7 +34,6 @@ class Way:
 
 WAYS = (
     Way("one process"),
-    Way("2 threads", ("--threads", "2")),
     Way("2 workers", ("--workers", "2")),
     Way("Parquet", ("--workers", "2"), "out.parquet"),
 )

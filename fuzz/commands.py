@@ -7,7 +7,6 @@ nor start processes, in a folder of their own; slashes are taken out, so that no
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import io
 import json
 import os
@@ -25,7 +24,7 @@ from rangevote.errors import RangevoteError
 
 #: What a command may end with.
 CODES = frozenset({0, 2, 3, 4, 5})
-RUN = frozenset({"vote", "convert", "evaluate", "compare", "merge", "tune", "similarities", "study"})
+RUN = frozenset({"vote", "convert", "evaluate", "compare", "tune", "similarities", "study"})
 #: What would start processes, listen, download, or take the time that it is told to take.
 NOT_RUN = re.compile(
     r"^--(workers|engine|ray-address|threads|resamples|plot)|^serve$|\d{4}|embedding|bertscore|comet|bleurt"
@@ -143,18 +142,3 @@ def _fingerprint(text: bool) -> bytes:
         run(["vote", "bad.jsonl", "-o", "x", "-q", *(["--text"] if text else [])])
         notes = json.loads((_here() / "x.partial.json").read_bytes())
     return str(notes["fingerprint"]).encode()
-
-
-def merged(data: bytes) -> None:
-    """Outputs of shards, and the notes beside them: `notes NUL lines`, for each shard."""
-    kept: dict[str, bytes] = {}
-    parts = data.split(b"\0")[:6]
-    for number, (notes, lines) in enumerate(zip(parts[::2], parts[1::2], strict=False), 1):
-        digest = hashlib.sha256(lines).hexdigest().encode()
-        kept[f"out{number}"] = lines
-        kept[f"out{number}.shard.json"] = notes.replace(b"SHA256", digest)
-    names = [name for name in kept if not name.endswith(".json")]
-    if names:
-        with _inside(kept):
-            code = run(["merge", *names, "-o", "whole", "-q"])
-        assert code in CODES, f"exit code {code}"

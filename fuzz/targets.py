@@ -76,7 +76,6 @@ TARGETS: dict[str, Target] = {
     "arguments": Target("commands:arguments", words.LINES, quick=100),
     "commands": Target("commands:harmless", words.LINES, share=2, quick=100),
     "resumed": Target("commands:resumed", ("\0", *words.JSON, *words.RESUMED), quick=40),
-    "merged": Target("commands:merged", ("\0", *words.JSON, *words.MERGED), "pyarrow"),
     "requests": Target("services:requests", (*words.JSON, *words.ASKED), "starlette", 2),
     "service": Target(
         "services:http", (*words.JSON, *words.HTTP, *words.ASKED, *words.ADDRESSES), "starlette", 2

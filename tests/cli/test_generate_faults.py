@@ -143,7 +143,7 @@ def test_a_missing_input_file_leaves_no_output_behind(run, speaker, tmp_path):
 
 def test_a_terminal_without_input_is_not_waited_on(run, speaker, monkeypatch):
     monkeypatch.setattr(
-        "rangevote.cli.notes.sys.stdin", type("Terminal", (), {"isatty": lambda self: True})()
+        "rangevote.cli.progress.sys.stdin", type("Terminal", (), {"isatty": lambda self: True})()
     )
     import rangevote.cli
 

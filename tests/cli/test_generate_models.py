@@ -14,7 +14,7 @@ import pytest
 import rangevote as rv
 from rangevote.models.ngram import NgramModel
 from tests.cli.conftest import spawn
-from tests.cli.test_vote_runs import posix
+from tests.cli.test_output import posix
 
 SENTENCES = ["the train leaves at ten", "a train leaves at ten", "the train leaves at noon", "i know"]
 

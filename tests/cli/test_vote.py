@@ -99,13 +99,6 @@ def test_several_winners_by_reweighted_range_voting(run, three):
     assert "|rule:reweighted|win:2|" in result["signature"]
 
 
-@pytest.mark.parametrize("threads", [2, 8])
-def test_any_number_of_threads_gives_the_same_bytes(run, tmp_path, threads):
-    path = tmp_path / "many.jsonl"
-    path.write_bytes(lines(*(ballot(i, f"a b {i % 7}", "a b c", f"c b {i}") for i in range(300))))
-    assert run("vote", path, "--threads", threads).out == run("vote", path).out
-
-
 def test_merge_and_normalize_are_named_in_the_signature(run):
     data = lines(
         {"id": 1, "candidates": [{"text": "cafe\u0301", "logprob": -2}, {"text": "caf\u00e9", "logprob": -2}]}

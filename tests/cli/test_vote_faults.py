@@ -202,7 +202,7 @@ def test_state_vectors_of_different_length_are_refused(run):
         (["--weights", "counts"], "Did you mean 'count'?"),
         (["--tokenize", "word"], "Did you mean 'words'?"),
         (["--temperature", "0"], "temperature must be a number above 0"),
-        (["--threads", "0"], "--threads"),
+        (["--workers", "-1"], "--workers"),
         (["--format", "json"], "Did you mean 'jsonl'?"),
         (["--nosuch"], "No such option"),
         (["--resume"], "--resume needs -o FILE"),
@@ -272,7 +272,7 @@ def test_an_output_in_a_folder_that_does_not_exist_is_named(run, three, tmp_path
     assert "no such file or directory" in done.err
 
 
-@pytest.mark.parametrize("more", [[], ["--to", "parquet"], ["--shard", "1/2"]], ids=" ".join)
+@pytest.mark.parametrize("more", [[], ["--to", "parquet"]], ids=" ".join)
 def test_an_output_without_a_name_is_a_folder(run, three, more):
     done = run("vote", three, "-o", ".", *more)
     assert (done.code, done.err) == (5, "rangevote: cannot write .: is a directory.\n")

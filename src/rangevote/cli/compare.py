@@ -17,8 +17,8 @@ from rangevote.cli.evaluate import (
     read_given_references,
     table_options,
 )
-from rangevote.cli.notes import Notes, check_inputs
 from rangevote.cli.output import write_output
+from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import SetupError, UsageError, choose, nearest
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rangevote.cli.notes import Notes, check_input
 from rangevote.cli.options import reading_options
-from rangevote.cli.output import sink
-from rangevote.cli.progress import Bar
+from rangevote.cli.output import open_output
+from rangevote.cli.progress import Bar, Notes, check_input
 from rangevote.errors import DataError
 
 if TYPE_CHECKING:
@@ -40,16 +39,16 @@ def convert(source: str, to: str, output: str | None, force: bool, quiet: bool, 
     check_input(source)
     notes = Notes(quiet=quiet)
     write = writer(to)
-    with sink(output, source, {"to": to}, force=force) as place, read(source, reading) as entries:
+    with open_output(output, source, {"to": to}, force=force) as sink, read(source, reading) as entries:
         bar = Bar(entries, "converting", quiet=quiet)
         try:
             for entry in entries:
-                place.write(_written(entry, write))
+                sink.write(_written(entry, write))
                 bar.advance()
-            place.write(ending(write))
-            place.finish()
+            sink.write(ending(write))
+            sink.finish()
         except BaseException:
-            place.discard()
+            sink.discard()
             raise
         finally:
             bar.close()

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.notes import Notes, check_inputs
 from rangevote.cli.options import Command, grouped
 from rangevote.cli.output import write_output
+from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import UsageError, choose
 
 if TYPE_CHECKING:

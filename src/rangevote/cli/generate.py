@@ -11,22 +11,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rangevote.cli.interrupts import Interrupts
-from rangevote.cli.notes import Notes, check_input
 from rangevote.cli.options import election_options
-from rangevote.cli.outputs import Outputs, outputs
-from rangevote.cli.progress import Bar
+from rangevote.cli.output import ResultsAndBallots, keeping_results, open_outputs, skip_done
+from rangevote.cli.progress import Bar, Notes, check_input
 from rangevote.cli.searching import Loading, Searching, model_options, reads_images, searching_options
 from rangevote.cli.source import Server, server_options
-from rangevote.cli.unfinished import unfinished
-from rangevote.cli.vote_source import skip_done
 from rangevote.errors import DataError
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
     from rangevote.formats import Entry
+    from rangevote.formats.results import ResultLine, ResultShape
     from rangevote.generation.batch import Elected, Elector, Request
-    from rangevote.scale.lines import Line, Shape
 
     #: An input, and its election or why there is none.
     Held = tuple[Entry, Elected | DataError]
@@ -94,15 +90,15 @@ def generate(
     model in this process; its API key is read from the environment or a file.
     """
     from rangevote.formats.inputs import read_inputs
+    from rangevote.formats.results import ResultShape
     from rangevote.generation.batch import elect_batches
-    from rangevote.scale.lines import Shape
 
     check_input(source, "inputs")
     notes = Notes(quiet=quiet)
     plan = searching.plan(settings)
     with ExitStack() as files:
         place = files.enter_context(
-            outputs(output, ballots, source, remembered(), resume=resume, force=force)
+            open_outputs(output, ballots, source, remembered(), resume=resume, force=force)
         )
         skip, images = on_error == "skip", False
         elector: Elector
@@ -112,7 +108,7 @@ def generate(
         else:
             elector = server.elector(load, plan, skip=skip)
         entries = files.enter_context(read_inputs(source, format=input_format, field=field, images=images))
-        shape = Shape(text, scores, explain, allow_empty=False)
+        shape = ResultShape(text, scores, explain)
         run = Run(elector, place, shape, notes, skip)
         return run.answer(entries, Reached(place.done, entries.total), quiet=quiet)
 
@@ -138,8 +134,8 @@ class Run:
     """One pass over the inputs: what answers them, where lines go, and what happens at a bad one."""
 
     elector: Elector
-    place: Outputs
-    shape: Shape
+    place: ResultsAndBallots
+    shape: ResultShape
     notes: Notes
     skip: bool
 
@@ -147,15 +143,15 @@ class Run:
         """Answer every entry and write every line; returns the exit code."""
         bar = Bar(reached, "generating", quiet=quiet, unit="inputs")
         skipped = 0
-        with unfinished(self.place, bar) as interrupts:
-            front = self.place.front
-            rest = skip_done(entries, front, self.shape.text and front is self.place.results)
+        with keeping_results(self.place, bar):
+            leading = self.place.leading
+            rest = skip_done(entries, leading, text=self.shape.text and leading is self.place.results)
             bar.show()
             with closing(self._held(enumerate(rest, self.place.done))) as lots:
                 for lot in lots:
                     for line, ballot in self._lines(lot):
                         skipped += self._skips(line)
-                        self._write(line, ballot, interrupts)
+                        self.place.write(line.content, ballot)
                         reached.position += 1
                         bar.advance()
                     self.place.flush()
@@ -166,12 +162,7 @@ class Run:
             click.echo(f"rangevote: {skipped} of {bar.items} inputs were skipped.", err=True)
         return 4 if skipped else 0
 
-    def _write(self, line: Line, ballot: bytes, interrupts: Interrupts) -> None:
-        interrupts.hold()
-        self.place.write(line.content, ballot)
-        interrupts.release()
-
-    def _skips(self, line: Line) -> bool:
+    def _skips(self, line: ResultLine) -> bool:
         """Whether the line stands for a bad input that is skipped; raises where it is not."""
         if line.error is None:
             return False
@@ -180,17 +171,17 @@ class Run:
         self.notes.warn(f"skipped: {line.error}")
         return True
 
-    def _lines(self, lot: Iterable[Held]) -> Iterator[tuple[Line, bytes]]:
+    def _lines(self, lot: Iterable[Held]) -> Iterator[tuple[ResultLine, bytes]]:
         """The result and the ballot of each input; a bad one has a line too, and a ballot of nobody."""
+        from rangevote.formats.results import error_line, result_line
         from rangevote.formats.write import write_ballot
         from rangevote.hypothesis import Ballot
-        from rangevote.scale.lines import Line, error_line, result_line
 
         for entry, held in lot:
             if isinstance(held, DataError):
                 ballot, line = entry.ballot or Ballot(()), error_line(entry, held, self.shape)
             else:
-                ballot, line = held.ballot, Line(result_line(held.ballot, held.result, self.shape))
+                ballot, line = held.ballot, result_line(held.ballot, held.result, self.shape)
             yield line, b"" if self.place.ballots is None else write_ballot(ballot)
 
     def _held(self, entries: Iterable[tuple[int, Entry]]) -> Generator[Iterable[Held], None, None]:

@@ -1,7 +1,13 @@
-"""Where results go: standard output, or a file that appears only when it is complete.
+"""Where lines go: standard output, or a file that appears only when it is complete.
 
-A run writes `OUT.partial` and renames it at the end. `OUT.partial.json` beside it names the options
-that decide the content, so that `--resume` goes on only where the new lines fit the old ones.
+A run writes `OUT.partial` and renames it at the end. `OUT.partial.json` beside it has the options that decide
+the content, so that `--resume` goes on only where the new lines fit the old ones.
+
+    with open_output(output, source, options, resume=resume, force=force) as sink:
+        with keeping_results(sink, bar):
+            for line in lines[sink.done:]:
+                sink.write(line)
+            sink.finish()
 """
 
 from __future__ import annotations
@@ -11,90 +17,115 @@ import hashlib
 import json
 import os
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, Protocol
 
-from rangevote.errors import RangevoteError, SetupError, UsageError
+from rangevote.errors import RangevoteError, SetupError, UsageError, need
+
+if TYPE_CHECKING:
+    from rangevote.cli.progress import Bar
+    from rangevote.formats.reader import Entry
+    from rangevote.formats.results import ResultShape
 
 BUFFER = 1 << 20
 
 
 class ClosedPipe(RangevoteError):
-    """Who read our standard output went away (`| head`): leave quietly, as the shell's own tools do."""
+    """The reader of our standard output is gone (`| head`): leave quietly, as the shell's own tools do."""
 
     exit_code = 141
 
 
-class Sink(ABC):
-    """Takes lines of bytes."""
+class Interrupted(RangevoteError):
+    """Ctrl-C."""
 
-    #: Lines that an earlier run has already written, and the last of them.
-    done = 0
-    last = b""
+    exit_code = 130
 
-    @abstractmethod
-    def write(self, line: bytes) -> None:
-        """Write one line, with its line end."""
 
-    @abstractmethod
+class Sink(Protocol):
+    """Takes lines of bytes. `done` and `last`: how many an earlier run has written, and the last of them."""
+
+    done: int
+    last: bytes
+
+    def write(self, line: bytes) -> None: ...
+
+    def flush(self) -> None:
+        """Hand what was written to the system, so that it outlives the process."""
+
     def finish(self) -> None:
         """All lines are there."""
 
-    def flush(self) -> None:  # noqa: B027
-        """Hand what was written to the system, so that it outlives the process."""
+    def close(self) -> str:
+        """Stop early: results are kept, and how to go on is returned; without results nothing is left."""
+        ...
 
-    def cut(self, lines: int) -> None:  # noqa: B027
-        """Keep only so many of the lines that an earlier run wrote; standard output has none."""
-
-    def abandon(self) -> str:
-        """Stop early; returns how to go on, or nothing."""
-        return ""
-
-    def discard(self) -> None:  # noqa: B027
-        """Stop early and leave no file behind; standard output leaves none anyway."""
+    def discard(self) -> None:
+        """Stop early and leave no file behind."""
 
 
-class Standard(Sink):
-    """Standard output. On a terminal, control characters are shown instead of obeyed."""
+class StandardOutput:
+    """On a terminal, control characters are shown instead of obeyed."""
 
-    def __init__(self, *, prompt: bool) -> None:
+    done, last = 0, b""
+
+    def __init__(self, *, line_by_line: bool) -> None:
         self._out, self._terminal = sys.stdout.buffer, sys.stdout.isatty()
-        self._prompt = prompt or self._terminal  # each line at once, for pipes that wait for it
+        self._line_by_line = line_by_line or self._terminal
 
     def write(self, line: bytes) -> None:
-        """Write one line."""
         try:
             self._out.write(visible(line) if self._terminal else line)
-            if self._prompt:
+            if self._line_by_line:
                 self._out.flush()
         except BrokenPipeError:
             raise ClosedPipe from None
 
-    def finish(self) -> None:
-        """Flush."""
+    def flush(self) -> None:
         try:
             self._out.flush()
         except BrokenPipeError:
             raise ClosedPipe from None
 
+    finish = flush
 
-class File(Sink):
-    """A file that gets its name when it is complete."""
+    def close(self) -> str:
+        return ""
 
-    def __init__(self, path: Path, options: Mapping[str, object], *, resume: bool, force: bool) -> None:
-        self.path = path
-        self.partial = path.with_name(path.name + ".partial")
-        self._notes = path.with_name(path.name + ".partial.json")
-        self._draft = path.with_name(path.name + ".partial.json.tmp")
+    def discard(self) -> None:
+        pass
+
+
+class OutputFile:
+    """A file that gets its name when it is complete; with `table`, its lines become Parquet then."""
+
+    def __init__(
+        self,
+        path: Path,
+        options: Mapping[str, object],
+        *,
+        resume: bool,
+        force: bool,
+        table: ResultShape | None = None,
+    ) -> None:
+        self.path, self._table_shape = path, table
+        self.partial, self._notes, self._draft, self._table = (
+            path.with_name(path.name + ending)
+            for ending in (".partial", ".partial.json", ".partial.json.tmp", ".partial.parquet")
+        )
+        self.done, self.last, self._written = 0, b"", False
         self._refuse_existing(resume, force)
-        self._file = self._open()
-        self._written = False
         try:
-            lock(self._file, path)
-            self._start(options, resume and not force and self._something_to_resume())
+            self._file = open(self.partial, "ab+", buffering=BUFFER)  # noqa: SIM115  closed by close()
+        except OSError as error:
+            raise SetupError(
+                f"cannot write {self.partial}: {(error.strerror or str(error)).lower()}."
+            ) from error
+        try:
+            _lock(self._file, path)
+            self._start(options, resume and not force and self._can_resume())
         except OSError as error:
             self._fail(error)
         except BaseException:
@@ -113,16 +144,7 @@ class File(Sink):
                 f"to start again."
             )
 
-    def _open(self) -> BinaryIO:
-        try:
-            return open(self.partial, "ab+", buffering=BUFFER)
-        except OSError as error:
-            raise SetupError(
-                f"cannot write {self.partial}: {(error.strerror or str(error)).lower()}."
-            ) from error
-
-    def _something_to_resume(self) -> bool:
-        """Whether there are results, which are never thrown away for want of the notes beside them."""
+    def _can_resume(self) -> bool:
         if not self._notes.exists() and self.partial.stat().st_size:
             raise SetupError(
                 f"cannot resume {self.partial}: {self._notes.name}, which says how it was made, is missing. "
@@ -133,16 +155,16 @@ class File(Sink):
     def _start(self, options: Mapping[str, object], resume: bool) -> None:
         wanted = {name: str(value) for name, value in options.items()}
         if resume:
-            self._check(wanted)
-            self.done, self.last = keep_whole_lines(self._file)
+            self._check_options(wanted)
+            self.keep()
             return
         self._file.truncate(0)
-        # in ASCII: a file's name may hold bytes that are no text
+        # in ASCII: the name of a file may hold bytes that are no text
         text = json.dumps({"fingerprint": fingerprint(wanted), "options": wanted}, indent=1)
         self._draft.write_text(text + "\n", encoding="utf-8")
         os.replace(self._draft, self._notes)
 
-    def _check(self, wanted: dict[str, str]) -> None:
+    def _check_options(self, wanted: dict[str, str]) -> None:
         """Refuse to go on under other options than the file was begun with."""
         try:
             notes = json.loads(self._notes.read_text(encoding="utf-8"))
@@ -152,14 +174,24 @@ class File(Sink):
             raise SetupError(f"{self._notes} cannot be read. Use --force to start again.") from None
         if not same:
             changed = sorted(name for name in {*before, *wanted} if before.get(name) != wanted.get(name))
-            told = "; ".join(f"{n} was {before.get(n)!r}, now {wanted.get(n)!r}" for n in changed)
+            listed = "; ".join(f"{n} was {before.get(n)!r}, now {wanted.get(n)!r}" for n in changed)
             raise SetupError(
-                f"cannot resume {self.partial}: the fingerprint differs ({told or 'file edited'}). Use the "
+                f"cannot resume {self.partial}: the fingerprint differs ({listed or 'file edited'}). Use the "
                 f"same options, or --force to start again."
             )
 
+    def keep(self, most: int | None = None) -> None:
+        """Of what an earlier run wrote keep whole lines only, and `most` of them."""
+        self._file.seek(0)
+        self.done, self.last, size = 0, b"", 0
+        for line in self._file:
+            if not line.endswith(b"\n") or self.done == most:
+                break
+            self.done, self.last, size = self.done + 1, line, size + len(line)
+        self._file.truncate(size)
+        self._file.seek(0, os.SEEK_END)
+
     def write(self, line: bytes) -> None:
-        """Write one line."""
         self._written = True
         try:
             self._file.write(line)
@@ -167,29 +199,38 @@ class File(Sink):
             self._fail(error)
 
     def flush(self) -> None:
-        """Hand what was written to the system."""
         try:
             self._file.flush()
         except OSError as error:
             self._fail(error)
-
-    def cut(self, lines: int) -> None:
-        """Drop what an earlier run wrote beyond so many lines."""
-        self.done, self.last = keep_whole_lines(self._file, lines)
 
     def finish(self) -> None:
         """Everything is on the disk, then the file gets its name."""
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
+            whole = self.partial if self._table_shape is None else self._made_table(self._table_shape)
             self._file.close()
-            os.replace(self.partial, self.path)
+            os.replace(whole, self.path)
+            self.partial.unlink(missing_ok=True)
             self._notes.unlink(missing_ok=True)
         except OSError as error:
             self._fail(error)
 
-    def abandon(self) -> str:
-        """Keep what is there for --resume."""
+    def _made_table(self, shape: ResultShape) -> Path:
+        from rangevote.formats.results import write_table
+
+        write_table(self.partial, self._table, shape)
+        with self._table.open("rb+") as table:
+            os.fsync(table.fileno())
+        return self._table
+
+    def close(self) -> str:
+        if self._file.closed:
+            return ""
+        if not (self.done or self._written):
+            self.discard()
+            return ""
         try:
             self._file.close()
         except OSError as error:
@@ -197,76 +238,80 @@ class File(Sink):
         return f"Results so far are kept in {self.partial}; go on with --resume."
 
     def discard(self) -> None:
-        """Take the temporary files away."""
         with suppress(OSError):  # a full disk: what is in the buffer cannot be written, and need not be
             self._file.close()
-        for path in (self.partial, self._notes, self._draft):
+        for path in (self.partial, self._notes, self._draft, self._table):
             path.unlink(missing_ok=True)
 
-    def close(self) -> None:
-        """At the end of everything: a run that was neither finished nor abandoned left no results."""
-        if self._file.closed:
-            return
-        if self.done or self._written:
-            self.abandon()
-        else:
-            self.discard()
-
-    def _fail(self, error: OSError) -> None:
-        """The disk is full, or the like: take the temporary files away and say so."""
+    def _fail(self, error: OSError) -> NoReturn:
         self.discard()
         reason = "the disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error)).lower()
         raise SetupError(f"cannot write {self.path}: {reason}. Nothing was left behind.") from error
 
 
-def fingerprint(options: Mapping[str, str]) -> str:
-    """A short digest of options."""
-    return hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()[:16]
+class ResultsAndBallots:
+    """The output of `generate`: results and, if wanted, their ballots, which keep in step line by line."""
 
+    def __init__(self, results: Sink, ballots: Sink | None) -> None:
+        self.results, self.ballots = results, ballots
+        self._all: list[Sink] = [results] if ballots is None else [ballots, results]
+        files = [sink for sink in self._all if isinstance(sink, OutputFile)]
+        self.done = min((file.done for file in files), default=0)
+        for file in files:
+            if file.done > self.done:  # the run stopped between the two lines
+                file.keep(self.done)
+        #: Says how far an earlier run came.
+        self.leading: Sink = files[-1] if files else results
 
-def keep_whole_lines(file: BinaryIO, most: int | None = None) -> tuple[int, bytes]:
-    """Cut off a torn last line, and lines beyond `most`; how many are left, and the last of them."""
-    file.seek(0)
-    lines, whole, last = 0, 0, b""
-    for line in file:
-        if not line.endswith(b"\n") or lines == most:
-            break
-        lines, whole, last = lines + 1, whole + len(line), line
-    file.truncate(whole)
-    file.seek(0, os.SEEK_END)
-    return lines, last
+    def write(self, result: bytes, ballot: bytes) -> None:
+        if self.ballots is not None:
+            self.ballots.write(ballot)
+        self.results.write(result)
 
+    def flush(self) -> None:
+        for sink in self._all:
+            sink.flush()
 
-def lock(file: BinaryIO, path: Path) -> None:
-    """One run at a time; the lock goes with the process, however it ends."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: opening twice for append is the user's to avoid
-        return
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        raise SetupError(f"another run is writing {path} at this moment.") from None
+    def finish(self) -> None:
+        self.flush()  # a full disk is met before one of the files gets its name
+        for sink in self._all:
+            sink.finish()
+
+    def close(self) -> str:
+        return ([hint for sink in self._all if (hint := sink.close())] or [""])[-1]
 
 
 @contextmanager
-def sink(
-    output: str | None, source: str, options: Mapping[str, object], *, resume: bool = False, force: bool
+def open_output(
+    output: str | None,
+    source: str,
+    options: Mapping[str, object],
+    *,
+    resume: bool = False,
+    force: bool,
+    table: ResultShape | None = None,
 ) -> Iterator[Sink]:
-    """The sink for `-o`, or standard output. It is taken before the input is read, so that a second run on
-    the same file is refused at once; nothing of it stays if the input cannot be opened."""
+    """The sink for `-o`, or standard output. Open it before the input is read, so that a second run on the
+    same file is refused at once; nothing of it stays if the input cannot be opened."""
     if output is None or output == "-":
+        if table is not None:
+            raise UsageError("Parquet is written to a file: give -o FILE.")
         if resume:
             raise UsageError("--resume needs -o FILE; standard output cannot be resumed.")
-        yield Standard(prompt=source == "-")
+        yield StandardOutput(line_by_line=source == "-")
         return
-    path = named(output)
-    apart(path, source)
-    place = File(path, options, resume=resume, force=force)
+    path, read = Path(output), Path(source)
+    if not path.name:  # `.` and `/` have none to put endings behind
+        raise SetupError(f"cannot write {path}: is a directory.")
+    if source != "-" and path.exists() and read.exists() and path.samefile(read):
+        raise UsageError(f"input and output are the same file {path}; write to another one.")
+    if table is not None:
+        need("pyarrow.parquet", "parquet", "writing Parquet files")  # before the work, not after
+    file = OutputFile(path, options, resume=resume, force=force, table=table)
     try:
-        yield place
+        yield file
     finally:
-        place.close()
+        file.close()
 
 
 def write_output(text: str, output: str | None, inputs: Sequence[str], *, force: bool) -> None:
@@ -274,24 +319,113 @@ def write_output(text: str, output: str | None, inputs: Sequence[str], *, force:
     for path in map(Path, inputs):
         if output and path.exists() and Path(output).exists() and path.samefile(output):
             raise UsageError(f"{output} is one of the inputs; write to another file.")
-    with sink(output, "-", {}, force=force) as file:
-        file.write(text.encode())
-        file.finish()
+    with open_output(output, "-", {}, force=force) as sink:
+        sink.write(text.encode())
+        sink.finish()
 
 
-def apart(output: Path, source: str) -> None:
-    """Refuse to write over what is read."""
-    given = Path(source)
-    if source != "-" and output.exists() and given.exists() and output.samefile(given):
-        raise UsageError(f"input and output are the same file {output}; write to another one.")
+@contextmanager
+def open_outputs(
+    results: str | None,
+    ballots: str | None,
+    source: str,
+    options: Mapping[str, object],
+    *,
+    resume: bool,
+    force: bool,
+) -> Iterator[ResultsAndBallots]:
+    """The sinks for `-o` and `--ballots` of `generate`."""
+    to_file = results is not None and results != "-"
+    if ballots == "-":
+        raise UsageError("--ballots needs a file; standard output has the results.")
+    if ballots is not None and results is not None and Path(ballots).absolute() == Path(results).absolute():
+        raise UsageError(f"results and ballots are the same file {ballots}; write to two.")
+    if resume and ballots is not None and to_file:
+        _check_both_or_none(Path(str(results)), Path(ballots))
+    if resume and not to_file and ballots is None:
+        raise UsageError("--resume needs -o FILE; standard output cannot be resumed.")
+    with ExitStack() as files:
+        second: Sink | None = None
+        if ballots is not None:
+            second = files.enter_context(open_output(ballots, source, options, resume=resume, force=force))
+        first = files.enter_context(
+            open_output(results, source, options, resume=resume and to_file, force=force)
+        )
+        yield ResultsAndBallots(first, second)
 
 
-def named(output: str) -> Path:
-    """The path of an output, which must have a name: `.` and `/` have none to put endings behind."""
-    path = Path(output)
-    if not path.name:
-        raise SetupError(f"cannot write {path}: is a directory.")
-    return path
+def _check_both_or_none(results: Path, ballots: Path) -> None:
+    """One file without the other would have to be thrown away."""
+    partial = [path.with_name(path.name + ".partial") for path in (results, ballots)]
+    there = [path for path in partial if path.exists()]
+    if len(there) == 1:
+        [missing] = [path for path in partial if path not in there]
+        raise SetupError(
+            f"cannot resume {there[0]}: {missing}, which goes with it, is missing. Use --force to start "
+            f"again."
+        )
+
+
+def skip_done(entries: Iterator[Entry], sink: Sink, *, text: bool) -> Iterator[Entry]:
+    """The entries that an earlier run has not yet answered; its last answer must fit."""
+    entry = None
+    for number in range(sink.done):
+        entry = next(entries, None)
+        if entry is None:
+            raise input_too_short(sink, number)
+    if entry is not None:
+        check_last(entry, sink, text=text)
+    return entries
+
+
+def input_too_short(sink: Sink, number: int) -> SetupError:
+    return SetupError(
+        f"cannot resume: the output has {sink.done} lines, the input only {number}; it changed. "
+        f"Use --force to start again."
+    )
+
+
+def check_last(entry: Entry, sink: Sink, *, text: bool) -> None:
+    """The last line that an earlier run wrote must be the answer to this entry."""
+    if entry.ballot is None or text:
+        return
+    import msgspec
+
+    try:
+        written = msgspec.json.decode(sink.last, type=dict[str, Any]).get("id")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise SetupError(
+            f"cannot resume: line {sink.done} of the output is no result of an election; the file was "
+            f"changed. Use --force to start again."
+        ) from None
+    if written != entry.ballot.id:
+        raise SetupError(
+            f"cannot resume: line {sink.done} of the output has id {written!r}, the input "
+            f"{entry.ballot.id!r}; the input changed. Use --force to start again."
+        )
+
+
+@contextmanager
+def keeping_results(sink: Sink | ResultsAndBallots, bar: Bar) -> Iterator[None]:
+    """Whatever ends the run inside, its results are kept, and the message says how to go on."""
+    try:
+        yield
+    except ClosedPipe:
+        raise
+    except KeyboardInterrupt:
+        bar.close()
+        raise Interrupted(f"interrupted. {sink.close()}".rstrip()) from None
+    except RangevoteError as error:
+        bar.close()
+        hint = sink.close()
+        raise type(error)(f"{error}\n{hint}" if hint else str(error)) from error
+    finally:
+        bar.close()
+
+
+def fingerprint(options: Mapping[str, str]) -> str:
+    """A short digest of options."""
+    return hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def visible(line: bytes) -> bytes:
@@ -301,3 +435,15 @@ def visible(line: bytes) -> bytes:
         c if c in "\n\t" or ((c.isprintable() or c.isspace()) and c >= " " and c != "\x7f") else repr(c)[1:-1]
         for c in text
     ).encode()
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    """One run at a time; the lock goes with the process, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: opening twice for append is the user's to avoid
+        return
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise SetupError(f"another run is writing {path} at this moment.") from None

@@ -1,13 +1,23 @@
-"""A progress bar on a terminal, for what takes longer than a second; nothing anywhere else."""
+"""What a user sees on standard error while a command runs: a progress bar, notes and warnings."""
 
 from __future__ import annotations
 
 import sys
 import time
+import warnings
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
+
+import click
+
+from rangevote.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+
+
+#: Different warnings that are printed before the rest is only hinted at.
+MOST_WARNINGS = 20
 
 
 class Position(Protocol):
@@ -20,28 +30,27 @@ class Position(Protocol):
 
 
 class Bar:
-    """Rate and time left, from the bytes read so far. Shown only on a terminal."""
+    """Rate and time left, from the bytes read so far. On a terminal only, for what takes over a second."""
 
     PATIENCE = 1.0  # seconds before it appears
-    STEP = 0.1  # seconds between looks
+    STEP = 0.1  # seconds between updates
 
     def __init__(self, stream: Position, verb: str, *, quiet: bool, unit: str = "ballots") -> None:
         self._verb, self._unit = verb, unit
         self._stream, self._wanted = stream, not quiet and sys.stderr.isatty()
-        self._begun = self._looked = time.monotonic()
+        self._begun = self._updated = time.monotonic()
         self._patience = self.PATIENCE
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self.items = 0
 
     def advance(self) -> None:
-        """One more ballot is done."""
         self.items += 1
         if not self._wanted:
             return
         now = time.monotonic()
-        if now - self._looked >= self.STEP and now - self._begun >= self._patience:
-            self._looked = now
+        if now - self._updated >= self.STEP and now - self._begun >= self._patience:
+            self._updated = now
             self._show(now)
 
     def show(self) -> None:
@@ -78,6 +87,40 @@ class Bar:
         return bar, bar.add_task(self._verb, total=self._stream.size, rate="")
 
     def close(self) -> None:
-        """Take the bar away."""
         if self._bar is not None:
             self._bar.stop()
+
+
+class Notes:
+    """Prints notes and, once each, warnings; the library's warnings come here too."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet, self._warned = quiet, set[str]()
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = lambda message, *_, **__: self.warn(str(message))
+
+    def tell(self, message: str) -> None:
+        if not self._quiet:
+            click.echo(f"rangevote: {message}", err=True)
+
+    def warn(self, message: str) -> None:
+        """Print a warning, once; after many different ones, only that there are more."""
+        if message in self._warned or len(self._warned) > MOST_WARNINGS:
+            return
+        self._warned.add(message)
+        more = len(self._warned) > MOST_WARNINGS
+        self.tell("more warnings are not shown." if more else f"warning: {message}")
+
+
+def check_input(source: str, what: str = "ballots") -> None:
+    """Refuse to wait for a person to type a ballot file."""
+    if source == "-" and sys.stdin is not None and sys.stdin.isatty():
+        raise click.UsageError(f"no input: give a file, or pipe {what} in.", click.get_current_context())
+
+
+def check_inputs(files: Sequence[str]) -> None:
+    """Refuse to read standard input twice, or from a person."""
+    if files.count("-") > 1:
+        raise UsageError("'-' (standard input) can be read once; name files for the others.")
+    for path in files:
+        check_input(path)

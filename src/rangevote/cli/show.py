@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rangevote.cli.notes import Notes, check_input
 from rangevote.cli.options import election_options, reading_options
-from rangevote.cli.output import sink
-from rangevote.cli.progress import Bar
+from rangevote.cli.output import open_output
+from rangevote.cli.progress import Bar, Notes, check_input
 from rangevote.errors import UsageError, need
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ class ExportCount:
 def _export(page: ElectionPage, path: str, force: bool, quiet: bool, notes: Notes) -> None:
     from rangevote.web.single_file import single_file
 
-    with sink(path, "-", {}, force=force) as out:
+    with open_output(path, "-", {}, force=force) as out:
         count = ExportCount(page.kept)
         bar = Bar(count, "exporting", quiet=quiet)
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rangevote.cli.compare import parse_systems
-from rangevote.cli.notes import Notes, check_inputs
 from rangevote.cli.output import write_output
+from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import SetupError, UsageError, need
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from rangevote.cli.notes import Notes, check_inputs
 from rangevote.cli.options import reading_options
-from rangevote.cli.output import sink
-from rangevote.cli.progress import Bar
+from rangevote.cli.output import open_output
+from rangevote.cli.progress import Bar, Notes, check_inputs
 from rangevote.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -123,7 +122,7 @@ def tune(
     choose("tokenisation", metric_tokenize, UNITS)
     units = WordUnits(metric_tokenize, bleu_tokenize, lowercase)
     with ExitStack() as files:
-        file = files.enter_context(sink(output, "-", {}, force=force)) if output else None
+        file = files.enter_context(open_output(output, "-", {}, force=force)) if output else None
         listed = read_references(references)[0] if references else None
         entries = files.enter_context(read(ballots, reading))
         bar = Bar(entries, "tuning", quiet=quiet)

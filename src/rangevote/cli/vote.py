@@ -1,32 +1,44 @@
-"""`rangevote vote`: ballots in, winners out."""
+"""`rangevote vote`: ballots in, winners out. The heart is `Voting.lines`: a ballot in, a line out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from itertools import tee
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from rangevote.cli.interrupts import Interrupts
-from rangevote.cli.notes import Notes, check_input
+from rangevote import __version__
 from rangevote.cli.options import election_options, reading_options
-from rangevote.cli.output import ClosedPipe, Sink
-from rangevote.cli.progress import Bar
-from rangevote.cli.results import Results, results
-from rangevote.cli.scaling import FREE as SCALING
-from rangevote.cli.scaling import Scaling, scaling_options
-from rangevote.cli.vote_source import Source
-from rangevote.errors import DataError, RangevoteError, UsageError
+from rangevote.cli.output import (
+    Interrupted,
+    Sink,
+    check_last,
+    fingerprint,
+    input_too_short,
+    keeping_results,
+    open_output,
+    skip_done,
+)
+from rangevote.cli.progress import Bar, Notes, Position, check_input
+from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
-    from rangevote.formats import ReadOptions
-    from rangevote.scale.lines import Line
+    from rangevote.formats import Entry, ReadOptions
+    from rangevote.formats.batches import Batch
+    from rangevote.formats.reader import SeenIds
+    from rangevote.formats.results import ResultLine, ResultShape
 
 #: Options that change how a run goes but not what it writes; a resumed run may have others.
-FREE = frozenset({"ballots", "output", "threads", "on_error", "resume", "force", "quiet", "strict"}) | SCALING
+FREE = frozenset(
+    {"ballots", "output", "on_error", "resume", "force", "quiet", "strict"}
+    | {"engine", "ray_address", "workers", "to", "trust_ids"}
+)
 
 
 @click.command()
@@ -38,7 +50,9 @@ FREE = frozenset({"ballots", "output", "threads", "on_error", "resume", "force",
 @click.option("--explain", is_flag=True, help="Write which n-grams and voters earned the winner its score.")
 @click.option("--text", is_flag=True, help="Write the winning text alone, one a line.")
 @click.option(
-    "--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Elections at a time."
+    "--to",
+    type=click.Choice(["jsonl", "parquet"]),
+    help="Format of the output; else by its name (.parquet).",
 )
 @click.option(
     "--on-error",
@@ -47,12 +61,27 @@ FREE = frozenset({"ballots", "output", "threads", "on_error", "resume", "force",
     show_default=True,
     help="At a bad ballot.",
 )
-@click.option("--resume", is_flag=True, help="Go on with an unfinished output file.")
-@click.option("--force", is_flag=True, help="Replace the output file, or start again.")
+@click.option("--resume", is_flag=True, help="Go on with an unfinished output.")
+@click.option("--force", is_flag=True, help="Replace the output, or start again.")
 @click.option("--allow-empty", is_flag=True, help="Write null for a ballot without candidates.")
 @click.option("--require-nonempty", is_flag=True, help="Make an error of an input without ballots.")
+@click.option("--trust-ids", is_flag=True, help="Do not check that no two ballots have the same id.")
 @click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
-@scaling_options
+@click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="Processes that share the work; 0: one for each core.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="This machine, or Ray Data on one or many.",
+)
+@click.option("--ray-address", metavar="ADDRESS", help="A running Ray cluster, as 'auto' or HOST:PORT.")
 @reading_options
 def vote(
     ballots: str,
@@ -62,14 +91,17 @@ def vote(
     scores: bool,
     explain: bool,
     text: bool,
-    threads: int,
+    to: str | None,
     on_error: str,
     resume: bool,
     force: bool,
     allow_empty: bool,
     require_nonempty: bool,
+    trust_ids: bool,
     quiet: bool,
-    scaling: Scaling,
+    workers: int,
+    engine: str,
+    ray_address: str | None,
     reading: ReadOptions,
 ) -> int:
     """Elect one output of every ballot in BALLOTS ('-': standard input).
@@ -77,97 +109,235 @@ def vote(
     A ballot is a line of JSON with its candidates, or an entry of a Moses/Marian, fairseq, Sockeye, mbrs,
     vLLM or OpenAI n-best file, or a row of a Parquet file. Results are written in the order of the ballots.
     """
+    from rangevote.formats.results import ResultShape
     from rangevote.kernel import PURE, WHY_PLAIN
-    from rangevote.scale.lines import Shape
 
     check_input(ballots)
     notes = Notes(quiet=quiet)
     if WHY_PLAIN and not PURE:
         notes.tell(WHY_PLAIN)
-    remembered = {k: v for k, v in click.get_current_context().params.items() if k not in FREE}
-    shape = Shape(text, scores, explain, allow_empty)
-    if scaling.trust_ids:
-        reading = replace(reading, unique_ids=False)
-    if scaling.engine == "ray":
-        from rangevote.cli.vote_ray import RayRun
-
-        if voters is not None:
-            raise UsageError("--voters belongs to --engine local; put the voters into the ballots.")
-        run = RayRun(notes, on_error == "skip", require_nonempty, quiet)
-        return run.elect(
-            ballots, output, settings, shape, reading, scaling, remembered, resume=resume, force=force
-        )
+    given = click.get_current_context().params
+    remembered = {name: value for name, value in given.items() if name not in FREE}
+    shape = ResultShape(text, scores, explain)
+    if engine == "ray":
+        return _vote_on_ray(given, settings, shape, reading, remembered, notes)
+    if ray_address is not None:
+        raise UsageError("--ray-address belongs to --engine ray.")
+    table = to == "parquet" or (to is None and output is not None and output.endswith(".parquet"))
+    if table and text:
+        raise UsageError("--text writes lines, not Parquet; leave one of the two out.")
+    voting = Voting(settings, shape, replace(reading, unique_ids=not trust_ids), allow_empty)
     with ExitStack() as files:
-        place = files.enter_context(
-            results(output, ballots, remembered, scaling, shape, resume=resume, force=force)
+        sink = files.enter_context(
+            open_output(
+                output, ballots, remembered, resume=resume, force=force, table=shape if table else None
+            )
         )
-        source = Source(files, ballots, voters, reading)
-        lines: Iterator[Line]
-        if scaling.in_chunks:
-            if threads > 1:
-                raise UsageError("--threads and --workers are two ways to use several cores; give one.")
-            stream, lines = source.in_chunks(place, settings, shape, scaling, notes)
+        if workers == 1:
+            stream, lines = voting.one_by_one(files, ballots, voters, sink)
         else:
-            stream, lines = source.one_by_one(place, settings, shape, threads)
+            stream, lines = voting.in_batches(files, ballots, voters, sink, workers or _cores(), notes)
         bar = Bar(stream, "voting", quiet=quiet)
-        return Run(place, bar, notes, on_error == "skip", require_nonempty).write(lines)
+        skip = on_error == "skip"
+        return _write_all(lines, sink, bar, notes, skip=skip, require_nonempty=require_nonempty)
+
+
+class BatchLines(NamedTuple):
+    """The lines of a batch, the ids of its ballots, and the warnings that came up."""
+
+    lines: list[ResultLine]
+    ids: list[str | int | None]
+    warnings: list[str]
 
 
 @dataclass(frozen=True)
-class Run:
-    """One pass over the ballots: where lines go, and what happens at a bad ballot or at Ctrl-C."""
+class Voting:
+    """How ballots become lines of output; can be sent to another process."""
 
-    place: Sink
-    bar: Bar
-    notes: Notes
-    skip: bool
-    require_nonempty: bool
+    settings: Settings
+    shape: ResultShape
+    reading: ReadOptions
+    allow_empty: bool
 
-    def write(self, lines: Iterator[Line]) -> int:
-        """Write every line; returns the exit code."""
-        try:
-            with Interrupts() as interrupts:
-                return self._write_all(lines, interrupts)
-        except ClosedPipe:
-            raise
-        except KeyboardInterrupt:
-            self.bar.close()
-            click.echo(f"rangevote: interrupted. {self.place.abandon()}".rstrip(), err=True)
-            return 130
-        except RangevoteError as error:
-            self.bar.close()
-            hint = self.place.abandon()
-            raise type(error)(f"{error}\n{hint}" if hint else str(error)) from error
-        finally:
-            self.bar.close()
+    def lines(self, entries: Iterable[Entry]) -> Iterator[ResultLine]:
+        """Elect each ballot; a bad one becomes a line too, so that input and output keep in step."""
+        from rangevote.election.elect import elect_ballot
+        from rangevote.formats.results import ResultLine, empty_line, error_line, result_line
 
-    def _write_all(self, lines: Iterator[Line], interrupts: Interrupts) -> int:
-        skipped = 0
+        for entry in entries:
+            try:
+                ballot = entry.get()
+                if self.allow_empty and not ballot.candidates:
+                    yield empty_line(ballot, self.shape)
+                else:
+                    yield result_line(ballot, elect_ballot(ballot, self.settings), self.shape)
+            except DataError as error:
+                yield error_line(entry, error, self.shape)
+            except MemoryError:
+                yield ResultLine(b"", SetupError(f"{entry.where}: out of memory."))
+
+    def one_by_one(
+        self, files: ExitStack, ballots: str, voters: str | None, sink: Sink
+    ) -> tuple[Position, Iterator[ResultLine]]:
+        """In this process: each line is there as soon as its ballot was read."""
+        from rangevote.formats import pair, read
+
+        stream = files.enter_context(read(ballots, self.reading))
+        entries: Iterator[Entry] = stream
+        if voters is not None:
+            entries = pair(stream, files.enter_context(read(voters, self.reading)))
+        return stream, self.lines(skip_done(entries, sink, text=self.shape.text))
+
+    def in_batches(
+        self, files: ExitStack, ballots: str, voters: str | None, sink: Sink, workers: int, notes: Notes
+    ) -> tuple[Position, Iterator[ResultLine]]:
+        """In several processes, which also parse the ballots."""
+        from rangevote.formats import pair, read
+        from rangevote.formats.batches import entry_batches, read_batches
+
+        stream: Position
+        batches: Iterator[Batch]
+        if voters is None:
+            opened = files.enter_context(read_batches(ballots, self.reading))
+            stream, batches = opened, opened
+        else:
+            stream = entries = files.enter_context(read(ballots, self.reading))
+            batches = entry_batches(pair(entries, files.enter_context(read(voters, self.reading))))
+        return stream, self._batch_lines(batches, sink, workers, notes)
+
+    def _batch_lines(
+        self, batches: Iterator[Batch], sink: Sink, workers: int, notes: Notes
+    ) -> Iterator[ResultLine]:
+        from rangevote.formats.reader import Entry, SeenIds, repeated
+        from rangevote.formats.results import error_line
+        from rangevote.parallel import map_in_order
+
+        seen = SeenIds() if self.reading.unique_ids else None
+        to_vote_on, voted_on = tee(self._skip_done(batches, sink, seen))
+        voted = map_in_order(self.batch, to_vote_on, workers, processes=True)
+        for (lines, ids, messages), batch in zip(voted, voted_on, strict=False):
+            for message in messages:
+                notes.warn(message)
+            for i, (line, id) in enumerate(zip(lines, ids, strict=True)):
+                if seen is None or id is None or seen.add(id):
+                    yield line
+                else:
+                    where = batch.where(i)
+                    yield error_line(Entry(where), repeated(id, where), self.shape)
+
+    def batch(self, batch: Batch) -> BatchLines:
+        """The elections of a batch, in a worker process."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            entries = list(batch.entries(self.reading))
+            lines = list(self.lines(entries))
+        ids = [None if entry.ballot is None else entry.ballot.id for entry in entries]
+        messages = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+        return BatchLines(lines, ids, list(dict.fromkeys(messages)))
+
+    def _skip_done(self, batches: Iterator[Batch], sink: Sink, seen: SeenIds | None) -> Iterator[Batch]:
+        """The batches beyond the ballots that an earlier run has answered, which are read for their ids."""
+        left = sink.done
+        while left:
+            batch = next(batches, None)
+            if batch is None:
+                raise input_too_short(sink, sink.done - left)
+            old = min(left, len(batch))
+            entry = None
+            for entry in batch.part(0, old).entries(self.reading):
+                if seen is not None and entry.ballot is not None and entry.ballot.id is not None:
+                    seen.add(entry.ballot.id)
+            left -= old
+            if not left and entry is not None:
+                check_last(entry, sink, text=self.shape.text)
+            if old < len(batch):
+                yield batch.part(old)
+        yield from batches
+
+
+def _write_all(
+    lines: Iterable[ResultLine], sink: Sink, bar: Bar, notes: Notes, *, skip: bool, require_nonempty: bool
+) -> int:
+    """Write every line; returns the exit code."""
+    skipped = 0
+    with keeping_results(sink, bar):
         for line in lines:
-            skipped += self._skips(line)
-            interrupts.hold()
-            self.place.write(line.content)
-            interrupts.release()
-            self.bar.advance()
-        self._check_number()
-        self.place.finish()
-        if skipped:
-            click.echo(f"rangevote: {skipped} of {self.bar.items} ballots were skipped.", err=True)
-        return 4 if skipped else 0
+            if line.error is not None:
+                if not skip or not isinstance(line.error, DataError):
+                    raise line.error
+                notes.warn(f"skipped: {line.error}")
+                skipped += 1
+            sink.write(line.content)
+            bar.advance()
+        if not sink.done + bar.items:
+            _no_ballots(notes, require_nonempty)
+        sink.finish()
+    return _exit_code(skipped, bar.items)
 
-    def _skips(self, line: Line) -> bool:
-        """Whether the line stands for a bad ballot that is skipped; raises where it is not."""
-        if line.error is None:
-            return False
-        if not self.skip or not isinstance(line.error, DataError):
-            raise line.error
-        self.notes.warn(f"skipped: {line.error}")
-        return True
 
-    def _check_number(self) -> None:
-        share = self.place.share if isinstance(self.place, Results) else None
-        if self.place.done + self.bar.items or (share is not None and share.total):
-            return
-        if self.require_nonempty:
-            raise DataError("there are no ballots in the input.")
-        self.notes.tell("there are no ballots in the input.")
+def _no_ballots(notes: Notes, require_nonempty: bool) -> None:
+    if require_nonempty:
+        raise DataError("there are no ballots in the input.")
+    notes.tell("there are no ballots in the input.")
+
+
+def _exit_code(skipped: int, ballots: int) -> int:
+    if skipped:
+        click.echo(f"rangevote: {skipped} of {ballots} ballots were skipped.", err=True)
+    return 4 if skipped else 0
+
+
+def _cores() -> int:
+    """How many cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def _vote_on_ray(
+    given: Mapping[str, Any],
+    settings: Settings,
+    shape: ResultShape,
+    reading: ReadOptions,
+    remembered: Mapping[str, object],
+    notes: Notes,
+) -> int:
+    from rangevote.formats import ReadOptions
+    from rangevote.ray_data import Elect, RayFiles, ray_session
+
+    ballots, output = given["ballots"], given["output"]
+    local = {"text": "--text", "voters": "--voters", "allow_empty": "--allow-empty", "workers": "--workers"}
+    wrong = [option for name, option in local.items() if given[name] not in (None, False, 1)]
+    if wrong:
+        raise UsageError(f"{', '.join(wrong)} belongs to --engine local.")
+    if ballots == "-" or output in (None, "-") or given["to"] == "jsonl":
+        raise UsageError(
+            "--engine ray reads files and writes a folder of Parquet: give BALLOTS and -o FOLDER."
+        )
+    if reading.format not in (None, "jsonl", "parquet") or reading != ReadOptions(
+        format=reading.format, strict=reading.strict
+    ):
+        raise UsageError("--engine ray reads ballots as jsonl or parquet: make them with rangevote convert.")
+    parquet = (reading.format or ballots.rstrip("/").rpartition(".")[2]) == "parquet"
+    options = {name: str(value) for name, value in remembered.items()} | {"rangevote": __version__}
+    files = RayFiles(ballots, output, parquet, fingerprint(options))
+    files.prepare(resume=given["resume"], force=given["force"])
+    elect = Elect(
+        settings=settings,
+        scores=shape.scores,
+        explain=shape.explain,
+        strict=reading.strict,
+        on_error="keep" if given["on_error"] == "skip" else "stop",
+    )
+    hint = f"Results so far are kept in {output}; go on with --resume."
+    try:
+        with ray_session(given["ray_address"]) as ray:
+            total, skipped = files.elect(ray, elect, force=given["force"])
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted. {hint}") from None
+    except RangevoteError as error:
+        raise type(error)(f"{error}\n{hint}" if files.unfinished else str(error)) from error
+    if not total:
+        _no_ballots(notes, given["require_nonempty"])
+    return _exit_code(skipped, total)

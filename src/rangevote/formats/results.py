@@ -1,4 +1,6 @@
-"""Results as Parquet: the fields of the result lines as columns.
+"""Results of elections as lines of JSON or text, and as Parquet.
+
+Parquet has the fields of the lines as columns:
 
     id, winner, winner_tokens (where candidates have no text), index, score, margin, signature,
     near_tie, no_support, error; and as asked for: winners, scores, explanation (as JSON)
@@ -8,57 +10,90 @@ Results are written as lines first, which can be resumed, and made into a table 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from rangevote.errors import need
+from rangevote.election.result import Result
+from rangevote.errors import DataError, RangevoteError, need
+from rangevote.formats.reader import Entry
+from rangevote.hypothesis import Ballot
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Results in a row group.
+#: The fields every result has.
+FIELDS = ("id", "winner", "index", "score", "margin", "signature")
+#: Rows in a row group of a table.
 GROUP = 2**14
 
 
-class Shape(Protocol):
-    """What a result line holds beside the winner."""
+class ResultShape(NamedTuple):
+    """What is written of a result; `text`: the winning text alone."""
 
-    @property
-    def scores(self) -> bool: ...
-    @property
-    def explain(self) -> bool: ...
-
-
-class _Named(msgspec.Struct):
-    id: str | int | None = None
+    text: bool = False
+    scores: bool = False
+    explain: bool = False
 
 
-_named = msgspec.json.Decoder(_Named).decode
-decoded = msgspec.json.Decoder().decode
+class ResultLine(NamedTuple):
+    """One line of output, and the error that it stands for where there was one."""
+
+    content: bytes
+    error: RangevoteError | None = None
 
 
-def id_of(line: bytes) -> str | int | None:
-    """The id in a result line."""
-    return _named(line).id
+_encode = msgspec.json.Encoder().encode
 
 
-def kind_of_ids(lines: Iterable[bytes]) -> type | None:
-    """int or str if all ids are, None without any; ids of both kinds become texts."""
-    kinds = {_kind(id) for id in map(id_of, lines)} - {None}
-    return str if len(kinds) > 1 else next(iter(kinds), None)
+def result_line(ballot: Ballot, result: Result, shape: ResultShape) -> ResultLine:
+    if shape.text:
+        text = str(result).replace("\r\n", " ").replace("\n", " ").replace("\r", " ")
+        return ResultLine(text.encode() + b"\n")
+    return ResultLine(_encode(result_fields(ballot, result, shape)) + b"\n")
 
 
-def _kind(id: str | int | None) -> type | None:
-    """What a column must hold for this id; numbers that no column of integers can hold are texts."""
-    if isinstance(id, int) and not -(2**63) <= id < 2**63:
-        return str
-    return None if id is None else type(id)
+def empty_line(ballot: Ballot, shape: ResultShape) -> ResultLine:
+    """The line of a ballot without candidates, where that is allowed."""
+    return ResultLine(b"\n" if shape.text else _encode(dict.fromkeys(FIELDS) | {"id": ballot.id}) + b"\n")
 
 
-def table_schema(shape: Shape, ids: type | None) -> pa.Schema:
-    """The columns of results of this shape."""
+def error_line(entry: Entry, error: DataError, shape: ResultShape) -> ResultLine:
+    """The line of a bad ballot, so that input and output stay in step."""
+    placed = error.placed(entry.where)
+    id = entry.ballot.id if entry.ballot else None
+    return ResultLine(b"\n" if shape.text else _encode({"id": id, "error": str(placed)}) + b"\n", placed)
+
+
+def result_fields(ballot: Ballot, result: Result, shape: ResultShape) -> dict[str, Any]:
+    values = (ballot.id, result.winner, result.index, _finite(result.score), _finite(result.margin))
+    fields: dict[str, Any] = dict(zip(FIELDS, (*values, result.signature), strict=True))
+    if len(result.elected) > 1:
+        fields["winners"] = [{"index": i, "winner": result.candidates.content(i)} for i in result.elected]
+    fields |= {flag: True for flag in ("near_tie", "no_support") if getattr(result, flag)}
+    if shape.scores:
+        fields["scores"] = [_finite(score) for score in result.scores.tolist()]
+    if shape.explain:
+        explanation = result.explain()
+        fields["explanation"] = {
+            "ngrams": None if explanation.ngrams is None else [g._asdict() for g in explanation.ngrams],
+            "voters": [vote._asdict() for vote in explanation.voters],
+        }
+    return fields
+
+
+def _finite(number: float | None) -> float | None:
+    """JSON has no infinity: minus infinity (log of a probability of 0) is written as null."""
+    return number if number is not None and math.isfinite(number) else None
+
+
+# Parquet
+
+
+def table_schema(shape: ResultShape, ids: type | None) -> pa.Schema:
     pa = need("pyarrow", "parquet", "writing Parquet files")
     columns = [
         ("id", pa.int64() if ids is int else pa.string()),
@@ -80,33 +115,41 @@ def table_schema(shape: Shape, ids: type | None) -> pa.Schema:
     return pa.schema(columns)
 
 
-def write_table(lines: Iterable[bytes], file: Any, shape: Shape, ids: type | None) -> None:
-    """Write result lines as a table to a path or an open file."""
-    schema = table_schema(shape, ids)
-    pa = need("pyarrow", "parquet", "writing Parquet files")
-    groups = (pa.Table.from_pylist(rows, schema) for rows in _grouped(lines, ids))
-    write_groups(groups, file, schema)
+def table_row(fields: dict[str, Any]) -> dict[str, Any]:
+    """A result's fields as a row: token ids in a column of their own, flags true or false."""
+    row = dict(fields)
+    if isinstance(row.get("winner"), list):
+        row["winner_tokens"], row["winner"] = row["winner"], None
+    elected = "error" not in row and row.get("index") is not None
+    for flag in ("near_tie", "no_support"):
+        row[flag] = bool(row.get(flag)) if elected else None
+    for other in row.get("winners") or ():
+        if isinstance(other["winner"], list):
+            other["winner"] = " ".join(map(str, other["winner"]))
+    if "explanation" in row:
+        row["explanation"] = _encode(row["explanation"]).decode()
+    return row
 
 
-def write_groups(tables: Iterable[pa.Table], file: Any, schema: pa.Schema) -> None:
-    """Write tables as row groups of one size, so that equal results give equal bytes however they come."""
+def write_table(lines: Path, table: Path, shape: ResultShape) -> None:
+    """Write a file of result lines as Parquet."""
     pa = need("pyarrow", "parquet", "writing Parquet files")
     pq = need("pyarrow.parquet", "parquet", "writing Parquet files")
-    waiting = schema.empty_table()
-    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
-        for table in tables:
-            waiting = pa.concat_tables([waiting, table])
-            while len(waiting) >= GROUP:
-                writer.write_table(waiting.slice(0, GROUP).combine_chunks(), row_group_size=GROUP)
-                waiting = waiting.slice(GROUP)
-        if len(waiting):
-            writer.write_table(waiting.combine_chunks(), row_group_size=GROUP)
+    with lines.open("rb") as file:
+        ids = _kind_of_ids(file)
+    schema = table_schema(shape, ids)
+    with lines.open("rb") as file, pq.ParquetWriter(table, schema, compression="zstd") as writer:
+        for rows in _row_groups(file, ids):
+            writer.write_table(pa.Table.from_pylist(rows, schema), row_group_size=GROUP)
 
 
-def _grouped(lines: Iterable[bytes], ids: type | None) -> Iterator[list[dict[str, Any]]]:
+def _row_groups(lines: Iterable[bytes], ids: type | None) -> Iterator[list[dict[str, Any]]]:
     rows: list[dict[str, Any]] = []
     for line in lines:
-        rows.append(row_of(decoded(line), ids))
+        row = table_row(msgspec.json.decode(line))
+        if ids is str and row.get("id") is not None:
+            row["id"] = str(row["id"])
+        rows.append(row)
         if len(rows) == GROUP:
             yield rows
             rows = []
@@ -114,18 +157,19 @@ def _grouped(lines: Iterable[bytes], ids: type | None) -> Iterator[list[dict[str
         yield rows
 
 
-def row_of(result: dict[str, Any], ids: type | None) -> dict[str, Any]:
-    """A result line's object as a row: token ids in a column of their own, flags true or false."""
-    if ids is str and result.get("id") is not None:
-        result["id"] = str(result["id"])
-    if isinstance(result.get("winner"), list):
-        result["winner_tokens"], result["winner"] = result["winner"], None
-    elected = "error" not in result and result.get("index") is not None
-    for flag in ("near_tie", "no_support"):
-        result[flag] = bool(result.get(flag)) if elected else None
-    for other in result.get("winners") or ():
-        if isinstance(other["winner"], list):
-            other["winner"] = " ".join(map(str, other["winner"]))
-    if "explanation" in result:
-        result["explanation"] = msgspec.json.encode(result["explanation"]).decode()
-    return result
+class _Named(msgspec.Struct):
+    id: str | int | None = None
+
+
+def _kind_of_ids(lines: Iterable[bytes]) -> type | None:
+    """int or str if all ids are, None without any; ids of both kinds become texts."""
+    decode = msgspec.json.Decoder(_Named).decode
+    kinds = {_column_type(decode(line).id) for line in lines} - {None}
+    return str if len(kinds) > 1 else next(iter(kinds), None)
+
+
+def _column_type(id: str | int | None) -> type | None:
+    """What a column must hold for this id; integers above 64 bits are texts."""
+    if isinstance(id, int) and not -(2**63) <= id < 2**63:
+        return str
+    return None if id is None else type(id)

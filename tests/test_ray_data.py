@@ -11,7 +11,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import DataError, UsageError
-from rangevote.scale.ray import Elect
+from rangevote.ray_data import Elect
 
 TEXTS = [
     "i do not know",

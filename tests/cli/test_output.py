@@ -25,7 +25,7 @@ def many(path: Path, number: int = 400) -> Path:
 def interrupted_run(data: Path, out: Path, *, stop_after: int) -> None:
     """Feed some ballots through a pipe, then press Ctrl-C."""
     listed = data.read_bytes().splitlines(keepends=True)
-    process = spawn("vote", "-", "-o", out, "--threads", 1)
+    process = spawn("vote", "-", "-o", out)
     assert process.stdin is not None
     process.stdin.write(b"".join(listed[:stop_after]))
     process.stdin.flush()
@@ -81,7 +81,7 @@ def test_other_options_cannot_resume(run, tmp_path):
     assert done.code == 5
     assert "the fingerprint differs (similarity was 'overlap_2', now 'overlap_1')" in done.err
     assert (
-        run("vote", data, "-o", out, "--resume", "--threads", 2).code == 0
+        run("vote", data, "-o", out, "--resume", "--workers", 2).code == 0
     )  # changes nothing that is written
 
 
@@ -191,24 +191,13 @@ def test_a_disk_that_is_really_full(run, tmp_path, tiny_disk):
 
 
 def test_an_election_that_runs_out_of_memory_is_named(run, tmp_path, monkeypatch):
-    from rangevote.scale import lines as result_lines
-
     def greedy(ballot: object, settings: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(result_lines, "hold", greedy)
-    done = run("vote", many(tmp_path / "in.jsonl", 3), "--threads", 2, "--on-error", "skip")
+    monkeypatch.setattr("rangevote.election.elect.elect_ballot", greedy)
+    done = run("vote", many(tmp_path / "in.jsonl", 3), "--on-error", "skip")
     assert done.code == 5
     assert "in.jsonl:1: out of memory." in done.err
-
-
-def test_threads_are_not_processes_so_no_worker_can_be_killed_alone(run, tmp_path, monkeypatch):
-    def forbidden(*_: object, **__: object) -> None:
-        raise AssertionError("a process was started")
-
-    monkeypatch.setattr(os, "fork", forbidden, raising=False)
-    monkeypatch.setattr(subprocess, "Popen", forbidden)
-    assert run("vote", many(tmp_path / "in.jsonl"), "--threads", 8).code == 0
 
 
 def test_control_characters_are_shown_on_a_terminal_not_obeyed():

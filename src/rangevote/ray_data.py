@@ -1,0 +1,283 @@
+"""Elections in Ray Data: `Elect` for a pipeline of your own, and the engine of `rangevote vote --engine ray`.
+
+Ray is imported when it is used, so `Elect` serves `datasets.Dataset.map(batched=True)` as well.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rangevote.election.elect import elect_ballot
+from rangevote.election.settings import ElectionOptions, Settings
+from rangevote.errors import DataError, SetupError, UsageError, need
+from rangevote.formats.careful import ballot_of
+from rangevote.formats.mass import doubt_mass
+from rangevote.formats.reader import ReadOptions
+from rangevote.formats.results import ResultShape, result_fields, table_row, table_schema
+from rangevote.hypothesis import Ballot
+from rangevote.parallel import map_in_order
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+#: Ballots that are elected at a time, and rows of a block: one task, and one file of results.
+BATCH, BLOCK_ROWS = 256, 10_000
+#: The columns of a result that are there only if they are asked for.
+OPTIONAL = ("winners", "scores", "explanation")
+
+
+class Elect:
+    """Holds the elections of a batch; the columns of the results are those of `rangevote vote --to parquet`.
+
+    `candidates` names the column with a list of texts or of objects as in the ballot file for each row,
+    `logprobs` one with a list of log-probabilities beside a list of texts, `voters` one like the candidates'
+    (a column that is not there, or null: the candidates vote), `id` the ballots' id. All other columns are
+    handed on; the lists themselves are not, unless `keep` is set. A row that cannot be voted on is kept, with
+    its `error`; with `on_error="stop"` it raises. The other options are those of `rangevote.elect`, or
+    `settings` has them all.
+
+    >>> batch = {"id": [7], "candidates": [["a dog runs", "a dog sits", "cats"]]}
+    >>> result = Elect()(batch)
+    >>> result["id"], result["winner"], result["error"]
+    ([7], ['a dog runs'], [None])
+    """
+
+    def __init__(
+        self,
+        *,
+        scores: bool = False,
+        explain: bool = False,
+        candidates: str = "candidates",
+        voters: str = "voters",
+        logprobs: str | None = None,
+        id: str = "id",
+        keep: bool = False,
+        on_error: str = "keep",
+        threads: int = 1,
+        strict: bool = False,
+        settings: Settings | None = None,
+        **options: Unpack[ElectionOptions],
+    ) -> None:
+        if on_error not in ("keep", "stop"):
+            raise UsageError(f"on_error is {on_error!r}; it must be 'keep' or 'stop'.")
+        self.settings = settings or Settings(**options)
+        self.shape, self.reading = ResultShape(False, scores, explain), ReadOptions(strict=strict)
+        self.candidates, self.voters, self.logprobs, self.id = candidates, voters, logprobs, id
+        self.keep, self.stop, self.threads = keep, on_error == "stop", threads
+
+    def __call__(self, batch: Any) -> Any:
+        """The batch with results: a table for a table, a DataFrame for a DataFrame, else columns."""
+        kind = type(batch).__module__.partition(".")[0]
+        if kind == "pyarrow":
+            columns = {name: batch.column(name).to_pylist() for name in batch.column_names}
+        else:
+            columns = {str(name): _plain(batch[name]) for name in batch}
+        results = self._results(columns)
+        lists = set() if self.keep else {self.candidates, self.voters, self.logprobs}
+        others = [name for name in columns if name not in lists]
+        if kind in ("pyarrow", "datasets"):
+            import pyarrow as pa
+
+            # datasets and Ray take the types of the first batch, which may have no error in it
+            types = table_schema(self.shape, None)
+            typed = {name: pa.array(column, types.field(name).type) for name, column in results.items()}
+            return pa.table({name: batch[name] for name in others} | typed)
+        made = {name: columns[name] for name in others} | results
+        return type(batch)(made) if kind == "pandas" else made
+
+    def _results(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+        if self.candidates not in columns:
+            raise UsageError(
+                f"the batch has no column {self.candidates!r}, only {', '.join(map(repr, columns))}. Name it "
+                f"with Elect(candidates=...)."
+            )
+        numbers = range(len(columns[self.candidates]))
+        rows = list(map_in_order(lambda i: self._row(columns, i), numbers, self.threads))
+        wanted = (self.settings.winners > 1, self.shape.scores, self.shape.explain)
+        names = ["winner", "winner_tokens", "index", "score", "margin", "signature"]
+        names += ["near_tie", "no_support", "error"]
+        names += [name for name, asked in zip(OPTIONAL, wanted, strict=True) if asked]
+        return {name: [row.get(name) for row in rows] for name in names}
+
+    def _row(self, columns: Mapping[str, Sequence[Any]], i: int) -> dict[str, Any]:
+        try:
+            ballot = self._ballot(columns, i)
+            return table_row(result_fields(ballot, elect_ballot(ballot, self.settings), self.shape))
+        except DataError as error:
+            if self.stop:
+                raise error.placed(f"ballot {columns[self.id][i]!r}" if self.id in columns else "") from None
+            return table_row({"error": str(error)})
+
+    def _ballot(self, columns: Mapping[str, Sequence[Any]], i: int) -> Ballot:
+        """The ballot of one row, checked as one of the ballot file is."""
+        value = {"candidates": _plain(columns[self.candidates][i])}
+        if self.logprobs is not None:
+            value["candidates"] = _scored(value["candidates"], _plain(columns[self.logprobs][i]))
+        if self.voters in columns and columns[self.voters][i] is not None:
+            value["voters"] = _plain(columns[self.voters][i])
+        ballot = ballot_of(value, self.reading)
+        doubt_mass(ballot, self.reading)
+        return ballot
+
+
+def _plain(value: Any) -> Any:
+    """Python's own lists and objects in place of numpy's and pandas'; null in an object is left out."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items() if inner is not None}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _scored(texts: Any, logprobs: Any) -> Any:
+    """Texts with the log-probabilities of a second column."""
+    if logprobs is None or not isinstance(texts, list):
+        return texts
+    if not isinstance(logprobs, list) or len(logprobs) != len(texts):
+        number = len(logprobs) if isinstance(logprobs, list) else "no"
+        raise DataError(f"{number} log-probabilities for {len(texts)} candidates", field="logprobs")
+    return [
+        ({"text": text} if isinstance(text, str) else dict(text)) | ({} if p is None else {"logprob": p})
+        for text, p in zip(texts, logprobs, strict=True)
+    ]
+
+
+@contextmanager
+def ray_session(address: str | None = None, cpus: int | None = None) -> Iterator[Any]:
+    """Ray, connected: a cluster by its address, or one of our own on this machine alone."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing is reported to anyone
+    ray = need("ray", "ray", "--engine ray")
+    need("ray.data", "ray", "--engine ray")
+    address = address or os.environ.get("RAY_ADDRESS")
+    own = {"include_dashboard": False, "_node_ip_address": "127.0.0.1", "num_cpus": cpus}
+    if ray.is_initialized():
+        yield ray
+        return
+    try:
+        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+        ray.init(address=address or "local", **quiet, **({} if address else own))
+    except Exception as error:  # one that starts too slowly raises just that
+        where = f" at {address}" if address else ""
+        raise SetupError(f"cannot use Ray{where}: {_one_line(error)}") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+class RayFiles(NamedTuple):
+    """Ballot files, the folder of Parquet for their results, and Ray's checkpoint beside it.
+
+    In the checkpoint Ray keeps the ids whose results are written; a later run leaves those ballots out. It is
+    named for the options (`fingerprint`), since results of other options do not go together.
+    """
+
+    ballots: str
+    output: str
+    parquet: bool
+    fingerprint: str
+
+    @property
+    def checkpoint(self) -> str:
+        return f"{self.output.rstrip('/')}.checkpoint-{self.fingerprint}"
+
+    @property
+    def unfinished(self) -> bool:
+        return _exists(self.checkpoint)
+
+    def prepare(self, *, resume: bool, force: bool) -> None:
+        """Refuse to mix results with others; with `force` nothing is left of an earlier run."""
+        if force:
+            _delete(self.checkpoint)
+        elif resume and not self.unfinished:
+            raise SetupError(
+                f"cannot resume: {self.checkpoint}, the checkpoint of a run with these options, does not "
+                f"exist. Use --force to start again."
+            )
+        elif not resume and self.unfinished:
+            raise SetupError(
+                f"{self.checkpoint} is there from an unfinished run. Use --resume to go on with it, or "
+                f"--force to start again."
+            )
+        elif not resume and _exists(self.output):
+            raise SetupError(f"{self.output} exists already and is left as it is. Use --force to replace it.")
+
+    def elect(self, ray: Any, elect: Elect, *, force: bool) -> tuple[int, int]:
+        """How many ballots have results, and how many of them are errors."""
+        from ray.data.checkpoint import CheckpointConfig
+
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        try:
+            data = (ray.data.read_parquet if self.parquet else ray.data.read_json)(self.ballots)
+            schema = data.schema()
+            if schema is None:
+                return 0, 0
+            if "id" in schema.names:
+                context.checkpoint_config = CheckpointConfig("id", self.checkpoint)
+                context.checkpoint_config.checkpoint_actor_memory_bytes = 64 * 2**20
+            data = data.repartition(target_num_rows_per_block=BLOCK_ROWS)
+            data = data.map_batches(elect, batch_size=BATCH, batch_format="pyarrow")
+            data.write_parquet(self.output, mode="overwrite" if force else "append")
+            context.checkpoint_config = None
+            return _counts(ray, self.output)
+        except (ray.exceptions.RayError, ValueError, OSError) as error:
+            raise _our_error(error) or SetupError(f"Ray: {_one_line(error)}") from error
+        finally:
+            context.checkpoint_config = None
+
+
+def _counts(ray: Any, output: str) -> tuple[int, int]:
+    from ray.data.aggregate import Count
+
+    if not _exists(output):  # Ray makes no folder for no rows
+        return 0, 0
+    counts = ray.data.read_parquet(output, columns=["error"]).aggregate(
+        Count(alias_name="all"), Count("error", ignore_nulls=True, alias_name="errors")
+    )
+    return counts["all"], counts["errors"]
+
+
+def _our_error(error: BaseException | None) -> DataError | None:
+    """The error of a bad ballot inside what Ray makes of it."""
+    while error is not None:
+        if isinstance(error, DataError):
+            return DataError(error.problem, field=error.field, where=error.where)
+        cause = getattr(error, "cause", None)
+        error = cause if isinstance(cause, BaseException) else error.__cause__
+    return None
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:500]
+
+
+def _file_system(url: str) -> tuple[Any, str]:
+    fs = need("pyarrow.fs", "ray", "--engine ray")
+    if "://" not in url:
+        return fs.LocalFileSystem(), os.path.abspath(url)
+    try:
+        system, path = fs.FileSystem.from_uri(url)
+    except (ValueError, OSError) as error:
+        raise SetupError(f"cannot use {url}: {_one_line(error)}") from None
+    return system, path
+
+
+def _exists(url: str) -> bool:
+    system, path = _file_system(url)
+    return bool(system.get_file_info(path).type.name != "NotFound")
+
+
+def _delete(url: str) -> None:
+    system, path = _file_system(url)
+    if _exists(url):
+        system.delete_dir(path)
