@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from experiments.inception import StoredFeatures
 from experiments.vocabulary import plain_words
 from rangevote.errors import DataError
-from rangevote.models.files import read_lines, replacing
+from rangevote.models.arpa import read_lines, replacing
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from experiments.page_settings import settings_lines
 from experiments.paper import TABLES
 from experiments.paper_claims import verdicts
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, escape_markdown, to_markdown
-from rangevote.models.files import replacing
+from rangevote.models.arpa import replacing
 
 PAGE, FIGURES = "RESULTS.md", "figures"
 _HEAD = """# Results of the paper's experiments

@@ -23,7 +23,7 @@ from rangevote.decoding.run import batches
 from rangevote.formats import read
 from rangevote.formats.write import write_ballot
 from rangevote.hypothesis import Ballot, Hypothesis
-from rangevote.models.files import replacing
+from rangevote.models.arpa import replacing
 
 
 @dataclass(frozen=True)

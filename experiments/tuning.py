@@ -11,7 +11,7 @@ from experiments.searching import read_ballots
 from rangevote.election.settings import read_toml
 from rangevote.errors import RangevoteWarning
 from rangevote.evaluation.texts import WordUnits
-from rangevote.models.files import replacing
+from rangevote.models.arpa import replacing
 from rangevote.tuning.tune import tune
 
 

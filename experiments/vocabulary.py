@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rangevote.errors import DataError, SetupError, UsageError, need
-from rangevote.models.files import replacing
+from rangevote.models.arpa import replacing
 
 PAD, START, END, UNKNOWN = range(4)
 MARKS = ("<pad>", "<s>", "</s>", "<unk>")
@@ -185,5 +185,5 @@ def _whole(text: str) -> str:
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise DataError(f"the text {text[:40]!r} holds half a character") from None
+            raise DataError(f"the text {text[:40]!r} contains a lone surrogate") from None
     return text

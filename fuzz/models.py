@@ -12,7 +12,7 @@ from experiments.vocabulary import Words, read_vocabulary, write_vocabulary
 from fuzz import places
 from rangevote.errors import RangevoteError
 from rangevote.models.arpa import read_arpa, write_arpa
-from rangevote.models.corpus import END, START, read_corpus
+from rangevote.models.ngram import END, START, read_corpus
 
 
 def arpa(data: bytes) -> None:

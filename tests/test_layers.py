@@ -101,10 +101,8 @@ def heavy_at_the_top(path: Path) -> set[str]:
 
 def test_torch_is_loaded_only_by_what_computes_with_it():
     users = {path for path in FILES if heavy_at_the_top(path)}
-    assert ROOT / "decoding/torch_arrays.py" in users
-    assert {stage_of(path) for path in users} <= {"models", "decoding", "generation"}
-    light = {"models/ngram.py", "models/protocol.py", "models/load.py", "decoding/run.py"}
-    light |= {"generation/generate.py"}
+    assert {stage_of(path) for path in users} == {"models", "generation"}
+    light = {"models/ngram.py", "models/protocol.py", "models/load.py", "generation/generate.py"}
     assert users.isdisjoint(ROOT / name for name in light)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from scipy import stats
 
@@ -59,3 +60,19 @@ def assert_mean(values: Iterable[float], truth: float) -> None:
     drawn = list(values)
     found = stats.ttest_1samp(drawn, truth)
     assert found.pvalue > ALPHA, f"mean {sum(drawn) / len(drawn)}, expected {truth}, p = {found.pvalue}"
+
+
+def warped(*names_and_values):
+    """Transformers' warpers one after the other, on probabilities."""
+    torch = pytest.importorskip("torch")
+    process = pytest.importorskip("transformers.generation.logits_process")
+    warpers = [getattr(process, f"{name}LogitsWarper")(value) for name, value in names_and_values]
+
+    def shape(probabilities):
+        with np.errstate(divide="ignore"):
+            logits = torch.from_numpy(np.log(probabilities)[None])
+        for warper in warpers:
+            logits = warper(None, logits)
+        return logits.softmax(dim=1)[0].numpy()
+
+    return shape

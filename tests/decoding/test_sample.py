@@ -9,19 +9,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rangevote.decoding.arrays import Truncation
 from rangevote.decoding.base import random_generator
-from rangevote.decoding.numpy_arrays import NumpyArrays
 from rangevote.decoding.run import SearchBatch, batches, search
 from rangevote.decoding.sample import Epsilon, MinP, Nucleus, Sample, TopK
 from tests.decoding import twins
-from tests.decoding.compare import ALPHA, chi_square, ranking
+from tests.decoding.compare import ALPHA, chi_square, ranking, warped
 from tests.decoding.every import SAMPLINGS
 from tests.decoding.models import Bent, InTorch, Written
 from tests.models.table import TableModel, enumerate_sequences
 
 N = 4000
-BELOW_1 = float(np.nextafter(1.0, 0.0))
 
 
 def p_value(found, probabilities):
@@ -29,22 +26,6 @@ def p_value(found, probabilities):
     assert set(counts) <= set(probabilities)
     assert len(found) == N
     return chi_square([counts[key] for key in probabilities], list(probabilities.values()))
-
-
-def warped(*names_and_values):
-    """Transformers' warpers one after the other, on probabilities."""
-    torch = pytest.importorskip("torch")
-    process = pytest.importorskip("transformers.generation.logits_process")
-    warpers = [getattr(process, f"{name}LogitsWarper")(value) for name, value in names_and_values]
-
-    def shape(probabilities):
-        with np.errstate(divide="ignore"):
-            logits = torch.from_numpy(np.log(probabilities)[None])
-        for warper in warpers:
-            logits = warper(None, logits)
-        return logits.softmax(dim=1)[0].numpy()
-
-    return shape
 
 
 @pytest.mark.parametrize("kind", [TableModel, InTorch])
@@ -95,135 +76,6 @@ def test_truncated_samples_have_the_distribution_of_transformers_warpers(method,
 def chi_square_or_0(found, probabilities):
     counts = Counter(ranking(found))
     return chi_square([counts[key] for key in probabilities], list(probabilities.values()))
-
-
-def inverted(arrays, log_probs, truncation, points):
-    """How many of so many evenly spaced numbers in [0, 1) give each token: its probability, to 1 / points."""
-    uniforms = (np.arange(points) + 0.5) / points
-    rows = np.repeat(log_probs[None], points, axis=0)
-    if type(arrays) is not NumpyArrays:
-        import torch
-
-        rows = torch.from_numpy(rows)
-    drawn = arrays.draw(rows, uniforms, truncation)
-    return np.bincount(drawn, minlength=len(log_probs))
-
-
-def both_arrays():
-    yield NumpyArrays()
-    torch = pytest.importorskip("torch")
-    from rangevote.decoding.torch_arrays import TorchArrays
-
-    yield TorchArrays(torch.device("cpu"))
-
-
-CUTS = [
-    (Truncation(), []),
-    (Truncation(0.3), [("Temperature", 0.3)]),
-    (Truncation(3.0), [("Temperature", 3.0)]),
-    *((Truncation(top_k=k), [("TopK", k)]) for k in (1, 2, 7, 500)),
-    *((Truncation(top_p=p), [("TopP", p)]) for p in (0.05, 0.3, 0.9, 0.99)),
-    *((Truncation(min_p=p), [("MinP", p)]) for p in (0.01, 0.3, 1.0)),
-    *((Truncation(epsilon=e), [("Epsilon", e)]) for e in (0.001, 0.05, 0.9)),
-    (Truncation(0.5, top_k=5), [("Temperature", 0.5), ("TopK", 5)]),
-    (Truncation(0.5, top_p=0.8), [("Temperature", 0.5), ("TopP", 0.8)]),
-    (Truncation(2.0, top_p=0.8), [("Temperature", 2.0), ("TopP", 0.8)]),
-    (Truncation(2.0, min_p=0.1), [("Temperature", 2.0), ("MinP", 0.1)]),
-    (Truncation(2.0, epsilon=0.02), [("Temperature", 2.0), ("Epsilon", 0.02)]),
-    (Truncation(top_k=9, top_p=0.9), [("TopK", 9), ("TopP", 0.9)]),
-]
-
-
-@pytest.mark.parametrize(("truncation", "warpers"), CUTS, ids=lambda value: str(value))
-def test_a_token_is_drawn_with_the_probability_that_transformers_gives_it(truncation, warpers):
-    points = 600
-    for seed, vocab in enumerate((3, 130)):
-        rng = np.random.default_rng(seed)
-        logits = rng.normal(size=vocab) * 2
-        log_probs = logits - np.logaddexp.reduce(logits)
-        wanted = warped(*warpers)(np.exp(log_probs)) * points
-        for arrays in both_arrays():
-            counts = inverted(arrays, log_probs, truncation, points)
-            assert np.abs(counts - wanted).max() < 1 + 1e-6
-            assert not counts[wanted == 0].any()
-            assert counts[wanted > 1.01].all()
-
-
-@pytest.mark.parametrize("vocab", [5, 70])
-def test_ties_of_the_last_of_the_top_k_all_stay_as_in_transformers(vocab):
-    probabilities = np.zeros(vocab)
-    probabilities[[0, 1, 2, 3, vocab - 1]] = 0.4, 0.15, 0.15, 0.15, 0.15
-    with np.errstate(divide="ignore"):
-        log_probs = np.log(probabilities)
-    wanted = warped(("TopK", 2))(probabilities)
-    assert (wanted > 0).sum() == 5
-    for arrays in both_arrays():
-        counts = inverted(arrays, log_probs, Truncation(top_k=2), 1000)
-        assert counts == pytest.approx(wanted * 1000, abs=1)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_uniform_0_draws_the_first_token_with_mass_and_just_below_1_the_last(dtype):
-    rng = np.random.default_rng(0)
-    for vocab in (1, 2, 63, 64, 65, 200, 1000):
-        scores = rng.normal(size=(40, vocab)).astype(dtype) * 3
-        scores[rng.random(scores.shape) < 0.7] = -np.inf
-        scores[:10, : vocab // 2] = -np.inf  # whole blocks without mass, in front
-        scores[10:20, (vocab + 1) // 2 :] = -np.inf  # and behind
-        scores[np.arange(40), rng.integers(vocab, size=40)] = 0.0
-        first = [int(np.flatnonzero(row > -np.inf)[0]) for row in scores]
-        last = [int(np.flatnonzero(row > -np.inf)[-1]) for row in scores]
-        for arrays in both_arrays():
-            rows = scores if type(arrays) is NumpyArrays else tensor(scores)
-            assert arrays.draw(rows, np.zeros(40), Truncation()).tolist() == first
-            assert arrays.draw(rows, np.full(40, BELOW_1), Truncation()).tolist() == last
-
-
-def tensor(scores):
-    import torch
-
-    return torch.from_numpy(scores.copy())
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_token_without_mass_is_never_drawn(dtype):
-    rng = np.random.default_rng(1)
-    for vocab in (2, 64, 65, 1000):
-        scores = rng.normal(size=(200, vocab)).astype(dtype) * 8
-        scores[rng.random(scores.shape) < 0.9] = -np.inf
-        scores[np.arange(200), rng.integers(vocab, size=200)] = 0.0
-        uniforms = rng.random(200)
-        uniforms[:50] = BELOW_1 - rng.random(50) * 1e-15
-        uniforms[50:90] = rng.random(40) * 1e-18
-        for arrays in both_arrays():
-            for truncation in (Truncation(), Truncation(2.0, top_p=0.95), Truncation(top_k=3)):
-                rows = scores if type(arrays) is NumpyArrays else tensor(scores)
-                drawn = arrays.draw(rows, uniforms, truncation)
-                assert (scores[np.arange(200), drawn] > -np.inf).all()
-
-
-@pytest.mark.parametrize("row", [[np.nan, -1.0, -2.0], [-np.inf, -np.inf, -np.inf], [-1.0, np.nan, -np.inf]])
-def test_where_nothing_can_be_drawn_there_is_no_token(row):
-    for arrays in both_arrays():
-        rows = np.array([[-1.0, -2.0, -1.5], row])
-        rows = rows if type(arrays) is NumpyArrays else tensor(rows)
-        for truncation in (
-            Truncation(),
-            Truncation(top_k=2),
-            Truncation(top_p=0.5),
-            Truncation(2.0, min_p=0.1),
-        ):
-            drawn = arrays.draw(rows, np.array([0.5, 0.5]), truncation)
-            assert drawn[0] >= 0
-            assert drawn[1] == -1
-
-
-def test_a_high_temperature_reaches_tokens_however_improbable():
-    # -800 / 1000 = -0.8: probabilities 0.69 and 0.31
-    log_probs = np.array([0.0, -800.0])
-    wanted = np.exp([0.0, -0.8]) / np.exp([0.0, -0.8]).sum()
-    for arrays in both_arrays():
-        assert inverted(arrays, log_probs, Truncation(1000.0), 1000) == pytest.approx(wanted * 1000, abs=1)
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 1e-6])

@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from rangevote.errors import DataError, UsageError
-from rangevote.models.corpus import read_corpus
+from rangevote.models.ngram import read_corpus
 
 
 def shown(corpus) -> str:
@@ -58,11 +58,11 @@ def test_the_unknown_word_may_stand_in_the_text_in_both_spellings():
 @pytest.mark.parametrize("mark", ["<s>", "</s>"])
 def test_marks_in_the_text_are_refused_with_their_line(mark, tmp_path):
     lines = ["a b", "c", f"a {mark} b"]
-    with pytest.raises(DataError, match=r"^sentences:3: holds the word <s> or </s>"):
+    with pytest.raises(DataError, match=r"^sentences:3: contains the word <s> or </s>"):
         read_corpus(lines)
     path = tmp_path / "text"
     path.write_text("\n".join(lines))
-    with pytest.raises(DataError, match=r"text:3: holds the word <s> or </s>"):
+    with pytest.raises(DataError, match=r"text:3: contains the word <s> or </s>"):
         read_corpus(path)
 
 
@@ -79,7 +79,7 @@ def test_bytes_that_are_no_text_are_refused_with_their_line(tmp_path):
     path.write_bytes(b"a b\nc \xff d\n")
     with pytest.raises(DataError, match=r"text:2: is not text in UTF-8"):
         read_corpus(path)
-    with pytest.raises(DataError, match=r"sentences:2: holds half a character"):
+    with pytest.raises(DataError, match=r"sentences:2: contains a lone surrogate"):
         read_corpus(["a", "\ud800"])
 
 
@@ -87,7 +87,7 @@ def test_nothing_to_learn_from_is_refused(tmp_path):
     path = tmp_path / "text"
     path.write_bytes(b"")
     for source, name in (([], "sentences"), (path, "text")):
-        with pytest.raises(DataError, match=rf"{name}: holds no sentences"):
+        with pytest.raises(DataError, match=rf"{name}: contains no sentences"):
             read_corpus(source)
 
 

@@ -10,9 +10,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from rangevote.models.backoff import Backoff
-from rangevote.models.corpus import START, UNKNOWN, read_corpus
-from rangevote.models.kneser_ney import FALLBACK, count_ngrams, discounts, estimate
+from rangevote.models.arpa import Backoff
+from rangevote.models.ngram import FALLBACK, START, UNKNOWN, count_ngrams, discounts, estimate, read_corpus
 
 # The text and the model that lmplz -o 2 made of it, as printed in kenlm issue 405 (log10).
 TEXT_405 = [

@@ -1,4 +1,4 @@
-"""How hypotheses are found: `SEARCHES` has them all, `get_search` reads "beam:10,copy_filter=0.5".
+"""The searches that give hypotheses: `SEARCHES` lists them, `get_search` reads "beam:10,copy_filter=0.5".
 
 `run.search` runs one on a model (`rv.search`).
 """

@@ -1,14 +1,12 @@
 """What a search does over whole vocabularies, for numpy arrays and for torch tensors on any device.
 
 Everything as large as (rows, vocabulary) stays where the model put it; what comes back are small numpy arrays
-about the chosen tokens. `arrays_of` finds the implementation by the type of the model's log-probs, so that a
-numpy model needs no torch.
+about the chosen tokens. One code serves both libraries, which share most names; a numpy model needs no torch.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -16,10 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+#: A numpy array or a torch tensor.
 Array = Any
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+
+#: Tokens in a block; a few cache lines.
+BLOCK = 64
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Picks:
 class Truncation:
     """Which tokens may be drawn: log-probs are divided by `temperature`, then the tail is cut off.
 
-    `top_k` keeps the k best; `top_p` the smallest set of the best that holds a mass of p; `min_p` what is
+    `top_k` keeps the k best; `top_p` the smallest set of the best with a mass of p; `min_p` what is
     at least min_p times as probable as the best; `epsilon` what has at least that probability. The best
     token always stays.
     """
@@ -47,85 +49,215 @@ class Truncation:
     epsilon: float | None = None
 
 
-class Arrays(ABC):
-    """Operations over (rows, vocabulary)."""
-
-    @abstractmethod
-    def best(self, scores: Array, base: Floats, bounds: Integers, n: int) -> Picks:
-        """The n best extensions of every contest, best first, contests in order.
-
-        `scores` (rows, vocabulary) plus `base` (rows,) is compared among the rows bounds[c]:bounds[c+1]
-        of contest c. Impossible extensions (-inf) are left out, NaN comes back for the caller to see.
-        """
-
-    @abstractmethod
-    def top(self, scores: Array, n: int) -> tuple[Integers, Floats]:
-        """The n best tokens of every row, best first: tokens and values, both (rows, n)."""
-
-    @abstractmethod
-    def at(self, scores: Array, rows: Integers, tokens: Integers) -> Floats:
-        """Single values."""
-
-    @abstractmethod
-    def unsound(self, scores: Array) -> Mask:
-        """Which rows hold NaN."""
-
-    @abstractmethod
-    def forbid(self, scores: Array, rows: Integers, tokens: Integers) -> None:
-        """Write -inf to single places, in place."""
-
-    @abstractmethod
-    def draw(self, scores: Array, uniforms: Floats, truncation: Truncation) -> Integers:
-        """One token a row, by inverting the distribution's sum at the row's number in [0, 1).
-
-        A row in which nothing can be drawn (NaN, or no mass) gives -1.
-        """
-
-    @abstractmethod
-    def perturb(
-        self, scores: Array, exponentials: Array, proposal: Floats, perturbed: Floats
-    ) -> tuple[Array, Array]:
-        """Children of stochastic beam search: their log-probabilities and their perturbed ones.
-
-        `scores` (rows, vocabulary) are normalised, the parents' `proposal` log-probability (rows,) added;
-        Gumbel noise is -log of the `exponentials` (rows, vocabulary), and its maximum in each row is made
-        the parent's `perturbed` value (Kool et al. 2019, appendix B.3).
-        """
-
-    @abstractmethod
-    def zeros(self, like: Array) -> Array:
-        """Zeros of the same shape, in float32."""
-
-    @abstractmethod
-    def take(self, array: Array, rows: Integers) -> Array:
-        """These rows."""
-
-    @abstractmethod
-    def numpy(self, array: Array) -> NDArray[Any]:
-        """The array in numpy."""
+def library(array: Array) -> Any:
+    """numpy or torch."""
+    return np if isinstance(array, np.ndarray) else sys.modules["torch"]
 
 
-def arrays_of(sample: Array) -> Arrays:
-    """The operations for arrays of this kind."""
-    if isinstance(sample, np.ndarray):
-        from rangevote.decoding.numpy_arrays import NumpyArrays
-
-        return NumpyArrays()
-    from rangevote.decoding.torch_arrays import TorchArrays
-
-    return TorchArrays(sample.device)
+def as_numpy(array: Array) -> NDArray[Any]:
+    return np.asarray(array if isinstance(array, np.ndarray) else array.detach().cpu())
 
 
-def sizes(bounds: Integers) -> Integers:
-    """Rows of each contest."""
-    return np.diff(bounds)
+def has_nan(scores: Array) -> Mask:
+    """Which rows contain NaN; a sum shows it, and is one quick pass."""
+    return as_numpy(library(scores).isnan(scores.sum(1)))
 
 
-def by_contest(bounds: Integers, one: Callable[[int, int], Picks]) -> Picks:
-    """Contests of different sizes, one after the other."""
-    found = [one(first, last) for first, last in pairwise(bounds.tolist()) if last > first]
-    return Picks(
-        np.concatenate([picks.rows for picks in found]),
-        np.concatenate([picks.tokens for picks in found]),
-        np.concatenate([picks.values for picks in found]),
-    )
+def values_at(scores: Array, rows: Integers, tokens: Integers) -> Floats:
+    return as_numpy(_doubles(scores[rows, tokens]))
+
+
+def best_extensions(scores: Array, base: Floats, bounds: Integers, n: int) -> Picks:
+    """The n best extensions of every contest, best first, contests in order.
+
+    `scores` (rows, vocabulary) plus `base` (rows,) is compared among the rows bounds[c]:bounds[c+1]
+    of contest c. Impossible extensions (-inf) are left out, NaN comes back for the caller to see.
+    """
+    offsets = _like(scores, base)  # (rows,)
+    if len(set(np.diff(bounds).tolist())) == 1:
+        return _best_of_equal(scores, offsets, len(bounds) - 1, n, 0)
+    parts = [
+        _best_of_equal(scores[first:last], offsets[first:last], 1, n, first)
+        for first, last in pairwise(bounds.tolist())
+        if last > first
+    ]
+    columns = ([getattr(part, name) for part in parts] for name in ("rows", "tokens", "values"))
+    return Picks(*map(np.concatenate, columns))
+
+
+def _best_of_equal(scores: Array, offsets: Array, contests: int, n: int, first: int) -> Picks:
+    """Contests of equally many rows, which start at row `first`."""
+    rows, size = len(scores) // contests, scores.shape[1]
+    if n * BLOCK * 2 >= rows * size:  # nearly as many as there are: compare them all
+        totals = (scores + offsets[:, None]).reshape(contests, rows * size)
+        values, index = _largest(totals, min(n, rows * size))
+        row, tokens = index // size, index % size
+    else:
+        values, row, tokens = _best_by_blocks(scores, offsets, contests, n)
+    values, row, tokens = as_numpy(_doubles(values)), as_numpy(row), as_numpy(tokens)
+    row = row + np.arange(contests)[:, None] * rows + first
+    possible = values != -np.inf
+    return Picks(row[possible], tokens[possible], values[possible])
+
+
+def best_tokens(scores: Array, n: int) -> Integers:
+    """The n best tokens of every row, best first, (rows, n)."""
+    n = min(n, scores.shape[1])
+    if n * BLOCK * 2 >= scores.shape[1]:
+        _, tokens = _largest(scores, n)
+    else:
+        _, _, tokens = _best_by_blocks(scores, _like(scores, np.zeros(len(scores))), len(scores), n)
+    return as_numpy(tokens)
+
+
+def _best_by_blocks(scores: Array, offsets: Array, contests: int, n: int) -> tuple[Array, Array, Array]:
+    """The n best of every contest: values, rows within the contest, tokens, each (contests, n).
+
+    Sorting k rows of 50,000 tokens costs more than a small model's own step. The n best of many numbers lie
+    in the n blocks with the largest maxima, and the maxima are one quick pass; so only n blocks are sorted.
+    """
+    rows, size = len(scores) // contests, scores.shape[1]
+    maxima = _by_block(scores, "amax")  # (all rows, blocks)
+    blocks = maxima.shape[1]
+    maxima = (maxima + offsets[:, None]).reshape(contests, rows * blocks)
+    _, chosen = _largest(maxima, min(n, rows * blocks))  # (contests, n)
+    if isinstance(chosen, np.ndarray):
+        chosen.sort(axis=1)  # of equal values the first stays the first
+    row = chosen // blocks  # within the contest
+    tokens = (chosen % blocks * BLOCK)[..., None] + _range(scores, BLOCK)
+    anywhere = (row + _range(scores, contests)[:, None] * rows)[..., None]
+    inside = tokens < size  # the last block may be short
+    values = scores[anywhere, tokens.clip(max=size - 1)] + offsets[anywhere]
+    values = library(scores).where(inside, values, -np.inf).reshape(contests, -1)  # (contests, n * BLOCK)
+    values, index = _largest(values, min(n, values.shape[1]))
+    contest = _range(scores, contests)[:, None]
+    return values, row[contest, index // BLOCK], tokens.reshape(contests, -1)[contest, index]
+
+
+def _largest(values: Array, n: int) -> tuple[Array, Array]:
+    """The n largest of every row, largest first, and where they are; NaN counts as largest.
+
+    In numpy equal values keep their order; torch leaves it open.
+    """
+    if not isinstance(values, np.ndarray):
+        largest, index = values.topk(n)
+        return largest, index
+    index = np.stack([_largest_of(row, n) for row in values])
+    return np.take_along_axis(values, index, axis=1), index
+
+
+def _largest_of(values: Floats, n: int) -> Integers:
+    if n < values.size:
+        edge = np.partition(values, values.size - n)[values.size - n]
+        if np.isnan(edge):
+            index = np.flatnonzero(np.isnan(values))
+        else:  # all above the n-th largest, and the first of those equal to it
+            above = np.flatnonzero((values > edge) | np.isnan(values))
+            index = np.concatenate([above, np.flatnonzero(values == edge)[: n - len(above)]])
+        index = np.sort(index)
+    else:
+        index = np.arange(values.size)
+    return index[np.argsort(-values[index], kind="stable")][:n]
+
+
+def draw_tokens(scores: Array, uniforms: Floats, truncation: Truncation) -> Integers:
+    """One token a row, by inverting the distribution's sum at the row's number in [0, 1).
+
+    A row in which nothing can be drawn (NaN, or no mass) gives -1.
+    """
+    xp = library(scores)
+    row = _range(scores, len(scores))[:, None]  # (rows, 1)
+    with np.errstate(invalid="ignore"):
+        masses = scores - xp.amax(scores, axis=1, keepdims=True)  # (rows, vocabulary)
+        if truncation.temperature != 1.0:
+            masses /= truncation.temperature
+        masses = truncated(xp.exp(masses, out=masses), truncation)
+    blocks = xp.cumsum(_doubles(_by_block(masses, "sum")), axis=1)  # (rows, blocks)
+    total = blocks[:, -1:]
+    target = _like(blocks, uniforms)[:, None] * total  # (rows, 1)
+    block = (blocks <= target).sum(1)[:, None].clip(max=blocks.shape[1] - 1)
+    before = xp.where(block > 0, blocks[row, (block - 1).clip(min=0)], 0.0)
+    index = block * BLOCK + _range(scores, BLOCK)  # (rows, BLOCK)
+    inside = masses[row, index.clip(max=masses.shape[1] - 1)] * (index < masses.shape[1])
+    inside = xp.cumsum(_doubles(inside), axis=1)
+    # The block's own sum may round below the target: then it is the block's last token that has mass.
+    last = (inside < inside[:, -1:]).sum(1)
+    token = xp.minimum((inside <= target - before).sum(1), last)
+    return as_numpy(xp.where(total[:, 0] > 0, block[:, 0] * BLOCK + token, -1))
+
+
+def truncated(masses: Array, truncation: Truncation) -> Array:
+    """The masses (rows, vocabulary) with 0 where a token may not be drawn; the best always stays."""
+    if truncation == Truncation(truncation.temperature):
+        return masses
+    xp = library(masses)
+    shares = masses / masses.sum(1)[:, None]
+    most = xp.amax(shares, axis=1, keepdims=True)
+    keep = shares >= 0
+    if truncation.top_k is not None:
+        keep &= shares >= _largest(shares, min(truncation.top_k, shares.shape[1]))[0][:, -1:]
+    if truncation.top_p is not None:
+        shares = xp.where(keep, shares, 0.0)
+        shares = shares / shares.sum(1)[:, None]
+        falling = _falling(shares)
+        before = xp.cumsum(_doubles(falling), axis=1) - falling  # mass of the better ones
+        last = ((before < truncation.top_p).sum(1) - 1).clip(min=0)
+        keep &= shares >= falling[_range(masses, len(masses)), last][:, None]
+    if truncation.min_p is not None:
+        keep &= shares >= truncation.min_p * most
+    if truncation.epsilon is not None:
+        keep &= shares >= truncation.epsilon
+    return masses * (keep | (masses == xp.amax(masses, axis=1, keepdims=True)))
+
+
+def perturb(scores: Array, exponentials: Array, proposal: Floats, perturbed: Floats) -> tuple[Array, Array]:
+    """Children of stochastic beam search: their log-probabilities and their perturbed ones.
+
+    `scores` (rows, vocabulary) are normalised, the parents' `proposal` log-probability (rows,) added; Gumbel
+    noise is -log of the `exponentials` (rows, vocabulary), and its maximum in each row is made the parent's
+    `perturbed` value (Kool et al. 2019, appendix B.3). In float64: differences of near values decide.
+    """
+    xp, scores = library(scores), _doubles(scores)
+    limit, parents = _like(scores, perturbed)[:, None], _like(scores, proposal)[:, None]  # (rows, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        total = np.logaddexp.reduce(scores, axis=1)[:, None] if xp is np else scores.logsumexp(1)[:, None]
+        children = xp.where(scores == -np.inf, -np.inf, scores - total + parents)
+        gumbels = children - xp.log(_like(scores, exponentials))
+        gap = (xp.amax(gumbels, axis=1, keepdims=True) - gumbels).clip(min=0.0)
+        v = limit - gumbels + xp.log(-xp.expm1(-gap))
+        values = limit - v.clip(min=0.0) - xp.log1p(xp.exp(-xp.abs(v)))
+    values = xp.where(gap == 0, limit, values)
+    return children, xp.where(children == -np.inf, -np.inf, values)
+
+
+def _by_block(numbers: Array, what: str) -> Array:
+    """The sum or the maximum of every block of a row (rows, blocks); the last block may be short."""
+    xp, size = library(numbers), numbers.shape[1]
+    reduce, whole = getattr(xp, what), size - size % BLOCK
+    blocks = reduce(numbers[:, :whole].reshape(len(numbers), -1, BLOCK), axis=2)
+    if whole < size:
+        blocks = xp.concatenate([blocks, reduce(numbers[:, whole:], axis=1, keepdims=True)], axis=1)
+    return blocks
+
+
+def _falling(values: Array) -> Array:
+    """Every row sorted, largest first."""
+    if isinstance(values, np.ndarray):
+        return np.sort(values, axis=1)[:, ::-1]
+    return values.sort(dim=1, descending=True).values
+
+
+def _doubles(array: Array) -> Array:
+    return library(array).asarray(array, dtype=library(array).float64)
+
+
+def _like(array: Array, numbers: NDArray[Any]) -> Array:
+    """Numbers in the library, type and device of an array."""
+    if isinstance(array, np.ndarray):
+        return numbers.astype(array.dtype, copy=False)
+    return library(array).asarray(numbers, dtype=array.dtype, device=array.device)
+
+
+def _range(array: Array, n: int) -> Array:
+    """0 to n - 1, where the array is."""
+    return np.arange(n) if isinstance(array, np.ndarray) else library(array).arange(n, device=array.device)

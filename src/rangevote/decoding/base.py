@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rangevote.decoding.arrays import Array, Arrays, Floats, Integers, Mask, arrays_of
+from rangevote.decoding.arrays import Array, Floats, Integers, Mask, as_numpy, has_nan, library
 from rangevote.decoding.copy_filter import CopyFilter
 from rangevote.errors import DataError, UsageError
 from rangevote.models.protocol import Step
@@ -36,20 +36,24 @@ class Search(ABC):
     copy_filter: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the options."""
+        whole(self, self._size_name, 1)
         whole(self, "max_new_tokens", 1)
         whole(self, "min_new_tokens", 0)
         if self.copy_filter is not None:
             number(self, "copy_filter", lambda share: 0 < share <= 1, "a share above 0 and up to 1")
 
     @property
-    @abstractmethod
+    def _size_name(self) -> str:
+        return next(field.name for field in fields(self) if not field.kw_only)
+
+    @property
     def size(self) -> int:
         """How many hypotheses an input gets at most, and rows at a time."""
+        return int(getattr(self, self._size_name))
 
     @property
     def random(self) -> bool:
-        """Whether chance decides, so that every run of another seed is another draw."""
+        """Whether another seed gives other hypotheses."""
         return False
 
     @abstractmethod
@@ -61,16 +65,15 @@ class Search(ABC):
         from rangevote.decoding import NAMES
 
         options = [field for field in fields(self) if field.kw_only]
-        told = [f"{f.name}={getattr(self, f.name)}" for f in options if getattr(self, f.name) != f.default]
-        size = next(getattr(self, field.name) for field in fields(self) if not field.kw_only)
-        return ",".join([f"{NAMES[type(self)]}:{size}", *told])
+        given = [f"{f.name}={getattr(self, f.name)}" for f in options if getattr(self, f.name) != f.default]
+        return ",".join([f"{NAMES[type(self)]}:{getattr(self, self._size_name)}", *given])
 
 
 @dataclass(frozen=True)
 class Task:
     """A batch to search over.
 
-    `numbers` are the inputs' places in the whole run, `wanted` the inputs of the batch to search for,
+    `numbers` are the inputs' indices in the whole run, `wanted` the inputs of the batch to search for,
     `stream` tells candidates from voters and `draws` is the range of samples wanted: with a seed they fix
     every random number, whatever else is in the batch. `limits` (inputs,) are the most tokens of each
     input, `sources` its unigrams for the copy filter.
@@ -88,11 +91,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Live:
-    """Hypotheses that go on, as columns; the rows of one input stand together, in the order of the inputs.
+    """Hypotheses that go on, as columns; grouped by input, in the order of the inputs.
 
-    `logprob` is the model's own log P, `proposal` the same where the model's settings or the search bend
+    `logprob` is the model's own log P, `proposal` the same where the model's settings or the search change
     the probabilities that it extends by, `score` what the search ranks by, penalties included, and `mark`
-    a number of the search's own (which group, which draw).
+    a number for the search's own use (which group, which draw).
     """
 
     owner: Integers  # (rows,) input of the row, within the batch
@@ -173,29 +176,27 @@ class SearchState(ABC):
         if search.copy_filter is not None and task.sources is not None:
             self._filter = CopyFilter.of(task.sources, search.copy_filter, task.ends).rows(live.owner)
         self._hidden: Array | None = None  # (rows, dimension), summed over the row's tokens
-        self._arrays: Arrays | None = None
 
     @abstractmethod
-    def pick(self, arrays: Arrays, log_probs: Array, ranking: Array) -> Extensions:
+    def pick(self, log_probs: Array, ranking: Array) -> Extensions:
         """Choose among the extensions of the live rows: close some, return those that go on."""
 
     @abstractmethod
     def results(self) -> list[list[Done]]:
-        """What was found for each input, best first."""
+        """The hypotheses of each input, best first."""
 
     def advance(self, step: Step[Any]) -> tuple[Integers, Integers]:
         """One token further; returns for each row that goes on its row before, and its token."""
-        arrays = self._arrays = arrays_of(step.log_probs)
-        self._check(arrays.unsound(step.log_probs))
+        self._check(has_nan(step.log_probs))
         if step.ranking is not None:
-            self._check(arrays.unsound(step.ranking))
+            self._check(has_nan(step.ranking))
         ranking = step.log_probs if step.ranking is None else step.ranking
-        self._forbid(arrays, ranking)
+        self._forbid(ranking)
         if self.task.states:
-            self._add_hidden(arrays, step)
-        kept = self.pick(arrays, step.log_probs, ranking)
+            self._add_hidden(step)
+        kept = self.pick(step.log_probs, ranking)
         if self._hidden is not None:
-            self._hidden = arrays.take(self._hidden, kept.parent)
+            self._hidden = self._hidden[kept.parent]
         if self._filter is not None:
             self._filter = self._filter.extended(kept.parent, kept.token)
         before = self.live
@@ -241,29 +242,27 @@ class SearchState(ABC):
         """Mean of the states from which each token, the last one included, was predicted."""
         if self._hidden is None or not len(parents):
             return None
-        assert self._arrays is not None
-        return self._arrays.numpy(self._arrays.take(self._hidden, parents)) / (self.live.length + 1)
+        return as_numpy(self._hidden[parents]) / (self.live.length + 1)
 
-    def _add_hidden(self, arrays: Arrays, step: Step[Any]) -> None:
+    def _add_hidden(self, step: Step[Any]) -> None:
         if step.hidden is None:
             raise UsageError(
                 "this model has no hidden states, so they cannot be kept; leave `states` off, "
                 "or vote by another similarity."
             )
         if self._hidden is None:
-            self._hidden = arrays.zeros(step.hidden)
+            xp = library(step.hidden)
+            self._hidden = xp.zeros_like(step.hidden, dtype=xp.float32)
         self._hidden = self._hidden + step.hidden
 
-    def _forbid(self, arrays: Arrays, ranking: Array) -> None:
-        rows = np.arange(len(self.live))
+    def _forbid(self, ranking: Array) -> None:
         if self.live.length < self.search.min_new_tokens:
-            for end in self.task.ends:
-                arrays.forbid(ranking, rows, np.full(len(rows), end))
+            ranking[:, self.task.ends] = -np.inf
         if self._filter is not None:
-            arrays.forbid(ranking, *self._filter.forbidden())
+            ranking[self._filter.forbidden()] = -np.inf
 
     def _check(self, bad: Mask) -> None:
-        """NaN compares with nothing; say so instead of going on with it."""
+        """NaN cannot be ranked, so it is an error."""
         if bad.any():
             number = self.task.numbers[int(self.live.owner[bad][0])]
             raise DataError(
@@ -301,8 +300,8 @@ def switch(options: object, name: str) -> None:
         raise UsageError(f"{type(options).__name__}: {name} must be True or False, got {value!r}.")
 
 
-def number(options: object, name: str, allowed: Any, told: str) -> None:
+def number(options: object, name: str, allowed: Any, meaning: str) -> None:
     """Check an option that must be a number in a range."""
     value = getattr(options, name)
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not allowed(value):
-        raise UsageError(f"{type(options).__name__}: {name} must be {told}, got {value!r}.")
+        raise UsageError(f"{type(options).__name__}: {name} must be {meaning}, got {value!r}.")

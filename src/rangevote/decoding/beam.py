@@ -1,10 +1,10 @@
 """Beam search, and length normalisation during the search.
 
 At every step the k best among the finished hypotheses and all extensions of the live ones are kept
-(section 3.1 of the paper); a finished one holds its place for as long as it is among the k best, and the
+(section 3.1 of the paper); a finished one stays for as long as it is among the k best, and the
 search ends when nothing is alive.
 
-Transformers' `generate` counts otherwise: k hypotheses stay alive whatever has finished, and finished
+Transformers' `generate` has another rule: k hypotheses stay alive whatever has finished, and finished
 ones are collected beside them if they were among the k best when they ended, until no live one can
 improve on the worst of k. `finish="transformers"` is that, with `length_penalty` and `early_stopping` as
 there.
@@ -17,8 +17,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from rangevote.decoding.arrays import Array, Arrays, Floats, Integers, Mask
-from rangevote.decoding.base import Done, Extensions, Live, Search, SearchState, Task, number, whole
+from rangevote.decoding.arrays import Array, Floats, Integers, Mask, best_extensions, best_tokens, values_at
+from rangevote.decoding.base import Done, Extensions, Live, Search, SearchState, Task, number
 from rangevote.errors import UsageError, choose
 
 
@@ -37,9 +37,7 @@ class Beam(Search):
     early_stopping: bool | str = False
 
     def __post_init__(self) -> None:
-        """Check the options."""
         super().__post_init__()
-        whole(self, "k", 1)
         choose("finish", self.finish, FINISH)
         number(self, "length_penalty", np.isfinite, "a number")
         if not isinstance(self.early_stopping, bool) and self.early_stopping != "never":
@@ -52,13 +50,7 @@ class Beam(Search):
                 "normalisation during the search use LengthNormalised."
             )
 
-    @property
-    def size(self) -> int:
-        """k."""
-        return self.k
-
     def begin(self, task: Task) -> SearchState:
-        """Open the search over a batch of inputs."""
         return BeamState(self, task, self.k)
 
 
@@ -77,19 +69,11 @@ class LengthNormalised(Search):
     form: str = "length"
 
     def __post_init__(self) -> None:
-        """Check the options."""
         super().__post_init__()
-        whole(self, "k", 1)
         number(self, "alpha", np.isfinite, "a number")
         choose("form of length normalisation", self.form, FORMS)
 
-    @property
-    def size(self) -> int:
-        """k."""
-        return self.k
-
     def begin(self, task: Task) -> SearchState:
-        """Open the search over a batch of inputs."""
         return LengthNormalisedState(self, task, self.k)
 
 
@@ -129,28 +113,25 @@ class BeamState(SearchState):
         """Where the rows of each contest begin, and the end of the last."""
         return np.array([0, *(last for _, last in runs(self.contests()))])
 
-    def pick(self, arrays: Arrays, log_probs: Array, ranking: Array) -> Extensions:
-        """Keep the k best of each contest."""
-        return self.settle(self.extend(arrays, log_probs, ranking))
+    def pick(self, log_probs: Array, ranking: Array) -> Extensions:
+        return self.settle(self.extend(log_probs, ranking))
 
-    def extend(self, arrays: Arrays, log_probs: Array, ranking: Array) -> Extensions:
+    def extend(self, log_probs: Array, ranking: Array) -> Extensions:
         """The best extensions of every contest, best first."""
-        picks = arrays.best(ranking, self.live.score, self.bounds(), self.breadth)
-        return self.ordered(self.extended(arrays, log_probs, ranking, picks.rows, picks.tokens))
+        picks = best_extensions(ranking, self.live.score, self.bounds(), self.breadth)
+        return self.ordered(self.extended(log_probs, ranking, picks.rows, picks.tokens))
 
-    def children(self, arrays: Arrays, log_probs: Array, ranking: Array, n: int) -> Extensions:
+    def children(self, log_probs: Array, ranking: Array, n: int) -> Extensions:
         """The n best extensions of every row, row by row, best first."""
-        tokens, _ = arrays.top(ranking, n)  # (rows, n)
+        tokens = best_tokens(ranking, n)  # (rows, n)
         rows = np.repeat(np.arange(len(tokens)), tokens.shape[1])
-        return self.extended(arrays, log_probs, ranking, rows, tokens.ravel())
+        return self.extended(log_probs, ranking, rows, tokens.ravel())
 
-    def extended(
-        self, arrays: Arrays, log_probs: Array, ranking: Array, rows: Integers, tokens: Integers
-    ) -> Extensions:
+    def extended(self, log_probs: Array, ranking: Array, rows: Integers, tokens: Integers) -> Extensions:
         """Rows with these tokens; sums are kept in float64, whatever the model computes in."""
         live = self.live
-        gains = arrays.at(log_probs, rows, tokens)
-        ranks = gains if ranking is log_probs else arrays.at(ranking, rows, tokens)
+        gains = values_at(log_probs, rows, tokens)
+        ranks = gains if ranking is log_probs else values_at(ranking, rows, tokens)
         return Extensions(
             rows, tokens, live.logprob[rows] + gains, live.score[rows] + ranks, live.proposal[rows] + ranks
         )
@@ -171,10 +152,10 @@ class BeamState(SearchState):
 
     def results(self) -> list[list[Done]]:
         """The finished hypotheses of each input, best first."""
-        found: list[list[Done]] = [[] for _ in self.task.numbers]
+        finished: list[list[Done]] = [[] for _ in self.task.numbers]
         for contest, done in enumerate(self.finished):
-            found[contest // self.groups] += done
-        return found
+            finished[contest // self.groups] += done
+        return finished
 
 
 class LengthNormalisedState(BeamState):
@@ -187,32 +168,32 @@ class LengthNormalisedState(BeamState):
         return np.asarray(scores / FORMS[search.form](length) ** search.alpha)
 
 
-def compete(state: BeamState, contest: int, found: Extensions, stopping: Mask) -> Integers:
+def compete(state: BeamState, contest: int, extensions: Extensions, stopping: Mask) -> Integers:
     """The k best of the finished and the new; of equals the finished, then the first."""
     finished = state.finished[contest]
-    worth = state.worth(found.score, state.live.length + 1)
+    worth = state.worth(extensions.score, state.live.length + 1)
     values = np.concatenate([[done.score for done in finished], worth])
     best = np.sort(np.argsort(-values, kind="stable")[: state.k])
     new = best[best >= len(finished)] - len(finished)
     ended = new[stopping[new]]
     stay = [finished[i] for i in best[best < len(finished)]]
-    state.finished[contest] = best_first(stay + state.close(found[ended], worth[ended]))
+    state.finished[contest] = best_first(stay + state.close(extensions[ended], worth[ended]))
     return new[~stopping[new]]
 
 
-def as_transformers(state: BeamState, contest: int, found: Extensions, stopping: Mask) -> Integers:
+def as_transformers(state: BeamState, contest: int, extensions: Extensions, stopping: Mask) -> Integers:
     """Transformers' rule: collect what ended among the k best, go on with the k best that did not."""
     search, length = state.search, state.live.length + 1
     assert isinstance(search, Beam)
     k, early, penalty = state.k, search.early_stopping, search.length_penalty
     ended = np.flatnonzero(stopping[:k])
-    closed = state.close(found[ended], found.score[ended] / length**penalty)
+    closed = state.close(extensions[ended], extensions.score[ended] / length**penalty)
     state.finished[contest] = pool = best_first(state.finished[contest] + closed)[:k]
     going = np.flatnonzero(~stopping)[:k]
     if len(pool) == k and len(going):
         most = int(state.task.limits[contest // state.groups])
-        hoped = most if early == "never" and penalty > 0 else length
-        if early is True or found.score[going[0]] / hoped**penalty <= pool[-1].score:
+        longest = most if early == "never" and penalty > 0 else length
+        if early is True or extensions.score[going[0]] / longest**penalty <= pool[-1].score:
             return going[:0]
     return going
 

@@ -1,8 +1,8 @@
-"""The copy filter of Ott et al. (2018): no hypothesis may hold too much of the source.
+"""The copy filter of Ott et al. (2018): no hypothesis may contain too much of the source.
 
 A hypothesis is pruned, alive or finished, when it contains at least a given share of the source's
 distinct unigrams. Since a hypothesis only ever gains unigrams, this forbids exactly the extensions that
-reach the share: their place is taken by the next best, so that the beam stays full. Pruning finished
+reach the share; the next best replace them, so that the beam stays full. Pruning finished
 hypotheses alone would leave copies that run on past the end of the source. Unigrams are the model's own
 tokens; while searching there are no words yet.
 """
@@ -22,7 +22,7 @@ NOTHING = -1  # fills the sources up to one width
 
 @dataclass(frozen=True)
 class CopyFilter:
-    """What each row has already said of its source."""
+    """Which tokens of its source each row contains."""
 
     sources: Integers  # (inputs, width) distinct tokens of each source
     needed: Integers  # (inputs,) how many of them make a copy
@@ -43,18 +43,18 @@ class CopyFilter:
         return cls(table, needed, nobody, np.zeros((0, width), dtype=bool))
 
     def rows(self, owner: Integers) -> CopyFilter:
-        """The filter for rows that have said nothing yet."""
+        """The filter for rows without tokens."""
         return replace(self, owner=owner, seen=np.zeros((len(owner), self.sources.shape[1]), dtype=bool))
 
     def extended(self, parents: Integers, tokens: Integers) -> CopyFilter:
         """The filter one token later."""
         owner = self.owner[parents]
-        said = self.sources[owner] == tokens[:, None]  # (rows, width)
-        return replace(self, owner=owner, seen=self.seen[parents] | said)
+        copied = self.sources[owner] == tokens[:, None]  # (rows, width)
+        return replace(self, owner=owner, seen=self.seen[parents] | copied)
 
     def forbidden(self) -> tuple[Integers, Integers]:
         """Rows and tokens of the extensions that would make a copy."""
         sources = self.sources[self.owner]  # (rows, width)
         ripe = self.seen.sum(axis=1) + 1 >= self.needed[self.owner]  # one more makes a copy
-        rows, places = np.nonzero(ripe[:, None] & ~self.seen & (sources != NOTHING))
-        return rows, sources[rows, places]
+        rows, columns = np.nonzero(ripe[:, None] & ~self.seen & (sources != NOTHING))
+        return rows, sources[rows, columns]

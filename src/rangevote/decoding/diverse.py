@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
-from rangevote.decoding.arrays import Array, Arrays, Floats, Integers
+from rangevote.decoding.arrays import Array, Floats, Integers
 from rangevote.decoding.base import Done, Extensions, Search, SearchState, Task, number, switch, whole
 from rangevote.decoding.beam import BeamState
 from rangevote.errors import UsageError
@@ -33,20 +33,12 @@ class DiverseDecoding(Search):
     at_first: bool = True
 
     def __post_init__(self) -> None:
-        """Check the options."""
         super().__post_init__()
-        whole(self, "k", 1)
         number(self, "gamma", lambda gamma: 0 <= gamma < np.inf, "a number from 0")
         switch(self, "accumulate")
         switch(self, "at_first")
 
-    @property
-    def size(self) -> int:
-        """k."""
-        return self.k
-
     def begin(self, task: Task) -> SearchState:
-        """Open the search over a batch of inputs."""
         return DiverseDecodingState(self, task, self.k)
 
 
@@ -65,9 +57,7 @@ class DiverseBeam(Search):
     penalty: float = 0.5
 
     def __post_init__(self) -> None:
-        """Check the options."""
         super().__post_init__()
-        whole(self, "k", 1)
         whole(self, "groups", 1)
         number(self, "penalty", lambda penalty: 0 <= penalty < np.inf, "a number from 0")
         if self.k % self.groups:
@@ -75,13 +65,7 @@ class DiverseBeam(Search):
                 f"DiverseBeam: k={self.k} hypotheses do not divide into groups={self.groups} equal groups."
             )
 
-    @property
-    def size(self) -> int:
-        """k."""
-        return self.k
-
     def begin(self, task: Task) -> SearchState:
-        """Open the search over a batch of inputs."""
         return DiverseBeamState(self, task, self.k // self.groups, self.groups)
 
 
@@ -89,39 +73,38 @@ class DiverseDecodingState(BeamState):
     """Ranks the children of each parent before they compete."""
 
     @property
-    def lasting(self) -> bool:
+    def accumulates(self) -> bool:
         """Whether penalties stay in the score."""
         assert isinstance(self.search, DiverseDecoding)
         return self.search.accumulate
 
-    def extend(self, arrays: Arrays, log_probs: Array, ranking: Array) -> Extensions:
+    def extend(self, log_probs: Array, ranking: Array) -> Extensions:
         """The k best children of every row, penalised by rank; more of one parent cannot win."""
         search = self.search
         assert isinstance(search, DiverseDecoding)
         gamma = search.gamma if search.at_first or self.live.length else 0.0
-        children = self.children(arrays, log_probs, ranking, self.k)
+        children = self.children(log_probs, ranking, self.k)
         ranks = np.arange(len(children)) % (len(children) // len(self.live))
         return self.ordered(replace(children, score=children.score - gamma * ranks)).possible()
 
     def settle(self, extensions: Extensions) -> Extensions:
-        """Those that go on forget this step's penalty, unless it lasts."""
+        """Rows that go on lose this step's penalty, unless it accumulates."""
         going = super().settle(extensions)
-        return going if self.lasting else replace(going, score=going.proposal)
+        return going if self.accumulates else replace(going, score=going.proposal)
 
     def close(self, extensions: Extensions, worth: Floats) -> list[Done]:
-        """So do those that end."""
-        return super().close(extensions, worth if self.lasting else extensions.proposal)
+        return super().close(extensions, worth if self.accumulates else extensions.proposal)
 
 
 class DiverseBeamState(BeamState):
     """One contest for each group of each input, settled in the order of the groups."""
 
-    def pick(self, arrays: Arrays, log_probs: Array, ranking: Array) -> Extensions:
-        """Settle group by group; what a group chose is dearer for the next."""
+    def pick(self, log_probs: Array, ranking: Array) -> Extensions:
+        """Settle group by group; what a group chose is penalised for the next."""
         search = self.search
         assert isinstance(search, DiverseBeam)
         # Earlier groups chose k minus a group's size tokens at most, so a group's best are among the k best.
-        children = self.children(arrays, log_probs, ranking, search.k)
+        children = self.children(log_probs, ranking, search.k)
         self._vocabulary = int(ranking.shape[1])
         names = self._names(children)
         group = self.live.mark[children.parent]
@@ -129,8 +112,8 @@ class DiverseBeamState(BeamState):
         going = []
         for turn in range(self.groups):
             own = group == turn
-            dear = search.penalty * occurrences(names[own], np.concatenate(self._chosen))
-            penalised = replace(children[own], score=children.score[own] - dear)
+            penalty = search.penalty * occurrences(names[own], np.concatenate(self._chosen))
+            penalised = replace(children[own], score=children.score[own] - penalty)
             going.append(self.settle(self.ordered(penalised).possible()))
             self._chosen.append(self._names(going[-1]))
         return self.ordered(Extensions.joined(going))
@@ -145,14 +128,14 @@ class DiverseBeamState(BeamState):
         return super().close(extensions, worth)
 
     def results(self) -> list[list[Done]]:
-        """All groups' hypotheses, most likely first: scores of different groups bear different penalties."""
+        """Most likely first: scores of different groups include different penalties."""
         return [sorted(done, key=lambda one: -one.logprob) for done in super().results()]
 
 
 def occurrences(names: Integers, among: Integers) -> Integers:
-    """How often each name stands among the others."""
+    """How often each name is among the others."""
     distinct, counts = np.unique(among, return_counts=True)
     if not len(distinct):
         return np.zeros(len(names), dtype=np.int64)
-    places = np.minimum(np.searchsorted(distinct, names), len(distinct) - 1)
-    return np.where(distinct[places] == names, counts[places], 0)
+    index = np.minimum(np.searchsorted(distinct, names), len(distinct) - 1)
+    return np.where(distinct[index] == names, counts[index], 0)

@@ -35,9 +35,8 @@ def search(
     hypothesis' own tokens, for voting by `states`. At most `max_rows` hypotheses are extended at a time,
     though never less than one input's beam; the result does not depend on it.
     """
-    return [
-        found for batch in batches(model, inputs, method, states=states, max_rows=max_rows) for found in batch
-    ]
+    several = batches(model, inputs, method, states=states, max_rows=max_rows)
+    return [hypotheses for batch in several for hypotheses in batch]
 
 
 def batches(
@@ -50,19 +49,19 @@ def batches(
     first: int = 0,
     stream: int = 0,
 ) -> Iterator[list[list[Hypothesis]]]:
-    """The same batch by batch; `first` is the first input's place in the whole run, `stream` see `Task`."""
-    found = get_search(method)
+    """The same batch by batch; `first` is the first input's index in the whole run, `stream` see `Task`."""
+    search = get_search(method)
     if isinstance(inputs, (str, bytes)) or not isinstance(inputs, Sequence):
         raise UsageError(
             f"inputs must be a list, got {type(inputs).__name__}; for one input give a list of one."
         )
     if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
         raise UsageError(f"max_rows must be a whole number from 1, got {max_rows!r}.")
-    several = max(1, max_rows // found.size)
+    several = max(1, max_rows // search.size)
     for start in range(0, len(inputs), several):
         part = inputs[start : start + several]
         with SearchBatch(
-            model, part, found, range(first + start, first + start + len(part)), states, stream
+            model, part, search, range(first + start, first + start + len(part)), states, stream
         ) as reading:
             yield reading.all(max_rows)
 
@@ -99,7 +98,6 @@ class SearchBatch:
         self._state = None  # the prompt's keys and values can be large
 
     def all(self, max_rows: int = MAX_ROWS) -> list[list[Hypothesis]]:
-        """All that the search is to find."""
         if not isinstance(self._search, Sampling):
             return self._run(self._task)
         inputs = len(self._task.numbers)
@@ -109,7 +107,7 @@ class SearchBatch:
         if len(parts) == 1:
             return parts[0]
         merged = ([one for part in parts for one in part[i]] for i in range(inputs))
-        return [sorted(found, key=lambda one: -(one.logprob or 0.0)) for found in merged]
+        return [sorted(samples, key=lambda one: -(one.logprob or 0.0)) for samples in merged]
 
     def draw(self, draws: range, wanted: Sequence[int] | None = None) -> list[list[Hypothesis]]:
         """These samples alone, of these inputs of the batch alone (others get none); for a `Sampling`."""
@@ -127,7 +125,7 @@ class SearchBatch:
             parents, tokens = search_state.advance(step)
             if len(tokens):
                 state = model.select(step.state, parents)
-        return [[self._hypothesis(search_state, done) for done in found] for found in search_state.results()]
+        return [[self._hypothesis(search_state, done) for done in each] for each in search_state.results()]
 
     def _hypothesis(self, search_state: SearchState, done: Done) -> Hypothesis:
         sampled = isinstance(self._search, Sampling)

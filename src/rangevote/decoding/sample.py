@@ -11,7 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from rangevote.decoding.arrays import Array, Arrays, Truncation
+from rangevote.decoding.arrays import Array, Truncation, draw_tokens, values_at
 from rangevote.decoding.base import (
     Done,
     Extensions,
@@ -34,20 +34,12 @@ class Sampling(Search):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Check the options."""
         super().__post_init__()
-        whole(self, "n", 1)
         whole(self, "seed", 0)
         number(self, "temperature", lambda value: 0 < value < np.inf, "a number above 0")
 
     @property
-    def size(self) -> int:
-        """How many samples."""
-        return int(self.n)  # type: ignore[attr-defined]
-
-    @property
     def random(self) -> bool:
-        """Samples are."""
         return True
 
     @abstractmethod
@@ -55,7 +47,6 @@ class Sampling(Search):
         """Which tokens may be drawn."""
 
     def begin(self, task: Task) -> SearchState:
-        """Open the search over a batch of inputs."""
         return SampleState(self, task)
 
 
@@ -66,7 +57,6 @@ class Sample(Sampling):
     n: int
 
     def truncation(self) -> Truncation:
-        """Everything."""
         return Truncation(self.temperature)
 
 
@@ -79,30 +69,26 @@ class TopK(Sampling):
     top: int = 10
 
     def __post_init__(self) -> None:
-        """Check the options."""
         super().__post_init__()
         whole(self, "top", 1)
 
     def truncation(self) -> Truncation:
-        """The best."""
         return Truncation(self.temperature, top_k=self.top)
 
 
 @dataclass(frozen=True)
 class Nucleus(Sampling):
-    """n samples, every token from the most probable that together hold a mass of p (Holtzman et al. 2020)."""
+    """n samples, every token from the most probable with a mass of p together (Holtzman et al. 2020)."""
 
     n: int
     _: KW_ONLY
     p: float = 0.9
 
     def __post_init__(self) -> None:
-        """Check the options."""
         super().__post_init__()
         number(self, "p", lambda p: 0 < p <= 1, "a share above 0 and up to 1")
 
     def truncation(self) -> Truncation:
-        """The nucleus."""
         return Truncation(self.temperature, top_p=self.p)
 
 
@@ -115,12 +101,10 @@ class Epsilon(Sampling):
     epsilon: float = 0.02
 
     def __post_init__(self) -> None:
-        """Check the options."""
         super().__post_init__()
         number(self, "epsilon", lambda epsilon: 0 <= epsilon < 1, "a probability below 1")
 
     def truncation(self) -> Truncation:
-        """What is probable enough."""
         return Truncation(self.temperature, epsilon=self.epsilon)
 
 
@@ -133,12 +117,10 @@ class MinP(Sampling):
     p: float = 0.1
 
     def __post_init__(self) -> None:
-        """Check the options."""
         super().__post_init__()
         number(self, "p", lambda p: 0 <= p <= 1, "a share from 0 to 1")
 
     def truncation(self) -> Truncation:
-        """What is near enough to the best."""
         return Truncation(self.temperature, min_p=self.p)
 
 
@@ -150,20 +132,21 @@ class SampleState(SearchState):
         mark = np.tile(np.array(task.draws, dtype=np.int64), len(task.wanted))
         super().__init__(search, task, Live.first(owner, mark))
         self._truncation = search.truncation()
-        self._chance = {
+        self._generators = {
             (i, draw): random_generator(search.seed, task.stream, task.numbers[i], draw)
             for i in task.wanted.tolist()
             for draw in task.draws
         }
         self._done: list[list[Done]] = [[] for _ in task.numbers]
 
-    def pick(self, arrays: Arrays, log_probs: Array, ranking: Array) -> Extensions:
+    def pick(self, log_probs: Array, ranking: Array) -> Extensions:
         """Draw one token for every row."""
         live, rows = self.live, np.arange(len(self.live))
         uniforms = [
-            self._chance[key].random() for key in zip(live.owner.tolist(), live.mark.tolist(), strict=True)
+            self._generators[key].random()
+            for key in zip(live.owner.tolist(), live.mark.tolist(), strict=True)
         ]
-        tokens = arrays.draw(ranking, np.array(uniforms), self._truncation)
+        tokens = draw_tokens(ranking, np.array(uniforms), self._truncation)
         if (tokens < 0).any():
             input = self.task.numbers[int(live.owner[tokens < 0][0])]
             raise DataError(
@@ -171,7 +154,7 @@ class SampleState(SearchState):
                 f"all are forbidden.",
                 field=f"inputs[{input}]",
             )
-        logprob = live.logprob + arrays.at(log_probs, rows, tokens)
+        logprob = live.logprob + values_at(log_probs, rows, tokens)
         drawn = Extensions(rows, tokens, logprob, logprob, live.proposal)
         stopping = self.ending(drawn)
         for done in self.close(drawn[stopping], logprob[stopping]):

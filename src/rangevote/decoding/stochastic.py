@@ -16,7 +16,7 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from rangevote.decoding.arrays import Array, Arrays
+from rangevote.decoding.arrays import Array, best_extensions, perturb, values_at
 from rangevote.decoding.base import Done, Extensions, Search, SearchState, Task, random_generator, whole
 from rangevote.decoding.beam import BeamState
 
@@ -26,7 +26,7 @@ class StochasticBeam(Search):
     """k sequences without replacement, with importance weights; `seed` fixes them.
 
     They come back in the order of their perturbed log-probabilities (`ranked_by`); `weight` is the
-    importance weight, by which they vote. Where fewer than k + 1 sequences are possible, all are found
+    importance weight, by which they vote. Where fewer than k + 1 sequences are possible, all are returned
     and the weight is P. Where a filter or the model's settings forbid tokens, P is that of what is left,
     renormalised at each step.
     """
@@ -36,9 +36,7 @@ class StochasticBeam(Search):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Check the options."""
         super().__post_init__()
-        whole(self, "k", 1)
         whole(self, "seed", 0)
 
     @property
@@ -48,11 +46,9 @@ class StochasticBeam(Search):
 
     @property
     def random(self) -> bool:
-        """It is."""
         return True
 
     def begin(self, task: Task) -> SearchState:
-        """Open the search over a batch of inputs."""
         return StochasticBeamState(self, task)
 
 
@@ -60,33 +56,33 @@ class StochasticBeamState(BeamState):
     """A beam of k + 1 that ranks by perturbed log-probability; `score` is that, `proposal` phi."""
 
     def __init__(self, search: StochasticBeam, task: Task) -> None:
-        self._chance = [random_generator(search.seed, task.stream, number) for number in task.numbers]
-        roots = np.array([-math.log(self._chance[i].standard_exponential()) for i in task.wanted])
+        self._generators = [random_generator(search.seed, task.stream, number) for number in task.numbers]
+        roots = np.array([-math.log(self._generators[i].standard_exponential()) for i in task.wanted])
         super().__init__(search, task, search.k + 1, score=roots)
 
-    def extend(self, arrays: Arrays, log_probs: Array, ranking: Array) -> Extensions:
+    def extend(self, log_probs: Array, ranking: Array) -> Extensions:
         """The best children by perturbed value."""
         live, size = self.live, int(ranking.shape[1])
         noise = np.empty((len(live), size))
         for input in np.unique(live.owner):  # each its own stream, so that batches do not matter
             own = live.owner == input
-            noise[own] = self._chance[input].standard_exponential((int(own.sum()), size))
+            noise[own] = self._generators[input].standard_exponential((int(own.sum()), size))
         # In float64: the least float32 number would come once in millions, and carry any token to the top.
         noise = np.maximum(noise, np.finfo(np.float64).tiny)
-        children, perturbed = arrays.perturb(ranking, noise, live.proposal, live.score)
-        picks = arrays.best(perturbed, np.zeros(len(live)), self.bounds(), self.k)
+        children, perturbed = perturb(ranking, noise, live.proposal, live.score)
+        picks = best_extensions(perturbed, np.zeros(len(live)), self.bounds(), self.k)
         rows, tokens = picks.rows, picks.tokens
-        logprob = live.logprob[rows] + arrays.at(log_probs, rows, tokens)
+        logprob = live.logprob[rows] + values_at(log_probs, rows, tokens)
         return self.ordered(
-            Extensions(rows, tokens, logprob, picks.values, arrays.at(children, rows, tokens))
+            Extensions(rows, tokens, logprob, picks.values, values_at(children, rows, tokens))
         )
 
     def results(self) -> list[list[Done]]:
         """The k with the largest perturbed values; the next one's value is the threshold kappa."""
         wanted = self.k - 1
-        found = super().results()
-        self.kappas = [done[wanted].score if len(done) > wanted else -math.inf for done in found]
-        return [done[:wanted] for done in found]
+        finished = super().results()
+        self.kappas = [done[wanted].score if len(done) > wanted else -math.inf for done in finished]
+        return [done[:wanted] for done in finished]
 
     def weight(self, done: Done) -> float:
         """P / q, with q the probability of being in the sample at this threshold."""

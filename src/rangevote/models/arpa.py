@@ -1,4 +1,9 @@
-r"""ARPA files: the text form of back-off n-gram models that all toolkits write and read.
+r"""Back-off n-gram tables, and the ARPA files in which all toolkits keep them.
+
+    P(w | u) = p(u w)              where the n-gram u w is listed,
+             = b(u) P(w | u')      where it is not; u' is u without its first word
+
+b(u) is 1 where u is not listed. An ARPA file lists p and b:
 
     \data\
     ngram 1=5
@@ -9,34 +14,186 @@ r"""ARPA files: the text form of back-off n-gram models that all toolkits write 
     ...
     \end\
 
-Read as KenLM reads them: blank lines and lines with # may stand before `\data\`; without <unk>, unknown words
-have log10 p = -100; <UNK> is <unk>; the p of <s> does not matter, since <s> follows nothing. <s> and </s>
-must be there, and the context of an n-gram must be listed one length down; its last words need not be. One
-thing that KenLM lets pass is refused: an n-gram that is listed twice.
+Files are read as KenLM reads them: blank lines and lines with # may precede `\data\`; without <unk>, unknown
+words have log10 p = -100; <UNK> is <unk>; the p of <s> does not matter, since <s> follows nothing. <s> and
+</s> must be there, and the context of an n-gram must be listed one length down; its last words need not be.
+One thing that KenLM accepts is refused: an n-gram that is listed twice.
 """
 
 from __future__ import annotations
 
+import gzip
 import math
 import os
 import re
-from collections.abc import Iterator
-from contextlib import closing
-from typing import NamedTuple
+import zlib
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rangevote.errors import DataError
-from rangevote.models.backoff import Backoff, Floats, Level
-from rangevote.models.corpus import END, MARKS, START, UNKNOWN, UNKNOWN_WORDS, is_text
-from rangevote.models.files import read_lines, replacing
+from rangevote.errors import DataError, SetupError
 from rangevote.models.protocol import Integers
+
+Floats = NDArray[np.float64]
+
+#: The numbers of the unknown word and of the marks of start and end, in every n-gram model.
+UNKNOWN, START, END = 0, 1, 2
+MARKS = ("<unk>", "<s>", "</s>")
+#: Other ways to write the unknown word; KenLM knows the same.
+UNKNOWN_WORDS = (b"<unk>", b"<UNK>")
 
 _LN10 = math.log(10)
 #: log10 p of unknown words where the file has no <unk>.
 MISSING_UNKNOWN = -100.0
 _COUNT = re.compile(rb"ngram\s+(\d{1,4})\s*=\s*(\d{1,18})")
 _KENLM = b"mmap lm http://kheafield.com/code"
+_GZIP = b"\x1f\x8b"
+_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Level:
+    """The n-grams of one length: `keys` ascending, natural logs of p and b; all (ngrams,).
+
+    An n-gram is known by its index in its level, a word being its own index in level 1, so that one integer
+    is the sorting key: key(u w) = index(u) * words + w. The words after one context are neighbours, and
+    finding an n-gram takes one binary search for each word.
+    """
+
+    keys: Integers
+    logprobs: Floats
+    backoffs: Floats
+
+    def find(self, contexts: Integers, words: Integers, size: int) -> Integers:
+        """The indices of n-grams, given those of their contexts and their last words; -1: not listed.
+
+        `size`: how many words there are. After a context of -1 nothing is listed: keys are not negative.
+        """
+        if not self.keys.size:
+            return np.full(contexts.shape, -1)
+        keys = contexts * size + words
+        indices = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
+        return np.where(self.keys[indices] == keys, indices, -1)
+
+
+class Backoff:
+    """P(next word | history) for histories (rows, order - 1) of word numbers; -1: before the start."""
+
+    def __init__(self, size: int, levels: Sequence[Level]) -> None:
+        self.size, self.levels, self.order = size, list(levels), len(levels)
+        # where the n-grams of each context begin in the next level, and after the last one where they end
+        self._begins = [
+            np.searchsorted(longer.keys, np.arange(shorter.keys.size + 1) * size)
+            for shorter, longer in zip(self.levels, self.levels[1:], strict=False)
+        ]
+
+    def contexts(self, history: Integers) -> Integers:
+        """Indices (rows, order - 1) of the last 1, 2, ... words; -1 where they are not listed."""
+        indices = np.full(history.shape, -1)
+        for length in range(1, self.order):
+            index = history[:, -length]  # (rows,)
+            for n in range(2, length + 1):
+                index = self.levels[n - 1].find(index, history[:, n - 1 - length], self.size)
+            indices[:, length - 1] = index
+        return indices
+
+    def score(self, history: Integers, words: Integers) -> Floats:
+        """log P of one word (rows,) after each history."""
+        scores = self.levels[0].logprobs[words]
+        for n, context in enumerate(self.contexts(history).T, 2):
+            lower, level = self.levels[n - 2], self.levels[n - 1]
+            known = context >= 0  # (rows,)
+            scores[known] += lower.backoffs[context[known]]
+            index = level.find(context, words, self.size)  # (rows,)
+            listed = index >= 0  # (rows,)
+            scores[listed] = level.logprobs[index[listed]]
+        return scores
+
+    def rows(self, history: Integers) -> Floats:
+        """log P of every word (rows, words) after each history; equal histories are worked out once."""
+        indices = self.contexts(history)
+        sizes = [level.keys.size for level in self.levels[:-1]]
+        offsets = np.cumsum([0, *sizes])[:-1]  # (order - 1,)
+        # the longest listed context says all: the shorter ones are its last words
+        longest = np.where(indices >= 0, indices + offsets, -1).max(axis=1, initial=-1)  # (rows,)
+        _, first, back = np.unique(longest, return_index=True, return_inverse=True)
+        table = np.empty((len(history), self.size))
+        for row, contexts in zip(first.tolist(), indices[first].tolist(), strict=True):
+            self._fill(table[row], contexts)
+        alike = first[back]  # (rows,): the first row with the same context
+        again = np.flatnonzero(alike != np.arange(len(history)))
+        table[again] = table[alike[again]]
+        return table
+
+    def _fill(self, row: Floats, contexts: Sequence[int]) -> None:
+        """Write log P of every word (words,): first what backs off the furthest, over it what is listed."""
+        known = [(n, index) for n, index in enumerate(contexts) if index >= 0]
+        weights = [float(self.levels[n].backoffs[index]) for n, index in known]
+        np.add(self.levels[0].logprobs, sum(weights), out=row)
+        for i, (n, index) in enumerate(known):
+            begin, end = self._begins[n][index : index + 2]
+            level = self.levels[n + 1]
+            listed = level.keys[begin:end] - index * self.size  # the words after this context
+            row[listed] = level.logprobs[begin:end] + sum(weights[i + 1 :])
+
+
+def read_lines(path: str | os.PathLike[str]) -> Generator[bytes, None, None]:
+    """The lines of a file, as they stand there; gzip is known by its first bytes, not by the name.
+
+    Who may stop before the last line closes it (`contextlib.closing`), and the file with it.
+    """
+    name = os.fspath(path)
+    number = 0
+    try:
+        with Path(path).open("rb") as raw:
+            packed = raw.peek(2).startswith(_GZIP)
+            stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
+            for line in stream:
+                number += 1
+                yield line.removeprefix(_MARK) if number == 1 else line
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"damaged or cut off gzip data ({error})", where=f"{name}:{number + 1}") from error
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL byte
+        raise SetupError(f"cannot read {name}: {_reason(error)}.") from error
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write into that replaces `path` at the end, and vanishes if the end is not reached."""
+    name = os.fspath(path)
+    draft = Path(f"{name}.{os.getpid()}.partial")
+    try:
+        with draft.open("wb") as raw:
+            if name.endswith(".gz"):
+                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
+                    yield cast(BinaryIO, packed)
+            else:
+                yield raw
+        os.replace(draft, name)
+    except (OSError, ValueError) as error:
+        raise SetupError(f"cannot write {name}: {_reason(error)}.") from error
+    finally:
+        with suppress(OSError, ValueError):
+            draft.unlink(missing_ok=True)
+
+
+def _reason(error: Exception) -> str:
+    reason = error.strerror if isinstance(error, OSError) else None
+    return (reason or str(error) or type(error).__name__).lower()
+
+
+def is_text(line: bytes) -> bool:
+    """Whether bytes are UTF-8."""
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class _Lines:
@@ -175,20 +332,20 @@ def _logs(lines: _Lines, fields: list[bytes], n: int, last: bool) -> tuple[float
 def _unigrams(lines: _Lines, section: _Section) -> tuple[dict[bytes, int], Level]:
     """The number of each word, the marks first and the others as they come, and the first level."""
     index = {mark.encode(): number for number, mark in enumerate(MARKS)}
-    places, seen = [], dict[int, int]()
+    tokens, seen = [], dict[int, int]()
     for word, number in zip(section.words, section.lines, strict=True):
         if not is_text(word):
             raise lines.fault(f"the word {word!r} is not text in UTF-8", number)
-        place = UNKNOWN if word in UNKNOWN_WORDS else index.setdefault(word, len(index))
-        if seen.setdefault(place, number) != number:
-            raise lines.fault(f"{word.decode()!r} stands in line {seen[place]} already", number)
-        places.append(place)
+        token = UNKNOWN if word in UNKNOWN_WORDS else index.setdefault(word, len(index))
+        if seen.setdefault(token, number) != number:
+            raise lines.fault(f"{word.decode()!r} is already in line {seen[token]}", number)
+        tokens.append(token)
     for mark in (START, END):
         if mark not in seen:
             raise lines.fault(f"{MARKS[mark]} is not among the 1-grams; sentences need it")
     logprobs = np.full(len(index), MISSING_UNKNOWN * _LN10)
     backoffs = np.zeros(len(index))
-    logprobs[places], backoffs[places] = section.logprobs, section.backoffs
+    logprobs[tokens], backoffs[tokens] = section.logprobs, section.backoffs
     return index, Level(np.arange(len(index)), logprobs, backoffs)
 
 
@@ -196,19 +353,19 @@ def _level(lines: _Lines, section: _Section, index: dict[bytes, int], levels: li
     """The level of the n-grams of two words and more, sorted."""
     n, size = len(levels) + 1, len(index)
     numbers = _word_numbers(lines, section, index).reshape(-1, n)
-    place = numbers[:, 0]  # (ngrams,)
+    contexts = numbers[:, 0]  # (ngrams,)
     for column, level in zip(numbers.T[1:-1], levels[1:], strict=True):
-        place = level.find(place, column, size)
-    for i in np.flatnonzero(place < 0)[:1].tolist():
+        contexts = level.find(contexts, column, size)
+    for i in np.flatnonzero(contexts < 0)[:1].tolist():
         context = b" ".join(section.gram(i)[:-1]).decode()
         raise lines.fault(f"the context {context!r} is not among the {n - 1}-grams", section.lines[i])
-    keys = place * size + numbers[:, -1]
+    keys = contexts * size + numbers[:, -1]
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     for i in np.flatnonzero(keys[1:] == keys[:-1])[:1].tolist():
         first, again = order[i : i + 2].tolist()
         gram = b" ".join(section.gram(again)).decode()
-        raise lines.fault(f"{gram!r} stands in line {section.lines[first]} already", section.lines[again])
+        raise lines.fault(f"{gram!r} is already in line {section.lines[first]}", section.lines[again])
     return Level(keys, section.logprobs[order], section.backoffs[order])
 
 

