@@ -9,48 +9,239 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import http.client
 import json
 import os
 import platform
+import re
 import shutil
+import signal
+import socket
 import subprocess
+import sys
+import sysconfig
 import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib.metadata import version
 from pathlib import Path
+from statistics import mean, median
 from typing import Any
 
-import pages_install
-import pages_judging
-import pages_potato
-import pages_rangevote
-import pages_report
-import pages_serving
-from common import HERE, ROOT, SCRATCH, machine, publish, say
+import generate
+import pages_judging as judging
+from common import (
+    HERE,
+    MARKS,
+    ROOT,
+    SCRATCH,
+    command_line,
+    environment,
+    machine,
+    machine_line,
+    publish,
+    say,
+    table,
+)
 
 RAW = SCRATCH / "pages.json"
-ITEMS, ROUNDS, STARTS = 60, 3, 5
+ITEMS, ROUNDS, STARTS = 30, 3, 5
+SIZES = (100, 1_000)
+#: Seconds after which a server that does not answer counts as failed.
+PATIENCE = 120.0
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+#: Stamps of the frames that show what the page has just marked as ready and as complete: a frame's callbacks
+#: run before it is laid out and painted, a task after it.
+STAMPS = """
+window.stamps = {};
+new MutationObserver(() => {
+  for (const name of ["ready", "complete"]) {
+    if (!(name in document.documentElement.dataset) || name in window.stamps) continue;
+    window.stamps[name] = null;
+    requestAnimationFrame(() => setTimeout(() => {
+      window.stamps[name] = performance.now();
+      if (window.stamps.ready && window.stamps.complete) document.documentElement.dataset.stamped = "";
+    }));
+  }
+}).observe(document, { attributes: true, subtree: true, attributeFilter: ["data-ready", "data-complete"] });
+"""
+METHOD = """## How it was measured
+
+* Everything runs on one machine, one thing after the other. Wall time. While one page is judged on, the
+  servers of the others are up and idle.
+* Install: a new virtual environment of the Python named above. Megabytes are what `du` says of
+  `site-packages`, with byte code, less what the empty environment has (pip, setuptools).
+* Start-up: from starting the process to the end of the first good answer to `GET /`, asked for every 5 ms;
+  one start before them is not counted.
+* Pages: from the start of the navigation to the end of the frame that shows the candidates, or the last part
+  of the page. Each time a new server that has counted nothing, and a new browser context.
+* Judging: the annotator is a script, so this is what the pages themselves take; people read first. Texts of
+  about 20 words from `generate.py`, the same for all; the same answers, a fifth of them ties, in the same
+  order. An answer counts when the server has acknowledged it: rangevote says "Saved" and shows the next item;
+  Potato loads the next item and tells its page that it can be judged (`potato:instance-ready`). In every
+  round all take their turn, each as a new annotator. Afterwards what the servers have stored is compared with
+  what was meant.
+* Actions: a key, a click and a drag are one each. The mouse is where it has to be at once. For a tie Potato's
+  slider is dragged away and back: a digit, a click on its centre and Next alone do not go on.
+* Potato's review mode waits 350 ms before it goes on, as it comes; a slider needs that, since the first step
+  of a tie would be taken as the answer. It is set to 0 for the radio buttons.
+"""
+
+Data = dict[str, Any]
+Command = Callable[[int], Sequence[str | Path]]
 
 
-def measure(items: int, rounds: int, starts: int, install: dict[str, Any] | None) -> dict[str, Any]:
-    """All measurements, as one dictionary; `install` are sizes of an earlier run, to be kept."""
+def measure_install() -> Data:
+    """Kilobytes and packages of an empty environment, with rangevote, with its `web` extra, and Potato's."""
+    folder = SCRATCH / "pages"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    fresh, log = folder / "venv", folder / "install.log"
+    settings = os.environ | {"PIP_CONSTRAINT": str(ROOT / "constraints.txt")}
+
+    def run(*command: str | Path) -> None:
+        with log.open("a") as file:  # it may name hosts, so it is not shown
+            subprocess.run(command, stdout=file, stderr=file, env=settings, cwd=ROOT, check=True)
+
+    run(sys.executable, "-m", "venv", fresh)
+    sizes = {"empty": _installed(fresh)}
+    build = f"build-dir={folder / 'build'}"
+    run(sys.executable, "-m", "pip", "wheel", "--no-deps", "-C", build, "-w", folder, ROOT)
+    wheel = next(folder.glob("rangevote-*.whl"))
+    for name, extra in (("rangevote", ""), ("rangevote[web]", "[web]")):
+        run(fresh / "bin" / "python", "-m", "pip", "install", f"{wheel}{extra}")
+        sizes[name] = _installed(fresh)
+    if judging.POTATO.exists():
+        sizes["Potato"] = _installed(judging.POTATO.parent.parent)
+    return sizes
+
+
+def _installed(venv: Path) -> Data:
+    site = venv / "lib" / f"python{sysconfig.get_python_version()}" / "site-packages"
+    listed = subprocess.check_output([venv / "bin" / "python", "-m", "pip", "list", "--format=json"])
+    versions = {one["name"].lower(): one["version"] for one in json.loads(listed)}
+    kilobytes = int(subprocess.check_output(["du", "-sk", site], text=True).split()[0])
+    return {"kilobytes": kilobytes, "versions": versions}
+
+
+@contextmanager
+def serving(command: Command, folder: Path) -> Iterator[tuple[str, float, Path]]:
+    """Start a server, `command(port)`, in a folder: its address, seconds to its first answer, and its log."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = folder / f"{port}.log"
+    with log.open("w") as file:
+        began = time.perf_counter()
+        process = subprocess.Popen(command(port), stdout=file, stderr=file, cwd=folder, env=environment())
+    try:
+        while not _answers(port):
+            if process.poll() is not None or time.perf_counter() - began > PATIENCE:
+                raise RuntimeError(f"the server did not answer: {log.read_text(errors='replace')[-2000:]}")
+            time.sleep(0.005)
+        yield f"http://127.0.0.1:{port}/", time.perf_counter() - began, log
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _answers(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request("GET", "/")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+def show_command(folder: Path, k: int) -> Command:
+    path = folder / f"k{k}.jsonl"
+    path.write_text("".join(generate.lines(generate.ballots(k, 1))), encoding="utf-8")
+    return lambda port: [*command_line(), "show", path, "--no-browser", "--port", str(port)]
+
+
+def study_command(path: Path) -> Command:
+    return lambda port: [*command_line(), "study", "serve", path, "--port", str(port)]
+
+
+def page_ready(browser: Any, address: str) -> Data:
+    """Milliseconds from the start of the navigation to the frame with the candidates, and with everything."""
+    page = judging.new_page(browser, STAMPS)
+    page.goto(address)
+    page.wait_for_selector("html[data-stamped]", timeout=PATIENCE * 1000)
+    stamps: Data = page.evaluate("window.stamps")
+    stamps["rows"] = page.locator("#candidate-table tbody tr").count()
+    page.context.close()
+    return stamps
+
+
+def measure_servers(browser: Any, folder: Path, starts: int) -> Data:
+    """Every server is started in turn, `starts` times after one that does not count; pages are opened."""
+    commands: dict[str, tuple[Command, Path]] = {
+        f"show, {k:,} candidates": (show_command(folder, k), folder) for k in SIZES
+    }
+    commands["study serve"] = study_command(judging.new_study(folder, 60)), folder
+    if judging.POTATO.exists():
+        scale = next(iter(judging.POTATOES))
+        commands["Potato"] = judging.potato_command, judging.set_up_potato(folder / "potato", scale, 60)
+    results: Data = {name: {"seconds": [], "pages": []} for name in commands}
+    for round_ in range(starts + 1):
+        for name, (command, place) in commands.items():
+            with serving(command, place) as (address, seconds, _):
+                if round_:
+                    results[name]["seconds"].append(seconds)
+                if round_ and name.startswith("show"):
+                    results[name]["pages"].append(page_ready(browser, address))
+    return results
+
+
+def measure_judging(browser: Any, folder: Path, items: int, rounds: int) -> Data:
+    """All contestants in turn, each behind a server that stays up."""
+    with ExitStack() as stack:
+        path = judging.new_study(folder, items)
+        _, _, log = stack.enter_context(serving(study_command(path), folder))
+        links: list[str] = []
+        while len(links) < judging.ANNOTATORS:
+            links = re.findall(r"http://\S+/#\S+", log.read_text())
+        contestants = [judging.study_contestant(path, links, at_once) for at_once in (False, True)]
+        for number, name in enumerate(judging.POTATOES if judging.POTATO.exists() else ()):
+            place = judging.set_up_potato(folder / f"potato{number}", name, items)
+            address, _, _ = stack.enter_context(serving(judging.potato_command, place))
+            contestants.append(judging.potato_contestant(name, place, address))
+        return judging.rounds(contestants, browser, items, rounds)
+
+
+def measure(items: int, rounds: int, starts: int) -> Data:
     from playwright.sync_api import sync_playwright
 
     if CHROMIUM is None:
         raise SystemExit("no browser: install Chromium, and playwright from the `dev` extra")
     began, load = time.time(), os.getloadavg()[0]
-    data: dict[str, Any] = {"items": items, "rounds": rounds}
+    data: Data = {"items": items, "rounds": rounds}
     say("install")
-    data["install"] = install or pages_install.measure()
-    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+    data["install"] = measure_install()
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        folder = Path(name)
-        say("start-up and pages")
-        data["servers"] = servers(browser, folder, starts)
-        say("judging")
-        data["judging"] = judging(browser, folder, items, rounds)
-        data["versions"] = versions(data["install"], browser.version)
+        with tempfile.TemporaryDirectory() as folder:
+            say("start-up and pages")
+            data["servers"] = measure_servers(browser, Path(folder), starts)
+        with tempfile.TemporaryDirectory() as folder:
+            say("judging")
+            data["judging"] = measure_judging(browser, Path(folder), items, rounds)
+        potato = data["install"].get("Potato", {"versions": {}})["versions"]
+        data["versions"] = {
+            "Python": platform.python_version(),
+            **{name: version(name) for name in ("rangevote", "starlette", "uvicorn", "playwright")},
+            "Potato": potato.get("potato-annotation", "(absent)"),
+            "Chromium": browser.version,
+        }
         browser.close()
     data["date"] = datetime.date.today().isoformat()
     data["machine"] = machine() | {"load": [load, os.getloadavg()[0]]}
@@ -58,79 +249,121 @@ def measure(items: int, rounds: int, starts: int, install: dict[str, Any] | None
     return data
 
 
-def servers(browser: Any, folder: Path, starts: int) -> dict[str, Any]:
-    """Start-up of all servers, and the election pages."""
-    commands: dict[str, Any] = {
-        f"show, {k:,} candidates": pages_serving.show(pages_serving.ballot_file(folder, k))
-        for k in pages_serving.SIZES
-    }
-    small = folder / "small"
-    small.mkdir()
-    commands["study serve"] = pages_serving.study(pages_rangevote.new_study(small, items=60))
-    found = pages_serving.start_ups(browser, folder, commands, starts)
-    if not (pages_install.POTATO / "bin" / "potato").exists():
-        return found | {"Potato": {"seconds": [], "pages": [], "error": "not installed"}}
-    scale = next(iter(pages_potato.SETTINGS))
-    pairs = pages_potato.set_up(folder / "potato", scale, items=60)
-    return found | pages_serving.start_ups(browser, pairs, {"Potato": pages_potato.command}, starts)
+def markdown(data: Data) -> str:
+    quick = "\n**A quick run: it shows that all of it works. Its numbers mean nothing.**\n"
+    parts = [
+        "# What do the pages take?\n\n"
+        "Written by `python benchmarks/pages.py`; do not edit. `rangevote show` and `rangevote study serve` "
+        "(the `web`\nextra) in Chromium, and beside the latter Potato "
+        f"{data['versions']['Potato']}, in an environment of its own (`setup_potato.sh`).\n"
+        f"{quick if data['quick'] else ''}\n{machine_line(data)}",
+        *(_targets(data), _install(data["install"]), _start_up(data["servers"])),
+        *(_pages(data["servers"]), _judging(data), METHOD),
+    ]
+    return "\n".join(part.rstrip() + "\n" for part in parts)
 
 
-def judging(browser: Any, folder: Path, items: int, rounds: int) -> dict[str, Any]:
-    """All contestants in turn, each behind a server that stays up."""
-    with ExitStack() as stack:
-        path = pages_rangevote.new_study(folder, items)
-        server = stack.enter_context(pages_serving.serving(pages_serving.study(path), folder))
-        links = pages_serving.links(server, pages_rangevote.ANNOTATORS)
-        contestants = pages_rangevote.contestants(path, links)
-        missing = {}
-        for number, name in enumerate(pages_potato.SETTINGS):
-            place = pages_potato.set_up(folder / f"potato{number}", name, items)
-            try:
-                server = stack.enter_context(pages_serving.serving(pages_potato.command, place))
-                contestants.append(pages_potato.contestant(name, place, server.address))
-            except (RuntimeError, OSError) as error:
-                missing[name] = {"rounds": [], "error": str(error).splitlines()[0]}
-        return pages_judging.rounds(contestants, browser, items, rounds) | missing
+def _targets(data: Data) -> str:
+    ready = median(one["ready"] for one in data["servers"]["show, 1,000 candidates"]["pages"]) / 1000
+    tie = max(_actions(data["judging"]["rangevote, digit saves at once"], tie=True))
+    rows = [
+        (
+            "page of 1,000 candidates: the candidates are shown",
+            *("<= 2 s", f"{ready:.2f} s", MARKS[ready <= 2.0]),
+        ),
+        ("keystrokes for a tie, saved and the next item shown", "1", str(tie), MARKS[tie == 1]),
+    ]
+    return "## Targets\n\n" + table(("what", "must reach", "measured", "reached"), rows)
 
 
-def versions(install: dict[str, Any], chromium: str) -> dict[str, str]:
-    """What is compared, and in which browser."""
-    from importlib.metadata import version
+def _install(install: Data) -> str:
+    empty = install.pop("empty")
+    megabytes = {name: (one["kilobytes"] - empty["kilobytes"]) / 1024 for name, one in install.items()}
+    rows = [
+        (name, str(len(set(one["versions"]) - set(empty["versions"]))), f"{megabytes[name]:.1f} MB")
+        for name, one in install.items()
+    ]
+    added = sorted(set(install["rangevote[web]"]["versions"]) - set(install["rangevote"]["versions"]))
+    grown = megabytes["rangevote[web]"] - megabytes["rangevote"]
+    note = f"\nThe `web` extra adds {grown:.1f} MB in {len(added)} packages: {', '.join(added)}.\n"
+    if "Potato" in megabytes:
+        ratio = megabytes["Potato"] / megabytes["rangevote[web]"]
+        note += (
+            f"Potato takes {ratio:.1f} times what rangevote[web] takes, and "
+            f"{megabytes['Potato'] / grown:.0f} times what the extra adds.\n"
+        )
+    return "## Install\n\n" + table(("", "packages", "on the disk"), rows) + note
 
-    potato = install.get("potato", {"versions": {}})["versions"]
-    return {
-        "Python": platform.python_version(),
-        "rangevote": version("rangevote"),
-        **{name: version(name) for name in ("starlette", "uvicorn")},
-        "Potato": potato.get("potato-annotation", "(absent)"),
-        "Chromium": chromium,
-        "playwright": version("playwright"),
-    }
+
+def _start_up(servers: Data) -> str:
+    rows = [(name, _spread(one["seconds"], ".2f", " s")) for name, one in servers.items()]
+    return "## Start-up\n\n" + table(("server", "to the first answer: median (lowest to highest)"), rows)
 
 
-def arguments() -> argparse.Namespace:
-    """What was asked for."""
-    parser = argparse.ArgumentParser(description="Measure the pages, and Potato beside them.")
-    parser.add_argument("--render", action="store_true", help="only write the last run's page again")
-    parser.add_argument("--quick", action="store_true", help="6 items, one round; only prints its page")
-    parser.add_argument("--no-install", action="store_true", help="keep the last run's sizes and environment")
-    parser.add_argument("--items", type=int, default=ITEMS)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    return parser.parse_args()
+def _pages(servers: Data) -> str:
+    rows = []
+    for name, one in servers.items():
+        if one["pages"]:
+            times = [[page[part] / 1000 for page in one["pages"]] for part in ("ready", "complete")]
+            cells = [_spread(values, ".2f", " s") for values in times]
+            rows.append((name, f"{one['pages'][0]['rows']:,}", *cells))
+    head = ("page", "rows", "candidates shown", "everything complete")
+    return "## The election page\n\n" + table(head, rows)
+
+
+def _judging(data: Data) -> str:
+    speeds = {name: _per_minute(one) for name, one in data["judging"].items()}
+    ours = [values for name, values in speeds.items() if name.startswith("rangevote")]
+    rows = []
+    for name, one in data["judging"].items():
+        times = [
+            _spread([a / b for a, b in zip(mine, speeds[name], strict=True)], ".1f", " x")
+            if name.startswith("Potato")
+            else "-"
+            for mine in ours
+        ]
+        actions = [f"{mean(_actions(one, tie)):.3g}" for tie in (True, False)]
+        right = sum(judged["right"] for judged in one["rounds"])
+        given = sum(len(judged["values"]) for judged in one["rounds"])
+        rows.append((name, _spread(speeds[name], ".0f"), *times, *actions, f"{right} of {given}"))
+    head = (
+        *("page", "judgements a minute", "digit and Enter is quicker by", "digit at once is quicker by"),
+        *("actions for a tie", "for another answer", "stored as meant"),
+    )
+    note = (
+        f"{data['items']} items, rounds: {data['rounds']}; the median, lowest and highest in brackets; "
+        "ratios within a round.\n\n"
+    )
+    return "## Judging\n\n" + note + table(head, rows)
+
+
+def _spread(values: list[float], format: str, unit: str = "") -> str:
+    low_to_high = f" ({min(values):{format}} to {max(values):{format}})" if len(values) > 1 else ""
+    return f"{median(values):{format}}{unit}{low_to_high}"
+
+
+def _actions(result: Data, tie: bool) -> list[int]:
+    """The actions of all ties, or of all other answers, over the rounds."""
+    pairs = [pair for one in result["rounds"] for pair in zip(one["actions"], one["values"], strict=True)]
+    return [actions for actions, value in pairs if (value == 0) == tie]
+
+
+def _per_minute(result: Data) -> list[float]:
+    return [60 * len(one["seconds"]) / sum(one["seconds"]) for one in result["rounds"]]
 
 
 def main() -> None:
-    """Set Potato up, measure, write."""
-    options = arguments()
+    parser = argparse.ArgumentParser(description="Measure the pages, and Potato beside them.")
+    parser.add_argument("--render", action="store_true", help="only write the last run's page again")
+    parser.add_argument("--quick", action="store_true", help="6 items, one round; only prints its page")
+    options = parser.parse_args()
     raw = RAW.with_name("pages-quick.json") if options.quick else RAW
     SCRATCH.mkdir(exist_ok=True)
     if not options.render:
         subprocess.run([HERE / "setup_potato.sh"], cwd=ROOT, check=False)
-        kept = json.loads(raw.read_text())["install"] if options.no_install and raw.exists() else None
-        items, rounds, starts = (6, 1, 1) if options.quick else (options.items, options.rounds, STARTS)
-        data = measure(items, rounds, starts, kept) | {"quick": options.quick}
+        data = measure(*((6, 1, 1) if options.quick else (ITEMS, ROUNDS, STARTS))) | {"quick": options.quick}
         raw.write_text(json.dumps(data, indent=1), encoding="utf-8")
-    publish("pages", raw, pages_report.markdown, quick=options.quick)
+    publish("pages", raw, markdown, quick=options.quick)
 
 
 if __name__ == "__main__":

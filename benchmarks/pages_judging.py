@@ -1,217 +1,240 @@
-"""A scripted annotator who judges pairs: what each page takes, in actions and in time."""
+"""A scripted annotator who judges pairs, on rangevote's page and on Potato's: actions and time."""
 
 from __future__ import annotations
 
 import itertools
+import json
 import random
+import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from common import say
+import generate
+from common import ROOT, command_line, say
 
-#: A page that has not gone on after so many seconds has not accepted an answer.
-REFUSED = 3.0
-TIE, OTHER = 0, 1
-
-
-class Hand:
-    """Keys and mouse of a page. A key, with or without Shift, a click and a drag are one action each."""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-        self.actions = 0
-
-    def key(self, name: str) -> None:
-        self.actions += 1
-        self.page.keyboard.press(name)
-
-    def click(self, where: tuple[float, float]) -> None:
-        self.actions += 1
-        self.page.mouse.click(*where)
-
-    def drag(self, places: Sequence[tuple[float, float]], rest: float = 0.0) -> None:
-        """Press at the first place, go over the others, with a rest before the last, and let go."""
-        self.actions += 1
-        self.page.mouse.move(*places[0])
-        self.page.mouse.down()
-        for place in places[1:-1]:
-            self.page.mouse.move(*place)
-        time.sleep(rest)
-        self.page.mouse.move(*places[-1])
-        self.page.mouse.up()
-
-
-class Desk:
-    """One annotator's page. `ITEM` is JavaScript: the item that waits to be judged, or "" while none does."""
-
-    ITEM: ClassVar[str] = ""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-        self.hand = Hand(page)
-
-    def item(self) -> str:
-        found: str = self.page.evaluate(f"({self.ITEM})()")
-        return found
-
-    def next(self, before: str, seconds: float) -> bool:
-        """Wait until another item waits to be judged; the one before is then acknowledged."""
-        from playwright.sync_api import TimeoutError as Late
-
-        changed = f"before => {{ const now = ({self.ITEM})(); return now !== '' && now !== before; }}"
-        try:
-            self.page.wait_for_function(changed, arg=before, timeout=seconds * 1000)
-        except Late:
-            return False
-        return True
-
-
-Way = Callable[[Any, int], None]
+POTATO = ROOT / ".venv-potato" / "bin" / "potato"
+#: More than the rounds need.
+ANNOTATORS = 20
+LABELS = (
+    *("A is much better", "A is slightly better", "No difference"),
+    *("B is slightly better", "B is much better"),
+)
+PREFERENCE = {
+    "name": "preference",
+    "description": "Which output is better?",
+    "label_requirement": {"required": True},
+}
+SCALE = PREFERENCE | {
+    "annotation_type": "pairwise",
+    "mode": "scale",
+    "items_key": "text",
+    "labels": ["A", "B"],
+    "scale": {
+        **{"min": -2, "max": 2, "step": 1, "default": 0},
+        "labels": {"min": LABELS[0], "max": LABELS[-1], "center": LABELS[2]},
+    },
+}
+RADIO = PREFERENCE | {"annotation_type": "radio", "labels": list(LABELS), "sequential_key_binding": True}
+REVIEW = {"enabled": True, "auto_advance": True, "advance_on": "complete"}
+#: Potato's settings are those of its examples (pairwise-scale, hotkey-review). Its pause of 350 ms is kept
+#: for the slider, where the first step of a tie would be taken as the answer; a radio button needs none.
+POTATOES: dict[str, dict[str, Any]] = {
+    "Potato, pairwise scale": {"annotation_schemes": [SCALE]},
+    "Potato, pairwise scale, review mode": {"annotation_schemes": [SCALE], "review_mode": REVIEW},
+    "Potato, five radio buttons, review mode without pause": {
+        "annotation_schemes": [RADIO],
+        "review_mode": REVIEW | {"delay_ms": 0},
+    },
+}
+#: JavaScript: the item that waits to be judged, or "" while none does.
+STUDY_ITEM = """() => ["", "Saved"].includes(document.getElementById("saved").textContent)
+    && !document.getElementById("work").hidden ? document.getElementById("place").textContent : "" """
+POTATO_ITEM = """() => document.documentElement?.dataset.item ?? "" """
+POTATO_READY = """document.addEventListener("potato:instance-ready", (event) => {
+    document.documentElement.dataset.item = event.detail.instanceId; });"""
 
 
 @dataclass
 class Contestant:
     """A page set up in one way.
 
-    `open(browser, annotator)` gives a desk at its first item, `recorded(annotator)` what the server has
-    stored, by item. `ways` are tried, and the one with the fewest actions is taken; `by_keys` are the ways by
-    keyboard alone, where `ways` are others.
+    `open(browser, round)` gives a new annotator's page at its first item; `answer(page, value)` gives an
+    answer from -2 to 2 and returns its number of actions; `stored(round)` is what the server has, by item.
     """
 
     name: str
-    open: Callable[[Any, str], Desk]
-    recorded: Callable[[str], dict[str, int]]
-    ways: Mapping[str, Way]
-    by_keys: Mapping[str, Way] = field(default_factory=dict)
+    item: str
+    open: Callable[[Any, int], Any]
+    answer: Callable[[Any, int], int]
+    stored: Callable[[int], dict[str, int]]
 
 
-def answers(number: int) -> list[int]:
-    """The answers that are given, -2 to 2: a fifth are ties; the same for all."""
-    given = list(itertools.islice(itertools.cycle(range(-2, 3)), number))
-    random.Random(7).shuffle(given)
-    return given
-
-
-def attempt(contestant: Contestant, browser: Any, name: str, way: Way, value: int) -> dict[str, Any]:
-    """Judge the first item of a new annotator in one way: was it taken, and stored as meant?"""
-    annotator = f"try{next(_numbers)}"
-    desk = contestant.open(browser, annotator)
-    try:
-        item = desk.item()
-        way(desk, value)
-        taken = desk.next(item, REFUSED)
-    finally:
-        desk.page.context.close()
-    stored = _stored(contestant, annotator, item) if taken else None
-    return {"way": name, "actions": desk.hand.actions, "went on": taken, "stored": stored}
-
-
-_numbers = itertools.count(1)
-
-
-def _stored(contestant: Contestant, annotator: str, item: str) -> int | None:
-    """What the server has of an item; it may write it a moment after its answer."""
-    end = time.monotonic() + REFUSED
-    while item not in (found := contestant.recorded(annotator)) and time.monotonic() < end:
-        time.sleep(0.1)
-    return found.get(item)
-
-
-def find_out(contestant: Contestant, browser: Any) -> dict[str, Any]:
-    """Try all ways of giving a tie and another answer, and the ways by keyboard alone."""
-    found: dict[str, Any] = {}
-    for kind, value in (("tie", TIE), ("other", OTHER)):
-        for prefix, ways in (("", contestant.ways), ("keys ", contestant.by_keys)):
-            tried = [attempt(contestant, browser, name, way, value) for name, way in ways.items()]
-            good = [one for one in tried if one["went on"] and one["stored"] == value]
-            best = min(good, key=lambda one: one["actions"], default=None)
-            found[prefix + kind] = {"tried": tried, "best": best}
-        if not contestant.by_keys:
-            found[f"keys {kind}"] = {"tried": [], "best": found[kind]["best"]}
-    return found
-
-
-def judge(
-    contestant: Contestant, browser: Any, annotator: str, ways: dict[int, str], number: int
-) -> dict[str, Any]:
-    """Judge `number` items; every answer is acknowledged before the next is given."""
-    desk = contestant.open(browser, annotator)
+def judge(contestant: Contestant, browser: Any, round_: int, number: int) -> dict[str, Any]:
+    """Judge `number` items, a fifth of them ties; every answer is acknowledged before the next is given."""
+    values = list(itertools.islice(itertools.cycle(range(-2, 3)), number))
+    random.Random(7).shuffle(values)
+    changed = f"before => {{ const now = ({contestant.item})(); return now !== '' && now !== before; }}"
+    page = contestant.open(browser, round_)
     given: dict[str, int] = {}
     seconds, actions = [], []
     try:
-        item = desk.item()
-        for value in answers(number):
-            counted, began = desk.hand.actions, time.perf_counter()
-            contestant.ways[ways[value == TIE]](desk, value)
-            if not desk.next(item, 30):
-                raise RuntimeError(f"{item}: the page did not go on")
+        item = page.evaluate(f"({contestant.item})()")
+        for value in values:
+            began = time.perf_counter()
+            actions.append(contestant.answer(page, value))
+            page.wait_for_function(changed, arg=item, timeout=30_000)
             seconds.append(time.perf_counter() - began)
-            actions.append(desk.hand.actions - counted)
-            given[item], item = value, desk.item()
+            given[item], item = value, page.evaluate(f"({contestant.item})()")
     finally:
-        desk.page.context.close()
-    _stored(contestant, annotator, list(given)[-1])
-    stored = contestant.recorded(annotator)
+        page.context.close()
+    end = time.monotonic() + 3  # a server may write an answer a moment after it has acknowledged it
+    while len(stored := contestant.stored(round_)) < number and time.monotonic() < end:
+        time.sleep(0.1)
     right = sum(stored.get(item) == value for item, value in given.items())
-    return {"seconds": seconds, "actions": actions, "values": list(given.values()), "right": right}
+    return {"seconds": seconds, "actions": actions, "values": values, "right": right}
 
 
-def rounds(contestants: Iterable[Contestant], browser: Any, number: int, times: int) -> dict[str, Any]:
-    """Find the ways out, then let all take turns: `times` rounds of `number` items."""
-    from playwright.sync_api import Error
-
-    found: dict[str, Any] = {}
-    able: list[tuple[Contestant, dict[int, str]]] = []
-    for contestant in contestants:
-        say(f"  ways: {contestant.name}")
-        data = found[contestant.name] = {"rounds": []}
-        try:
-            data["ways"] = ways = find_out(contestant, browser)
-        except (Error, RuntimeError, OSError) as error:
-            data["error"] = str(error).splitlines()[0]
-            continue
-        if ways["tie"]["best"] and ways["other"]["best"]:
-            able.append((contestant, {True: ways["tie"]["best"]["way"], False: ways["other"]["best"]["way"]}))
-        else:
-            data["error"] = "no way that was tried gives every answer"
-    for round_ in range(1, times + 1):
-        for contestant, chosen in able:
-            say(f"  round {round_}: {contestant.name}")
-            data = found[contestant.name]
-            try:
-                data["rounds"].append(judge(contestant, browser, f"round{round_}", chosen, number))
-            except (Error, RuntimeError, OSError) as error:
-                data["error"] = str(error).splitlines()[0]
-    return found
+def rounds(contestants: list[Contestant], browser: Any, number: int, times: int) -> dict[str, Any]:
+    """All take turns: `times` rounds of `number` items."""
+    results: dict[str, Any] = {contestant.name: {"rounds": []} for contestant in contestants}
+    for round_ in range(times):
+        for contestant in contestants:
+            say(f"  round {round_ + 1}: {contestant.name}")
+            results[contestant.name]["rounds"].append(judge(contestant, browser, round_, number))
+    return results
 
 
 def pairs(number: int) -> list[list[str]]:
-    """Made-up outputs of two systems, two for each item and never the same."""
-    import generate
-
-    return [generate.ballot(2, 5_000 + i).texts for i in range(number)]
+    """Made-up outputs of two systems, one item more than is judged, so that there is always a next one."""
+    return [generate.ballot(2, 5_000 + i).texts for i in range(number + 1)]
 
 
-def new_page(browser: Any, *scripts: str) -> Any:
-    """A page of a context that has stored nothing."""
+def new_page(browser: Any, script: str = "") -> Any:
     page = browser.new_context(viewport={"width": 1280, "height": 1000}).new_page()
-    for script in scripts:
-        page.add_init_script(script)
+    page.add_init_script(script)
     return page
 
 
-def positions(path: Path, annotator: int) -> dict[str, int]:
-    """What a study has stored of an annotator, as it was shown, by the words above the item."""
-    from rangevote.study.study_file import take_snapshot
+def new_study(folder: Path, items: int) -> Path:
+    source, path = folder / "pairs.jsonl", folder / "study.db"
+    lines = [
+        json.dumps({"id": str(number), "outputs": {"first": first, "second": second}})
+        for number, (first, second) in enumerate(pairs(items))
+    ]
+    source.write_text("\n".join(lines), encoding="utf-8")
+    command = [*command_line(), "study", "new", source, "--annotators", str(ANNOTATORS), "-o", path, "-q"]
+    subprocess.run(command, check=True, capture_output=True)
+    return path
 
-    snapshot = take_snapshot(path)
-    places = {(one.annotator, one.pair): one.position for one in snapshot.study.assignments}
-    total = sum(one.annotator == annotator for one in snapshot.study.assignments)
-    return {
-        f"Item {places[row.annotator, row.pair] + 1} of {total}": row.shown
-        for row in snapshot.current()
-        if row.annotator == annotator and row.shown is not None
+
+def study_contestant(path: Path, links: list[str], at_once: bool) -> Contestant:
+    """`rangevote study serve`, with digits that save at once, or with Enter after them."""
+
+    def number(round_: int) -> int:
+        return 2 * round_ + at_once
+
+    def opened(browser: Any, round_: int) -> Any:
+        page = new_page(browser)
+        page.goto(links[number(round_)])
+        page.wait_for_selector("#work:not([hidden])")
+        if at_once:
+            page.check("#at-once")
+        return page
+
+    def answer(page: Any, value: int) -> int:
+        page.keyboard.press(str(value + 3))
+        if not at_once:
+            page.keyboard.press("Enter")
+        return 1 if at_once else 2
+
+    def stored(round_: int) -> dict[str, int]:
+        from rangevote.study.study_file import take_snapshot
+
+        snapshot, who = take_snapshot(path), number(round_)
+        mine = {one.pair: one.position for one in snapshot.study.assignments if one.annotator == who}
+        current = [row for row in snapshot.current() if row.annotator == who]
+        return {f"Item {mine[row.pair] + 1} of {len(mine)}": row.shown or 0 for row in current}
+
+    name = "rangevote, digit saves at once" if at_once else "rangevote, digit and Enter"
+    return Contestant(name, STUDY_ITEM, opened, answer, stored)
+
+
+def set_up_potato(folder: Path, name: str, items: int) -> Path:
+    """A folder with Potato's settings and items."""
+    folder.mkdir()
+    listed = [{"id": f"item{i}", "text": texts} for i, texts in enumerate(pairs(items), start=1)]
+    (folder / "items.json").write_text(json.dumps(listed), encoding="utf-8")
+    settings = {
+        "annotation_task_name": "Pairs",
+        "task_dir": ".",
+        "output_annotation_dir": "stored",
+        "output_annotation_format": "jsonl",
+        "data_files": ["items.json"],
+        "item_properties": {"id_key": "id", "text_key": "text"},
+        "list_as_text": {"text_list_prefix_type": "alphabet"},
+        "require_password": False,
+        "user_config": {"allow_all_users": True, "users": []},
+        "jumping_to_id_disabled": True,
+        **POTATOES[name],
     }
+    (folder / "config.yaml").write_text(json.dumps(settings, indent=1), encoding="utf-8")  # JSON is YAML
+    return folder
+
+
+def potato_command(port: int) -> list[str | Path]:
+    """Potato's server in the folder that it is started in, where the templates that it makes go too."""
+    options = ["start", "config.yaml", "-p", str(port), "--host", "127.0.0.1"]
+    return ["env", "POTATO_GENERATED_TEMPLATES_DIR=templates", POTATO, *options]
+
+
+def potato_contestant(name: str, folder: Path, address: str) -> Contestant:
+    """Potato as it was set up, behind a server that runs."""
+
+    def opened(browser: Any, round_: int) -> Any:
+        page = new_page(browser, POTATO_READY)
+        page.goto(address)
+        page.fill("#login-email", f"round{round_}")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("html[data-item]")
+        return page
+
+    def stored(round_: int) -> dict[str, int]:
+        path = folder / "stored" / f"round{round_}" / "user_state.json"
+        if not path.exists():
+            return {}
+        labels = json.loads(path.read_text(encoding="utf-8"))["instance_id_to_label_to_value"]
+        return {item: _value(*given) for item, given in labels.items() if len(given) == 1}
+
+    def slide(page: Any, value: int) -> int:
+        """For a tie the slider has to leave the centre and come back: a click on it changes nothing."""
+        box = page.locator(".pairwise-scale-slider").bounding_box()
+
+        def at(value: int) -> tuple[float, float]:
+            return box["x"] + 8 + (box["width"] - 16) * (value + 2) / 4, box["y"] + box["height"] / 2
+
+        if value:
+            page.mouse.click(*at(value))
+        else:
+            page.mouse.move(*at(0))
+            page.mouse.down()
+            page.mouse.move(*at(-1))
+            page.mouse.move(*at(0))
+            page.mouse.up()
+        if "review" in name:
+            return 1
+        page.click("#next-btn")
+        return 2
+
+    def press(page: Any, value: int) -> int:
+        page.keyboard.press(str(value + 3))
+        return 1
+
+    return Contestant(name, POTATO_ITEM, opened, slide if "scale" in name else press, stored)
+
+
+def _value(stored: list[Any]) -> int:
+    label, value = stored
+    return LABELS.index(label["name"]) - 2 if label["name"] in LABELS else int(value)
