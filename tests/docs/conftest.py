@@ -23,8 +23,7 @@ CHAT = "{% for m in messages %}user : {{ m['content'] }} {% endfor %}assistant :
 def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with all of them, as `save_pretrained` writes them, and with two pictures."""
     pytest.importorskip("transformers", reason="the extra 'models' is not installed")
-    from tests.models.huggingface.samples import images
-    from tests.models.huggingface.tiny import make, make_processor, make_tokenizer
+    from tests.models.huggingface.tiny import images, make, make_processor, make_tokenizer
 
     place = tmp_path_factory.mktemp("models")
     for name, kind in STAND_INS.items():

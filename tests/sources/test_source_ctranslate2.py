@@ -143,8 +143,7 @@ def test_a_tiny_converted_translator_agrees_with_its_own_scores(translator, leng
     ],
 )
 def test_a_generator_gives_token_ids_too_and_agrees_with_its_own_scores_and_the_network(generator, options):
-    from tests.models.huggingface.forcing import forced
-    from tests.models.huggingface.tiny import END, make
+    from tests.models.huggingface.tiny import END, forced, make
 
     prompt = ["<s>", "the", "dog"]
     options = {"beam_size": 4, "num_hypotheses": 4, "max_length": 6, "min_length": 0, **options}

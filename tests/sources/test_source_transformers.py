@@ -15,8 +15,7 @@ pytest.importorskip("transformers", reason="needs transformers: pip install 'ran
 from rangevote.errors import DataError, UsageError  # noqa: E402
 from rangevote.hypothesis import Hypothesis  # noqa: E402
 from rangevote.sources.transformers import hypotheses_of  # noqa: E402
-from tests.models.huggingface.forcing import forced  # noqa: E402
-from tests.models.huggingface.tiny import END, PAD, make, make_tokenizer  # noqa: E402
+from tests.models.huggingface.tiny import END, PAD, forced, make, make_tokenizer  # noqa: E402
 
 PROMPTS = [[1, 4, 6, 9], [1, 5, 7, 11]]
 

@@ -1,4 +1,4 @@
-"""Tiny random transformers models of many kinds, and tokenizers for them.
+"""Tiny random transformers models of many kinds, tokenizers and inputs for them, and what they say of a text.
 
 The spread of their initial weights is large: with the usual one all tokens are about equally likely.
 """
@@ -6,10 +6,12 @@ The spread of their initial weights is large: with the usual one all tokens are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import transformers
+from PIL import Image
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 VOCABULARY = 40
@@ -159,3 +161,52 @@ def make_processor() -> Any:
     """For images of 16 x 16 points."""
     size = {"height": 16, "width": 16}
     return transformers.ViTImageProcessorPil(size=size)
+
+
+#: Of different lengths, one long enough that rows share it and others so short that they get copies.
+IDS = [[5, 6, 7, 8, 9] * 4 + [11], [10, 11], [12, 13, 14, 15, 30, 31, 32], [8, 20, 21]]
+
+
+def images() -> list[Image.Image]:
+    """Noise of several sizes."""
+    draw = np.random.default_rng(0)
+    sizes = [(16, 16), (20, 31), (40, 8)]
+    return [Image.fromarray(draw.integers(0, 256, (*size, 3), dtype=np.uint8)) for size in sizes]
+
+
+class Forced(NamedTuple):
+    """Of every position from the end of the prompt on: log-probabilities and the last layer's input."""
+
+    log_probs: torch.Tensor  # (tokens + 1, vocabulary)
+    hidden: torch.Tensor  # (tokens + 1, dimension)
+
+
+def forced(kind: str, net: Any, input: Any, tokens: list[int]) -> Forced:
+    """What transformers says in one pass over all tokens, without a cache; `input`: ids or an image."""
+    states: list[torch.Tensor] = []
+    net = net.text_decoder if kind == "blip" else net
+    hook = net.get_output_embeddings().register_forward_pre_hook(lambda _, given: states.append(given[0]))
+    try:
+        with torch.no_grad():
+            logits = _run(kind, net, input, tokens)[0, -len(tokens) - 1 :]
+    finally:
+        hook.remove()
+    return Forced(logits.log_softmax(dim=-1), states[-1][0, -len(tokens) - 1 :])
+
+
+def _run(kind: str, net: Any, input: Any, tokens: list[int]) -> torch.Tensor:
+    if kind in SEEING:
+        return _seen(kind, net, make_processor()(images=[input], return_tensors="pt")["pixel_values"], tokens)
+    if net.config.is_encoder_decoder:
+        written = torch.tensor([[net.generation_config.decoder_start_token_id, *tokens]])
+        return net(input_ids=torch.tensor([input]), decoder_input_ids=written, use_cache=False).logits
+    return net(input_ids=torch.tensor([[*input, *tokens]]), use_cache=False).logits
+
+
+def _seen(kind: str, net: Any, pixels: torch.Tensor, tokens: list[int]) -> torch.Tensor:
+    written = torch.tensor([[BEGIN, *tokens]])
+    if kind == "vit-gpt2":
+        return net(pixel_values=pixels, decoder_input_ids=written, use_cache=False).logits
+    if kind == "git":
+        return net(pixel_values=pixels, input_ids=written, use_cache=False).logits
+    raise AssertionError(kind)

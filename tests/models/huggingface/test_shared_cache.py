@@ -13,8 +13,7 @@ from rangevote.models.huggingface import shared_attention, shared_cache
 from rangevote.models.huggingface.model import HuggingFace
 from rangevote.models.huggingface.shared_attention import Groups
 from rangevote.models.huggingface.shared_cache import SharedPrompt
-from tests.models.huggingface.samples import IDS, images
-from tests.models.huggingface.tiny import DECODER, SEEING, SHARING, make, make_processor
+from tests.models.huggingface.tiny import DECODER, IDS, SEEING, SHARING, images, make, make_processor
 
 LONG = [[(7 * i + j) % 35 + 4 for j in range(20)] for i in range(4)]
 
@@ -23,7 +22,7 @@ def model_of(net, share=True, kind="llama") -> HuggingFace:
     return HuggingFace(net, processor=make_processor() if kind in SEEING else None, share=share)
 
 
-def walk(model, inputs, seed: int, steps: int = 24, rows: int = 9) -> list[torch.Tensor]:
+def walk(model, inputs, seed: int, steps: int = 20, rows: int = 9) -> list[torch.Tensor]:
     """Log-probabilities along a way that repeats, drops and moves rows by chance."""
     rng = np.random.default_rng(seed)
     step = model.step(model.start(inputs), None)
@@ -36,10 +35,10 @@ def walk(model, inputs, seed: int, steps: int = 24, rows: int = 9) -> list[torch
     return found
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("kind", SHARING)
 def test_shared_rows_say_what_plain_rows_say(tiny_model, kind, seed):
-    inputs = images() if kind in SEEING else [IDS, LONG, IDS[:1]][seed]
+    inputs = images() if kind in SEEING else [IDS, LONG][seed]
     shared, plain = (model_of(tiny_model(kind), share, kind) for share in (True, False))
     for found, expected in zip(walk(shared, inputs, seed), walk(plain, inputs, seed), strict=True):
         torch.testing.assert_close(found, expected, rtol=0, atol=2e-4)
