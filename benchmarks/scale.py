@@ -23,7 +23,7 @@ from scale_measure import Used, measured
 
 import rangevote as rv
 from rangevote.formats import read
-from rangevote.formats.parquet_write import write_parquet
+from rangevote.formats.parquet import write_parquet
 
 UNIT = 64 * 2**20
 

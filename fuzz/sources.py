@@ -9,7 +9,7 @@ import httpx
 
 from fuzz.asgi import loop, parted
 from rangevote.errors import RangevoteError
-from rangevote.formats.exact import parse
+from rangevote.formats.jsonl import parse
 from rangevote.sources.openai import hypotheses_of
 from rangevote.sources.openai.client import CallLimits, Client, checked_key, checked_url, retry_seconds
 from rangevote.sources.openai.messages import (

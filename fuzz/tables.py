@@ -7,8 +7,8 @@ from typing import Any
 
 from fuzz.formats import checked, entries, plain
 from rangevote.errors import DataError
-from rangevote.formats.exact import parse
-from rangevote.formats.parquet_write import ParquetBallots
+from rangevote.formats.jsonl import parse
+from rangevote.formats.parquet import ParquetWriter
 
 
 def files(data: bytes) -> None:
@@ -34,7 +34,7 @@ def rows(data: bytes) -> None:
 def written(data: bytes) -> None:
     """Ballots of the ballot file come back from Parquet as they were."""
     listed = checked(data, "jsonl")
-    write = ParquetBallots()
+    write = ParquetWriter()
     try:
         content = b"".join(map(write, listed)) + write.finish()
     except DataError:  # ids of two kinds, or numbers that no column holds

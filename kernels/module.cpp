@@ -164,32 +164,10 @@ Scores softmax(const Weights &logprobs, double temperature, const std::vector<st
     return array(std::move(out), {n});
 }
 
-// Colons outside strings: one for each key of a JSON text.
-std::size_t count_keys(nb::bytes line) {
-    const char *p = static_cast<const char *>(line.data()), *end = p + line.size();
-    std::size_t keys = 0;
-    while (p < end) {
-        const char c = *p++;
-        if (c == ':') ++keys;
-        if (c != '"') continue;
-        // to the end of the string: the next quote, unless there is a backslash before it
-        const auto left = static_cast<std::size_t>(end - p);
-        const char *quote = static_cast<const char *>(std::memchr(p, '"', left));
-        if (quote && !std::memchr(p, '\\', static_cast<std::size_t>(quote - p))) {
-            p = quote + 1;
-            continue;
-        }
-        while (p < end && *p != '"') p += *p == '\\' && end - p > 1 ? 2 : 1;
-        if (p < end) ++p;
-    }
-    return keys;
-}
-
 }  // namespace
 
 NB_MODULE(_kernels, m) {
     m.doc() = "Compiled counting kernels; rangevote.kernel.plain holds the same functions in Python.";
-    m.def("count_keys", &count_keys, nb::arg("line"));
     m.def("logprob_column", &logprob_column, nb::arg("values"));
     m.def("distinct", &distinct, nb::arg("values"));
     m.def("softmax", &softmax, nb::arg("logprobs"), nb::arg("temperature"), nb::arg("again"));

@@ -18,8 +18,7 @@ ROOT = Path(rangevote.__file__).parent
 BELOW = {
     "errors": set(),
     "parallel": set(),
-    "columns": {"kernel"},
-    "hypothesis": {"kernel", "columns"},
+    "hypothesis": {"kernel"},
     "kernel": set(),
     "models": set(),
     "decoding": {"models"},
@@ -75,8 +74,7 @@ def test_a_stage_imports_only_what_stands_to_its_left(path):
 def test_errors_and_kernels_import_nothing_of_the_package_and_hypotheses_only_those():
     assert imports(ROOT / "errors.py") == set()
     assert all(imports(path) <= {"kernel", "_kernels"} for path in (ROOT / "kernel").glob("*.py"))
-    assert imports(ROOT / "columns.py") == {"errors", "kernel"}
-    assert imports(ROOT / "hypothesis.py") == {"errors", "columns"}
+    assert imports(ROOT / "hypothesis.py") == {"errors", "kernel"}
 
 
 def test_only_the_kernel_knows_the_compiled_one():

@@ -1,23 +1,26 @@
-"""What was proposed, how probable it is, and who may vote.
+"""What was proposed, how probable it is, who may vote, and which values are valid.
 
 A `Hypothesis` is one output of a model, a `Ballot` one election's worth of them: both frozen, both
-read straight from JSON. `Hypotheses` holds many of them as columns, which is what the measures
-work on: an election of 100 plain strings never builds 100 objects.
+read straight from JSON and checked by `check`. `Hypotheses` has many of them as columns, which is what the
+measures work on: an election of 100 plain strings never builds 100 objects.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import overload
+from typing import Any, overload
 
 import msgspec
 import numpy as np
 
-from rangevote.columns import LOGPROB_SLACK as LOGPROB_SLACK
-from rangevote.columns import Array as Array
-from rangevote.columns import check_contents, check_kinds, logprobs_of, present, weights_of
 from rangevote.errors import DataError, UsageError
+from rangevote.kernel import logprob_column
+
+#: A log-probability may exceed 0 by this much, since sums of float32 logits do.
+LOGPROB_SLACK = 1e-6
+
+Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
 class Hypothesis(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
@@ -128,7 +131,7 @@ class Hypotheses(Sequence[Hypothesis]):
         listed = list(items)
         kinds = set(map(type, listed))
         if kinds == {str}:
-            column, complete = logprobs_of(logprobs, len(listed), role)
+            column, complete = _logprobs_of(logprobs, len(listed), role)
             return cls(listed, logprobs=column, role=role, complete=complete)  # type: ignore[arg-type]
         rows = listed if kinds == {Hypothesis} else [_row(item, i, role) for i, item in enumerate(listed)]
         return cls._from_rows(rows, logprobs, role)  # type: ignore[arg-type]
@@ -137,11 +140,11 @@ class Hypotheses(Sequence[Hypothesis]):
     def _from_rows(
         cls, rows: list[Hypothesis], logprobs: Iterable[float | None] | None, role: str
     ) -> Hypotheses:
-        texts, tokens = present([row.text for row in rows]), present([row.tokens for row in rows])
-        own, weights = present([row.logprob for row in rows]), present([row.weight for row in rows])
-        check_kinds(texts, tokens, role)
+        texts, tokens = _present([row.text for row in rows]), _present([row.tokens for row in rows])
+        own, weights = _present([row.logprob for row in rows]), _present([row.weight for row in rows])
+        _check_kinds(texts, tokens, role)
         if texts is None or None in texts:
-            check_contents(texts, tokens, role, len(rows))
+            _check_contents(texts, tokens, role, len(rows))
             texts = None
         if logprobs is not None:
             if own is not None:
@@ -150,13 +153,13 @@ class Hypotheses(Sequence[Hypothesis]):
                     f"and as an argument. Give them once."
                 )
             own = list(logprobs)
-        column, complete = logprobs_of(own, len(rows), role)
+        column, complete = _logprobs_of(own, len(rows), role)
         return cls(
             texts,
             tokens,
             column,
-            present([row.state for row in rows]),
-            None if weights is None else weights_of(weights, role),
+            _present([row.state for row in rows]),
+            None if weights is None else _weights_of(weights, role),
             True in [row.sampled for row in rows],
             rows,
             role,
@@ -222,3 +225,138 @@ def _row(item: object, index: int, role: str) -> Hypothesis:
         f"expected a text, a list of token ids or a Hypothesis, got {type(item).__name__}.",
         field=f"{role}[{index}]",
     )
+
+
+def _present(column: list[Any]) -> list[Any] | None:
+    """The column, or None where there is nothing but None in it."""
+    try:
+        return None if column.count(None) == len(column) else column
+    except ValueError:  # an array in it, which has no single answer to `== None`
+        return column
+
+
+def _check_kinds(texts: list[Any] | None, tokens: list[Any] | None, role: str) -> None:
+    """Texts are strings, token ids are whole numbers."""
+    if texts is not None and not set(map(type, texts)) <= {str, type(None)}:
+        for i, text in enumerate(texts):
+            if not isinstance(text, (str, type(None))):
+                raise DataError(f"expected a text, got {type(text).__name__}.", field=f"{role}[{i}].text")
+    for i, ids in enumerate(tokens or ()):
+        if ids is not None and not (isinstance(ids, (tuple, list)) and set(map(type, ids)) <= {int}):
+            _check_tokens(ids, f"{role}[{i}].tokens")
+
+
+def _check_tokens(ids: Any, field: str) -> None:
+    """Arrays and other sequences of whole numbers will do; texts, floats and truth values will not."""
+    listed = ids.tolist() if hasattr(ids, "tolist") else ids
+    if isinstance(listed, (str, bytes)) or not isinstance(listed, Sequence):
+        raise DataError(f"expected a list of token ids, got {type(ids).__name__}.", field=field)
+    for token in listed:
+        if isinstance(token, bool) or not isinstance(token, (int, np.integer)):
+            raise DataError(f"expected whole numbers, got {type(token).__name__} {token!r}.", field=field)
+
+
+def _check_contents(texts: list[Any] | None, tokens: list[Any] | None, role: str, size: int) -> None:
+    """Every hypothesis needs a text, or else every one needs token ids."""
+    for i in range(size):
+        if (texts is None or texts[i] is None) and (tokens is None or tokens[i] is None):
+            raise DataError("has neither text nor tokens; give at least one.", field=f"{role}[{i}]")
+    if texts is not None and tokens is not None and any(ids is None for ids in tokens):
+        i = texts.index(None)
+        raise DataError(
+            "has no text while others have no token ids; give all of them texts, or all of them tokens.",
+            field=f"{role}[{i}]",
+        )
+
+
+def _logprobs_of(values: Iterable[float | None] | None, size: int, role: str) -> tuple[Array | None, bool]:
+    """Log-probabilities as float64, unknown ones as NaN, and whether all are known; anything impossible
+    is named and refused."""
+    if values is None:
+        return None, False
+    listed = values.tolist() if hasattr(values, "tolist") else values  # numpy, torch
+    if not isinstance(listed, Iterable):
+        raise UsageError(f"the log-probabilities of the {role} must be a list, got {listed!r}.")
+    listed = list(listed)
+    if len(listed) != size:
+        raise UsageError(f"{size} {role} but {len(listed)} log-probabilities; give exactly one for each.")
+    column = logprob_column(listed)
+    if column is not None:
+        return column, True
+    # something is unknown, of another type, or wrong
+    checked = np.array([_logprob(value, i, role) for i, value in enumerate(listed)], dtype=np.float64)
+    return checked, not bool(np.isnan(checked).any())
+
+
+def _logprob(value: object, index: int, role: str) -> float:
+    """One log-probability, checked; None becomes NaN (not known)."""
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise DataError(
+            f"expected a number, got {type(value).__name__} {value!r}.", field=f"{role}[{index}].logprob"
+        )
+    try:
+        number = float(value)
+    except OverflowError:  # an integer beyond all floats
+        number = math.inf if value > 0 else -math.inf
+    if math.isnan(number) or number > LOGPROB_SLACK:
+        raise DataError(
+            f"{number!r} is not a log-probability; it must be a number from -inf to 0 (natural log of "
+            f"P, summed over all tokens).",
+            field=f"{role}[{index}].logprob",
+        )
+    return min(number, 0.0)
+
+
+def _weights_of(weights: Sequence[float | None], role: str) -> Array:
+    for i, weight in enumerate(weights):
+        _check_weight(weight, f"{role}[{i}].weight")
+    return np.array(weights, dtype=np.float64)
+
+
+def _check_weight(weight: float | None, field: str) -> None:
+    if weight is None or not math.isfinite(weight) or weight < 0:
+        raise DataError(
+            f"{weight!r} is not an importance weight; it must be a finite number >= 0.", field=field
+        )
+
+
+def check(ballot: Ballot, role: str = "candidates") -> tuple[Array | None, Array | None]:
+    """Refuse a ballot with a value that cannot be voted on, by the name of its field; `role` is what the
+    candidates are called there. Gives the log-probabilities of candidates and voters, NaN where not known."""
+    columns: list[Array | None] = []
+    state_size: int | None = None
+    for name, rows in ((role, ballot.candidates), ("voters", ballot.voters or ())):
+        for i, row in enumerate(rows):
+            # most have a text and none of the others
+            if (
+                row.text is None
+                or row.weight is not None
+                or row.state is not None
+                or row.ranked_by is not None
+            ):
+                state_size = _check_row(row, f"{name}[{i}]", state_size)
+        logprobs = _present([row.logprob for row in rows])
+        columns.append(_logprobs_of(logprobs, len(rows), name)[0])
+    return columns[0], columns[1]
+
+
+def _check_row(row: Hypothesis, field: str, state_size: int | None) -> int | None:
+    """The length that all states of a ballot have, as far as it is known."""
+    if row.text is None and row.tokens is None:
+        raise DataError("has neither text nor tokens; give at least one.", field=field)
+    if row.weight is not None:
+        _check_weight(row.weight, f"{field}.weight")
+    if row.ranked_by is not None and not math.isfinite(row.ranked_by):
+        raise DataError(f"expected a finite number, got {row.ranked_by!r}.", field=f"{field}.ranked_by")
+    if row.state is None:
+        return state_size
+    for i, number in enumerate(row.state):
+        if not math.isfinite(number):
+            raise DataError(f"expected a finite number, got {number!r}.", field=f"{field}.state[{i}]")
+    if state_size not in (None, len(row.state)):
+        raise DataError(
+            f"has {len(row.state)} numbers while others have {state_size}.", field=f"{field}.state"
+        )
+    return len(row.state)

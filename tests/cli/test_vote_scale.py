@@ -128,7 +128,7 @@ def _is_worker(pid: str) -> bool:
 
 def parquet(run, tmp_path: Path, data: Path) -> Path:
     from rangevote.formats import read
-    from rangevote.formats.parquet_write import write_parquet
+    from rangevote.formats.parquet import write_parquet
 
     path = tmp_path / "in.parquet"
     with read(data) as entries:

@@ -52,9 +52,9 @@ def test_arrays_and_columns_are_written_as_lists() -> None:
         (Hypothesis("a", logprob=2.0), r"candidates\[0\].logprob: 2.0 is not a log-probability"),
         (Hypothesis("a", weight=-1.0), r"candidates\[0\].weight: -1.0 is not an importance weight"),
         (Hypothesis("a", weight=math.nan), r"candidates\[0\].weight: nan is not"),
-        (Hypothesis("a", state=[math.inf]), r"candidates\[0\].state: expected finite numbers"),
-        (Hypothesis("\ud800"), r"holds half a character \(lone surrogate U\+D800\)"),
-        (Hypothesis("\ud800", logprob=-math.inf), r"holds half a character"),
+        (Hypothesis("a", state=[math.inf]), r"candidates\[0\].state\[0\]: expected a finite number"),
+        (Hypothesis("\ud800"), r"contains a lone surrogate \(U\+D800\)"),
+        (Hypothesis("\ud800", logprob=-math.inf), r"contains a lone surrogate"),
     ],
 )
 def test_what_could_not_be_read_is_not_written(hypothesis: Hypothesis, message: str) -> None:
@@ -113,7 +113,7 @@ def test_ballots_without_id_are_numbered() -> None:
         (Ballot([], id="a b"), "id: 'a b' cannot be an id in the format 'moses'"),
         (Ballot([], id="a|||b"), "cannot be an id"),
         (Ballot([], id=""), "cannot be an id"),
-        (Ballot([Hypothesis("\udc00", logprob=-1.0)]), r"\[0\].text: holds half a character"),
+        (Ballot([Hypothesis("\udc00", logprob=-1.0)]), r"\[0\].text: contains a lone surrogate"),
     ],
 )
 def test_what_moses_cannot_hold_is_refused(ballot: Ballot, message: str) -> None:

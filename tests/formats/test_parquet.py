@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rangevote.errors import DataError, MissingExtra, UsageError
 from rangevote.formats import Entry, ReadOptions, read
-from rangevote.formats.parquet_write import GROUP, ParquetBallots, write_parquet
+from rangevote.formats.parquet import GROUP, ParquetWriter, write_parquet
 from rangevote.hypothesis import Ballot, Hypothesis
-from tests.formats.test_jsonl_properties import ballots
+from tests.formats.ballots import ballots
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'rangevote[parquet]'")
 import pyarrow.parquet as pq  # noqa: E402
@@ -51,7 +51,7 @@ def entries(file: Any, **options: Any) -> list[Entry]:
 
 
 def written(*ballots: Ballot) -> io.BytesIO:
-    write = ParquetBallots()
+    write = ParquetWriter()
     return io.BytesIO(b"".join(map(write, ballots)) + write.finish())
 
 
@@ -67,13 +67,14 @@ def holdable(ballot: Ballot) -> bool:
     )
 
 
-@given(listed=st.lists(ballots().filter(holdable), max_size=4))
+@settings(max_examples=30)
+@given(listed=st.lists(ballots().filter(holdable), max_size=3))
 def test_any_ballots_are_read_back_as_they_were_written(listed):
     assert [entry.get() for entry in entries(written(*listed), unique_ids=False)] == listed
 
 
 def test_a_token_id_that_no_column_can_hold_is_refused():
-    write = ParquetBallots()
+    write = ParquetWriter()
     write(Ballot([Hypothesis(tokens=[2**63])]))
     with pytest.raises(DataError, match="cannot be written as Parquet"):
         write.finish()
@@ -141,8 +142,8 @@ ROW: dict[str, Any] = {"id": "x", "candidates": [{"text": "a", "logprob": -1.0}]
         ({"text": "a", "weight": -1.0}, r"input:2: candidates\[0\].weight: -1.0 is not an importance"),
         ({"text": "a", "state": [math.inf]}, r"input:2: candidates\[0\].state\[0\]: expected a finite"),
         ({"logprob": -1.0}, r"input:2: candidates\[0\]: has neither text nor tokens"),
-        ({"text": "a", "tokens": [1, None]}, r"input:2: candidates\[0\].tokens\[1\]: expected a token id"),
-        (None, r"input:2: candidates\[0\]: expected a text or an object with a text, got null"),
+        ({"text": "a", "tokens": [1, None]}, r"input:2: candidates\[0\].tokens\[1\]: expected an integer"),
+        (None, r"input:2: candidates\[0\]: expected a string or an object, got null"),
     ],
 )
 def test_a_bad_row_is_named_and_the_others_are_read(candidate, message):
@@ -169,9 +170,9 @@ def test_a_list_that_is_null_is_no_list_and_an_empty_one_is_empty():
 
 
 def test_columns_of_another_kind_are_named_row_by_row():
-    with pytest.raises(DataError, match=r"input:1: id: expected a string or an integer"):
+    with pytest.raises(DataError, match=r"input:1: id: expected an integer or a string"):
         entries(rows({"id": 1.5, "candidates": ["a"]}))[0].get()
-    with pytest.raises(DataError, match=r"input:1: candidates: expected an array of texts"):
+    with pytest.raises(DataError, match=r"input:1: candidates: expected an array, got a string"):
         entries(rows({"id": 1, "candidates": "a"}))[0].get()
     with pytest.raises(DataError, match="input: has no column 'candidates'; its columns are 'text'"):
         entries(rows({"text": "a"}))[0].get()
@@ -241,7 +242,7 @@ def test_without_pyarrow_it_is_said_what_to_install(monkeypatch):
 
 
 def test_ids_of_two_kinds_cannot_be_written():
-    write = ParquetBallots()
+    write = ParquetWriter()
     write(Ballot([Hypothesis("a")], id=1))
     with pytest.raises(DataError, match="'x' is not a number as the ids before it"):
         write(Ballot([Hypothesis("a")], id="x"))

@@ -133,7 +133,7 @@ def exposed(url: str) -> bool:
 
 
 def _body(text: str | None) -> dict[str, Any]:
-    from rangevote.formats.exact import parse
+    from rangevote.formats.jsonl import parse
 
     if text is None:
         return {}

@@ -20,8 +20,7 @@ from msgspec import UNSET, UnsetType
 
 from rangevote.errors import DataError, UsageError
 from rangevote.formats import read
-from rangevote.formats.exact import decoded, parse
-from rangevote.formats.rows import shaped
+from rangevote.formats.jsonl import decode_as, decode_text, parse
 from rangevote.formats.stream import Source, open_stream
 from rangevote.hypothesis import Ballot
 
@@ -172,7 +171,7 @@ def _decode(lines: Iterator[bytes], name: str, json: bool) -> Iterator[tuple[str
             continue
         where = f"{name}:{number}"
         try:
-            yield where, shaped(line, LineFields) if json else decoded(line)
+            yield where, decode_as(line, LineFields) if json else decode_text(line)
         except DataError as error:
             raise error.at(where) from None
 

@@ -18,20 +18,21 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import msgspec
+
 from rangevote.errors import DataError
-from rangevote.formats.exact import decoded
-from rangevote.formats.mass import doubt_mass
-from rangevote.formats.reader import LOG_BASES, Entry, ReadOptions
-from rangevote.formats.score import Scale, number, scale_of, total
+from rangevote.formats.jsonl import decode_text
+from rangevote.formats.reader import LOG_BASES, Entry, ReadOptions, entry_at
+from rangevote.formats.scores import Scale, accept, number, scale_of, scored_ballot, total
 from rangevote.formats.stream import Stream
-from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.hypothesis import Ballot
 
 LINE = re.compile(rb"([STHDP])-(\d{1,18})(?:\t(.*))?", re.DOTALL)
 _BASE = "2"
 
 
 @dataclass
-class _Sample:
+class FairseqSample:
     """The lines of one id; the n-th H, D and P line belong together."""
 
     where: str
@@ -44,27 +45,26 @@ class _Sample:
 
     def add(self, kind: bytes, content: bytes) -> None:
         if kind == b"S":
-            self.source = decoded(content)
+            self.source = decode_text(content)
         elif kind == b"T":
-            self.references.append(decoded(content))
+            self.references.append(decode_text(content))
         elif kind == b"P":
             self.totals.append(total(number(p, "P-") for p in content.split()))
         else:
             score, _, text = content.partition(b"\t")
-            scored = number(score, f"{kind.decode()}-"), decoded(text)
-            (self.subwords if kind == b"H" else self.detokenised).append(scored)
+            line = number(score, f"{kind.decode()}-"), decode_text(text)
+            (self.subwords if kind == b"H" else self.detokenised).append(line)
 
     def ballot(self, id: int, options: ReadOptions) -> Ballot:
-        found = self.detokenised or self.subwords
+        scored = self.detokenised or self.subwords
         sizes = {"H-": len(self.subwords), "D-": len(self.detokenised), "P-": len(self.totals)}
-        if any(size not in (0, len(found)) for size in sizes.values()):
+        if any(size not in (0, len(scored)) for size in sizes.values()):
             shown = ", ".join(f"{size} {kind}" for kind, size in sizes.items())
             raise DataError(f"lines of sample {id} do not match: {shown}")
-        logprobs = self._logprobs([score for score, _ in found], options)
-        hypotheses = [
-            Hypothesis(text, logprob=logprob) for (_, text), logprob in zip(found, logprobs, strict=True)
-        ]
-        return Ballot(hypotheses, id=id, source=self.source, references=self.references or ())
+        logprobs = self._logprobs([score for score, _ in scored], options)
+        ballot = scored_ballot([text for _, text in scored], logprobs, id)
+        ballot = msgspec.structs.replace(ballot, source=self.source, references=self.references or ())
+        return accept(ballot, options)
 
     def _logprobs(self, scores: list[float], options: ReadOptions) -> list[float | None]:
         if not scores or options.score_scale == "count":
@@ -86,32 +86,27 @@ class _Sample:
 
 def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """One entry for each sample, by ascending id; other lines (the log, A-, W-) are passed over."""
-    samples: dict[int, _Sample] = {}
+    samples: dict[int, FairseqSample] = {}
     for count, line in enumerate(stream.lines(options.max_line_bytes), 1):
-        found = LINE.fullmatch(line)
-        if found is None:
+        match = LINE.fullmatch(line)
+        if match is None:
             continue
-        id = int(found[2])
+        id = int(match[2])
         sample = samples.get(id)
         if sample is None:
-            sample = samples[id] = _Sample(f"{stream.name}:{count}")
+            sample = samples[id] = FairseqSample(f"{stream.name}:{count}")
         try:
-            sample.add(found[1], found[3] or b"")
+            sample.add(match[1], match[3] or b"")
         except DataError as error:
             sample.error = sample.error or error.at(f"{stream.name}:{count}")
     for id in sorted(samples):
         yield _entry(samples.pop(id), id, options)
 
 
-def _entry(sample: _Sample, id: int, options: ReadOptions) -> Entry:
+def _entry(sample: FairseqSample, id: int, options: ReadOptions) -> Entry:
     if sample.error is not None:
         return Entry(sample.error.where, error=sample.error)
-    try:
-        ballot = sample.ballot(id, options)
-        doubt_mass(ballot, options)
-    except DataError as error:
-        return Entry(sample.where, error=error.at(sample.where))
-    return Entry(sample.where, ballot)
+    return entry_at(sample.where, lambda: sample.ballot(id, options))
 
 
 def _unsettled(where: str) -> str:

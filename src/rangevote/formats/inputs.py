@@ -15,9 +15,8 @@ from typing import Any
 import msgspec
 
 from rangevote.errors import DataError, SetupError, UsageError, choose, nearest
-from rangevote.formats.exact import decoded, parse
+from rangevote.formats.jsonl import convert, decode_text, parse
 from rangevote.formats.reader import Entry, Reading
-from rangevote.formats.rows import misshapen
 from rangevote.formats.stream import MAX_LINE_BYTES, Stream, open_stream
 from rangevote.hypothesis import Ballot
 
@@ -135,7 +134,7 @@ def _records(stream: Stream, limit: int, make: Callable[[int, str, bytes], Asked
 
 def text_line(number: int, where: str, line: bytes, *, field: str | None, find: Find) -> Asked:
     """A line is an input, an empty one too: line n of the output answers line n, and n is its id."""
-    text = decoded(line)
+    text = decode_text(line)
     content = text if find is None else find(text)
     return Asked(where, Ballot((), id=number, source=text), content=content)
 
@@ -149,10 +148,7 @@ def json_line(number: int, where: str, line: bytes, *, field: str | None, find: 
         hint = "; jq -c '.[]' makes lines of an array" if isinstance(value, list) else ""
         raise DataError(f'expected an object such as {{"id": "42", "text": "..."}}{hint}')
     value = _unwrapped(value)
-    try:
-        row = msgspec.convert(value, Row)
-    except msgspec.ValidationError as error:
-        raise misshapen(error) from None
+    row = convert(value, Row)
     field = _field(value, field, FIELDS if find is None else IMAGE_FIELDS)
     content = _content(value[field], field)
     source = content if isinstance(content, str) else None

@@ -1,191 +1,174 @@
-"""The ballot file: JSON Lines, one election a line.
+"""The ballot file: JSON Lines, one election a line; and JSON for all other readers of it.
 
     {"id": "42", "source": "...", "references": ["..."],
      "candidates": [{"text": "...", "logprob": -12.3, "tokens": [5, 9]}, "a plain text", ...],
      "voters": [... same shape; absent: the candidates vote]}
 
-The common line is decoded straight into `Hypothesis` objects. Such a decoder keeps the last of two
-equal keys without a word; so the keys that the objects account for are counted against the colons
-of the line. Whenever the fast reading is not sure, the careful one decides and names the fault.
+A line is decoded straight into `Hypothesis` objects. What the decoder does not take as it stands is parsed,
+put into that shape (fields that mean nothing here are dropped, `prob` becomes `logprob`) and converted; what
+does not fit even then is named by its field.
 """
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
-from rangevote.errors import DataError, UsageError
-from rangevote.formats.careful import ballot_of
-from rangevote.formats.exact import REFUSALS, distinct_keys, parse
-from rangevote.formats.mass import doubt_mass
+from rangevote.errors import DataError, UsageError, nearest
 from rangevote.formats.reader import Decode, ReadOptions
-from rangevote.formats.score import Scale, scale_of
-from rangevote.hypothesis import LOGPROB_SLACK, Ballot, Hypothesis
-from rangevote.kernel import count_keys
+from rangevote.formats.scores import Scale, accept, scale_of
+from rangevote.hypothesis import Ballot, Hypothesis, check
 
-_PLAIN = ReadOptions()
+T = TypeVar("T")
+
+#: What a line should look like, for messages.
+SCHEMA = '{"id": "42", "candidates": [{"text": "...", "logprob": -12.3}, ...]}'
+#: `prob` and `logprob` may differ by this much, relatively: one of them may have been rounded.
+AGREEMENT = 1e-2
+#: Integers of more digits are refused: converting them takes quadratic time.
+MAX_DIGITS = 4300
+#: What a decoder may raise on a text that is not as expected.
+REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+ROLES = ("candidates", "hypotheses", "voters")
 _AS_IS = Scale(1.0)
 
 
-class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A line of objects as it stands; UNSET tells an absent key from an explicit null."""
+class BallotLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A line as it stands: `hypotheses` are candidates, and a plain string is a hypothesis."""
 
-    candidates: list[Hypothesis] | UnsetType = UNSET
-    hypotheses: list[Hypothesis] | UnsetType = UNSET
-    voters: list[Hypothesis] | UnsetType | None = UNSET
-    id: str | int | UnsetType | None = UNSET
-    source: str | UnsetType | None = UNSET
-    references: list[str] | UnsetType = UNSET
-
-
-class MixedLine(Line, forbid_unknown_fields=True, gc=False):
-    """A line in which plain strings stand for objects; takes a little longer."""
-
-    candidates: list[Hypothesis | str] | UnsetType = UNSET  # type: ignore[assignment]
-    hypotheses: list[Hypothesis | str] | UnsetType = UNSET  # type: ignore[assignment]
-    voters: list[Hypothesis | str] | UnsetType | None = UNSET  # type: ignore[assignment]
+    candidates: list[Hypothesis | str] | None = None
+    hypotheses: list[Hypothesis | str] | None = None
+    voters: list[Hypothesis | str] | None = None
+    id: str | int | None = None
+    source: str | None = None
+    references: list[str] | None = None
 
 
-_decode = msgspec.json.Decoder(Line).decode
-_decode_mixed = msgspec.json.Decoder(MixedLine).decode
+BALLOT_FIELDS = BallotLine.__struct_fields__
+HYPOTHESIS_FIELDS = (*Hypothesis.__struct_fields__, "prob")
+_decode_line = msgspec.json.Decoder(BallotLine).decode
 
 
-def decoder(options: ReadOptions) -> Decode:
-    """What makes a ballot of a line under these options."""
+def decoder(options: ReadOptions, format: str = "jsonl") -> Decode:
+    """The function from a line to its ballot under these options."""
+    scale = ballot_scale(options, format)
+    return lambda line: decode_ballot(line, options, scale)
+
+
+def ballot_scale(options: ReadOptions, format: str) -> Scale | None:
+    """How log-probabilities of ballots are meant; None: they are to be ignored."""
     if options.sign == -1:
-        raise UsageError("--sign - does not apply to the format 'jsonl': a logprob is never positive.")
-    scale = scale_of(options)
-    if scale == _AS_IS:
-        return lambda line: decode_ballot(line, options)
-    return lambda line: _rescaled(line, scale, options)
+        raise UsageError(f"--sign - does not apply to the format {format!r}: a logprob is never positive.")
+    return scale_of(options)
 
 
-def decode_ballot(line: bytes, options: ReadOptions = _PLAIN) -> Ballot:
-    """The ballot of one line, with its log-probabilities as they stand there."""
-    quick = quickly(line)
-    if quick is not None and quick[1] <= 1:
-        return quick[0]
-    ballot = quick[0] if quick is not None else ballot_of(parse(line), options)
-    doubt_mass(ballot, options)
-    return ballot
+def decode_ballot(line: bytes, options: ReadOptions | None = None, scale: Scale | None = _AS_IS) -> Ballot:
+    """The ballot of one line."""
+    options = options or ReadOptions()
+    try:
+        decoded = _decode_line(line)
+    except REFUSALS:
+        return ballot_of(parse(line), options, scale)
+    return _ballot(decoded, options, scale)
 
 
-def quickly(line: bytes) -> tuple[Ballot, float] | None:
-    """The ballot of a line about which there is no doubt, and its larger sum of P; else None."""
-    found, strings = _found(line)
-    if found is None:
-        return None
-    candidates = found.candidates if found.hypotheses is UNSET else found.hypotheses
-    if candidates is UNSET or (found.candidates is not UNSET and found.hypotheses is not UNSET):
-        return None
-    voters = None if found.voters is UNSET else found.voters
-    mass = _beyond_doubt(line, candidates, voters, _keys(found) - strings)
-    if mass is None:
-        return None
+def ballot_of(value: Any, options: ReadOptions, scale: Scale | None = _AS_IS) -> Ballot:
+    """The ballot that a JSON value is meant to be."""
+    if not isinstance(value, dict):
+        hint = "; jq -c '.[]' makes lines of an array" if isinstance(value, list) else ""
+        raise DataError(f"expected {SCHEMA}, got {_shown(value)}{hint}")
+    report_unknown(value, BALLOT_FIELDS, "", options)
+    known = {name: value[name] for name in BALLOT_FIELDS if name in value}
+    for role in ROLES:
+        if isinstance(known.get(role), list):
+            known[role] = [_usual(item, role, i, options) for i, item in enumerate(known[role])]
+    return _ballot(convert(known, BallotLine), options, scale)
+
+
+def _usual(item: Any, role: str, index: int, options: ReadOptions) -> Any:
+    """A hypothesis with no other fields than such a one has, as far as it is an object."""
+    if not isinstance(item, dict):
+        return item
+    report_unknown(item, HYPOTHESIS_FIELDS, f"{role}[].", options)
+    known = {name: item[name] for name in HYPOTHESIS_FIELDS if name in item}
+    if type(known.get("logprob")) is int:
+        known["logprob"] = _float(known["logprob"])
+    prob = known.pop("prob", None)
+    if prob is not None:
+        known["logprob"] = _logprob(prob, known.get("logprob"), f"{role}[{index}].prob")
+    return known
+
+
+def _logprob(prob: Any, logprob: Any, field: str) -> Any:
+    """The logarithm of a probability, which must agree with `logprob` where that is given too."""
+    if type(prob) not in (int, float):
+        raise DataError(f"expected a number, got {_shown(prob)}", field=field)
+    if not 0 <= prob <= 1:
+        raise DataError(f"{_float(prob)!r} is not a probability from 0 to 1", field=field)
+    if logprob is None:
+        return math.log(prob) if prob else -math.inf
+    if type(logprob) is float:
+        implied = math.exp(min(logprob, 0.0))
+        if not math.isclose(implied, prob, rel_tol=AGREEMENT, abs_tol=1e-6):
+            raise DataError(
+                f"{prob!r} disagrees with logprob {logprob!r}, whose probability is {implied:.4g}; give one "
+                f"of them",
+                field=field,
+            )
+    return logprob
+
+
+def _float(number: float) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # an integer beyond all floats
+        return math.inf if number > 0 else -math.inf
+
+
+def _ballot(line: BallotLine, options: ReadOptions, scale: Scale | None) -> Ballot:
+    candidates, role = line.candidates, "candidates"
+    if candidates is None:
+        candidates, role = line.hypotheses, "hypotheses"
+    elif line.hypotheses is not None:
+        raise DataError("has both candidates and hypotheses, which mean the same; give one of them")
+    if candidates is None:
+        raise DataError(f"has no candidates; expected {SCHEMA}")
     ballot = Ballot(
-        candidates,
-        voters,
-        None if found.id is UNSET else found.id,
-        None if found.source is UNSET else found.source,
-        () if found.references is UNSET else found.references,
+        _objects(candidates),
+        None if line.voters is None else _objects(line.voters),
+        line.id,
+        line.source,
+        () if line.references is None else line.references,
     )
-    return ballot, mass
+    return accept_scaled(ballot, options, scale, role)
 
 
-def _found(line: bytes) -> tuple[Line | None, int]:
-    """The decoded line, and how many plain strings were made into objects."""
-    try:
-        return _decode(line), 0
-    except REFUSALS:
-        pass
-    try:
-        mixed = _decode_mixed(line)
-    except REFUSALS:
-        return None, 0
-    strings = 0
-    for role in ("candidates", "hypotheses", "voters"):
-        listed = getattr(mixed, role)
-        if listed:
-            strings += sum(isinstance(item, str) for item in listed)
-            made = [Hypothesis(item) if isinstance(item, str) else item for item in listed]
-            setattr(mixed, role, made)
-    return mixed, strings
+def _objects(listed: list[Hypothesis | str]) -> list[Hypothesis]:
+    if str in set(map(type, listed)):
+        return [Hypothesis(item) if isinstance(item, str) else item for item in listed]
+    return listed  # type: ignore[return-value]
 
 
-def _keys(found: Line) -> int:
-    """How many keys the outermost object has."""
-    lists = (found.candidates, found.hypotheses, found.voters)
-    return 6 - (*lists, found.id, found.source, found.references).count(UNSET)
+def accept_scaled(
+    ballot: Ballot, options: ReadOptions, scale: Scale | None, role: str = "candidates"
+) -> Ballot:
+    """A ballot whose values are valid, with log-probabilities as the options say that they are meant."""
+    if scale != _AS_IS:
+        check(ballot, role)
+        ballot = msgspec.structs.replace(
+            ballot,
+            candidates=_rescaled(ballot.candidates, scale),
+            voters=None if ballot.voters is None else _rescaled(ballot.voters, scale, "voters"),
+        )
+    return accept(ballot, options, role)
 
 
-def _beyond_doubt(
-    line: bytes, candidates: list[Hypothesis], voters: list[Hypothesis] | None, outer: int
-) -> float | None:
-    """The larger sum of P if every key is accounted for and every value allowed, else None.
-
-    `left` is the number of colons in the line less the number of keys known to be there. A key is
-    one colon at least, so as soon as nothing is left there are no others, and no key is there twice.
-    """
-    keys = count_keys(line)
-    known, mass = _account(candidates)
-    everyone = candidates
-    if voters is not None:
-        more, voters_mass = _account(voters)
-        known, mass, everyone = known + more, max(mass, voters_mass), candidates + voters
-    left = keys - outer - known
-    if left:
-        left -= len(everyone) - [h.tokens for h in everyone].count(None)
-    if left and not (_rest_is_sound(everyone) and distinct_keys(msgspec.json.decode(line)) == keys):
-        return None
-    if known < 2 * len(everyone) and any(h.text is None and h.tokens is None for h in everyone):
-        return None
-    if mass > 1 and any(h.logprob is not None and h.logprob > LOGPROB_SLACK for h in everyone):
-        return None
-    return mass
-
-
-def _account(hypotheses: list[Hypothesis]) -> tuple[int, float]:
-    """How many texts and log-probabilities there are, and the sum of P."""
-    logprobs: list[Any] = [h.logprob for h in hypotheses]
-    known = 2 * len(hypotheses) - [h.text for h in hypotheses].count(None)
-    try:
-        return known, sum(map(math.exp, logprobs))
-    except TypeError:  # some are None: rare, and cheaper to stumble over than to look for
-        given = [p for p in logprobs if p is not None]
-        known += len(given) - len(logprobs)
-        return known, sum(math.exp(min(p, 1.0)) for p in given)
-    except OverflowError:
-        return known, math.inf
-
-
-def _rest_is_sound(everyone: list[Hypothesis]) -> bool:
-    """Weights are not negative, states have one length."""
-    lengths = {len(h.state) for h in everyone if h.state is not None}
-    return len(lengths) < 2 and all(h.weight is None or h.weight >= 0 for h in everyone)
-
-
-def _rescaled(line: bytes, scale: Scale | None, options: ReadOptions) -> Ballot:
-    """The ballot of a line with log-probabilities as the options say the file's scores are meant."""
-    quick = quickly(line)
-    return rescaled_ballot(quick[0] if quick is not None else ballot_of(parse(line), options), scale, options)
-
-
-def rescaled_ballot(ballot: Ballot, scale: Scale | None, options: ReadOptions) -> Ballot:
-    """The ballot with its scores read by `scale`."""
-    ballot = msgspec.structs.replace(
-        ballot,
-        candidates=rescaled(ballot.candidates, scale),
-        voters=None if ballot.voters is None else rescaled(ballot.voters, scale, "voters"),
-    )
-    doubt_mass(ballot, options)
-    return ballot
-
-
-def rescaled(
+def _rescaled(
     hypotheses: Sequence[Hypothesis], scale: Scale | None, role: str = "candidates"
 ) -> list[Hypothesis]:
     """Hypotheses with their scores read by `scale`, without any where that is None."""
@@ -194,8 +177,8 @@ def rescaled(
     scores = [(i, h.logprob) for i, h in enumerate(hypotheses) if h.logprob is not None]
     lengths = [_length(hypotheses[i], i, role) if scale.alpha else 1 for i, _ in scores]
     logprobs = scale.logprobs([score for _, score in scores], lengths)
-    found = dict(zip((i for i, _ in scores), logprobs, strict=True))
-    return [msgspec.structs.replace(h, logprob=found.get(i)) for i, h in enumerate(hypotheses)]
+    by_index = dict(zip((i for i, _ in scores), logprobs, strict=True))
+    return [msgspec.structs.replace(h, logprob=by_index.get(i)) for i, h in enumerate(hypotheses)]
 
 
 def _length(hypothesis: Hypothesis, index: int, role: str) -> int:
@@ -207,3 +190,120 @@ def _length(hypothesis: Hypothesis, index: int, role: str) -> int:
             field=f"{role}[{index}].tokens",
         )
     return len(hypothesis.tokens) + hypothesis.finished
+
+
+def report_unknown(names: Iterable[str], known: Sequence[str], prefix: str, options: ReadOptions) -> None:
+    """Warn once of names that mean nothing here; where strict, refuse them."""
+    for name in names:
+        key = ("unknown", prefix, name)
+        if name not in known and (options.strict or key not in options.warned):
+            fate = "is refused where strict" if options.strict else "is ignored"
+            options.report(f"unknown field {prefix + name!r} {fate}.{nearest(name, known)}", key=key)
+
+
+# JSON with nothing lost on the way, or an error that says what and where
+
+
+def parse(line: bytes) -> Any:
+    """The value of a JSON text; NaN, Infinity and control characters in strings are let pass.
+
+    msgspec does not take those; Python's own reader does, and names the byte of an error.
+    """
+    try:
+        return msgspec.json.decode(line)
+    except REFUSALS:
+        pass
+    text = decode_text(line)
+    try:
+        value = json.loads(text, strict=False, parse_int=_integer, parse_constant=float)
+        if "\\u" in text:  # the bytes were valid UTF-8, so only an escape can bring a surrogate
+            _refuse_surrogates(value, "")
+    except json.JSONDecodeError as error:
+        byte = len(text[: error.pos].encode()) + 1
+        raise DataError(f"not valid JSON: {error.msg[:1].lower()}{error.msg[1:]} (byte {byte:,})") from None
+    except RecursionError:
+        raise DataError("not readable JSON: nested too deeply") from None
+    return value
+
+
+def decode_text(line: bytes) -> str:
+    """The text of a line, which must be UTF-8."""
+    try:
+        return line.decode().removeprefix("\ufeff")  # files with byte-order marks may have been joined
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"invalid UTF-8 at byte {error.start + 1:,} of the line (0x{line[error.start]:02x})"
+        ) from None
+
+
+def decode_as(line: bytes, kind: type[T]) -> T:
+    """A line as an object of `kind`; fields that `kind` does not have are passed over."""
+    return convert(parse(line), kind)
+
+
+def convert(value: Any, kind: type[T], path: str = "") -> T:
+    """A JSON value as an object of `kind`; what does not fit is named by its field below `path`."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        fault = shape_error(error)
+        raise DataError(fault.problem, field=(path + fault.field).rstrip(".")) from None
+
+
+_PATH = re.compile(r" - at `\$\.?(.*)`$")
+_QUOTED = re.compile(r"`([^`]*)`")
+_KINDS = {
+    "str": "a string",
+    "int": "an integer",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "an array",
+    "object": "an object",
+}
+
+
+def shape_error(error: msgspec.ValidationError) -> DataError:
+    """msgspec's message in our words: "outputs[0].text: expected a string, got an integer"."""
+    message = str(error)
+    path = _PATH.search(message)
+    problem = _QUOTED.sub(_in_words, _PATH.sub("", message))
+    return DataError(problem[:1].lower() + problem[1:], field=path[1] if path else "")
+
+
+def _in_words(match: re.Match[str]) -> str:
+    """`str | null` as "a string": that a field may be left out goes without saying."""
+    kinds = [kind for kind in match[1].split(" | ") if kind != "null"] or ["null"]
+    return " or ".join(_KINDS.get(kind, kind) for kind in kinds)
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise DataError(f"an integer of {len(digits):,} digits is more than can be read")
+    return int(digits)
+
+
+def _refuse_surrogates(value: Any, path: str) -> None:
+    """A lone surrogate cannot be written again."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            half = ord(value[error.start])
+            raise DataError(
+                f"contains a lone surrogate (U+{half:04X}), which is no character", field=path
+            ) from None
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            _refuse_surrogates(key, f"{path}.(key)".lstrip("."))
+            _refuse_surrogates(inner, f"{path}.{key}".lstrip("."))
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            _refuse_surrogates(inner, f"{path}[{i}]")
+
+
+def _shown(value: Any) -> str:
+    """What came, for messages."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f"the number {value!r}"[:60]
+    kind = {"dict": "object", "list": "array"}.get(type(value).__name__, type(value).__name__)
+    return "null" if value is None else _KINDS.get(kind, kind)

@@ -7,15 +7,15 @@ the number of the source, from 0.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import islice
+from functools import partial
+from itertools import count, islice
 
 from rangevote.errors import DataError, UsageError
-from rangevote.formats.exact import decoded
-from rangevote.formats.mass import doubt_mass
-from rangevote.formats.reader import Entry, ReadOptions
-from rangevote.formats.score import Scale, number, scale_of
+from rangevote.formats.jsonl import decode_text
+from rangevote.formats.reader import Entry, ReadOptions, entry_at
+from rangevote.formats.scores import Scale, accept, number, scale_of, scored_ballot
 from rangevote.formats.stream import Stream, open_stream
-from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.hypothesis import Ballot
 
 
 def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
@@ -40,31 +40,19 @@ def _entries(
     size = options.per_source or 1
     lines = stream.lines(options.max_line_bytes)
     values = scores.lines(options.max_line_bytes) if scores is not None else iter(())
-    for source, start in _counted(size):
+    for source in count():
         group = list(islice(lines, size))
         given = list(islice(values, len(group)))
         if not group:
             break
-        where = f"{stream.name}:{start}"
+        where = f"{stream.name}:{source * size + 1}"
         if len(group) < size and not any(group):
             break  # blank lines at the end
-        try:
-            entry = Entry(where, _ballot(source, group, given, scores, scale, size))
-            doubt_mass(entry.get(), options)
-        except DataError as error:
-            entry = Entry(where, error=error.at(where))
-        yield entry
+        ballot = partial(_ballot, source, group, given, scores, scale, options)
+        yield entry_at(where, ballot)
     if scores is not None and any(value.strip() for value in values):
         problem = f"there are more lines in {scores.name} than in {stream.name}"
         yield Entry(scores.name, error=DataError(problem, where=scores.name))
-
-
-def _counted(size: int) -> Iterator[tuple[int, int]]:
-    """Number of the source, and of its first line."""
-    source = 0
-    while True:
-        yield source, source * size + 1
-        source += 1
 
 
 def _ballot(
@@ -73,17 +61,17 @@ def _ballot(
     given: list[bytes],
     scores: Stream | None,
     scale: Scale | None,
-    size: int,
+    options: ReadOptions,
 ) -> Ballot:
+    size = options.per_source or 1
     if len(group) < size:
         raise DataError(f"source {source} has {len(group)} lines where --per-source says {size}")
-    texts = [decoded(line) for line in group]
+    texts = [decode_text(line) for line in group]
     if scale is None or scores is None:
-        return Ballot([Hypothesis(text) for text in texts], id=source)
+        return scored_ballot(texts, [None] * size, source)
     if len(given) < size:
         raise DataError(f"source {source} has {len(given)} log-probabilities in {scores.name}")
     first = source * size + 1
     values = [number(x.strip(), f"{scores.name}:{first + i}") for i, x in enumerate(given)]
     logprobs = scale.logprobs(values, [len(text.split()) + 1 for text in texts])
-    hypotheses = [Hypothesis(text, logprob=p) for text, p in zip(texts, logprobs, strict=True)]
-    return Ballot(hypotheses, id=source)
+    return accept(scored_ballot(texts, logprobs, source), options)

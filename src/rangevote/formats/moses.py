@@ -19,12 +19,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rangevote.errors import DataError, UsageError
-from rangevote.formats.exact import decoded
-from rangevote.formats.mass import doubt_mass
-from rangevote.formats.reader import Entry, ReadOptions
-from rangevote.formats.score import Scale, number, scale_of
+from rangevote.formats.jsonl import decode_text
+from rangevote.formats.reader import Entry, ReadOptions, entry_at
+from rangevote.formats.scores import Scale, accept, number, scale_of, scored_ballot
 from rangevote.formats.stream import Stream
-from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.hypothesis import Ballot
 
 BAR = "|||"
 _NUMBER = r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|inf(?:inity)?|nan)"
@@ -35,7 +34,7 @@ _ALIGNMENT = re.compile(rf"\s*{_LINK}(?:\s+{_LINK})*\s*")
 _MARIAN = re.compile(r"\s*F0=\s*(\S+)\s*")
 
 
-class Row(NamedTuple):
+class NbestLine(NamedTuple):
     """One line: what is missing is empty."""
 
     text: str
@@ -44,47 +43,42 @@ class Row(NamedTuple):
 
 
 @dataclass
-class _Group:
+class LineGroup:
     """The lines of one id; one bad line spoils the list, which would be short of a candidate."""
 
     where: str
     id: str | None
-    rows: list[Row] = field(default_factory=list)
+    rows: list[NbestLine] = field(default_factory=list)
     error: DataError | None = None
 
     def entry(self, scale: Scale | None, options: ReadOptions) -> Entry:
         if self.error is not None:
             return Entry(self.error.where, error=self.error)
-        try:
-            logprobs = _logprobs(self.rows, scale, self.where)
-            hypotheses = [
-                Hypothesis(row.text, logprob=logprob)
-                for row, logprob in zip(self.rows, logprobs, strict=True)
-            ]
-            ballot = Ballot(hypotheses, id=number_or_name(self.id))
-            doubt_mass(ballot, options)
-        except DataError as error:
-            return Entry(self.where, error=error.at(self.where))
-        return Entry(self.where, ballot)
+        return entry_at(self.where, lambda: self._ballot(scale, options))
+
+    def _ballot(self, scale: Scale | None, options: ReadOptions) -> Ballot:
+        logprobs = _logprobs(self.rows, scale, self.where)
+        texts = [row.text for row in self.rows]
+        return accept(scored_ballot(texts, logprobs, number_or_name(self.id)), options)
 
 
 def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """One entry for each run of lines with the same id; one list is held in memory."""
     scale = scale_of(options)
-    group: _Group | None = None
+    group: LineGroup | None = None
     for count, line in enumerate(stream.lines(options.max_line_bytes), 1):
         if not line or line.isspace():
             continue
         where, name, row, error = f"{stream.name}:{count}", None, None, None
         try:
-            name, rest = _split_id(decoded(line))
+            name, rest = _split_id(decode_text(line))
             row = row_of(rest, scored=scale is not None)
-        except DataError as found:
-            error = found.at(where)
+        except DataError as fault:
+            error = fault.at(where)
         if group is None or (name is not None and name != group.id):
             if group is not None:
                 yield group.entry(scale, options)
-            group = _Group(where, name)
+            group = LineGroup(where, name)
         if row is not None:
             group.rows.append(row)
         group.error = group.error or error
@@ -100,7 +94,7 @@ def _split_id(line: str) -> tuple[str, str]:
     return name, rest
 
 
-def row_of(rest: str, *, scored: bool = True) -> Row:
+def row_of(rest: str, *, scored: bool = True) -> NbestLine:
     """What follows the id, told from the end: alignments, score, features, and what is left."""
     parts = rest.split(BAR)
     for extra in range(3):  # Moses adds up to two fields after the score
@@ -111,10 +105,10 @@ def row_of(rest: str, *, scored: bool = True) -> Row:
             break
         if _SCORE.fullmatch(kept[-1]) and _FEATURES.fullmatch(kept[-2] + " "):
             text = _without_marian_columns(kept[:-2])
-            return Row(BAR.join(text).strip(), kept[-2], kept[-1])
+            return NbestLine(BAR.join(text).strip(), kept[-2], kept[-1])
     if scored:
         raise DataError("expected 'id ||| text ||| features ||| score'")
-    return Row(rest.strip(), "", "")
+    return NbestLine(rest.strip(), "", "")
 
 
 def _without_marian_columns(parts: list[str]) -> list[str]:
@@ -125,7 +119,7 @@ def _without_marian_columns(parts: list[str]) -> list[str]:
     return parts
 
 
-def _logprobs(rows: list[Row], scale: Scale | None, where: str) -> list[float | None]:
+def _logprobs(rows: list[NbestLine], scale: Scale | None, where: str) -> list[float | None]:
     if scale is None:
         return [None] * len(rows)
     if scale.softmax:
@@ -136,16 +130,16 @@ def _logprobs(rows: list[Row], scale: Scale | None, where: str) -> list[float | 
     return [*scale.logprobs(scores, lengths)]
 
 
-def _total(row: Row, where: str) -> float:
+def _total(row: NbestLine, where: str) -> float:
     """Marian's log P, its only feature."""
-    found = _MARIAN.fullmatch(row.features)
-    if found is None:
+    match = _MARIAN.fullmatch(row.features)
+    if match is None:
         raise UsageError(
             f"{where}: the features {row.features.strip()[:60]!r} are not Marian's single F0, so the "
             f"score is a weighted sum of arbitrary scale, not a log-probability. Pass --score-scale X "
             f"to weigh candidates by softmax(X * score), or --score-scale count to count each once."
         )
-    return number(found[1].encode(), "F0")
+    return number(match[1].encode(), "F0")
 
 
 def number_or_name(name: str | None) -> int | str | None:

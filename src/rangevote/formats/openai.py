@@ -17,10 +17,9 @@ from typing import Any
 import msgspec
 
 from rangevote.errors import DataError
-from rangevote.formats.exact import parse
+from rangevote.formats.jsonl import convert, parse
 from rangevote.formats.reader import Decode, ReadOptions
-from rangevote.formats.rows import ended, misshapen
-from rangevote.formats.score import checked, settled, total
+from rangevote.formats.scores import checked, settled, total
 from rangevote.hypothesis import Ballot, Hypothesis
 
 #: At or below this, a server means "too unlikely to tell".
@@ -70,6 +69,11 @@ class Body(msgspec.Struct):
     id: str | None = None
 
 
+def ended(reason: str | None) -> bool:
+    """Whether the model ended the sequence itself, by a server's `finish_reason`."""
+    return reason not in ("length", "abort")
+
+
 def decoder(options: ReadOptions) -> Decode:
     """Ballots come in the order of the file, which is not that of the requests; failed ones are errors."""
     scored = settled(options, "openai")
@@ -81,11 +85,7 @@ def _ballot(row: Any, scored: bool) -> Ballot:
         raise DataError(_EXPECTED)
     path = "response.body." if "choices" not in row else ""
     body = _body(row) if path else row
-    try:
-        answer = msgspec.convert(body, Body)
-    except msgspec.ValidationError as error:
-        fault = misshapen(error)
-        raise DataError(fault.problem, field=(path + fault.field).rstrip(".")) from None
+    answer = convert(body, Body, path)
     custom = row.get("custom_id", answer.id)
     if not isinstance(custom, (str, int, type(None))) or isinstance(custom, bool):
         raise DataError("expected a string", field="custom_id")

@@ -8,13 +8,14 @@ the length of a line. A file of one list a line is read as well.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 from typing import Any
 
 from rangevote.errors import DataError
-from rangevote.formats.exact import parse
-from rangevote.formats.reader import Entry, ReadOptions, read_lines
-from rangevote.formats.score import settled
+from rangevote.formats.jsonl import parse
+from rangevote.formats.reader import Entry, ReadOptions, entry_at, read_lines
+from rangevote.formats.scores import settled
 from rangevote.formats.stream import Stream
 from rangevote.hypothesis import Ballot, Hypothesis
 
@@ -55,12 +56,7 @@ def _document(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     if value and all(isinstance(item, dict) for item in value):
         value = [value]  # a flat list, written over several lines
     for i, item in enumerate(value):
-        where = f"{stream.name}[{i}]"
-        try:
-            entry = Entry(where, _ballot(item, i))
-        except DataError as error:
-            entry = Entry(where, error=error.at(where))
-        yield entry
+        yield entry_at(f"{stream.name}[{i}]", partial(_ballot, item, i))
 
 
 def _whole(stream: Stream, limit: int) -> bytes:

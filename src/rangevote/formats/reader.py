@@ -69,7 +69,7 @@ class ReadOptions:
     max_line_bytes: int = MAX_LINE_BYTES
     max_expansion: float = MAX_EXPANSION
     warn: Callable[[str], None] = _python_warning
-    _warned: set[Hashable] = field(init=False, repr=False, compare=False, default_factory=set)
+    warned: set[Hashable] = field(init=False, repr=False, compare=False, default_factory=set)
 
     def __post_init__(self) -> None:
         if self.log_base is not None:
@@ -90,16 +90,12 @@ class ReadOptions:
                 f"--score-scale is {scale!r}; it must be a number above 0, or 'count' to ignore the scores."
             )
 
-    def warned(self, key: Hashable) -> bool:
-        """Whether `key` was reported before."""
-        return key in self._warned
-
     def report(self, message: str, *, key: Hashable, field: str = "") -> None:
         """Warn of `message` the first time that `key` is met; where strict, refuse the ballot."""
         if self.strict:
             raise DataError(message, field=field)
-        if key not in self._warned:
-            self._warned.add(key)
+        if key not in self.warned:
+            self.warned.add(key)
             self.warn(f"{field}: {message}" if field else message)
 
 
@@ -119,6 +115,14 @@ class Entry(msgspec.Struct, frozen=True):
             return self.ballot
         assert self.error is not None  # a reader sets one of the two
         raise self.error
+
+
+def entry_at(where: str, make: Callable[[], Ballot]) -> Entry:
+    """The entry of what `make` gives, or of the error that it raises."""
+    try:
+        return Entry(where, make())
+    except DataError as error:
+        return Entry(where, error=error.at(where))
 
 
 class Format(NamedTuple):

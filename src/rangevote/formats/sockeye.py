@@ -11,11 +11,10 @@ from __future__ import annotations
 import msgspec
 
 from rangevote.errors import DataError
-from rangevote.formats.mass import doubt_mass
+from rangevote.formats.jsonl import decode_as
 from rangevote.formats.reader import Decode, ReadOptions
-from rangevote.formats.rows import shaped
-from rangevote.formats.score import scale_of
-from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.formats.scores import accept, scale_of, scored_ballot
+from rangevote.hypothesis import Ballot
 
 _UNSETTLED = (
     "Sockeye's scores are divided by a power of the length that the file does not tell. Pass "
@@ -24,7 +23,7 @@ _UNSETTLED = (
 )
 
 
-class Row(msgspec.Struct):
+class SockeyeLine(msgspec.Struct):
     """The fields that matter; a list for each target factor stands in `scores`, the words' first."""
 
     translation: str | None = None
@@ -35,10 +34,10 @@ class Row(msgspec.Struct):
 
 
 def decoder(options: ReadOptions) -> Decode:
-    return lambda line: _ballot(shaped(line, Row), options)
+    return lambda line: _ballot(decode_as(line, SockeyeLine), options)
 
 
-def _ballot(row: Row, options: ReadOptions) -> Ballot:
+def _ballot(row: SockeyeLine, options: ReadOptions) -> Ballot:
     texts = row.translations
     if texts is None:
         if row.translation is None:
@@ -50,21 +49,18 @@ def _ballot(row: Row, options: ReadOptions) -> Ballot:
     if scale is not None:
         # translations are the model's own tokens, joined by spaces
         logprobs = [*scale.logprobs(scores, [len(text.split()) + 1 for text in texts])]
-    hypotheses = [Hypothesis(text, logprob=logprob) for text, logprob in zip(texts, logprobs, strict=True)]
-    ballot = Ballot(hypotheses, id=row.sentence_id)
-    doubt_mass(ballot, options)
-    return ballot
+    return accept(scored_ballot(texts, logprobs, row.sentence_id), options)
 
 
-def _scores(row: Row, size: int) -> list[float]:
+def _scores(row: SockeyeLine, size: int) -> list[float]:
     """One score a translation; none at all where the file has none."""
     if row.scores is None:
         return [row.score] if row.score is not None and size == 1 else []
     if len(row.scores) != size:
         raise DataError(f"has {size} translations but {len(row.scores)} scores", field="scores")
-    found = []
+    scores = []
     for i, item in enumerate(row.scores):
         if isinstance(item, list) and not item:
             raise DataError("is empty", field=f"scores[{i}]")
-        found.append(item[0] if isinstance(item, list) else item)
-    return found
+        scores.append(item[0] if isinstance(item, list) else item)
+    return scores

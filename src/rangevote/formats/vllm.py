@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from rangevote.formats.mass import doubt_mass
+from rangevote.formats.jsonl import decode_as
+from rangevote.formats.openai import ended
 from rangevote.formats.reader import Decode, ReadOptions
-from rangevote.formats.rows import ended, shaped
-from rangevote.formats.score import checked, settled
+from rangevote.formats.scores import accept, checked, settled
 from rangevote.hypothesis import Ballot, Hypothesis
 
 
-class Output(msgspec.Struct):
+class VllmOutput(msgspec.Struct):
     """One sample."""
 
     text: str
@@ -29,10 +29,10 @@ class Output(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class Row(msgspec.Struct):
+class VllmRequest(msgspec.Struct):
     """One request; `prompt` may be a list of messages or token ids, which is no source text."""
 
-    outputs: list[Output]
+    outputs: list[VllmOutput]
     prompt: Any = None
     id: str | int | None = None
     request_id: str | int | None = None
@@ -40,10 +40,10 @@ class Row(msgspec.Struct):
 
 def decoder(options: ReadOptions) -> Decode:
     scored = settled(options, "vllm")
-    return lambda line: _ballot(shaped(line, Row), scored, options)
+    return lambda line: _ballot(decode_as(line, VllmRequest), scored, options)
 
 
-def _ballot(row: Row, scored: bool, options: ReadOptions) -> Ballot:
+def _ballot(row: VllmRequest, scored: bool, options: ReadOptions) -> Ballot:
     hypotheses = [
         Hypothesis(
             output.text,
@@ -59,10 +59,9 @@ def _ballot(row: Row, scored: bool, options: ReadOptions) -> Ballot:
         id=row.id if row.id is not None else row.request_id,
         source=row.prompt if isinstance(row.prompt, str) else None,
     )
-    doubt_mass(ballot, options)
-    return ballot
+    return accept(ballot, options)
 
 
-def _logprob(output: Output, index: int) -> float | None:
+def _logprob(output: VllmOutput, index: int) -> float | None:
     value = output.cumulative_logprob
     return None if value is None else checked(value, index, "outputs")

@@ -15,10 +15,9 @@ import msgspec
 import numpy as np
 
 from rangevote.errors import DataError, choose
-from rangevote.formats.careful import check_states
 from rangevote.formats.moses import BAR
-from rangevote.formats.score import checked
-from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.formats.scores import checked
+from rangevote.hypothesis import Ballot, Hypothesis, check
 
 Writer = Callable[[Ballot], bytes]
 
@@ -41,18 +40,14 @@ def jsonl_writer() -> Writer:
 
 def write_ballot(ballot: Ballot) -> bytes:
     """One line with its line end; P = 0 is written as `"prob": 0`, since JSON has no -Infinity."""
-    everyone = [(f"candidates[{i}]", h) for i, h in enumerate(ballot.candidates)]
-    everyone += [(f"voters[{i}]", h) for i, h in enumerate(ballot.voters or ())]
-    for path, hypothesis in everyone:
-        _refuse_unreadable(hypothesis, path)
-    check_states(ballot)
+    check(ballot)
     try:
-        if any(hypothesis.logprob == -math.inf for _, hypothesis in everyone):
+        if any(h.logprob == -math.inf for h in [*ballot.candidates, *(ballot.voters or ())]):
             return json.dumps(_without_infinity(ballot), ensure_ascii=False).encode() + b"\n"
         return msgspec.json.encode(ballot, enc_hook=_listed) + b"\n"
     except UnicodeEncodeError as error:
         half = ord(error.object[error.start])
-        raise DataError(f"a text holds half a character (lone surrogate U+{half:04X})") from None
+        raise DataError(f"a text contains a lone surrogate (U+{half:04X}), which is no character") from None
 
 
 def moses_writer() -> Writer:
@@ -82,9 +77,9 @@ def mbrs_logprobs_writer() -> Writer:
 
 def parquet_writer() -> Writer:
     """Ballots as Parquet; pyarrow is loaded on use."""
-    from rangevote.formats.parquet_write import ParquetBallots
+    from rangevote.formats.parquet import ParquetWriter
 
-    return ParquetBallots()
+    return ParquetWriter()
 
 
 WRITERS: dict[str, Callable[[], Writer]] = {
@@ -150,31 +145,15 @@ def _one_line(hypothesis: Hypothesis, index: int, format: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise DataError("holds half a character", field=f"candidates[{index}].text") from None
+        raise DataError(
+            "contains a lone surrogate, which is no character", field=f"candidates[{index}].text"
+        ) from None
     return text
 
 
 def _refuse_voters(ballot: Ballot, format: str) -> None:
     if ballot.voters is not None:
         raise DataError(f"the format {format!r} cannot hold voters beside candidates", field="voters")
-
-
-def _refuse_unreadable(hypothesis: Hypothesis, path: str) -> None:
-    """What the reader would refuse is not written."""
-    if hypothesis.text is None and hypothesis.tokens is None:
-        raise DataError("has neither text nor tokens; give at least one", field=path)
-    if hypothesis.logprob is not None:
-        role, _, index = path.rstrip("]").partition("[")
-        checked(hypothesis.logprob, int(index), role)
-    if hypothesis.weight is not None and not 0 <= hypothesis.weight < math.inf:
-        raise DataError(
-            f"{hypothesis.weight!r} is not an importance weight; it must be 0 or more",
-            field=f"{path}.weight",
-        )
-    if hypothesis.ranked_by is not None and not math.isfinite(hypothesis.ranked_by):
-        raise DataError("expected a finite number", field=f"{path}.ranked_by")
-    if hypothesis.state is not None and not np.isfinite(np.asarray(hypothesis.state)).all():
-        raise DataError("expected finite numbers", field=f"{path}.state")
 
 
 def _listed(value: Any) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["COMPILED", "PURE", "WHY_PLAIN", "Index", "count_keys", "distinct", "logprob_column", "softmax"]
+__all__ = ["COMPILED", "PURE", "WHY_PLAIN", "Index", "distinct", "logprob_column", "softmax"]
 
 #: Whether the plain kernels were asked for.
 PURE = os.environ.get("RANGEVOTE_PURE", "0") not in ("", "0")
@@ -22,7 +22,7 @@ if PURE:
     WHY_PLAIN = "RANGEVOTE_PURE is set"
 else:
     try:
-        from rangevote._kernels import Index, count_keys, distinct, logprob_column, softmax
+        from rangevote._kernels import Index, distinct, logprob_column, softmax
 
         COMPILED = True
     except ImportError:
@@ -32,4 +32,4 @@ else:
         )
 
 if not COMPILED:
-    from rangevote.kernel.plain import Index, count_keys, distinct, logprob_column, softmax  # type: ignore[assignment]
+    from rangevote.kernel.plain import Index, distinct, logprob_column, softmax  # type: ignore[assignment]

@@ -11,7 +11,6 @@ leave room in 64-bit integers; where a sum may exceed 1 (the exponent `a`), `uni
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
@@ -21,15 +20,6 @@ import numpy as np
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Item = Hashable  # an n-gram, or in a bag an n-gram with its occurrence number
 BITS = 60
-
-_STRING = re.compile(
-    rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL
-)  # one that does not end takes the rest
-
-
-def count_keys(line: bytes) -> int:
-    """How many `"key": value` pairs a JSON text holds: its colons outside strings."""
-    return _STRING.sub(b"", line).count(b":")
 
 
 def logprob_column(values: list[Any]) -> Array | None:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from rangevote.errors import DataError, RangevoteError
-from rangevote.formats.exact import parse
+from rangevote.formats.jsonl import parse
 from rangevote.service.config import RequestOptions, ServiceConfig
 from rangevote.service.errors import ApiError, invalid
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rangevote.errors import DataError
-from rangevote.formats.score import checked
+from rangevote.formats.scores import checked
 from rangevote.hypothesis import Hypothesis
 from rangevote.sources import each
 

@@ -16,8 +16,8 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from rangevote.errors import DataError
-from rangevote.formats.rows import ended
-from rangevote.formats.score import checked
+from rangevote.formats.openai import ended
+from rangevote.formats.scores import checked
 from rangevote.hypothesis import Hypothesis
 from rangevote.sources import Decode, each
 

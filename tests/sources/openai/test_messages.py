@@ -139,14 +139,14 @@ def test_equal_samples_of_a_server_that_does_not_number_them_all_count(number):
 @pytest.mark.parametrize(
     ("body", "path", "told"),
     [
-        ([], CHAT, "expected object, got array"),
-        (None, CHAT, "expected object, got null"),
+        ([], CHAT, "expected an object, got an array"),
+        (None, CHAT, "expected an object, got null"),
         ({}, CHAT, "missing required field choices"),
-        ({"choices": None}, CHAT, "choices: expected array, got null"),
-        ({"choices": ["hi"]}, CHAT, r"choices\[0\]: expected object, got str"),
+        ({"choices": None}, CHAT, "choices: expected an array, got null"),
+        ({"choices": ["hi"]}, CHAT, r"choices\[0\]: expected an object, got a string"),
         (chat(text="hi"), CHAT, r"choices\[0\]: has no message"),
         (chat(message={"content": "hi"}), COMPLETIONS, r"choices\[0\]: has no text"),
-        (chat(message={"content": 7}), CHAT, r"choices\[0\].message.content: expected str"),
+        (chat(message={"content": 7}), CHAT, r"choices\[0\].message.content: expected a string"),
     ],
 )
 def test_another_shape_is_an_error_that_names_the_place(body, path, told):

@@ -27,7 +27,7 @@ import httpx
 import msgspec
 
 from rangevote.errors import DataError, SetupError, UsageError
-from rangevote.formats.exact import parse
+from rangevote.formats.jsonl import parse
 
 ErrorKind = Literal["connect", "timeout", "status", "rate", "redirect", "not_json", "too_large", "shape"]
 

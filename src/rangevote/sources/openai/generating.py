@@ -23,7 +23,7 @@ from rangevote.decoding.beam import Beam
 from rangevote.decoding.sample import MinP, Nucleus, Sample, Sampling, TopK
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.errors import DataError, UsageError, choose, warn
-from rangevote.formats.exact import parse
+from rangevote.formats.jsonl import parse
 from rangevote.generation.batch import STREAMS, Elected, ElectedBatches, Request
 from rangevote.generation.plan import GenerationPlan
 from rangevote.sources.openai.client import Client, UpstreamError

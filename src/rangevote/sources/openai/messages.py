@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple, TypeGuard, cast
 import msgspec
 
 from rangevote.errors import DataError
-from rangevote.formats.openai import UNKNOWN, Part
-from rangevote.formats.rows import ended, misshapen
+from rangevote.formats.jsonl import shape_error
+from rangevote.formats.openai import UNKNOWN, Part, ended
 from rangevote.hypothesis import LOGPROB_SLACK, Hypothesis
 
 #: Text to vote on, nothing, a refusal (its text is the reason), or tool calls.
@@ -84,7 +84,7 @@ def choices_of(body: object, path: str = CHAT) -> list[ServerChoice]:
     try:
         given = msgspec.convert(body, Completion).choices
     except msgspec.ValidationError as error:
-        raise misshapen(error) from None
+        raise shape_error(error) from None
     chat = path.rstrip("/").endswith(CHAT)
     return [_choice(one, f"choices[{i}]", chat) for i, one in enumerate(_distinct(given))]
 

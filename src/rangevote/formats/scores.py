@@ -1,7 +1,8 @@
 """Scores of foreign formats to log-probabilities: natural-log sums over all tokens.
 
 A score may be in another base, negated, or divided by a power of its length; some are no
-log-probability at all. What a file leaves open is settled by an option, never by a guess.
+log-probability at all. What a file leaves open is settled by an option, never by a guess. Probabilities that
+add up to more than 1 are none, which is reported.
 """
 
 from __future__ import annotations
@@ -10,9 +11,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from rangevote.errors import DataError, UsageError
 from rangevote.formats.reader import LOG_BASES, NORMALISATIONS, ReadOptions
-from rangevote.hypothesis import LOGPROB_SLACK
+from rangevote.hypothesis import LOGPROB_SLACK, Ballot, Hypothesis, check
+
+#: Rounding in files of few digits may make probabilities add up to this much more than 1.
+MASS_SLACK = 1e-3
 
 
 @dataclass(frozen=True)
@@ -129,3 +135,45 @@ def _log_softmax(values: list[float]) -> list[float]:
         raise DataError(f"scores cannot be weighed: the highest is {top!r}")
     rest = math.log(sum(math.exp(value - top) for value in values)) if values else 0.0
     return [min(value - top - rest, 0.0) for value in values]
+
+
+def scored_ballot(texts: Sequence[str], logprobs: Sequence[float | None], id: str | int | None) -> Ballot:
+    return Ballot([Hypothesis(text, logprob=p) for text, p in zip(texts, logprobs, strict=True)], id=id)
+
+
+def accept(ballot: Ballot, options: ReadOptions, role: str = "candidates") -> Ballot:
+    """The ballot, if all its values are valid; `role` is what its file calls the candidates.
+
+    Probabilities of distinct sequences that exceed 1 together are reported.
+    """
+    columns = check(ballot, role)
+    roles = (("candidates", ballot.candidates), ("voters", ballot.voters or ()))
+    for (role, hypotheses), column in zip(roles, columns, strict=True):
+        # cheap bound first: all of them, equal ones too, seldom exceed 1; one that is not known makes it NaN
+        if column is None or float(np.exp(column).sum()) <= 1:
+            continue
+        mass = _mass(hypotheses)
+        if mass > 1 + MASS_SLACK:
+            options.report(
+                f"log-probabilities look length-normalised, or are not natural logs: those of distinct "
+                f"sequences add up to P = {mass:.4g}. Give sums of natural logs over all tokens, or "
+                f"say what they are with --log-base and --normalisation",
+                field=role,
+                key=("mass", role),
+            )
+    return ballot
+
+
+def _mass(hypotheses: Sequence[Hypothesis]) -> float:
+    """Sum of P over distinct sequences; of equal ones the most likely counts.
+
+    Samples of one text differ in the last digits of their log-probability where they were computed
+    in different batches, so (text, logprob) would count them twice.
+    """
+    best: dict[object, float] = {}
+    for hypothesis in hypotheses:
+        if hypothesis.logprob is not None:
+            tokens = hypothesis.tokens
+            key = hypothesis.text if tokens is None else tuple(tokens)
+            best[key] = max(best.get(key, -math.inf), hypothesis.logprob)
+    return math.fsum(map(math.exp, best.values()))
