@@ -51,7 +51,7 @@ def test_scores_may_be_ignored_but_not_reinterpreted(ballots: Ballots) -> None:
     [
         (
             b'{"prompt": "a", "outputs": [{"text": 5}]}',
-            r"outputs\[0\].text: expected a string, got an integer",
+            r"\[0\].text: expected a string, got an integer",
         ),
         (b'{"outputs": [{"token_ids": [1]}]}', r"outputs\[0\]: object missing required field text"),
         (
