@@ -16,8 +16,7 @@ import numpy as np
 from rangevote.election.elect import elect_ballot
 from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.errors import DataError, SetupError, UsageError, need
-from rangevote.formats.careful import ballot_of
-from rangevote.formats.mass import doubt_mass
+from rangevote.formats.jsonl import ballot_of
 from rangevote.formats.reader import ReadOptions
 from rangevote.formats.results import ResultShape, result_fields, table_row, table_schema
 from rangevote.hypothesis import Ballot
@@ -121,9 +120,7 @@ class Elect:
             value["candidates"] = _scored(value["candidates"], _plain(columns[self.logprobs][i]))
         if self.voters in columns and columns[self.voters][i] is not None:
             value["voters"] = _plain(columns[self.voters][i])
-        ballot = ballot_of(value, self.reading)
-        doubt_mass(ballot, self.reading)
-        return ballot
+        return ballot_of(value, self.reading)
 
 
 def _plain(value: Any) -> Any:
