@@ -75,24 +75,12 @@ def test_a_duplicate_in_a_later_batch_votes_once_under_probability():
     assert electorate.result().weights.tolist() == [0.5, 0.5, 0.0]
 
 
-def test_a_single_hypothesis_is_one_voter_as_a_single_text_is():
-    assert len(rv.Electorate(["a"]).add(Hypothesis(text="a"))) == 1
-
-
 def test_asking_for_the_result_changes_nothing():
     electorate = rv.Electorate(["a b", "a c"]).add(["a b"])
     first = electorate.result().scores.tolist()
     assert electorate.result().scores.tolist() == first
     electorate.decided()
     assert electorate.add(["a c", "a c"]).result().scores.tolist() == pytest.approx([1 / 3, 2 / 3])
-
-
-def test_an_earlier_result_stays_as_it_was():
-    electorate = rv.Electorate(["a b", "a c"]).add(["a b"])
-    early = electorate.result()
-    before = early.scores.tolist(), early.weights.tolist(), len(early.voters)
-    electorate.add(["a c"] * 5).result()
-    assert (early.scores.tolist(), early.weights.tolist(), len(early.voters)) == before
 
 
 BAD_BATCHES = {
@@ -123,19 +111,7 @@ def test_before_anybody_votes_there_is_no_result():
         rv.Electorate(["a"]).add([]).result()
 
 
-def test_there_must_be_candidates():
-    with pytest.raises(rv.DataError, match=r"candidates: there are no candidates"):
-        rv.Electorate([])
-
-
 @pytest.mark.parametrize("rule", ["most_likely", "length_normalised"])
 def test_rules_in_which_nobody_votes_have_no_electorate(rule):
     with pytest.raises(rv.UsageError, match=rf"nobody votes under rule='{rule}'; use elect"):
         rv.Electorate(["a"], rule=rule)
-
-
-def test_bad_voters_are_named_as_voters():
-    with pytest.raises(rv.DataError, match=r"voters\[1\]: expected a text.*got NoneType"):
-        rv.Electorate(["a"]).add(["a", None])
-    with pytest.raises(rv.UsageError, match=r"2 voters but 1 log-probabilities"):
-        rv.Electorate(["a"]).add(["a", "b"], [-1.0])

@@ -8,21 +8,6 @@ from tests.election import equations
 
 
 @pytest.mark.parametrize(
-    ("sequence", "n", "grams"),
-    [
-        ("abc", 1, ["a", "b", "c"]),
-        ("abc", 2, ["ab", "bc"]),
-        ("abc", 3, ["abc"]),
-        ("abc", 4, ["abc"]),  # shorter than n: itself
-        ("", 2, []),
-        ("aaa", 2, ["aa", "aa"]),
-    ],
-)
-def test_grams(sequence, n, grams):
-    assert equations.grams(sequence, n) == [tuple(gram) for gram in grams]
-
-
-@pytest.mark.parametrize(
     ("v", "c", "n", "overlap", "precision"),
     [
         ("aab", "ab", 1, 1.0, 2 / 3),
@@ -47,8 +32,3 @@ def test_the_family_holds_the_papers_measures_and_averages_orders():
     assert equations.family("abcd", "a", [1], 0.5, False) == 0.5
     assert equations.family("ab", "ab", [1, 2], 0.25, True) == pytest.approx(1.0)
     assert equations.family("ab", "ba", [1, 2], 0.0, True) == 0.5
-
-
-def test_equation_1():
-    scores = equations.scores(["a", "b"], ["a", "b", "ab"], [0.5, 0.2, 0.3], lambda v, c: float(c in v))
-    assert scores == pytest.approx([0.8, 0.5])

@@ -13,8 +13,6 @@ from rangevote.hypothesis import Hypothesis
 from tests.election.draws import MEASURES, texts, weighted
 from tests.similarity.samples import EVERY, full, sentences
 
-DECOMPOSES = ("overlap", "precision", "exact", "blend", "a user's key")
-
 
 def random_result(label: str, seed: int, **options):
     rng = np.random.default_rng(seed)
@@ -24,9 +22,8 @@ def random_result(label: str, seed: int, **options):
 
 
 @pytest.mark.parametrize("label", EVERY)
-@pytest.mark.parametrize("weights", ["probability", "count"])
-def test_what_the_voters_gave_sums_to_the_score(label, weights):
-    result = random_result(label, 0, weights=weights)
+def test_what_the_voters_gave_sums_to_the_score(label):
+    result = random_result(label, 0, weights="probability")
     for i, score in enumerate(result.scores):
         explanation = result.explain(i)
         assert explanation.score == score
@@ -36,16 +33,6 @@ def test_what_the_voters_gave_sums_to_the_score(label, weights):
         for vote in explanation.voters:
             assert vote.score == vote.weight * vote.grade
             assert vote.weight == result.weights[vote.voter]
-
-
-@pytest.mark.parametrize("label", EVERY)
-def test_what_the_ngrams_earned_sums_to_the_score(label):
-    result = random_result(label, 1, weights="probability")
-    for i, score in enumerate(result.scores):
-        ngrams = result.explain(i).ngrams
-        assert (ngrams is not None) == label.startswith(DECOMPOSES)
-        if ngrams is not None:
-            assert math.fsum(part.score for part in ngrams) == pytest.approx(score, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", MEASURES)
@@ -74,13 +61,6 @@ def test_repeated_ngrams_of_a_bag_are_one_line():
     assert [part.score for part in parts] == pytest.approx([0.5, 0.25])
 
 
-def test_orders_are_told_apart():
-    parts = rv.elect(["a b"], similarity="overlap_1-2").explain().ngrams
-    assert {(part.ngram, part.order): part.score for part in parts} == pytest.approx(
-        {("a b", 2): 0.5, ("a", 1): 0.25, ("b", 1): 0.25}
-    )
-
-
 TOKENISATIONS = {
     "words": ("words", "a b", {"a b"}),
     "chars": ("chars", "ab", {"ab"}),
@@ -96,10 +76,6 @@ def test_ngrams_are_shown_as_the_tokens_they_are_made_of(tokenize, text, ngrams)
     assert {part.ngram for part in parts} == ngrams
 
 
-def test_token_ids_are_shown_as_numbers():
-    assert rv.elect([[7, 8]]).explain().ngrams[0].ngram == "7 8"
-
-
 def test_a_list_compared_by_token_ids_is_explained_by_them_even_where_one_has_a_text():
     rows = [(1, 2), (3,), (3,)]
     hypotheses = [Hypothesis(text="a b", tokens=(1, 2)), *(Hypothesis(tokens=row) for row in rows)]
@@ -107,14 +83,6 @@ def test_a_list_compared_by_token_ids_is_explained_by_them_even_where_one_has_a_
     assert "|on:tokens|" in result.signature
     assert math.fsum(vote.score for vote in result.explain(0).voters) == pytest.approx(result.scores[0])
     assert rv.elect(hypotheses, rule="reweighted", winners=2).elected == (0, 2)
-
-
-def test_the_largest_parts_come_first():
-    result = rv.elect(["a b c", "a b", "b c", "a b"], similarity="overlap_1-2", weights="count")
-    explanation = result.explain()
-    for parts in (explanation.ngrams, explanation.voters):
-        scores = [part.score for part in parts]
-        assert scores == sorted(scores, reverse=True)
 
 
 def test_an_explanation_reads_as_lines():

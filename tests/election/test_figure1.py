@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 
 import numpy as np
@@ -27,13 +26,6 @@ def test_figure_1_elects_the_caption_the_paper_reports():
     assert result.index == 2
 
 
-def test_overlap_2_is_what_is_voted_with_when_nothing_is_said():
-    assert rv.elect(CAPTIONS, LOGPROBS).signature.startswith(
-        "rv:0.1|sim:overlap_2|on:words|w:probability|T:1|"
-    )
-    assert rv.elect(CAPTIONS, LOGPROBS).winner == WINNER
-
-
 def test_the_scores_before_normalisation_are_those_of_the_issue():
     result = rv.elect(CAPTIONS, LOGPROBS)
     first, second = (result.scores[i] * TOTAL for i in result.ranking[:2])
@@ -52,20 +44,10 @@ def test_scores_and_ranking_follow_from_the_equations(name, sim):
     assert result.score == result.scores[result.ranking[0]]
 
 
-def test_beam_search_would_have_returned_the_most_likely_caption():
-    assert rv.elect(CAPTIONS, LOGPROBS, rule="most_likely").winner == CAPTIONS[0]
-
-
 def test_the_winner_shares_many_bigrams_with_others():
     # what the figure's caption says; "sitting on", "on a", "a bench" are worth the most of its bigrams
     best = rv.elect(CAPTIONS, LOGPROBS).explain().ngrams[:3]
     assert {part.ngram for part in best} == {"sitting on", "on a", "a bench"}
-
-
-def test_the_other_voters_matter_and_not_the_winners_own_mass():
-    result = rv.elect(CAPTIONS, LOGPROBS)
-    own = math.exp(LOGPROBS[2]) / TOTAL
-    assert own < 0.2 * result.score
 
 
 def test_one_bigram_of_the_reference_by_hand():

@@ -27,18 +27,6 @@ def test_a_normal_form_makes_them_one(form):
     assert f"|norm:{form}|" in result.signature
 
 
-def test_voters_are_normalised_too():
-    voters = [DECOMPOSED, "tea", DECOMPOSED]
-    result = rv.elect(["tea", COMPOSED], voters=voters, similarity="exact", normalize="NFC")
-    assert result.winner == COMPOSED
-
-
-def test_only_the_compatibility_forms_unite_ligatures():
-    texts = ["ﬁne", "fine"]
-    assert rv.elect(texts, similarity="exact", normalize="NFC").score == 0.5
-    assert rv.elect(texts, similarity="exact", normalize="NFKC").score == 1.0
-
-
 def test_normalising_keeps_everything_else():
     hypothesis = Hypothesis(text=DECOMPOSED, tokens=(1,), logprob=-2.0, finished=False, state=(1.0,))
     winner = rv.elect([hypothesis], normalize="NFC").hypothesis
@@ -95,19 +83,3 @@ def test_merged_masses_above_1_are_refused_or_kept_but_not_cut():
     except rv.DataError:
         return
     assert result.weights[0] == pytest.approx(1.7 / 2.3)
-
-
-@pytest.mark.parametrize("logprobs", [None, [None, None, None], [-1.0, None, -2.0]], ids=str)
-def test_merging_without_log_probabilities_leaves_the_count(logprobs):
-    result = rv.elect(["a", "a", "b"], logprobs, merge=True, similarity="exact")
-    assert result.scores.tolist() == pytest.approx([2 / 3, 2 / 3, 1 / 3])
-
-
-def test_merging_candidates_without_text_compares_their_tokens():
-    hypotheses = [Hypothesis(tokens=[1], logprob=-1.0), Hypothesis(tokens=(1,), logprob=-2.0)]
-    assert rv.elect(hypotheses, merge=True).weights.tolist() == [1.0, 0.0]
-
-
-def test_impossible_texts_merge_to_impossible():
-    result = rv.elect(["a", "a", "b"], [-math.inf, -math.inf, -1.0], merge=True)
-    assert result.winner == "b"

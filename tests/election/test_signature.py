@@ -47,14 +47,6 @@ def test_the_signature_names_every_option_that_was_chosen(options, signature):
     assert rv.elect(TEXTS, LOGPROBS, **options).signature == signature
 
 
-def test_the_example_of_the_design():
-    voters = [f"x {i}" for i in range(1000)]
-    result = rv.elect(["a"] * 10, [-1.0] * 10, voters=voters, voter_logprobs=[-1.0] * 1000)
-    assert result.signature == (
-        "rv:0.1|sim:overlap_2|on:words|w:probability|T:1|cand:10|vot:1000|tie:score,logprob,first"
-    )
-
-
 @pytest.mark.parametrize("rule", ["most_likely", "length_normalised"])
 def test_where_nobody_votes_the_signature_says_so(rule):
     assert f"|w:none|rule:{rule}|cand:3|vot:0|" in rv.elect(TEXTS, LOGPROBS, rule=rule).signature
@@ -110,7 +102,3 @@ def test_options_that_cannot_be_meant_are_refused(options, message):
         rv.elect_many([TEXTS], **options)  # at once, before the first ballot is asked for
     with pytest.raises(rv.UsageError, match=message):
         rv.Electorate(TEXTS, **options)
-
-
-def test_a_temperature_close_to_0_leaves_the_most_likely_voter_alone():
-    assert rv.elect(TEXTS, LOGPROBS, temperature=1e-310).weights.tolist() == [1.0, 0.0, 0.0]

@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from rangevote import kernel
-from tests.kernel.both import compiled, needs_compiled
+from tests.kernel.both import needs_compiled
 
 SCRIPT = """
 import rangevote as rv
@@ -41,12 +40,6 @@ def test_the_environment_chooses_the_plain_kernel(value):
 
 
 @needs_compiled
-@pytest.mark.parametrize("value", ["0", ""])
-def test_0_and_nothing_do_not_choose_it(value):
-    assert run(RANGEVOTE_PURE=value)[0].startswith("True")
-
-
-@needs_compiled
 def test_both_kernels_elect_alike_to_the_last_bit():
     assert run()[1:] == run(RANGEVOTE_PURE="1")[1:]
 
@@ -57,8 +50,3 @@ def test_an_install_without_the_compiled_kernel_says_what_it_lacks():
     assert line.startswith("False 'the package was installed without its compiled kernels")
     assert "Install a C++17 compiler and reinstall" in line
     assert results == run(RANGEVOTE_PURE="1")[1:]
-
-
-def test_the_kernel_in_use_is_one_of_the_two():
-    assert (kernel.WHY_PLAIN == "") == kernel.COMPILED
-    assert kernel.COMPILED is False or kernel.Index is compiled.Index

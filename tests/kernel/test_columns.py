@@ -62,14 +62,6 @@ def test_no_weight_depends_on_the_order(kernel):
 
 
 @kernels
-def test_probabilities_of_zero_have_no_weight(kernel):
-    assert kernel.softmax(np.array([-math.inf, -3.0]), 1.0, []).tolist() == [0.0, 1.0]
-    assert kernel.softmax(np.array([-math.inf, -math.inf]), 1.0, []).tolist() == [0.0, 0.0]
-    assert kernel.softmax(np.array([]), 1.0, []).tolist() == []
-    assert kernel.softmax(np.array([-1.0, -1.0]), 1.0, [1]).tolist() == [1.0, 0.0]
-
-
-@kernels
 @pytest.mark.parametrize(
     ("values", "expected"),
     [([], True), ([-1.0], True), ([-1.0, -2.0, -1.0], False), ([-0.0, 0.0], False), ([-math.inf] * 2, False)],

@@ -51,22 +51,6 @@ def test_words_of_1_to_20_bytes_that_share_ends_are_all_different(kernel):
 
 
 @each_kernel
-def test_a_word_is_the_same_wherever_it_stands(kernel):
-    # words are read eight bytes at a time, so every alignment counts
-    word = "word-ünï"
-    for before, after in itertools.product(range(10), range(10)):
-        text = "x" * before + " " + word + " " * (after + 1) + "y" * after
-        assert shared(kernel, "words", 1, [word, text])[0, 1] == 1.0
-
-
-@each_kernel
-def test_all_short_words_over_two_letters_are_different(kernel):
-    words = ["".join(w) for size in range(1, 8) for w in itertools.product("ab", repeat=size)]
-    assert len(words) == 254
-    np.testing.assert_array_equal(shared(kernel, "words", 1, words), np.eye(254))
-
-
-@each_kernel
 def test_token_ids_that_differ_only_in_high_bits_or_sign_are_different(kernel):
     ids = [0, 1, -1, -2, 2**31, -(2**31), 2**32, 2**32 + 1, 2**33, 2**61 - 1, 2**62, 2**63 - 1, -(2**63)]
     np.testing.assert_array_equal(shared(kernel, "ids", 1, [[i] for i in ids]), np.eye(len(ids)))
@@ -99,14 +83,6 @@ def test_occurrence_numbers_are_no_grams(kernel):
         [2 / 3, 1 / 3, 0, 1 / 3, 1],
     ]
     np.testing.assert_allclose(shared(kernel, "ids", 1, sequences), expected, atol=1e-15)
-
-
-@each_kernel
-def test_a_gram_repeated_hundreds_of_times_counts_as_often_as_both_have_it(kernel):
-    counts = [1, 254, 255, 256, 300, 511, 1000]
-    index = kernel.Index(["x " * n for n in counts], "words", [1], True, False)
-    expected = [[min(v, c) / v for c in counts] for v in counts]
-    np.testing.assert_allclose(index.grades(0.0, True), expected, atol=1e-15)
 
 
 @each_kernel

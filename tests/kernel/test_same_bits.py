@@ -13,7 +13,7 @@ from tests.similarity.samples import sentences, weights_for
 
 pytestmark = needs_compiled
 
-ORDERS = [[1], [2], [3], [1, 2], [2, 4], [1, 2, 3, 4], [1, 2, 3, 4, 5, 6], [1, 7]]
+ORDERS = [[1], [2, 4], [1, 2, 3, 4], [1, 7]]
 settings_of_an_index = pytest.mark.parametrize(
     ("bag", "short"), [(True, False), (True, True), (False, True), (False, False)]
 )
@@ -30,22 +30,13 @@ def sequences(rng: np.random.Generator, unit: str, size: int) -> list:
 @settings_of_an_index
 def test_random_elections(unit, orders, bag, short):
     rng = np.random.default_rng(len(orders))
-    for batches in (1, 2, 5):
+    for batches in (1, 3):
         candidates, voters = sequences(rng, unit, 8), sequences(rng, unit, 11)
         same_bits(candidates, voters, unit, orders, bag, short, weights_for(rng, 11), batches)
 
 
-# Blocks of candidates are 64 wide: the edges of one, two and three blocks.
-@pytest.mark.parametrize("size", [1, 2, 16, 63, 64, 65, 128, 130])
-def test_any_number_of_candidates(size):
-    rng = np.random.default_rng(size)
-    candidates, voters = sentences(rng, size, longest=6), sentences(rng, 5)
-    same_bits(candidates, voters, "words", [1, 2], True, False, weights_for(rng, 5))
-    same_bits(candidates, voters, "words", [2], False, True, weights_for(rng, 5))
-
-
 # A candidate's matches are summed in bytes and moved on after 255 items: lengths around its multiples.
-@pytest.mark.parametrize("length", [254, 255, 256, 300, 510, 511, 766])
+@pytest.mark.parametrize("length", [254, 255, 256, 511])
 def test_long_sequences_and_grams_repeated_hundreds_of_times(length):
     candidates = [
         "x " * length,
@@ -86,7 +77,7 @@ def test_any_64_bit_token_ids(candidates, voters, bag, short):
     same_bits(candidates, voters, "ids", [1, 2], bag, short, np.full(len(voters), 1 / len(voters)))
 
 
-@pytest.mark.parametrize("power", [0, -1, -30, -59, -60, -61, -62, -500, -1074])
+@pytest.mark.parametrize("power", [0, -30, -59, -60, -61, -1074])
 def test_votes_around_and_below_the_unit_are_rounded_alike(power):
     rng = np.random.default_rng(7)
     candidates = sequences(rng, "words", 9)
@@ -102,9 +93,3 @@ def test_half_a_unit_is_rounded_to_even():
         index = plain.Index(["a"], "words", [1], True, False)
         index.add(["a"])
         assert index.tally(np.array([vote]), 0.0, False)[0] == units * 2.0**-60
-
-
-def test_hundreds_of_voters_with_random_lengths():
-    rng = np.random.default_rng(11)
-    candidates, voters = sentences(rng, 20, longest=25), sentences(rng, 200, longest=25)
-    same_bits(candidates, voters, "words", [1, 2, 3, 4], True, False, weights_for(rng, 200), batches=7)

@@ -38,8 +38,8 @@ def same_words(kernel, text: str, words: list[str]) -> bool:
 
 
 @each_kernel
-@pytest.mark.parametrize("before", [0, 1, 7, 8, 9, 15, 16, 17])
-@pytest.mark.parametrize("length", [1, 2, 7, 8, 9, 14, 15, 16, 17, 23, 24, 25, 40])
+@pytest.mark.parametrize("before", [0, 1, 8, 15, 16])
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 15, 16, 17, 24, 40])
 def test_words_of_every_length_at_every_place(kernel, before, length):
     words = ["x" * before, "abcdefgh" * 5][0 if before else 1 :]
     words[-1] = words[-1][:length]
@@ -50,16 +50,8 @@ def test_words_of_every_length_at_every_place(kernel, before, length):
 
 
 @each_kernel
-@pytest.mark.parametrize("space", SPACES, ids=lambda c: f"U+{ord(c):04X}")
-@pytest.mark.parametrize("length", [1, 7, 8, 15, 16])
-def test_every_white_space_of_python_splits(kernel, space, length):
-    text = f"{'a' * length}{space}b{space}{space}{'c' * length}{space}"
-    assert same_words(kernel, text, text.split())
-
-
-@each_kernel
 @pytest.mark.parametrize("character", NEARLY, ids=lambda c: f"U+{ord(c):04X}")
-@pytest.mark.parametrize("length", [0, 6, 7, 8, 14, 15, 20])
+@pytest.mark.parametrize("length", [0, 7, 15])
 def test_what_is_nearly_white_space_does_not_split(kernel, character, length):
     text = f"{'a' * length}{character}b c{character} {character}"
     assert len(text.split()) == 3

@@ -12,7 +12,7 @@ import rangevote as rv
 from rangevote.errors import SetupError
 from rangevote.similarity.neural import Bertscore
 from tests.similarity.samples import columns
-from tests.similarity.test_bertscore import Scorer
+from tests.similarity.test_neural import Scorer
 
 bert_score = pytest.importorskip("bert_score", reason="bert-score is not installed")
 torch = pytest.importorskip("torch")
@@ -64,18 +64,6 @@ def f1(candidate: np.ndarray, voter: np.ndarray) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-def test_voter_and_candidate_may_change_places(folder):
-    grades = Bertscore(str(folder), layer=2).matrix(columns(TEXTS), columns(TEXTS, "voters"))
-    np.testing.assert_allclose(grades, grades.T, rtol=0, atol=1e-6)
-
-
-def test_an_election_by_name_is_held(folder):
-    result = rv.elect([*TEXTS, TEXTS[0], ""], similarity=f"bertscore:{folder}@2")
-    assert result.scores[0] == result.scores[5]
-    assert result.scores[6] == 0
-    assert result.winner in TEXTS
-
-
 def test_a_text_beyond_the_models_length_is_cut_and_not_an_error(folder):
     long = " ".join(["dog", "cat"] * 30)
     grades = Bertscore(str(folder), layer=2).matrix(columns([long]), columns([long + " runs"], "voters"))
@@ -90,11 +78,6 @@ def test_nothing_is_written_to_the_terminal(folder, capfd):
 def test_a_layer_that_the_model_does_not_have_is_told(folder):
     with pytest.raises(SetupError, match=r"num_layers should be between 0 and 2"):
         rv.elect(TEXTS, similarity=f"bertscore:{folder}@9")
-
-
-def test_a_model_without_a_tuned_layer_says_how_to_name_one(folder):
-    with pytest.raises(rv.UsageError, match=r"not tuned which layer.*@9"):
-        rv.elect(TEXTS, similarity=f"bertscore:{folder}")
 
 
 @pytest.mark.parametrize("call", ["__init__", "score"])

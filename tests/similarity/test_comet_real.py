@@ -13,7 +13,7 @@ import pytest
 import rangevote as rv
 from rangevote.similarity.neural import Comet, quiet_comet
 from tests.similarity.samples import columns
-from tests.similarity.test_comet import Model
+from tests.similarity.test_neural import Model
 
 if importlib.util.find_spec("comet") is None:
     pytest.skip("unbabel-comet is not installed", allow_module_level=True)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rangevote as rv
-from rangevote.similarity.exact import KEYS, boxed, last_letter, last_number, plain
+from rangevote.similarity.exact import boxed, last_letter, last_number, plain
 from tests.similarity.samples import columns
 
 
@@ -101,20 +101,6 @@ def test_a_user_may_bring_a_key():
     result = rv.elect(["aa", "b", "cc", "d", "ee"], similarity=rv.Exact(len, name="exact:length"))
     assert result.winner == "aa"
     assert "sim:exact:length|" in result.signature
-
-
-def test_token_ids_are_compared_as_they_are():
-    result = rv.elect([[1, 2], [3], [1, 2]], similarity="exact")
-    np.testing.assert_allclose(result.scores, [2 / 3, 1 / 3, 2 / 3], atol=1e-15)
-
-
-def test_a_key_of_texts_says_nothing_of_token_ids():
-    assert rv.elect([[1, 2], [3]], similarity="exact:plain").no_support
-
-
-@pytest.mark.parametrize("key", KEYS)
-def test_every_key_has_a_name(key):
-    assert rv.get_similarity(f"exact:{key}").name == f"exact:{key}"
 
 
 def test_texts_that_differ_in_white_space_or_encoding_are_different():

@@ -1,17 +1,21 @@
-"""overlap_n, precision_n and their family against the equations, pair by pair."""
+"""overlap, precision, BLEU and chrF against the equations, sacrebleu, NLTK and exact fractions."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
+from sacrebleu.metrics import BLEU, CHRF
 
 import rangevote as rv
 from tests.election import equations
-from tests.similarity.samples import columns, sentences, weights_for
+from tests.similarity.samples import columns, sentence, sentences, weights_for
 
 FAMILY = {
     "overlap_1": ((1,), 0.0, False),
@@ -44,7 +48,7 @@ def naive(candidates, voters, setting):
 
 
 @the_family
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_linear_count_equals_the_sum_over_all_pairs(name, setting, seed):
     rng = np.random.default_rng(seed)
     candidates, voters = sentences(rng, 12), sentences(rng, 15)
@@ -59,7 +63,7 @@ def test_the_linear_count_equals_the_sum_over_all_pairs(name, setting, seed):
 
 
 @the_family
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(candidates=texts, voters=texts)
 def test_any_two_lists_are_graded_as_the_equations_say(name, setting, candidates, voters):
     grades = rv.get_similarity(name).matrix(columns(candidates), columns(voters))
@@ -96,24 +100,6 @@ def test_worked_examples(name, voter, candidate, grade):
     assert found == pytest.approx(float(grade), abs=1e-15)
 
 
-def test_the_measures_are_asymmetric_so_that_more_information_wins():
-    short, long = "a man on a bench", "a man on a bench with a dog"
-    grades = rv.get_similarity("overlap_2").matrix(columns([short, long]), columns([short, long]))
-    assert grades[0, 1] == 1.0  # the short one supports the long one fully
-    assert grades[1, 0] < 1.0
-
-
-@given(texts)
-def test_without_repeated_ngrams_overlap_and_precision_are_the_same(lists):
-    distinct = [" ".join(dict.fromkeys(text.split())) for text in lists]
-    slate = columns(distinct)
-    for n in (1, 2, 3):
-        sets, bags = (
-            rv.get_similarity(f"{kind}_{n}").matrix(slate, slate) for kind in ("overlap", "precision")
-        )
-        assert sets.tobytes() == bags.tobytes()
-
-
 @pytest.mark.parametrize(
     ("orders", "a"),
     [
@@ -129,15 +115,6 @@ def test_orders_below_1_and_exponents_outside_0_and_1_are_refused(orders, a):
         rv.Ngrams(orders, bag=False, a=a)
 
 
-@pytest.mark.parametrize(
-    "measure", [rv.Ngrams(range(2, 4), bag=True, a=0.5), rv.Ngrams(range(1, 2), bag=False)]
-)
-def test_an_object_is_named_as_the_name_that_makes_it(measure):
-    named = rv.get_similarity(measure.name)
-    slate = columns(["a b c", "a b", "c a b"])
-    assert named.matrix(slate, slate).tobytes() == measure.matrix(slate, slate).tobytes()
-
-
 def test_weights_that_sum_to_more_than_one_are_counted_or_refused_but_never_overflow():
     # found with weights 10 and 20: the tally in units of 2^-60 left 64 bits and came out as 0
     candidates, voters, weights = columns(["a", "b"]), columns(["a", "a"]), np.array([10.0, 20.0])
@@ -149,6 +126,145 @@ def test_weights_that_sum_to_more_than_one_are_counted_or_refused_but_never_over
         np.testing.assert_allclose(tally, [30.0, 0.0], rtol=1e-12)
 
 
-def test_orders_with_gaps_are_refused_since_their_name_could_not_say_so():
-    with pytest.raises(rv.UsageError, match=r"orders have no gaps"):
-        rv.Ngrams(range(1, 10, 2), bag=False)
+LETTERS = ["a", "b", "c", "d", "e"]
+
+
+def pairs(seed: int, size: int, longest: int):
+    """Lists of candidates and voters of which many share 4-grams, with empty and short ones."""
+    rng = np.random.default_rng(seed)
+    base = " ".join(rng.choice(LETTERS, size=longest).tolist())
+    near = [swapped(rng, base) for _ in range(size)]
+    made = ["", "a", "a b", "a b c", "a b c d", *near, *[sentence(rng, 4, LETTERS) for _ in range(size // 3)]]
+    order = rng.permutation(len(made))
+    return [made[i] for i in order[: len(made) // 2]], [made[i] for i in order[len(made) // 2 :]]
+
+
+def swapped(rng: np.random.Generator, text: str) -> str:
+    words = text.split()[int(rng.integers(0, 3)) :]
+    for _ in range(int(rng.integers(0, 3))):
+        if words:
+            words[int(rng.integers(len(words)))] = str(rng.choice(LETTERS))
+    return " ".join(words)
+
+
+def sacrebleu_bleu(order: int, smooth: bool) -> BLEU:
+    method, value = ("add-k", 1) if smooth else ("none", None)
+    return BLEU(
+        tokenize="none",
+        smooth_method=method,
+        smooth_value=value,
+        max_ngram_order=order,
+        effective_order=False,
+    )
+
+
+@pytest.mark.parametrize(("order", "size"), [(4, 40), (1, 20), (2, 20), (6, 20)])
+@pytest.mark.parametrize("smooth", [False, True], ids=["bleu", "smoothed_bleu"])
+@pytest.mark.parametrize("seed", [0])
+def test_bleu_is_sacrebleus_sentence_bleu(order, size, smooth, seed):
+    candidates, voters = pairs(seed, size, 14)
+    name = f"{'smoothed_' if smooth else ''}bleu_{order}"
+    metric = sacrebleu_bleu(order, smooth)
+    expected = [[metric.sentence_score(c, [v]).score / 100 for c in candidates] for v in voters]
+    grades = rv.get_similarity(name).matrix(columns(candidates), columns(voters))
+    np.testing.assert_allclose(grades, expected, rtol=1e-12, atol=1e-15)
+    assert (grades > 0).mean() > 0.1  # the pairs are worth comparing
+    assert (grades == 0).any()
+
+
+@pytest.mark.parametrize("seed", [0])
+def test_grades_are_nltks_where_every_precision_is_above_zero(seed):
+    # NLTK warns of a zero precision and puts in 2e-308; a BLEU of 0 is all sacrebleu and we say of it
+    candidates, voters = pairs(seed, 60, 14)
+    grades = rv.get_similarity("bleu_4").matrix(columns(candidates), columns(voters))
+    found = 0
+    for v, voter in enumerate(voters):
+        for c, candidate in enumerate(candidates):
+            if grades[v, c] > 0:
+                expected = sentence_bleu([voter.split()], candidate.split())
+                assert grades[v, c] == pytest.approx(expected, rel=1e-12)
+                found += 1
+    assert found > 200
+
+
+@pytest.mark.parametrize("seed", [0])
+def test_smoothed_grades_are_nltks_method_2_for_candidates_of_four_words_and_more(seed):
+    # of shorter candidates NLTK counts (0 + 1) / (1 + 1) for an order they do not have, sacrebleu 1 / 1
+    candidates, voters = pairs(seed, 40, 14)
+    candidates = [text for text in candidates if len(text.split()) >= 4]
+    voters = [text for text in voters if text]
+    grades = rv.get_similarity("smoothed_bleu_4").matrix(columns(candidates), columns(voters))
+    smoothing = SmoothingFunction().method2
+    for v, voter in enumerate(voters):
+        for c, candidate in enumerate(candidates):
+            expected = sentence_bleu([voter.split()], candidate.split(), smoothing_function=smoothing)
+            assert grades[v, c] == pytest.approx(expected, rel=1e-12, abs=1e-300)
+
+
+def bleu_by_definition(candidate: list[str], voter: list[str], order: int, smooth: bool) -> float:
+    """Papineni et al. (2002) with one reference; the precisions multiplied as fractions."""
+    product = Fraction(1)
+    for n in range(1, order + 1):
+        own, other = (Counter(zip(*(s[i:] for i in range(n)), strict=False)) for s in (candidate, voter))
+        add = 1 if smooth and n > 1 else 0
+        matches, total = (own & other).total() + add, own.total() + add
+        product *= Fraction(matches, total) if total else 0
+    if not product:
+        return 0.0
+    return math.exp(min(0.0, 1 - len(voter) / len(candidate))) * float(product) ** (1 / order)
+
+
+@pytest.mark.parametrize("smooth", [False, True])
+@pytest.mark.parametrize("order", [1, 4, 9])
+def test_bleu_follows_its_definition(order, smooth):
+    rng = np.random.default_rng(order)
+    texts = sentences(rng, 25, longest=12)
+    grades = rv.Bleu(order, smooth=smooth).matrix(columns(texts), columns(texts))
+    expected = [[bleu_by_definition(c.split(), v.split(), order, smooth) for c in texts] for v in texts]
+    np.testing.assert_allclose(grades, expected, rtol=1e-13, atol=1e-15)
+
+
+def test_voting_with_bleu_is_minimum_bayes_risk_decoding():
+    rng = np.random.default_rng(0)
+    texts = [text for text in pairs(0, 12, 10)[0] if text]
+    p = rng.dirichlet(np.ones(len(texts)))
+    metric = sacrebleu_bleu(4, True)
+    gains = [
+        sum(p_v * metric.sentence_score(c, [v]).score for p_v, v in zip(p, texts, strict=True)) for c in texts
+    ]
+    result = rv.elect(texts, similarity="smoothed_bleu_4", weights=p.tolist())
+    assert result.index == int(np.argmax(gains))
+    np.testing.assert_allclose(result.scores * 100, gains, rtol=1e-12)
+
+
+SCRIPTS = ["a", "ab", "abc", "bca", "naïve", "日本語", "🙂", "x", "e\u0301"]
+
+
+def spaced(seed: int, size: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    spaces = ["  ", "\t", "\u3000", "\u0085", "\u2028", " \n "]
+    drawn = [sentence(rng, 5, SCRIPTS).replace(" ", str(rng.choice(spaces)), 1) for _ in range(size)]
+    return ["", " ", "a", "b", "ab", "abcde", "abcdef", "abcdefg", *drawn]
+
+
+@pytest.mark.parametrize(("order", "beta"), [(6, 2.0), (1, 1.0), (3, 0.0), (4, 3.0)])
+@pytest.mark.parametrize("seed", [0])
+def test_chrf_is_sacrebleus_sentence_chrf(order, beta, seed):
+    candidates, voters = spaced(seed, 40), spaced(seed + 100, 40)
+    metric = CHRF(char_order=order, word_order=0, beta=int(beta))
+    expected = [[metric.sentence_score(c, [v]).score / 100 for c in candidates] for v in voters]
+    grades = rv.Chrf(order, beta).matrix(columns(candidates), columns(voters))
+    np.testing.assert_allclose(grades, expected, rtol=1e-12, atol=1e-15)
+    assert (grades == 0).any()
+    assert ((grades > 0) & (grades < 1)).any()
+
+
+@pytest.mark.parametrize(("order", "beta"), [(0, 2.0), (51, 2.0), (6, -1.0), (6, 101.0), (6, float("nan"))])
+def test_impossible_orders_and_betas_are_refused(order, beta):
+    with pytest.raises(rv.UsageError, match=r"must be from 1 to 50, beta .* from 0 to 100"):
+        rv.Chrf(order, beta)
+
+
+def test_chrf_needs_texts():
+    with pytest.raises(rv.DataError, match=r"candidates: chrf compares characters and needs texts"):
+        rv.elect([[1, 2], [1, 3]], similarity="chrf")

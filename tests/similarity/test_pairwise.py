@@ -107,18 +107,6 @@ def test_a_batched_function_gets_lists_and_gives_rows_of_voters():
     )
 
 
-def test_single_and_batched_forms_of_one_function_elect_alike():
-    texts = ["a", "bb", "cccc", "ab"]
-    single = rv.elect(texts, similarity=lambda v, c: length_ratio([v], [c])[0, 0])
-    batched = rv.elect(texts, similarity=rv.Custom(length_ratio, batched=True))
-    assert single.scores.tobytes() == batched.scores.tobytes()
-
-
-def test_a_function_is_given_token_ids_where_there_is_no_text():
-    result = rv.elect([[1, 2], [5]], similarity=lambda v, c: float(len(v) == len(c)))
-    assert result.scores.tolist() == [0.5, 0.5]
-
-
 def test_the_name_of_a_function_stands_in_the_signature():
     assert "sim:first_letters|" in rv.elect(["a"], similarity=first_letters).signature
     assert "sim:lambda|" in rv.elect(["a"], similarity=lambda v, c: 0).signature
@@ -145,11 +133,3 @@ def test_a_batched_function_that_returns_another_shape_is_refused(shape):
         rv.UsageError, match=r"'mine' returned shape .* for 2 voters and 3 candidates; expected \(2, 3\)"
     ):
         rv.elect(["a", "b", "c"], voters=["v", "w"], similarity=measure)
-
-
-def test_what_a_function_raises_reaches_the_caller():
-    def fails(voter: str, candidate: str) -> float:
-        raise ZeroDivisionError("mine")
-
-    with pytest.raises(ZeroDivisionError, match="mine"):
-        rv.elect(["a"], similarity=fails)

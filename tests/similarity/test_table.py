@@ -41,7 +41,7 @@ def test_the_table_of_the_tests_holds_every_measure_of_the_package():
 
 
 @every_measure
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_tally_is_the_weighted_sum_of_the_matrix(label, seed):
     candidates, voters, weights = random_election(seed)
     grades = measure(label).matrix(candidates, voters)
@@ -74,7 +74,7 @@ def test_a_grade_does_not_depend_on_who_else_votes_or_stands(label):
 @every_measure
 def test_grades_stay_within_the_lowest_a_measure_names_and_1(label):
     lowest = getattr(measure(label), "lowest", -1.0)
-    for seed in range(5):
+    for seed in range(2):
         candidates, voters, _ = random_election(seed, 9, 9)
         grades = measure(label).matrix(candidates, voters)
         assert (grades >= lowest).all()
@@ -185,13 +185,3 @@ def test_a_name_that_means_nothing_is_refused_with_what_is_allowed(name, message
 def test_only_names_measures_and_functions_are_similarities():
     with pytest.raises(rv.UsageError, match=r"must be a name, a Similarity or a function.*got int"):
         rv.get_similarity(2)
-
-
-def test_an_object_is_taken_as_it_is():
-    measures = [rv.Chrf(), EVERY["a user's object"][0], rv.Ngrams(range(1, 3), bag=True)]
-    assert [rv.get_similarity(m) is m for m in measures] == [True] * 3
-
-
-@pytest.mark.parametrize("listing", SIMILARITIES.values(), ids=SIMILARITIES)
-def test_a_measure_is_linear_where_the_table_says_so(listing):
-    assert rv.get_similarity(listing.example).linear == (listing.cost == "linear")

@@ -1,7 +1,11 @@
-"""embedding: cosines of sentence vectors, with an encoder small enough to check by eye."""
+"""states and embedding: cosines of vectors, with an encoder small enough to check by eye.
+
+With a real encoder: test_embedding_real.py.
+"""
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 
@@ -10,10 +14,70 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import MissingExtra, SetupError
+from rangevote.hypothesis import Hypothesis
 from rangevote.similarity import neural
-from rangevote.similarity.base import open_poll
 from rangevote.similarity.vectors import Embedding
-from tests.similarity.samples import columns, sentences, weights_for
+from tests.similarity.samples import columns, weights_for
+
+
+def with_states(vectors, role="candidates"):
+    return columns([Hypothesis(text=str(i), state=tuple(v)) for i, v in enumerate(vectors)], role)
+
+
+def cosine(u, v) -> float:
+    dot = math.fsum(a * b for a, b in zip(u, v, strict=True))
+    return dot / (math.hypot(*u) * math.hypot(*v))
+
+
+@pytest.mark.parametrize("dimension", [1, 7, 512])
+def test_grades_are_cosines(dimension):
+    rng = np.random.default_rng(dimension)
+    candidates, voters = rng.normal(size=(6, dimension)), rng.normal(size=(9, dimension)) * 1e3
+    expected = [[cosine(v, c) for c in candidates] for v in voters]
+    measure, slate, roll = rv.States(), with_states(candidates), with_states(voters)
+    np.testing.assert_allclose(measure.matrix(slate, roll), expected, rtol=0, atol=1e-13)
+    weights = weights_for(rng, 9)
+    np.testing.assert_allclose(measure.tally(slate, roll, weights), weights @ expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-5, 1.0, 1e300])
+def test_the_length_of_a_vector_does_not_matter(scale):
+    slate = with_states([(3.0, 4.0), (scale * 3.0, scale * 4.0), (-scale, 0.0)])
+    expected = [[1, 1, -0.6], [1, 1, -0.6], [-0.6, -0.6, 1]]
+    np.testing.assert_allclose(rv.States().matrix(slate, slate), expected, atol=1e-15)
+
+
+def test_a_zero_vector_is_warned_of_and_its_cosine_is_0():
+    hypotheses = [Hypothesis(text="a", state=(0.0, 0.0)), Hypothesis(text="b", state=(1.0, 0.0))]
+    with pytest.warns(rv.RangevoteWarning, match=r"candidates\[0\]\.state is a zero vector.*counts as 0"):
+        result = rv.elect(hypotheses, similarity="states")
+    assert result.scores.tolist() == [0.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("states", "message"),
+    [
+        ([None, None], r"^candidates: have no state vectors, which the measure 'states' needs"),
+        ([(1.0, 2.0), None], r"^candidates\[1\]\.state: is missing"),
+        ([(1.0, 2.0), (1.0,)], r"^candidates\[1\]\.state: has 1 numbers, others have 2"),
+        ([(1.0, 2.0), (1.0, float("nan"))], r"^candidates\[1\]\.state\[1\]: nan is not a finite number"),
+        ([(float("inf"), 2.0), (1.0, 1.0)], r"^candidates\[0\]\.state\[0\]: inf is not a finite number"),
+        ([(1.0, 2.0), ("x", 2.0)], r"^candidates\[\]\.state: must hold numbers only"),
+    ],
+)
+def test_states_that_cannot_be_compared_are_named(states, message):
+    hypotheses = [Hypothesis(text="t", state=state) for state in states]
+    with pytest.raises(rv.DataError, match=message):
+        rv.elect(hypotheses, similarity="states")
+
+
+def test_voters_need_states_of_the_candidates_dimension():
+    candidates = [Hypothesis(text="c", state=(1.0, 2.0))]
+    with pytest.raises(rv.DataError, match=r"voters\[0\]\.state: has 3 numbers, others have 2"):
+        rv.elect(candidates, voters=[Hypothesis(text="v", state=(1.0, 2.0, 3.0))], similarity="states")
+    with pytest.raises(rv.DataError, match=r"voters: have no state vectors"):
+        rv.elect(candidates, voters=["v"], similarity="states")
+
 
 #: What the encoder knows of words: two directions, animals and money.
 MEANING = {"dog": (1.0, 0.0), "cat": (0.8, 0.6), "bank": (0.0, 2.0), "not": (-1.0, 0.0)}
@@ -54,15 +118,6 @@ def test_grades_are_cosines_of_the_encoders_vectors():
     np.testing.assert_allclose(measure.matrix(slate, slate), expected, rtol=0, atol=1e-7)
 
 
-def test_votes_are_counted_as_the_weighted_sum_of_the_matrix():
-    rng = np.random.default_rng(0)
-    measure, _ = encoder()
-    slate, roll = columns(sentences(rng, 9)), columns(sentences(rng, 13), "voters")
-    weights = weights_for(rng, 13)
-    expected = weights @ measure.matrix(slate, roll)
-    np.testing.assert_allclose(measure.tally(slate, roll, weights), expected, rtol=0, atol=1e-12)
-
-
 def test_it_is_the_same_count_as_of_states_with_the_same_vectors():
     texts = ["dog dog cat", "bank cat", "not bank"]
     vectors = Words().encode(texts, show_progress_bar=False).astype(float)
@@ -77,46 +132,12 @@ def test_a_text_is_encoded_once_an_election_however_often_it_comes():
     assert words.calls == [["dog", "cat"], ["bank"]]
 
 
-def test_nothing_is_kept_from_one_election_to_the_next():
-    measure, words = encoder()
-    for _ in range(2):
-        rv.elect(["dog", "cat"], similarity=measure)
-    assert words.calls == [["dog", "cat"]] * 2
-
-
-def test_no_pair_is_compared_in_an_election(monkeypatch):
-    monkeypatch.setenv("RANGEVOTE_MAX_PAIRS", "0")
-    measure, _ = encoder()
-    assert measure.linear
-    assert rv.elect(["dog", "cat"], similarity=measure).winner == "dog"
-
-
-def test_clones_tie_exactly():
-    result = rv.elect(["dog cat", "bank", "dog cat"], voters=["cat", "dog"], similarity=encoder()[0])
-    assert result.scores[0] == result.scores[2]
-
-
 @pytest.mark.parametrize("empty", ["", "  ", "\u3000\t\u2028"])
 def test_the_empty_text_abstains_and_is_not_encoded(empty):
     measure, words = encoder()
     slate = columns([empty, "dog"])
     np.testing.assert_allclose(measure.matrix(slate, slate), [[0, 0], [0, 1]], atol=1e-15)
     assert words.calls == [["dog"]]
-
-
-def test_when_all_candidates_are_empty_voters_with_text_still_fit():
-    result = rv.elect(["", " "], voters=["dog"], similarity=encoder()[0])
-    assert result.no_support
-
-
-def test_voters_in_batches_count_as_voters_at_once():
-    measure, _ = encoder()
-    slate, weights = columns(["dog", "bank"]), np.array([0.5, 0.25, 0.25])
-    poll = open_poll(measure, slate)
-    for texts in (["cat"], [], ["dog", "bank"]):
-        poll.add(columns(texts, "voters"))
-    whole = measure.tally(slate, columns(["cat", "dog", "bank"], "voters"), weights)
-    assert poll.tally(weights).tobytes() == whole.tobytes()
 
 
 def test_the_batch_size_is_the_users():
@@ -134,17 +155,6 @@ def test_the_signature_names_the_model():
     assert encoder()[0].name == "embedding:Words"
 
 
-def test_it_mixes_with_other_measures():
-    mixture = rv.Mixture([(0.5, encoder()[0]), (0.5, rv.get_similarity("overlap_1"))])
-    assert mixture.linear
-    result = rv.elect(["dog cat", "dog"], similarity=mixture)
-    cosine = 1.8 / np.hypot(1.8, 0.6)
-    assert result.scores == pytest.approx(
-        [0.25 + 0.25 * cosine + 0.5, 0.25 * cosine + 0.25 + 0.375], abs=1e-7
-    )
-    assert "|sim:0.5*embedding:Words+0.5*overlap_1|on:words|" in result.signature
-
-
 def test_threads_do_not_use_an_encoder_at_the_same_time():
     class Jealous(Words):
         inside = 0
@@ -157,19 +167,14 @@ def test_threads_do_not_use_an_encoder_at_the_same_time():
             return super().encode(inputs, **options)
 
     gate = threading.Event()
-    ballots = [["dog", "cat"]] * 60
-    results = list(rv.elect_many(ballots, similarity=Embedding(Jealous()), threads=4))
-    assert len(results) == 60
+    ballots = [["dog", "cat"]] * 20
+    results = list(rv.elect_many(ballots, similarity=Embedding(Jealous()), threads=2))
+    assert len(results) == 20
 
 
 def test_token_ids_without_text_are_refused():
     with pytest.raises(rv.DataError, match=r"candidates: have token ids but no text, which embedding:Words"):
         rv.elect([[1, 2], [3]], similarity=encoder()[0])
-
-
-def test_a_lone_surrogate_is_named_before_the_encoder_sees_it():
-    with pytest.raises(rv.DataError, match=r"candidates\[1\]\.text: holds a lone surrogate"):
-        rv.elect(["dog", "\ud800"], similarity=encoder()[0])
 
 
 @pytest.mark.parametrize("vectors", [[[np.nan, 1.0]], [[1.0], [2.0]], [1.0]], ids=["nan", "two", "flat"])
@@ -180,11 +185,6 @@ def test_a_model_that_gives_no_vectors_is_refused(vectors):
 
     with pytest.raises(SetupError, match=r"embedding:Odd: the model must give one vector of finite numbers"):
         rv.elect(["dog"], similarity=Embedding(Odd()))
-
-
-def test_what_cannot_encode_is_no_model():
-    with pytest.raises(rv.UsageError, match=r"or an object with 'encode', got int"):
-        Embedding(3)
 
 
 def test_a_name_without_a_model_says_what_to_write():

@@ -1,12 +1,14 @@
-"""comet: what is asked of the user's package, with a module that has the calls of unbabel-comet 2.2.
+"""comet and bertscore: how the packages are called, with modules that have their calls.
 
-With the package itself: test_comet_real.py.
+With the packages themselves: test_comet_real.py and test_bertscore_real.py.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -15,9 +17,9 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import MissingExtra, RangevoteWarning, SetupError
-from rangevote.similarity import neural
-from rangevote.similarity.neural import Comet
-from tests.similarity.samples import columns, sentences, weights_for
+from rangevote.similarity import _named, neural
+from rangevote.similarity.neural import Bertscore, Comet
+from tests.similarity.samples import columns
 
 pytest.importorskip("torch")
 
@@ -97,14 +99,6 @@ def test_the_voter_is_the_reference_and_the_candidate_the_translation(model, tmp
     assert turned.tolist() == [[pytest.approx(2 / 3)]]
 
 
-def test_a_tally_is_the_weighted_sum_of_the_matrix(model, tmp_path):
-    rng = np.random.default_rng(0)
-    slate, roll = columns(sentences(rng, 7)), columns(sentences(rng, 11), "voters")
-    weights = weights_for(rng, 11)
-    expected = weights @ measure(tmp_path).matrix(slate, roll)
-    np.testing.assert_allclose(measure(tmp_path).tally(slate, roll, weights), expected, rtol=0, atol=1e-12)
-
-
 def test_every_pair_of_different_texts_is_asked_once_in_one_call(model, tmp_path):
     rv.elect(["a b", "a", "a b", ""], similarity=measure(tmp_path))
     loading, *calls = model.calls
@@ -121,25 +115,12 @@ def test_many_pairs_go_in_blocks(model, tmp_path, monkeypatch):
     assert in_blocks.tolist() == [[Model.one("", c, v) for c in texts] for v in texts]
 
 
-def test_the_empty_text_abstains(model, tmp_path):
-    slate = columns(["", " ", "a"])
-    assert measure(tmp_path).matrix(slate, slate).tolist() == [[0, 0, 0], [0, 0, 0], [0, 0, 1]]
-
-
 def test_the_model_is_loaded_once_also_for_many_sources(model, tmp_path):
     first = measure(tmp_path, source=None)
     for source in ("x", "y", "x"):
         rv.elect(["a b", "a"], similarity=first.about(source))
     assert [call[0]["src"] if call else "loaded" for call in model.calls] == ["loaded", "x", "y", "x"]
     assert first.about(None) is first
-
-
-def test_a_mixture_hands_the_source_to_its_parts(model, tmp_path):
-    mixture = rv.Mixture([(0.5, measure(tmp_path, source=None)), (0.5, rv.get_similarity("overlap_1"))])
-    rv.elect(["a b", "a"], similarity=mixture.about("quelle"))
-    assert model.calls[1][0]["src"] == "quelle"
-    plain = rv.Mixture([(1.0, rv.get_similarity("overlap_1"))])
-    assert plain.about("quelle") is plain
 
 
 def test_the_source_is_the_ballots(model, tmp_path):
@@ -165,12 +146,7 @@ def test_scores_beyond_1_are_cut_with_a_word_on_how_to_scale_them(model, tmp_pat
     assert scaled.matrix(columns(["a"]), columns(["a"], "voters")).tolist() == [[0.5]]
 
 
-def test_a_small_overshoot_is_cut_without_a_word(model, tmp_path):
-    model.scale = 1.02
-    assert measure(tmp_path).matrix(columns(["a"]), columns(["a"], "voters")).tolist() == [[1.0]]
-
-
-def test_the_name_names_the_model_and_the_scale():
+def test_the_name_of_comet_has_model_and_scale():
     for name in ("comet:Unbabel/wmt22-comet-da", "comet:Unbabel/wmt20-comet-da@4", "comet:a@b"):
         assert rv.get_similarity(name).name == name
     assert rv.get_similarity("comet:x@2.50").name == "comet:x@2.5"
@@ -178,30 +154,6 @@ def test_the_name_names_the_model_and_the_scale():
         rv.get_similarity("comet")
     with pytest.raises(rv.UsageError, match=r"scale must be a number above 0, got 0\.0"):
         rv.get_similarity("comet:x@0")
-
-
-def test_without_the_package_the_install_is_told(monkeypatch):
-    monkeypatch.setitem(sys.modules, "comet", None)
-    with pytest.raises(MissingExtra, match=r"needs the package 'unbabel-comet'.*pip install unbabel-comet$"):
-        rv.elect(["a"], similarity=Comet("x", source="y"))
-
-
-def test_a_package_that_lacks_another_is_named_with_it(monkeypatch, tmp_path):
-    (tmp_path / "comet.py").write_text("import no_such_thing")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "comet", raising=False)
-    with pytest.raises(
-        MissingExtra, match=r"is there, but lacks 'no_such_thing'.*pip install no_such_thing$"
-    ):
-        rv.elect(["a"], similarity=Comet("x", source="y"))
-
-
-def test_what_left_the_tools_of_packaging_is_told_by_the_version_that_has_it(monkeypatch, tmp_path):
-    (tmp_path / "comet.py").write_text("raise ImportError('none', name='pkg_resources')")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "comet", raising=False)
-    with pytest.raises(MissingExtra, match=r'lacks \'pkg_resources\'.*pip install "setuptools<81"$'):
-        rv.elect(["a"], similarity=Comet("x", source="y"))
 
 
 def test_loggers_are_as_loud_as_before(model, tmp_path, monkeypatch):
@@ -220,29 +172,153 @@ def test_loggers_are_as_loud_as_before(model, tmp_path, monkeypatch):
     lightning.setLevel(logging.NOTSET)
 
 
-def test_a_package_that_breaks_at_import_is_told(monkeypatch, tmp_path):
-    (tmp_path / "comet.py").write_text("raise AttributeError('module numpy has no attribute x')")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "comet", raising=False)
-    with pytest.raises(
-        SetupError, match=r"cannot be imported: AttributeError: module numpy.*--upgrade unbabel"
-    ):
-        rv.elect(["a"], similarity=Comet("x", source="y"))
-
-
 def test_a_checkpoint_that_is_not_there_is_told(model, tmp_path):
     for place in ("/none/here", str(tmp_path / "checkpoints"), "some.ckpt"):
         with pytest.raises(SetupError, match=r"there is no checkpoint"):
             rv.elect(["a"], similarity=Comet(place, source="y"))
 
 
-def test_what_the_package_cannot_load_is_told(model, monkeypatch):
+def test_what_comet_cannot_load_is_reported(model, monkeypatch):
     monkeypatch.setattr("rangevote.similarity.neural.is_cached", lambda name: True)
     with pytest.raises(SetupError, match=r"COMET cannot load the model .*not supported by COMET"):
         rv.elect(["a"], similarity=Comet("no/model", source="y"))
 
 
-def test_a_model_that_gives_no_numbers_is_refused(model, tmp_path):
-    model.scale = float("nan")
-    with pytest.raises(SetupError, match=r"must give one finite number for each of 1 pairs"):
-        rv.elect(["a"], similarity=measure(tmp_path))
+class Scorer:
+    """bert-score's scorer, with words for vectors: precision and recall of words, and their F1."""
+
+    made: list[Scorer] = []  # noqa: RUF012
+    shift = 0.0
+
+    def __init__(
+        self,
+        model_type: str | None = None,
+        num_layers: int | None = None,
+        batch_size: int = 64,
+        nthreads: int = 4,
+        all_layers: bool = False,
+        idf: bool = False,
+        idf_sents: list[str] | None = None,
+        device: str | None = None,
+        lang: str | None = None,
+        rescale_with_baseline: bool = False,
+        baseline_path: str | None = None,
+        use_fast_tokenizer: bool = False,
+    ) -> None:
+        if num_layers is None and model_type != "roberta-large":
+            raise KeyError(model_type)
+        self.model_type, self.num_layers, self.calls = model_type, num_layers, []
+        Scorer.made.append(self)
+
+    def score(
+        self,
+        cands: list[str],
+        refs: list[str],
+        verbose: bool = False,
+        batch_size: int = 64,
+        return_hash: bool = False,
+    ) -> Any:
+        self.calls.append((list(cands), list(refs), batch_size))
+        pairs = [(set(c.split()), set(r.split())) for c, r in zip(cands, refs, strict=True)]
+        precision = np.array([len(c & r) / len(c) for c, r in pairs])
+        recall = np.array([len(c & r) / len(r) for c, r in pairs])
+        f1 = np.array([2 * len(c & r) / (len(c) + len(r)) for c, r in pairs])
+        return precision, recall, f1 + self.shift
+
+
+@pytest.fixture
+def scorer(monkeypatch) -> Iterator[type[Scorer]]:
+    module = ModuleType("bert_score")
+    module.BERTScorer = Scorer  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "bert_score", module)
+    monkeypatch.setattr("rangevote.similarity.neural.is_cached", lambda name: True)
+    monkeypatch.setattr("rangevote.similarity.neural.quiet", nullcontext)  # transformers may not be here
+    monkeypatch.setattr(Scorer, "made", [])
+    monkeypatch.setattr(Scorer, "shift", 0.0)
+    yield Scorer
+    _named.cache_clear()  # measures are kept by their names, and these have a scorer that is none
+
+
+def test_the_grade_is_f1_of_the_candidate_and_the_voter(scorer):
+    grades = Bertscore().matrix(columns(["a b c"]), columns(["a"], "voters"))
+    assert grades.tolist() == [[0.5]]
+    assert scorer.made[0].calls == [(["a b c"], ["a"], 64)]
+
+
+def test_different_texts_are_scored_once_and_empty_ones_abstain(scorer):
+    slate = columns(["a", "", "a", "b"])
+    grades = Bertscore(batch_size=3).matrix(slate, slate)
+    assert grades.tolist() == [[1, 0, 1, 0], [0, 0, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]]
+    assert scorer.made[0].calls == [(["a", "b", "a", "b"], ["a", "a", "b", "b"], 3)]
+
+
+def test_the_name_names_the_model_and_the_layer(scorer):
+    for name, full in (
+        ("bertscore", "bertscore:roberta-large"),
+        ("bertscore:roberta-large", "bertscore:roberta-large"),
+        ("bertscore:my/model@9", "bertscore:my/model@9"),
+    ):
+        measure = rv.get_similarity(name)
+        assert measure.name == full
+        assert f"|sim:{full}|" in rv.elect(["a", "b"], similarity=measure).signature
+    assert (scorer.made[-1].model_type, scorer.made[-1].num_layers) == ("my/model", 9)
+
+
+def test_a_model_whose_layer_is_not_known_says_how_to_name_it(scorer):
+    with pytest.raises(rv.UsageError, match=r"not tuned which layer.*as in bertscore:my/model@9"):
+        rv.elect(["a"], similarity="bertscore:my/model")
+    with pytest.raises(rv.UsageError, match=r"layer must be a whole number from 1, got 0"):
+        rv.get_similarity("bertscore:my/model@0")
+
+
+def test_what_the_package_cannot_load_is_told(scorer, monkeypatch):
+    def broken(self: Any, *_: Any, **__: Any) -> None:
+        raise OSError("no such\n model.")
+
+    monkeypatch.setattr(Scorer, "__init__", broken)
+    with pytest.raises(SetupError, match=r"bert-score cannot load the model \(OSError: no such model\)"):
+        rv.elect(["a"], similarity=Bertscore())
+
+
+def test_a_folder_may_be_in_the_users_own(scorer, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mine").mkdir()
+    result = rv.elect(["a b", "a"], similarity="bertscore:~/mine@2")
+    assert scorer.made[0].model_type == str(tmp_path / "mine")
+    assert "|sim:bertscore:~/mine@2|" in result.signature
+
+
+def test_a_model_that_is_not_here_is_told_at_once_where_there_is_no_network(scorer, monkeypatch):
+    pytest.importorskip("huggingface_hub")
+    monkeypatch.setattr("rangevote.similarity.neural.is_cached", lambda name: False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(SetupError, match=r"HF_HUB_OFFLINE forbids to fetch it"):
+        rv.elect(["a"], similarity=Bertscore())
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "message"),
+    [
+        (None, MissingExtra, r"needs the package 'unbabel-comet'.*pip install unbabel-comet$"),
+        ("import no_such_thing", MissingExtra, r"lacks 'no_such_thing'.*pip install no_such_thing$"),
+        (
+            "raise ImportError('none', name='pkg_resources')",
+            MissingExtra,
+            r'lacks \'pkg_resources\'.*pip install "setuptools<81"$',
+        ),
+        (
+            "raise AttributeError('x')",
+            SetupError,
+            r"cannot be imported: AttributeError: x.*--upgrade unbabel",
+        ),
+    ],
+)
+def test_a_package_that_is_missing_or_broken_is_reported(monkeypatch, tmp_path, code, error, message):
+    if code is None:
+        monkeypatch.setitem(sys.modules, "comet", None)
+    else:
+        (tmp_path / "comet.py").write_text(code)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.delitem(sys.modules, "comet", raising=False)
+    with pytest.raises(error, match=message):
+        rv.elect(["a"], similarity=Comet("x", source="y"))
