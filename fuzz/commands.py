@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from functools import lru_cache
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import click
 
-from fuzz import places
+from fuzz.targets import scratch
 from rangevote.cli import COMMANDS, cli, run
 from rangevote.errors import RangevoteError
 
@@ -51,15 +52,15 @@ def _arguments(data: bytes) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _here() -> Path:
-    made = places.folder() / "here"
-    made.mkdir()
-    return made
+    folder = scratch() / "here"
+    folder.mkdir()
+    return folder
 
 
 @contextlib.contextmanager
 def _inside(kept: dict[str, bytes], stdin: bytes = b"") -> Iterator[None]:
     """In the folder, which has just these files before, with streams of our own."""
-    places.clean(kept, _here())
+    _clean(_here(), kept)
     before, streams = os.getcwd(), (sys.stdin, sys.stdout, sys.stderr)
     os.chdir(_here())
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
@@ -72,15 +73,26 @@ def _inside(kept: dict[str, bytes], stdin: bytes = b"") -> Iterator[None]:
         os.chdir(before)
 
 
+def _clean(folder: Path, kept: dict[str, bytes]) -> None:
+    """Leave just these files in a folder."""
+    for path in folder.iterdir():
+        if path.name not in kept:
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    for name, data in kept.items():
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != data:
+            path.write_bytes(data)
+
+
 def tokens() -> list[str]:
     """Names of commands and of all their options: what random bytes would never spell."""
-    found = {*COMMANDS, *FILES, "new", "report", "export", "a=outputs.txt", "b=others.txt", "study.db", "-"}
+    names = {*COMMANDS, *FILES, "new", "report", "export", "a=outputs.txt", "b=others.txt", "study.db", "-"}
     for command in _every(cli):
         for parameter in command.params:
-            found |= set(parameter.opts)
+            names |= set(parameter.opts)
             if isinstance(parameter.type, click.Choice):
-                found |= set(map(str, parameter.type.choices))
-    return sorted(found | {"overlap_2", "precision_1-4@0.5", "bleu_4", "exact:last_number", "blend", "count"})
+                names |= set(map(str, parameter.type.choices))
+    return sorted(names | {"overlap_2", "precision_1-4@0.5", "bleu_4", "exact:last_number", "blend", "count"})
 
 
 def _every(group: click.Group) -> Iterator[click.Command]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+from contextlib import suppress
 from itertools import islice
 from types import ModuleType
 from typing import Any
@@ -17,8 +18,8 @@ from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Ballot
 from rangevote.kernel import plain
 
-#: Measures and rules, each a way through other code; heavy ones are left out.
-WAYS: tuple[dict[str, Any], ...] = (
+#: Measures and rules that run different code; heavy ones are left out.
+OPTIONS: tuple[dict[str, Any], ...] = (
     {},
     {"preset": "blend", "merge": True, "normalize": "NFKC"},
     {"similarity": "precision_1-3@0.5", "tokenize": "chars"},
@@ -45,23 +46,21 @@ def elections(data: bytes) -> None:
     for entry in islice(entries(io.BytesIO(data), None), 3):
         ballot = entry.get()
         if len(ballot.candidates) <= MOST and len(ballot.voters or ()) <= MOST:
-            for way in WAYS:
-                try:
-                    _elected(ballot, way)
-                except RangevoteError:
-                    continue
+            for options in OPTIONS:
+                with suppress(RangevoteError):
+                    _check_election(ballot, options)
 
 
-def _elected(ballot: Ballot, way: dict[str, Any]) -> None:
-    settings = Settings(**way)
+def _check_election(ballot: Ballot, options: dict[str, Any]) -> None:
+    settings = Settings(**options)
     result = elect_ballot(ballot, settings)
     assert 0 <= result.index < len(ballot.candidates)
     assert sorted(result.ranking) == list(range(len(ballot.candidates)))
     if len(result.voters):
         assert np.isfinite(result.scores).all()
-        assert (np.abs(result.scores) <= 1 + 1e-9).all() or "@" in settings.measure.name or "pre" in way
+        assert (np.abs(result.scores) <= 1 + 1e-9).all() or "@" in settings.measure.name or "pre" in options
         assert not result.weights.size or abs(result.weights.sum() - 1) < 1e-9 or not result.weights.any()
-    if ballot.voters is not None and not way.get("merge"):
+    if ballot.voters is not None and not options.get("merge"):
         turned = Ballot(ballot.candidates, ballot.voters[::-1], ballot.id, ballot.source)
         assert elect_ballot(turned, settings).scores.tobytes() == result.scores.tobytes(), (
             "the order of voters counts"
@@ -82,12 +81,12 @@ def kernels(data: bytes) -> None:
         ("words", [1, 2, 3, 4], True, False),
         ("chars", [1, 2, 3], True, False),
     ):
-        found = []
+        counts = []
         for kernel in (plain, compiled):
             index = kernel.Index(candidates, unit, orders, bag, short)
             index.add(voters)
-            found.append([one.tobytes() for one in _counts(index, weights, bag and not short)])
-        assert found[0] == found[1], f"kernels differ on {unit} {orders}"
+            counts.append([one.tobytes() for one in _counts(index, weights, bag and not short)])
+        assert counts[0] == counts[1], f"kernels differ on {unit} {orders}"
 
 
 def _counts(index: Any, weights: Any, bleu: bool) -> list[Any]:

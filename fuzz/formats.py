@@ -1,4 +1,4 @@
-"""Lists of every format: ballots, or errors with a place; what is read can be written and read again."""
+"""Lists of every format: ballots, or errors with a location; what is read can be written and read again."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import io
 import json
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
-from fuzz import places
+from fuzz.targets import scratch_file
 from rangevote.errors import DataError, RangevoteError
 from rangevote.formats import Entry, ReadOptions, read
 from rangevote.formats.inputs import Asked, read_inputs
@@ -30,11 +31,9 @@ class Trickle(io.RawIOBase):
         self._data, self._piece = data, max(1, len(data) // 7)
 
     def readable(self) -> bool:
-        """Yes."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """The next few."""
         piece, self._data = self._data[: self._piece], self._data[self._piece :]
         return piece
 
@@ -45,24 +44,26 @@ def entries(file: Any, format: str | None, **options: Any) -> list[Entry]:
         return list(reading)
 
 
-def told(listed: Iterable[Entry]) -> list[object]:
+def comparable_entries(listed: Iterable[Entry]) -> list[object]:
     """Entries as they can be compared: errors have no equality of their own."""
     return [(one.where, repr(one.ballot), str(one.error)) for one in listed]
 
 
 def checked(data: bytes, format: str | None, **options: Any) -> list[Ballot]:
-    """The ballots of the bytes, after all that must hold of them was checked."""
+    """The ballots of the bytes, after everything that must be true of them was checked."""
     listed = entries(io.BytesIO(data), format, **options)
     if format != "parquet" and not data.startswith(b"PAR1"):
-        assert told(entries(Trickle(data), format, **options)) == told(listed), "pieces make a difference"
-    found = []
+        assert comparable_entries(entries(Trickle(data), format, **options)) == comparable_entries(listed), (
+            "pieces make a difference"
+        )
+    ballots = []
     for one in listed:
         assert (one.ballot is None) != (one.error is None)
-        assert one.error is None or one.error.where, "an error without a place"
+        assert one.error is None or one.error.where, "an error without a location"
         if one.ballot is not None:
             sound(one.ballot)
-            found.append(one.ballot)
-    return found
+            ballots.append(one.ballot)
+    return ballots
 
 
 def sound(ballot: Ballot) -> None:
@@ -75,12 +76,12 @@ def sound(ballot: Ballot) -> None:
 
 def plain(ballot: Ballot) -> object:
     """A ballot as lists and texts: readers may use other sequences; prob 0 is logprob -inf."""
-    voters = None if ballot.voters is None else list(map(_plain, ballot.voters))
-    candidates = list(map(_plain, ballot.candidates))
+    voters = None if ballot.voters is None else list(map(_plain_hypothesis, ballot.voters))
+    candidates = list(map(_plain_hypothesis, ballot.candidates))
     return candidates, voters, ballot.id, ballot.source, list(ballot.references)
 
 
-def _plain(one: Hypothesis) -> object:
+def _plain_hypothesis(one: Hypothesis) -> object:
     tokens = None if one.tokens is None else list(one.tokens)
     state = None if one.state is None else list(one.state)
     marks = (one.finished, one.sampled, one.weight, one.ranked_by)
@@ -122,28 +123,25 @@ def _has_big(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and not abs(value) < 2**63
 
 
+def _under_each(data: bytes, format: str, *variants: dict[str, Any]) -> None:
+    """Under all options: what one refuses another may read."""
+    for options in variants:
+        with suppress(RangevoteError):
+            checked(data, format, **options)
+
+
 def moses(data: bytes) -> None:
-    """`id ||| text ||| features ||| score`."""
-    for options in ({}, {"score_scale": "count"}, {"score_scale": 2.0}, {"normalisation": 1.5, "sign": -1}):
-        try:
-            checked(data, "moses", **options)
-        except RangevoteError:  # under these options; others may do
-            continue
+    counted, scaled = {"score_scale": "count"}, {"score_scale": 2.0}
+    _under_each(data, "moses", {}, counted, scaled, {"normalisation": 1.5, "sign": -1})
 
 
 def fairseq(data: bytes) -> None:
-    """`H-0<TAB>-0.1<TAB>text`."""
-    for options in ({}, {"normalisation": "length"}, {"score_scale": 0.1}):
-        try:
-            checked(data, "fairseq", **options)
-        except RangevoteError:
-            continue
+    _under_each(data, "fairseq", {}, {"normalisation": "length"}, {"score_scale": 0.1})
 
 
 def sockeye(data: bytes) -> None:
-    """Sockeye's JSON lines."""
-    for options in ({"normalisation": "length"}, {"score_scale": 3.0}, {"normalisation": "none", "sign": 1}):
-        checked(data, "sockeye", **options)
+    unnormalised = {"normalisation": "none", "sign": 1}
+    _under_each(data, "sockeye", {"normalisation": "length"}, {"score_scale": 3.0}, unnormalised)
 
 
 def mbrs(data: bytes) -> None:
@@ -151,23 +149,18 @@ def mbrs(data: bytes) -> None:
     texts, _, scores = data.partition(b"\0")
     for ballot in checked(texts, "mbrs", per_source=2):
         assert len(ballot.candidates) == 2
-    path = places.file("logprobs.txt", scores)
-    checked(texts, "mbrs", per_source=3, logprobs=path)
+    checked(texts, "mbrs", per_source=3, logprobs=scratch_file("logprobs.txt", scores))
 
 
 def vllm(data: bytes) -> None:
-    """Dumped outputs of vLLM."""
     checked(data, "vllm")
 
 
 def openai(data: bytes) -> None:
-    """Batches of OpenAI's API."""
-    checked(data, "openai")
-    checked(data, "openai", score_scale="count")
+    _under_each(data, "openai", {}, {"score_scale": "count"})
 
 
 def pipeline(data: bytes) -> None:
-    """What a pipeline of Hugging Face returns."""
     checked(data, "pipeline")
 
 
@@ -175,8 +168,8 @@ def compressed(data: bytes) -> None:
     """Compressed lines; and any bytes come back from gzip as they were."""
     packed = io.BytesIO(gzip.compress(data, 1, mtime=0))
     with open_stream(packed) as stream:
-        kept = b"".join(stream.chunks())
-    assert kept == data.removeprefix(b"\xef\xbb\xbf"), "gzip brings other bytes back"
+        content = b"".join(stream.chunks())
+    assert content == data.removeprefix(b"\xef\xbb\xbf"), "gzip brings other bytes back"
     with open_stream(io.BytesIO(data), max_expansion=100.0) as stream:
         lines = list(stream.lines_or_errors(limit=1000))
     assert all(isinstance(line, DataError) or len(line) <= 1000 for line in lines)
@@ -185,15 +178,15 @@ def compressed(data: bytes) -> None:
 def inputs(data: bytes) -> None:
     """What `rangevote generate` is asked, as text and as JSON lines."""
     for name, format in (("inputs.txt", "text"), ("inputs.jsonl", "jsonl")):
-        path = places.file(name, data)
+        path = scratch_file(name, data)
         try:
-            with read_inputs(str(path), format=format) as found:
-                listed = list(found)
+            with read_inputs(str(path), format=format) as prompts:
+                listed = list(prompts)
         except RangevoteError:
             continue
         assert all(isinstance(one, Asked) or one.error is not None for one in listed)
-        ended = found.total is None or (listed[-1:] and listed[-1].error is not None)
-        assert ended or found.total == len(listed), "the bar would not come to its end"
+        ended = prompts.total is None or (listed[-1:] and listed[-1].error is not None)
+        assert ended or prompts.total == len(listed), "the bar would not come to its end"
 
 
 def scores(data: bytes) -> None:
@@ -212,10 +205,45 @@ def scores(data: bytes) -> None:
         scale = scale_of(options)
         assert scale is not None
         try:
-            found = scale.logprobs(values, lengths)
+            logprobs = scale.logprobs(values, lengths)
         except RangevoteError:
             continue
-        assert all(one <= LOGPROB_SLACK for one in found), "no log-probability"
-        assert (
-            not scale.softmax or not found or math.isclose(math.fsum(map(math.exp, found)), 1, abs_tol=1e-6)
-        )
+        assert all(one <= LOGPROB_SLACK for one in logprobs), "no log-probability"
+        total = math.fsum(map(math.exp, logprobs))
+        assert not scale.softmax or not logprobs or math.isclose(total, 1, abs_tol=1e-6)
+
+
+def parquet(data: bytes) -> None:
+    """A file as it comes."""
+    checked(data, "parquet")
+
+
+def parquet_rows(data: bytes) -> None:
+    """A line of JSON is a row: what Arrow can hold is read as it would be in the ballot file, or refused."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    listed = [parse(line) for line in data.split(b"\n") if line.strip()]
+    try:
+        table = pa.Table.from_pylist([row for row in listed if isinstance(row, dict)])
+        file = io.BytesIO()
+        pq.write_table(table, file)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, AttributeError, KeyError):
+        return  # no table
+    checked(file.getvalue(), "parquet")
+
+
+def parquet_written(data: bytes) -> None:
+    """Ballots of the ballot file come back from Parquet as they were."""
+    from rangevote.formats.parquet import ParquetWriter
+
+    listed = checked(data, "jsonl")
+    write = ParquetWriter()
+    try:
+        content = b"".join(map(write, listed)) + write.finish()
+    except DataError:  # ids of two kinds, or numbers that no column holds
+        return
+    again = [entry.get() for entry in entries(io.BytesIO(content), "parquet")]
+    assert [repr(plain(one)) for one in again] == [repr(plain(one)) for one in listed], (
+        "another ballot in Parquet"
+    )

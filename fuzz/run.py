@@ -1,6 +1,6 @@
 """Fuzz everything that reads (targets.py), each target in a process of its own, for so many minutes in all.
 
-.venv/bin/python fuzz/run.py                           # or: make fuzz; 30 minutes, writes RESULTS.md
+.venv/bin/python fuzz/run.py                            # or: make fuzz; 30 minutes, writes RESULTS.md
 .venv/bin/python fuzz/run.py --minutes 1 --target moses # one target; prints the table only
 
 Ends with 1 if anything was found; what, and the input that shows it, is then in build/fuzz/TARGET.
@@ -12,19 +12,22 @@ import argparse
 import datetime
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-sys.path[0] = str(ROOT)  # the repository, not this folder
+if not __package__:  # a script: the repository is searched, not this folder
+    sys.path[0] = str(ROOT)
 
-from fuzz.outcome import Outcome, outcome_of, table  # noqa: E402
 from fuzz.targets import MEMORY, SECONDS, TARGETS  # noqa: E402
 
 MEMORY_DISK = Path("/dev/shm")
@@ -39,9 +42,61 @@ what its interface allows; anything else, a breach of what must hold, an input o
 or more than {memory} MB of memory is a finding. The corpus of samples and of every case that was found is
 replayed by the tests. "Edges" and "features" are libFuzzer's counts of what was reached.
 """
+_STATUS = re.compile(r"^#(\d+)\t.*?(?:cov: (\d+) ft: (\d+) .*?)?rss: (\d+)Mb", re.MULTILINE)
+_STATISTIC = re.compile(r"^stat::(\w+): +(\d+)", re.MULTILINE)
+_KINDS = {"timeout": "takes too long", "oom": "takes too much memory", "crash": "ends the process"}
 
 
-def fuzzed(name: str, seconds: float, seed: int) -> Outcome:
+@dataclass(frozen=True)
+class Outcome:
+    """How many inputs, how many a second, how many edges and features were reached, and what was found."""
+
+    runs: int = 0
+    speed: int = 0
+    coverage: int = 0
+    features: int = 0
+    peak: int = 0
+    findings: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+
+    def after(self, more: Outcome) -> Outcome:
+        """Both processes of one target; the files that the first one wrote are seen by the second again."""
+        return Outcome(
+            self.runs + more.runs,
+            max(self.speed, more.speed),
+            max(self.coverage, more.coverage),
+            max(self.features, more.features),
+            max(self.peak, more.peak),
+            tuple(dict.fromkeys(self.findings + more.findings)),
+            tuple(dict.fromkeys(self.known + more.known)),
+        )
+
+
+def read_outcome(folder: Path, number: int, code: int) -> Outcome:
+    """What became of a process: from its log `log{number}.txt` and the files that it wrote."""
+    log = (folder / f"log{number}.txt").read_text(encoding="utf-8", errors="replace")
+    status = [match.groups() for match in _STATUS.finditer(log)]
+    runs, coverage, features, memory = (int(one or 0) for one in (status[-1] if status else (0, 0, 0, 0)))
+    statistics = {name: int(value) for name, value in _STATISTIC.findall(log)}
+    peak = max(statistics.get("peak_rss_mb", 0), memory)
+    findings = [_first_line(path) for path in sorted(folder.glob("error-*.txt"))]
+    for kind, meaning in _KINDS.items():
+        findings += [f"{meaning}: {path.name}" for path in sorted(folder.glob(f"{kind}-*"))]
+    if code and not findings:
+        findings.append(f"the process ended with {code}: log{number}.txt")
+    if peak > MEMORY:
+        findings.append(f"{peak} MB of memory")
+    known = [_first_line(path) for path in sorted(folder.glob("open-*.txt"))]
+    runs = max(statistics.get("number_of_executed_units", 0), runs)
+    speed = statistics.get("average_exec_per_sec", 0)
+    return Outcome(runs, speed, coverage, features, peak, tuple(findings), tuple(known))
+
+
+def _first_line(path: Path) -> str:
+    return path.read_text(encoding="utf-8").partition("\n")[0] + f": {path.stem}"
+
+
+def fuzz(name: str, seconds: float, seed: int) -> Outcome:
     """One target; a process that ends at an input (a hang, memory) is started again for what time is left."""
     folder = FINDINGS / name.replace(" ", "-")
     shutil.rmtree(folder, ignore_errors=True)
@@ -49,52 +104,64 @@ def fuzzed(name: str, seconds: float, seed: int) -> Outcome:
     total, end = Outcome(), time.monotonic() + seconds
     for number in range(5):
         left = end - time.monotonic()
-        if left < 1:
+        if left < 1 and number:
             break
         command = [sys.executable, str(HERE / "one.py"), name, "--findings", str(folder)]
-        command += ["--seconds", f"{left:.0f}", "--seed", str(seed + number)]
-        code = _ended(command, folder / f"log{number}.txt", left + PATIENCE)
-        total = total.after(outcome_of(folder, number, code))
+        command += ["--seconds", f"{max(left, 1):.0f}", "--seed", str(seed + number)]
+        code = _run(command, folder / f"log{number}.txt", left + PATIENCE)
+        total = total.after(read_outcome(folder, number, code))
         if not code:
             break
-    print(f"{name}: {total.runs:,} inputs, {len(total.found)} findings", file=sys.stderr, flush=True)
+    print(f"{name}: {total.runs:,} inputs, {len(total.findings)} findings", file=sys.stderr, flush=True)
     return total
 
 
-def _ended(command: list[str], words: Path, seconds: float) -> int:
-    """Run a process to its end; files of its own are kept in memory where the system has a place for that."""
+def _run(command: list[str], log: Path, seconds: float) -> int:
+    """Run a process to its end; its temporary files are in memory where the system has a disk for that."""
     memory = MEMORY_DISK if MEMORY_DISK.is_dir() else None
-    with tempfile.TemporaryDirectory(dir=memory) as room, words.open("wb") as log:
-        env = {**os.environ, "TMPDIR": room}
+    with tempfile.TemporaryDirectory(dir=memory) as scratch, log.open("wb") as file:
+        env = {**os.environ, "TMPDIR": scratch}
         try:
             return subprocess.run(
-                command, stdout=log, stderr=log, cwd=words.parent, env=env, timeout=seconds
+                command, stdout=file, stderr=file, cwd=log.parent, env=env, timeout=seconds
             ).returncode
         except subprocess.TimeoutExpired:
             return -1
 
 
-def page(outcomes: dict[str, Outcome], seed: int, minutes: float, jobs: int) -> str:
+def table(outcomes: Mapping[str, Outcome]) -> str:
+    """Markdown."""
+    lines = [
+        "| target | inputs | a second | edges | features | MB | findings |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for name, o in outcomes.items():
+        numbers = (o.runs, o.speed, o.coverage, o.features, o.peak, len(o.findings))
+        lines.append(f"| {name} | {' | '.join(f'{number:,}' for number in numbers)} |")
+    runs, peak = sum(o.runs for o in outcomes.values()), max((o.peak for o in outcomes.values()), default=0)
+    number = sum(len(o.findings) for o in outcomes.values())
+    lines.append(f"| **all** | {runs:,} | | | | {peak:,} | **{number}** |")
+    listed = [f"* {name}: {finding}" for name, o in outcomes.items() for finding in o.findings]
+    listed += [f"* {name}, known and open: {known}" for name, o in outcomes.items() for known in o.known]
+    return "\n".join([*lines, *(["", *listed] if listed else [])]) + "\n"
+
+
+def page(outcomes: Mapping[str, Outcome], seed: int, minutes: float, jobs: int) -> str:
     """The page of a whole run."""
     import rangevote as rv
 
+    engine = "random changes (atheris is not installed: no coverage)"
+    if importlib.util.find_spec("atheris") is not None:
+        from importlib.metadata import version
+
+        engine = f"atheris {version('atheris')} (led by coverage)"
     today = datetime.date.today().isoformat()
-    way = f"by {engine()}, {minutes:.0f} minutes, {jobs} process{'es' * (jobs > 1)} at a time, seed {seed}"
+    how = f"by {engine}, {minutes:.0f} minutes, {jobs} process{'es' * (jobs > 1)} at a time, seed {seed}"
     head = HEAD.format(seconds=SECONDS, memory=f"{MEMORY:,}")
-    return f"{head}\n{today}, rangevote {rv.__version__}, {way}.\n\n{table(outcomes)}"
-
-
-def engine() -> str:
-    """What makes the inputs."""
-    if importlib.util.find_spec("atheris") is None:
-        return "chance alone (atheris is not installed: no coverage)"
-    from importlib.metadata import version
-
-    return f"atheris {version('atheris')} (led by coverage)"
+    return f"{head}\n{today}, rangevote {rv.__version__}, {how}.\n\n{table(outcomes)}"
 
 
 def main() -> int:
-    """Run, tell, write."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -104,17 +171,18 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time [1]")
     options = parser.parse_args()
     names = [name for name in options.target or TARGETS if not TARGETS[name].missing]
-    shares = sum(TARGETS[name].share for name in names)
-    each = 60 * options.minutes * options.jobs / shares
+    each = 60 * options.minutes * options.jobs / sum(TARGETS[name].share for name in names)
     began = time.monotonic()
     with ThreadPoolExecutor(options.jobs) as pool:
-        found = pool.map(lambda name: fuzzed(name, each * TARGETS[name].share, options.seed), names)
-        outcomes = dict(zip(names, found, strict=True))
+        results = pool.map(lambda name: fuzz(name, each * TARGETS[name].share, options.seed), names)
+        outcomes = dict(zip(names, results, strict=True))
     if options.target is None:
-        told = page(outcomes, options.seed, (time.monotonic() - began) / 60, options.jobs)
-        (HERE / "RESULTS.md").write_text(told, encoding="utf-8")
+        minutes = (time.monotonic() - began) / 60
+        (HERE / "RESULTS.md").write_text(
+            page(outcomes, options.seed, minutes, options.jobs), encoding="utf-8"
+        )
     sys.stdout.write(table(outcomes))
-    return 1 if any(outcome.found for outcome in outcomes.values()) else 0
+    return 1 if any(outcome.findings for outcome in outcomes.values()) else 0
 
 
 if __name__ == "__main__":

@@ -1,19 +1,29 @@
-"""The election service: its requests, its configuration, its keys, and the whole of it over HTTP."""
+"""What comes over HTTP: answers of model servers, requests to the service, the election page, the study."""
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 import logging
+import re
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import httpx
 import msgspec
 from starlette.types import ASGIApp
 
-from fuzz import places
-from fuzz.asgi import asked, loop
+from fuzz.formats import entries
+from fuzz.targets import scratch, scratch_file
 from rangevote.cli.serve import _config
+from rangevote.election.settings import Settings
+from rangevote.errors import RangevoteError
+from rangevote.formats.jsonl import parse
+from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.service.app import service_app
 from rangevote.service.config import Alias, Limits, RequestOptions, ServiceConfig
 from rangevote.service.errors import ApiError
@@ -21,10 +31,161 @@ from rangevote.service.metrics import Metrics
 from rangevote.service.middleware import Keys, log_to, read_keys
 from rangevote.service.requests import read_request
 from rangevote.service.upstream import Upstream
-from rangevote.sources.openai.client import CallLimits, Client
+from rangevote.sources.openai import hypotheses_of
+from rangevote.sources.openai.client import CallLimits, Client, checked_key, checked_url, retry_seconds
+from rangevote.sources.openai.messages import (
+    CHAT,
+    COMPLETIONS,
+    choices_of,
+    error_text,
+    hypotheses_in,
+    usage_of,
+)
+from rangevote.sources.openai.sampling import sample
+from rangevote.study.app import FinishMessage, JudgementMessage, UndoMessage, parse_message, study_app
+from rangevote.study.create import StudyOptions, make_study
+from rangevote.study.store import Store
+from rangevote.study.study_file import create_file
+from rangevote.study.study_plan import Pair
+from rangevote.web.app import ElectionPage, election_app
+from rangevote.web.ballots import BallotLists, Ballots
+from rangevote.web.single_file import data_block
+
+
+def strict_json(text: str | bytes) -> Any:
+    """JSON as browsers read it: without NaN."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@lru_cache(maxsize=1)
+def loop() -> asyncio.AbstractEventLoop:
+    """One loop for all inputs: to make one takes longer than most requests."""
+    return asyncio.new_event_loop()
+
+
+_NAME = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,40}")
+_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
+_TARGET = re.compile(rb"/[\x21-\x7e]*")
+
+
+def parse_request(data: bytes) -> tuple[bytes, list[tuple[bytes, bytes]], bytes]:
+    """First line, headers and body, as a server takes them; what it would refuse itself is left out."""
+    head, _, body = data.partition(b"\n\n")
+    first, *lines = head.split(b"\n")
+    headers = []
+    for line in lines:
+        name, colon, value = line.partition(b":")
+        if colon and _NAME.fullmatch(name) and _VALUE.fullmatch(value.strip()):
+            headers.append((name.lower(), value.strip()))
+    return first, headers, body
+
+
+def ask(app: ASGIApp, data: bytes, **headers: str) -> httpx.Response:
+    """The answer to the request that the bytes spell; `headers` are added where it has none of that name."""
+    first, given, body = parse_request(data)
+    method, _, target = first.partition(b" ")
+    if not _NAME.fullmatch(method) or not _TARGET.fullmatch(target):
+        method, target = b"GET", b"/"
+    known = {name for name, _ in given}
+    extra = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    extra.append((b"host", b"127.0.0.1"))
+    url = httpx.URL("http://127.0.0.1/")
+    with suppress(httpx.InvalidURL):  # what no client would send
+        url = url.copy_with(raw_path=target)
+    request = httpx.Request(
+        method.decode().upper(),
+        url,
+        headers=[*(pair for pair in extra if pair[0] not in known), *given],
+        stream=httpx.ByteStream(body),
+    )
+    return loop().run_until_complete(_answer(app, request))
+
+
+async def _answer(app: ASGIApp, request: httpx.Request) -> httpx.Response:
+    response = await httpx.ASGITransport(app).handle_async_request(request)
+    await response.aread()
+    return response
+
+
+# Answers of model servers
+
+
+def choices(data: bytes) -> None:
+    """The choices of a response, to chat and to completions."""
+    body = parse(data)
+    assert "\n" not in error_text(body)
+    assert usage_of(body).total >= 0
+    for path in (CHAT, COMPLETIONS):
+        try:
+            listed = choices_of(body, path)
+        except RangevoteError:
+            continue
+        for choice in listed:
+            assert choice.logprob is None or choice.logprob <= 0
+        assert len(hypotheses_in(listed)) <= len(listed)
+    hypotheses_of([body])
+
+
+class _FixedServer(httpx.AsyncBaseTransport):
+    """A server that answers every request with the same bytes."""
+
+    status, headers, content = 200, list[tuple[bytes, bytes]](), b""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        return httpx.Response(self.status, headers=self.headers, stream=httpx.ByteStream(self.content))
+
+
+@lru_cache(maxsize=1)
+def _server() -> _FixedServer:
+    return _FixedServer()
+
+
+def answers(data: bytes) -> None:
+    """A whole answer: status and headers, then the body."""
+    first, headers, content = parse_request(data)
+    status = first.split(b" ")[0]
+    server = _server()
+    server.status = int(status) if status.isdigit() and len(status) == 3 and status[0] in b"2345" else 200
+    server.headers = [pair for pair in headers if pair[0] not in (b"content-length", b"transfer-encoding")]
+    server.content = content
+    loop().run_until_complete(_sample_all(server))
+
+
+async def _sample_all(server: _FixedServer) -> None:
+    limits = CallLimits(retries=0, total=60.0)
+    body: dict[str, Any] = {"model": "m", "prompt": "p"}
+    async with Client("http://127.0.0.1:1/v1", limits=limits, transport=server) as client:
+        for path in (CHAT, COMPLETIONS):
+            try:
+                result = await sample(client, path, body, 3, seed=1)
+                assert 0 < len(result.choices) <= 3
+            except RangevoteError:
+                continue
+        await client.models()
+
+
+def addresses(data: bytes) -> None:
+    """A base URL, a key and a Retry-After, each as text of any kind."""
+    text = data.decode("utf-8", "surrogateescape")
+    seconds = retry_seconds(data.decode("latin-1"))
+    assert seconds is None or seconds >= 0
+    try:
+        checked_key(text)
+    except RangevoteError as error:
+        shown = str(error)
+        if len(text) >= 8 and text in shown:
+            raise AssertionError("the key is shown") from None
+    Client(checked_url(text))
+
+
+# The election service
 
 URL = "http://127.0.0.1:1/v1"
-SAID = ("the train leaves at ten", "the train leaves at noon", "i do not know", "trains leave at ten")
+ANSWERS = ("the train leaves at ten", "the train leaves at noon", "i do not know", "trains leave at ten")
 #: What stands in the command's arguments besides the configuration.
 GIVEN: dict[str, Any] = {
     "model": None,
@@ -75,14 +236,14 @@ class _Model(httpx.AsyncBaseTransport):
         wanted = json.loads(await request.aread() or b"{}")
         chat = str(request.url).endswith("/chat/completions")
         n = wanted.get("n", 1)
-        shown = [{"message": {"content": text}} if chat else {"text": text} for text in SAID * 16]
+        shown = [{"message": {"content": text}} if chat else {"text": text} for text in ANSWERS * 16]
         tokens = {"content": [{"logprob": -0.5}], "token_logprobs": [-0.5]}
         listed = [
             {"index": i, "finish_reason": "stop", "logprobs": tokens, **one}
             for i, one in enumerate(shown[:n])
         ]
-        said = json.dumps({"choices": listed, "usage": {"prompt_tokens": 3}}).encode()
-        return httpx.Response(200, stream=httpx.ByteStream(said))
+        answer = json.dumps({"choices": listed, "usage": {"prompt_tokens": 3}}).encode()
+        return httpx.Response(200, stream=httpx.ByteStream(answer))
 
 
 @lru_cache(maxsize=1)
@@ -112,23 +273,25 @@ class _Failures(logging.Handler):
 def http(data: bytes) -> None:
     """A whole request: an answer in JSON, or a refusal in OpenAI's shape; never our own failure."""
     _failures.clear()
-    reply = asked(
+    reply = ask(
         _app(), data, authorization="Bearer a key of sixteen letters", content_type="application/json"
     )
     assert not _failures, _failures
-    assert reply.status < 500, (reply.status, reply.content[:300])
+    assert reply.status_code < 500, (reply.status_code, reply.content[:300])
     assert "x-request-id" in reply.headers
     assert reply.headers["x-content-type-options"] == "nosniff"
     if reply.headers.get("content-type", "").startswith("application/json"):
-        body = reply.json() if reply.content else {}
-        assert reply.status < 400 or not body or set(body["error"]) == {"message", "type", "param", "code"}
+        body = strict_json(reply.content) if reply.content else {}
+        assert (
+            reply.status_code < 400 or not body or set(body["error"]) == {"message", "type", "param", "code"}
+        )
 
 
 def configuration(data: bytes) -> None:
     """The file that `rangevote serve --config` reads."""
-    path = places.file("service.toml", data)
-    found = _config({**GIVEN, "config": str(path), "upstream": URL}, ())
-    assert found.upstream == URL
+    path = scratch_file("service.toml", data)
+    config = _config({**GIVEN, "config": str(path), "upstream": URL}, ())
+    assert config.upstream == URL
 
 
 def keys(data: bytes) -> None:
@@ -137,3 +300,86 @@ def keys(data: bytes) -> None:
     text = data.decode("utf-8", "surrogateescape")
     assert not known.admit(data) or b" " in data
     assert all(len(key) >= 16 for key in read_keys(text, "keys"))
+
+
+# The election page and the study
+
+#: Ballots and candidates of one input that are shown: the page compares all measures for each.
+FEW, SHOWN = 2, 6
+#: What no block of data may hold: what ends a script, begins a comment, or ends a line of JavaScript alone.
+ELECTIONS: tuple[dict[str, Any], ...] = ({}, {"similarity": "0.5*chrf+0.5*exact", "weights": "count"})
+UNSAFE = ("<", "\u2028", "\u2029")
+
+
+def _few(data: bytes) -> Iterator[Ballot]:
+    for entry in islice(entries(io.BytesIO(data), None), FEW):
+        ballot = entry.get()
+        if len(ballot.candidates) <= SHOWN and len(ballot.voters or ()) <= SHOWN:
+            yield ballot
+
+
+def exported(data: bytes) -> None:
+    """The block of JSON in an exported page: strict, the same as the answers, and no end of a script."""
+    ballots = Ballots.of("fuzz", _few(data))
+    if not len(ballots):
+        return
+    for options in ELECTIONS:
+        answers = ElectionPage(BallotLists([ballots, ballots]), Settings(**options))
+        found = dict(answers.everything(SHOWN))
+        block = data_block(found.items())
+        assert not any(sign in block for sign in UNSAFE), "a text can end the script"
+        assert strict_json(block) == {
+            path: strict_json(msgspec.json.encode(data_of).decode()) for path, data_of in found.items()
+        }
+        for path, data_of in found.items():
+            _check_winner(path, data_of, ballots)
+
+
+def _check_winner(path: str, data_of: Any, ballots: Ballots) -> None:
+    """Of an election: the winner stands in the ballot, and leads the list."""
+    if "winner" not in data_of:
+        return
+    ballot = ballots[int(path.removeprefix("api/ballots/").partition("?")[0])]
+    assert 0 <= data_of["winner"] < len(ballot.candidates)
+    assert data_of["candidates"]["rows"][0]["index"] == data_of["winner"]
+
+
+@lru_cache(maxsize=1)
+def _page() -> ASGIApp:
+    listed = [Hypothesis("a b </script>", logprob=-1.0), Hypothesis("a b", logprob=-2.0), Hypothesis("")]
+    ballots = [Ballot(listed, id="one"), Ballot([Hypothesis("x y")], id=2), Ballot([])]
+    return election_app(
+        ElectionPage(BallotLists([Ballots.of("k1", ballots), Ballots.of("k2", ballots)]), Settings())
+    )
+
+
+def questions(data: bytes) -> None:
+    """Requests to the page's server."""
+    reply = ask(_page(), data)
+    assert reply.status_code < 500, (reply.status_code, reply.content[:300])
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    if reply.headers.get("content-type", "") == "application/json" and reply.content:
+        strict_json(reply.content)
+
+
+@lru_cache(maxsize=1)
+def _study() -> tuple[Store, ASGIApp, str]:
+    path = scratch() / "study.db"
+    listed = [Pair(str(n), f"caption {n}", f"another caption {n}") for n in range(3)]
+    create_file(path, make_study(("beam", "voted"), listed, StudyOptions()), {})
+    store = Store(path)
+    return store, study_app(store), store.study.annotators[0].token
+
+
+def judgements(data: bytes) -> None:
+    """What the study's page sends: `ITEM` stands for the handle of an item that is there."""
+    store, app, token = _study()
+    data = data.replace(b"ITEM", store.study.assignments[0].handle.encode())
+    body = data.partition(b"\n\n")[2]
+    for kind in (JudgementMessage, UndoMessage, FinishMessage):
+        with suppress(RangevoteError):
+            parse_message(body, kind)
+    reply = ask(app, data, authorization=f"Bearer {token}", content_type="application/json")
+    assert reply.status_code < 500, (reply.status_code, reply.content[:300])
+    shown = store.judged(0)
+    assert all(type(value) is int and -2 <= value <= 2 for value in shown.values()), "an answer that is none"

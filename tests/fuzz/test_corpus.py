@@ -7,7 +7,7 @@ import traceback
 import pytest
 
 from fuzz.mutate import Mutations
-from fuzz.targets import CORPUS, TARGETS, is_open, place_of, seeds, tokens, tried
+from fuzz.targets import CORPUS, TARGETS, attempt, is_open, location_of, seeds, tokens
 
 CASES = [(name, path) for name in TARGETS for path in seeds(name)]
 
@@ -26,7 +26,7 @@ def function_of(name):
     return target.load()
 
 
-def told(error, data):
+def shown(error, data):
     return f"{data!r}\n{''.join(traceback.format_exception(error))}"
 
 
@@ -37,8 +37,8 @@ def test_a_case_of_the_corpus_is_read_or_refused(name, path, request):
     if path.name.startswith("open-"):  # to be renamed when it is mended
         request.applymarker(pytest.mark.xfail(strict=True, reason="known and open: fuzz/targets.py"))
     data = path.read_bytes()
-    error = tried(function_of(name), data)
-    assert error is None, told(error, data)
+    error = attempt(function_of(name), data)
+    assert error is None, shown(error, data)
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -47,8 +47,8 @@ def test_changed_samples_are_read_or_refused(name):
     inputs = Mutations([path.read_bytes() for path in seeds(name)], tokens(name), seed=1)
     for _ in range(TARGETS[name].quick):
         data = inputs.next()
-        error = tried(function, data)
-        assert error is None or is_open(place_of(error)), told(error, data)
+        error = attempt(function, data)
+        assert error is None or is_open(location_of(error)), shown(error, data)
 
 
 def test_every_target_has_samples_and_every_sample_a_target():

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from fuzz import targets
-from fuzz.findings import Findings
-from fuzz.mutate import MOST, Mutations, smallest
-from fuzz.outcome import Outcome, outcome_of, table
-from fuzz.targets import OPEN, TARGETS, is_open, place_of, tried
+from fuzz.mutate import LONGEST, Mutations, smallest
+from fuzz.one import Findings
+from fuzz.run import Outcome, read_outcome, table
+from fuzz.targets import OPEN, TARGETS, attempt, is_open, location_of
 from rangevote.errors import DataError
 from rangevote.formats import FORMATS
 
@@ -40,10 +40,10 @@ def test_every_format_has_a_target():
 
 
 def test_what_the_interface_allows_is_no_finding_and_the_rest_is():
-    assert tried(broken, b"a") is None
-    error = tried(broken, b"axb")
+    assert attempt(broken, b"a") is None
+    error = attempt(broken, b"axb")
     assert isinstance(error, KeyError)
-    assert place_of(error).startswith("KeyError in test_fuzzing.py:broken:")
+    assert location_of(error).startswith("KeyError in test_fuzzing.py:broken:")
 
 
 def test_a_warning_that_is_not_ours_is_a_finding_and_ours_is_none():
@@ -57,8 +57,8 @@ def test_a_warning_that_is_not_ours_is_a_finding_and_ours_is_none():
 
         warn("something")
 
-    assert isinstance(tried(overflows, b""), RuntimeWarning)
-    assert tried(tells, b"") is None
+    assert isinstance(attempt(overflows, b""), RuntimeWarning)
+    assert attempt(tells, b"") is None
 
 
 def test_a_finding_is_shortened_and_written_once(tmp_path, capsys):
@@ -69,15 +69,15 @@ def test_a_finding_is_shortened_and_written_once(tmp_path, capsys):
     shown, told = sorted(tmp_path.glob("error-*"))
     assert shown.read_bytes() == b"x"
     assert told.read_text().startswith("KeyError in test_fuzzing.py:broken:")
-    assert "ERROR KeyError in test_fuzzing.py" in capsys.readouterr().err
+    assert "KeyError in test_fuzzing.py" in capsys.readouterr().err
 
 
 def test_a_finding_that_is_known_is_told_apart(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(OPEN, "KeyError in test_fuzzing.py:broken", "a mistake in the test")
     Findings(broken, tmp_path).attempt(b"x")
     (tmp_path / "log0.txt").write_text(SAID)
-    outcome = outcome_of(tmp_path, 0, 0)
-    assert outcome.found == ()
+    outcome = read_outcome(tmp_path, 0, 0)
+    assert outcome.findings == ()
     assert len(outcome.known) == 1
     assert "* moses, known and open: KeyError in test_fuzzing.py:broken" in table({"moses": outcome})
     assert not is_open("KeyError in other.py:broken:1")
@@ -93,13 +93,13 @@ def test_the_same_seed_gives_the_same_inputs_and_another_one_others():
         return [made.next() for _ in range(50)]
 
     assert some(1) == some(1) != some(2)
-    assert max(map(len, some(3))) <= MOST
+    assert max(map(len, some(3))) <= LONGEST
     assert any(b"token" in data for data in some(1))
 
 
 def test_the_outcome_is_what_libfuzzer_said(tmp_path):
     (tmp_path / "log0.txt").write_text(SAID)
-    assert outcome_of(tmp_path, 0, 0) == Outcome(1711, 131, 407, 944, 64)
+    assert read_outcome(tmp_path, 0, 0) == Outcome(1711, 131, 407, 944, 64)
 
 
 @pytest.mark.parametrize(
@@ -108,19 +108,19 @@ def test_the_outcome_is_what_libfuzzer_said(tmp_path):
 def test_a_hang_a_blow_up_and_a_crash_are_findings(tmp_path, name, told):
     (tmp_path / "log0.txt").write_text(SAID)
     (tmp_path / name).write_bytes(b"x")
-    (found,) = outcome_of(tmp_path, 0, 1).found
+    (found,) = read_outcome(tmp_path, 0, 1).findings
     assert told in found
     assert name in found
 
 
 def test_a_process_that_ends_without_a_word_is_a_finding(tmp_path):
     (tmp_path / "log0.txt").write_text("Traceback")
-    assert outcome_of(tmp_path, 0, 1).found == ("the process ended with 1: log0.txt",)
+    assert read_outcome(tmp_path, 0, 1).findings == ("the process ended with 1: log0.txt",)
 
 
 def test_too_much_memory_is_a_finding_even_if_nothing_stopped(tmp_path):
     (tmp_path / "log0.txt").write_text(SAID.replace("64", "1064"))
-    assert outcome_of(tmp_path, 0, 0).found == ("1064 MB of memory",)
+    assert read_outcome(tmp_path, 0, 0).findings == ("1064 MB of memory",)
 
 
 def test_the_table_counts_all():
@@ -129,17 +129,17 @@ def test_the_table_counts_all():
     assert told.endswith("* b: KeyError: error-1\n")
 
 
-@pytest.mark.parametrize("chance", [["--by-chance"], []], ids=["by chance", "by atheris"])
+@pytest.mark.parametrize("chance", [["--at-random"], []], ids=["at random", "by atheris"])
 def test_a_target_is_fuzzed_for_its_time(tmp_path, chance):
     if not chance:
         pytest.importorskip("atheris", reason="atheris is not installed: make fuzz installs it")
     command = [sys.executable, ROOT / "fuzz" / "one.py", "json", "--seconds", "1", "--findings", tmp_path]
     with (tmp_path / "log0.txt").open("wb") as log:
         code = subprocess.run([*map(str, command), *chance], stderr=log, cwd=tmp_path).returncode
-    outcome = outcome_of(tmp_path, 0, code)
+    outcome = read_outcome(tmp_path, 0, code)
     assert code == 0
     assert outcome.runs > 0
-    assert outcome.found == ()
+    assert outcome.findings == ()
     assert (outcome.coverage > 0) is not bool(chance)
 
 
