@@ -30,7 +30,7 @@ if not __package__:  # a script: the repository is searched, not this folder
 PACKAGE = ROOT / "src"
 
 from fuzz.mutate import Mutations, smallest  # noqa: E402
-from fuzz.targets import MEMORY, SECONDS, TARGETS, attempt, is_open, location_of, seeds, tokens  # noqa: E402
+from fuzz.targets import MEMORY, SECONDS, TARGETS, attempt, location_of, seeds, tokens  # noqa: E402
 
 #: Exit codes: findings after which fuzzing went on, and a hang where there is no libFuzzer.
 FOUND, HANG = 1, 70
@@ -57,7 +57,7 @@ class Findings:
         location = location_of(error)
         self._known.add(location)
         shortest = smallest(data, lambda less: self._same(less, location), tries=200)
-        name = f"{'open' if is_open(location) else 'error'}-{zlib.crc32(location.encode()):08x}"
+        name = f"error-{zlib.crc32(location.encode()):08x}"
         (self._folder / name).write_bytes(shortest)
         text = f"{location}\n{shortest!r}\n{''.join(traceback.format_exception(error))}"
         (self._folder / f"{name}.txt").write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -57,7 +57,6 @@ class Outcome:
     features: int = 0
     peak: int = 0
     findings: tuple[str, ...] = ()
-    known: tuple[str, ...] = ()
 
     def after(self, more: Outcome) -> Outcome:
         """Both processes of one target; the files that the first one wrote are seen by the second again."""
@@ -68,7 +67,6 @@ class Outcome:
             max(self.features, more.features),
             max(self.peak, more.peak),
             tuple(dict.fromkeys(self.findings + more.findings)),
-            tuple(dict.fromkeys(self.known + more.known)),
         )
 
 
@@ -86,10 +84,9 @@ def read_outcome(folder: Path, number: int, code: int) -> Outcome:
         findings.append(f"the process ended with {code}: log{number}.txt")
     if peak > MEMORY:
         findings.append(f"{peak} MB of memory")
-    known = [_first_line(path) for path in sorted(folder.glob("open-*.txt"))]
     runs = max(statistics.get("number_of_executed_units", 0), runs)
     speed = statistics.get("average_exec_per_sec", 0)
-    return Outcome(runs, speed, coverage, features, peak, tuple(findings), tuple(known))
+    return Outcome(runs, speed, coverage, features, peak, tuple(findings))
 
 
 def _first_line(path: Path) -> str:
@@ -142,7 +139,6 @@ def table(outcomes: Mapping[str, Outcome]) -> str:
     number = sum(len(o.findings) for o in outcomes.values())
     lines.append(f"| **all** | {runs:,} | | | | {peak:,} | **{number}** |")
     listed = [f"* {name}: {finding}" for name, o in outcomes.items() for finding in o.findings]
-    listed += [f"* {name}, known and open: {known}" for name, o in outcomes.items() for known in o.known]
     return "\n".join([*lines, *(["", *listed] if listed else [])]) + "\n"
 
 

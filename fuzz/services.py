@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 import httpx
 import msgspec
@@ -113,6 +113,8 @@ async def _answer(app: ASGIApp, request: httpx.Request) -> httpx.Response:
 
 # Answers of model servers
 
+URL = "http://127.0.0.1:1/v1"
+
 
 def choices(data: bytes) -> None:
     """The choices of a response, to chat and to completions."""
@@ -120,51 +122,33 @@ def choices(data: bytes) -> None:
     assert "\n" not in error_text(body)
     assert usage_of(body).total >= 0
     for path in (CHAT, COMPLETIONS):
-        try:
+        with suppress(RangevoteError):
             listed = choices_of(body, path)
-        except RangevoteError:
-            continue
-        for choice in listed:
-            assert choice.logprob is None or choice.logprob <= 0
-        assert len(hypotheses_in(listed)) <= len(listed)
+            assert all(choice.logprob is None or choice.logprob <= 0 for choice in listed)
+            assert len(hypotheses_in(listed)) <= len(listed)
     hypotheses_of([body])
 
 
-class _FixedServer(httpx.AsyncBaseTransport):
-    """A server that answers every request with the same bytes."""
-
-    status, headers, content = 200, list[tuple[bytes, bytes]](), b""
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        return httpx.Response(self.status, headers=self.headers, stream=httpx.ByteStream(self.content))
-
-
-@lru_cache(maxsize=1)
-def _server() -> _FixedServer:
-    return _FixedServer()
-
-
 def answers(data: bytes) -> None:
-    """A whole answer: status and headers, then the body."""
+    """A whole answer of a server: status and headers, then the body."""
     first, headers, content = parse_request(data)
     status = first.split(b" ")[0]
-    server = _server()
-    server.status = int(status) if status.isdigit() and len(status) == 3 and status[0] in b"2345" else 200
-    server.headers = [pair for pair in headers if pair[0] not in (b"content-length", b"transfer-encoding")]
-    server.content = content
-    loop().run_until_complete(_sample_all(server))
+    code = int(status) if status.isdigit() and len(status) == 3 and status[0] in b"2345" else 200
+    headers = [pair for pair in headers if pair[0] not in (b"content-length", b"transfer-encoding")]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(code, headers=headers, stream=httpx.ByteStream(content))
+
+    loop().run_until_complete(_sample(httpx.MockTransport(answer)))
 
 
-async def _sample_all(server: _FixedServer) -> None:
-    limits = CallLimits(retries=0, total=60.0)
+async def _sample(server: httpx.MockTransport) -> None:
     body: dict[str, Any] = {"model": "m", "prompt": "p"}
-    async with Client("http://127.0.0.1:1/v1", limits=limits, transport=server) as client:
+    async with Client(URL, limits=CallLimits(retries=0, total=60.0), transport=server) as client:
         for path in (CHAT, COMPLETIONS):
-            try:
+            with suppress(RangevoteError):
                 result = await sample(client, path, body, 3, seed=1)
                 assert 0 < len(result.choices) <= 3
-            except RangevoteError:
-                continue
         await client.models()
 
 
@@ -176,25 +160,15 @@ def addresses(data: bytes) -> None:
     try:
         checked_key(text)
     except RangevoteError as error:
-        shown = str(error)
-        if len(text) >= 8 and text in shown:
+        if len(text) >= 8 and text in str(error):
             raise AssertionError("the key is shown") from None
     Client(checked_url(text))
 
 
 # The election service
 
-URL = "http://127.0.0.1:1/v1"
+KEY = "a key of sixteen letters"
 ANSWERS = ("the train leaves at ten", "the train leaves at noon", "i do not know", "trains leave at ten")
-#: What stands in the command's arguments besides the configuration.
-GIVEN: dict[str, Any] = {
-    "model": None,
-    "source": None,
-    "options": {},
-    "profiles": (),
-    "keep_elections": None,
-    "allow_model": (),
-}
 
 
 @lru_cache(maxsize=1)
@@ -229,74 +203,72 @@ def requests(data: bytes) -> None:
         msgspec.json.encode(order.body)  # what goes to the model's server
 
 
-class _Model(httpx.AsyncBaseTransport):
+def _model(request: httpx.Request) -> httpx.Response:
     """A server of a model that always answers well."""
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        wanted = json.loads(await request.aread() or b"{}")
-        chat = str(request.url).endswith("/chat/completions")
-        n = wanted.get("n", 1)
-        shown = [{"message": {"content": text}} if chat else {"text": text} for text in ANSWERS * 16]
-        tokens = {"content": [{"logprob": -0.5}], "token_logprobs": [-0.5]}
-        listed = [
-            {"index": i, "finish_reason": "stop", "logprobs": tokens, **one}
-            for i, one in enumerate(shown[:n])
-        ]
-        answer = json.dumps({"choices": listed, "usage": {"prompt_tokens": 3}}).encode()
-        return httpx.Response(200, stream=httpx.ByteStream(answer))
+    number = json.loads(request.content or b"{}").get("n", 1)
+    chat = str(request.url).endswith("/chat/completions")
+    texts = [{"message": {"content": text}} if chat else {"text": text} for text in ANSWERS * 16]
+    tokens = {"content": [{"logprob": -0.5}], "token_logprobs": [-0.5]}
+    shared = {"finish_reason": "stop", "logprobs": tokens}
+    listed = [{"index": i, **shared, **text} for i, text in enumerate(texts[:number])]
+    answer = json.dumps({"choices": listed, "usage": {"prompt_tokens": 3}}).encode()
+    return httpx.Response(200, stream=httpx.ByteStream(answer))
 
 
 @lru_cache(maxsize=1)
 def _upstream() -> Upstream:
     source = Upstream(settings(), Metrics())
-    source.client = Client(URL, transport=_Model(), limits=CallLimits(retries=0))
+    source.client = Client(URL, transport=httpx.MockTransport(_model), limits=CallLimits(retries=0))
     loop().run_until_complete(source.__aenter__())
     return source
+
+
+class _Failures(logging.Handler):
+    """The service's own failures, from its log."""
+
+    listed: ClassVar[list[str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.getMessage() == "failure":
+            self.listed.append(self.format(record))
 
 
 @lru_cache(maxsize=1)
 def _app() -> ASGIApp:
     log_to(_Failures())
-    return service_app(_upstream(), settings(), Metrics(), keys=Keys(["a key of sixteen letters"]))
-
-
-#: The service's own failures, from its log.
-_failures: list[str] = []
-
-
-class _Failures(logging.Handler):
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.getMessage() == "failure":
-            _failures.append(self.format(record))
+    return service_app(_upstream(), settings(), Metrics(), keys=Keys([KEY]))
 
 
 def http(data: bytes) -> None:
     """A whole request: an answer in JSON, or a refusal in OpenAI's shape; never our own failure."""
-    _failures.clear()
-    reply = ask(
-        _app(), data, authorization="Bearer a key of sixteen letters", content_type="application/json"
-    )
-    assert not _failures, _failures
-    assert reply.status_code < 500, (reply.status_code, reply.content[:300])
+    _Failures.listed.clear()
+    reply = ask(_app(), data, authorization=f"Bearer {KEY}", content_type="application/json")
+    assert not _Failures.listed, _Failures.listed
+    body = _check(reply)
     assert "x-request-id" in reply.headers
+    if reply.status_code >= 400 and body:
+        assert set(body["error"]) == {"message", "type", "param", "code"}
+
+
+def _check(reply: httpx.Response) -> Any:
+    """The body of an answer, if it is JSON."""
+    assert reply.status_code < 500, (reply.status_code, reply.content[:300])
     assert reply.headers["x-content-type-options"] == "nosniff"
-    if reply.headers.get("content-type", "").startswith("application/json"):
-        body = strict_json(reply.content) if reply.content else {}
-        assert (
-            reply.status_code < 400 or not body or set(body["error"]) == {"message", "type", "param", "code"}
-        )
+    is_json = reply.headers.get("content-type", "").startswith("application/json")
+    return strict_json(reply.content) if is_json and reply.content else None
 
 
 def configuration(data: bytes) -> None:
     """The file that `rangevote serve --config` reads."""
-    path = scratch_file("service.toml", data)
-    config = _config({**GIVEN, "config": str(path), "upstream": URL}, ())
+    given = {"model": None, "source": None, "options": {}, "profiles": (), "keep_elections": None}
+    path = str(scratch_file("service.toml", data))
+    config = _config({**given, "allow_model": (), "config": path, "upstream": URL}, ())
     assert config.upstream == URL
 
 
 def keys(data: bytes) -> None:
     """A file of keys, and a header that shows one."""
-    known = Keys(["a key of sixteen letters"])
+    known = Keys([KEY])
     text = data.decode("utf-8", "surrogateescape")
     assert not known.admit(data) or b" " in data
     assert all(len(key) >= 16 for key in read_keys(text, "keys"))
@@ -306,8 +278,8 @@ def keys(data: bytes) -> None:
 
 #: Ballots and candidates of one input that are shown: the page compares all measures for each.
 FEW, SHOWN = 2, 6
-#: What no block of data may hold: what ends a script, begins a comment, or ends a line of JavaScript alone.
 ELECTIONS: tuple[dict[str, Any], ...] = ({}, {"similarity": "0.5*chrf+0.5*exact", "weights": "count"})
+#: What no block of data may contain: the end of a script, a comment, the end of a line of JavaScript.
 UNSAFE = ("<", "\u2028", "\u2029")
 
 
@@ -324,24 +296,18 @@ def exported(data: bytes) -> None:
     if not len(ballots):
         return
     for options in ELECTIONS:
-        answers = ElectionPage(BallotLists([ballots, ballots]), Settings(**options))
-        found = dict(answers.everything(SHOWN))
-        block = data_block(found.items())
+        page = ElectionPage(BallotLists([ballots, ballots]), Settings(**options))
+        replies = dict(page.everything(SHOWN))
+        block = data_block(replies.items())
         assert not any(sign in block for sign in UNSAFE), "a text can end the script"
         assert strict_json(block) == {
-            path: strict_json(msgspec.json.encode(data_of).decode()) for path, data_of in found.items()
+            path: strict_json(msgspec.json.encode(r)) for path, r in replies.items()
         }
-        for path, data_of in found.items():
-            _check_winner(path, data_of, ballots)
-
-
-def _check_winner(path: str, data_of: Any, ballots: Ballots) -> None:
-    """Of an election: the winner stands in the ballot, and leads the list."""
-    if "winner" not in data_of:
-        return
-    ballot = ballots[int(path.removeprefix("api/ballots/").partition("?")[0])]
-    assert 0 <= data_of["winner"] < len(ballot.candidates)
-    assert data_of["candidates"]["rows"][0]["index"] == data_of["winner"]
+        for path, reply in replies.items():
+            if "winner" in reply:  # an election: the winner is in the ballot, and first in the list
+                ballot = ballots[int(path.removeprefix("api/ballots/").partition("?")[0])]
+                assert 0 <= reply["winner"] < len(ballot.candidates)
+                assert reply["candidates"]["rows"][0]["index"] == reply["winner"]
 
 
 @lru_cache(maxsize=1)
@@ -355,11 +321,7 @@ def _page() -> ASGIApp:
 
 def questions(data: bytes) -> None:
     """Requests to the page's server."""
-    reply = ask(_page(), data)
-    assert reply.status_code < 500, (reply.status_code, reply.content[:300])
-    assert reply.headers["x-content-type-options"] == "nosniff"
-    if reply.headers.get("content-type", "") == "application/json" and reply.content:
-        strict_json(reply.content)
+    _check(ask(_page(), data))
 
 
 @lru_cache(maxsize=1)
@@ -379,7 +341,5 @@ def judgements(data: bytes) -> None:
     for kind in (JudgementMessage, UndoMessage, FinishMessage):
         with suppress(RangevoteError):
             parse_message(body, kind)
-    reply = ask(app, data, authorization=f"Bearer {token}", content_type="application/json")
-    assert reply.status_code < 500, (reply.status_code, reply.content[:300])
-    shown = store.judged(0)
-    assert all(type(value) is int and -2 <= value <= 2 for value in shown.values()), "an answer that is none"
+    _check(ask(app, data, authorization=f"Bearer {token}", content_type="application/json"))
+    assert all(type(value) is int and -2 <= value <= 2 for value in store.judged(0).values()), "no answer"

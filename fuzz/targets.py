@@ -19,8 +19,6 @@ HERE = Path(__file__).resolve().parent
 CORPUS = HERE / "corpus"
 #: Seconds for one input, and megabytes for all of them.
 SECONDS, MEMORY = 10, 1024
-#: Findings that are not fixed yet, by kind and location: reported apart from new ones.
-OPEN: dict[str, str] = {}
 
 
 class Target(NamedTuple):
@@ -138,10 +136,6 @@ def location_of(error: BaseException) -> str:
     ours = [frame for frame in frames if "rangevote" in frame.filename or "/fuzz/" in frame.filename]
     last = ours[-1] if ours else frames[-1]
     return f"{type(error).__name__} in {Path(last.filename).name}:{last.name}:{last.lineno}"
-
-
-def is_open(location: str) -> bool:
-    return location.rpartition(":")[0] in OPEN
 
 
 @lru_cache(maxsize=1)

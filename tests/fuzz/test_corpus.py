@@ -7,7 +7,7 @@ import traceback
 import pytest
 
 from fuzz.mutate import Mutations
-from fuzz.targets import CORPUS, TARGETS, attempt, is_open, location_of, seeds, tokens
+from fuzz.targets import CORPUS, TARGETS, attempt, seeds, tokens
 
 CASES = [(name, path) for name in TARGETS for path in seeds(name)]
 
@@ -33,9 +33,7 @@ def shown(error, data):
 @pytest.mark.parametrize(
     ("name", "path"), CASES, ids=[f"{path.parent.name}-{path.name}" for _, path in CASES]
 )
-def test_a_case_of_the_corpus_is_read_or_refused(name, path, request):
-    if path.name.startswith("open-"):  # to be renamed when it is mended
-        request.applymarker(pytest.mark.xfail(strict=True, reason="known and open: fuzz/targets.py"))
+def test_a_case_of_the_corpus_is_read_or_refused(name, path):
     data = path.read_bytes()
     error = attempt(function_of(name), data)
     assert error is None, shown(error, data)
@@ -48,7 +46,7 @@ def test_changed_samples_are_read_or_refused(name):
     for _ in range(TARGETS[name].quick):
         data = inputs.next()
         error = attempt(function, data)
-        assert error is None or is_open(location_of(error)), shown(error, data)
+        assert error is None, shown(error, data)
 
 
 def test_every_target_has_samples_and_every_sample_a_target():

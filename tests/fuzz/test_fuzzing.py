@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from fuzz import targets
 from fuzz.mutate import LONGEST, Mutations, smallest
 from fuzz.one import Findings
 from fuzz.run import Outcome, read_outcome, table
-from fuzz.targets import OPEN, TARGETS, attempt, is_open, location_of
+from fuzz.targets import TARGETS, attempt, location_of
 from rangevote.errors import DataError
 from rangevote.formats import FORMATS
 
@@ -70,17 +68,6 @@ def test_a_finding_is_shortened_and_written_once(tmp_path, capsys):
     assert shown.read_bytes() == b"x"
     assert told.read_text().startswith("KeyError in test_fuzzing.py:broken:")
     assert "KeyError in test_fuzzing.py" in capsys.readouterr().err
-
-
-def test_a_finding_that_is_known_is_told_apart(tmp_path, monkeypatch, capsys):
-    monkeypatch.setitem(OPEN, "KeyError in test_fuzzing.py:broken", "a mistake in the test")
-    Findings(broken, tmp_path).attempt(b"x")
-    (tmp_path / "log0.txt").write_text(SAID)
-    outcome = read_outcome(tmp_path, 0, 0)
-    assert outcome.findings == ()
-    assert len(outcome.known) == 1
-    assert "* moses, known and open: KeyError in test_fuzzing.py:broken" in table({"moses": outcome})
-    assert not is_open("KeyError in other.py:broken:1")
 
 
 def test_the_smallest_input_is_found_by_leaving_parts_out():
@@ -141,8 +128,3 @@ def test_a_target_is_fuzzed_for_its_time(tmp_path, chance):
     assert outcome.runs > 0
     assert outcome.findings == ()
     assert (outcome.coverage > 0) is not bool(chance)
-
-
-def test_the_limits_are_those_of_the_page_and_the_folder_is_this_one():
-    assert targets.HERE == ROOT / "fuzz"
-    assert os.path.samefile(targets.CORPUS, ROOT / "fuzz" / "corpus")
