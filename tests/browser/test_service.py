@@ -11,8 +11,7 @@ pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 pytest.importorskip("openai", reason="the official client is not installed")
 
 from tests.browser.conftest import screenshot, violations
-from tests.service.running import Running
-from tests.service.saying import texts
+from tests.service.running import Running, texts
 from tests.sources.openai.upstream import SENTENCES, Upstream
 
 KEY = "a-key-of-more-than-16-letters"

@@ -1,12 +1,12 @@
-"""One upstream and one service for many tests; `well` makes the upstream behave again before each."""
+"""One upstream and one service for nearly all tests; before each the upstream behaves well again."""
 
 from __future__ import annotations
 
 import pytest
 
 
-@pytest.fixture(scope="module")
-def upstream():
+@pytest.fixture(scope="session")
+def session_upstream():
     from tests.sources.openai.upstream import Upstream
 
     with Upstream() as running:
@@ -14,24 +14,42 @@ def upstream():
 
 
 @pytest.fixture
-def well(upstream):
-    upstream.mode, upstream.delay, upstream.answer = "well", 0.0, None
-    upstream.models = ("tiny",)
+def upstream(session_upstream):
+    upstream = session_upstream
+    upstream.mode, upstream.delay, upstream.answer, upstream.models = "well", 0.0, None, ("tiny",)
     upstream.asked.clear()
     upstream.left.clear()
+    return upstream
 
 
-@pytest.fixture(scope="module")
-def service(upstream):
-    """A service of little patience."""
-    from tests.service.running import Running
+@pytest.fixture(scope="session")
+def session_service(session_upstream):
+    from rangevote.service.config import Alias
+    from tests.service.running import MODELS, Running
 
-    with Running(upstream.url, limits={"body_seconds": 0.5, "header_seconds": 0.5}) as running:
+    with Running(
+        session_upstream.url,
+        source="vllm",
+        limits={"body_seconds": 0.5, "header_seconds": 0.5, "candidate_tokens": 2000},
+        profiles={"many": {"samples": 12, "similarity": "overlap_1"}},
+        aliases={"elected": Alias("tiny", "many")},
+        models=MODELS,
+        image_hosts=frozenset({"images.example"}),
+        forward=frozenset({"chat_template_kwargs"}),
+        kept=2,
+    ) as running:
         yield running
+
+
+@pytest.fixture
+def service(session_service, upstream):
+    """A service of little patience, with a profile, an alias, and pages of its elections."""
+    session_service.log.clear()
+    return session_service
 
 
 @pytest.fixture(autouse=True)
 def direct(monkeypatch):
-    """The official client heeds the environment's proxies, which do not know our ports."""
+    """The official client uses the environment's proxies, which do not know our ports."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")

@@ -22,12 +22,16 @@ from rangevote.service.middleware import JsonLines, Keys, logger
 from rangevote.service.server import server
 from rangevote.service.upstream import Upstream
 from rangevote.web.serving import address, bound
+from tests.sources.openai.upstream import Asked, choice, completion
+from tests.sources.openai.upstream import Reply as UpstreamReply
 
 #: Quick where a test waits for the service to give up.
 LIMITS = Limits(
     connect_seconds=1, read_seconds=5, total_seconds=10, retries=0, hold=0.2, keep_alive=0.1, drain=5
 )
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+#: What servers can do is remembered for each model, so those that cannot do `n` have models of their own.
+MODELS = ("tiny", "ignores_n", "refuses_n", "one_fewer", "at_most_two")
 MESSAGES: Any = [{"role": "user", "content": "When does the train leave?"}]
 
 
@@ -162,3 +166,25 @@ def until(condition: Callable[[], Any], seconds: float = 5.0) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def ending(*reasons: str) -> Callable[[Asked], UpstreamReply]:
+    """An upstream whose samples end for these reasons."""
+
+    def answer(asked: Asked) -> UpstreamReply:
+        return completion(asked, [{**choice(asked, i), "finish_reason": reasons[i]} for i in range(asked.n)])
+
+    return answer
+
+
+def texts(*given: str) -> Callable[[Asked], UpstreamReply]:
+    """An upstream whose samples are these texts, over and over."""
+
+    def answer(asked: Asked) -> UpstreamReply:
+        first = int(asked.body.get("seed", 0))
+        choices = [choice(asked, i) for i in range(asked.n)]
+        for i, one in enumerate(choices):
+            one["message"]["content"] = given[(first + i) % len(given)]
+        return completion(asked, choices)
+
+    return answer

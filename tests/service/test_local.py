@@ -13,6 +13,7 @@ pytest.importorskip("openai", reason="the official client is not installed")
 
 from rangevote import elect, generate, search
 from rangevote.models.ngram import NgramModel
+from rangevote.models.protocol import ModelWrapper
 from tests.service.running import HEAD, Running, error_of, until
 
 KNOWN = [
@@ -54,10 +55,14 @@ def test_beams_stand_and_samples_vote_as_in_generate(service, model):
     assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (2, written)
 
 
-def test_a_prompt_is_gone_on_from(service):
-    answer = service.client().completions.create(model="tiny", prompt="the train leaves at", seed=1)
-    assert answer.choices[0].text in ("ten", "noon")
-    assert answer.choices[0].finish_reason == "stop"
+def test_a_prompt_is_continued_and_a_chat_streamed(service):
+    client = service.client()
+    answer = client.completions.create(model="tiny", prompt="the train leaves at", seed=1)
+    assert (answer.choices[0].text in ("ten", "noon"), answer.choices[0].finish_reason) == (True, "stop")
+    chunks = client.chat.completions.create(model="tiny", messages=CHAT, seed=2, stream=True)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks).startswith("leaves at")
+    cut = service.ask("/v1/completions", prompt="the", max_tokens=1).json()
+    assert cut["choices"][0]["finish_reason"] == "length"
 
 
 def test_the_one_model_is_listed_and_ready(service):
@@ -67,21 +72,18 @@ def test_the_one_model_is_listed_and_ready(service):
 
 
 def test_a_seed_fixes_everything_and_without_one_samples_differ(service):
-    ask = {"messages": CHAT, "rangevote": {"candidates": "sample:1"}}
-    fixed = {service.ask(seed=3, **ask).json()["choices"][0]["message"]["content"] for _ in range(3)}
+    ask = {"messages": CHAT, "rangevote": {"candidates": "sample:1", "samples": 1}}
+    fixed = {service.ask(seed=3, **ask).json()["choices"][0]["message"]["content"] for _ in range(2)}
     free = {service.ask(**ask).json()["choices"][0]["message"]["content"] for _ in range(20)}
     assert len(fixed) == 1
     assert len(free) > 1
 
 
-def test_at_temperature_0_the_voter_is_the_greedy_answer(service, model):
+def test_at_temperature_0_the_voter_is_the_greedy_answer_and_candidates_can_vote(service, model):
     greedy = generate(model, ["the train"], candidates="greedy")[0].winner
     answer = service.ask(messages=CHAT, temperature=0).json()
     assert answer["choices"][0]["message"]["content"] == greedy
     assert "|vot:1|" in answer["rangevote"]["signature"]
-
-
-def test_candidates_can_vote_themselves(service, model):
     expected = generate(model, ["the train"], candidates="beam:10,max_new_tokens=256")[0]
     answer = service.ask(messages=CHAT, rangevote={"voters": "candidates"}).json()
     assert answer["rangevote"]["signature"] == expected.signature
@@ -90,29 +92,19 @@ def test_candidates_can_vote_themselves(service, model):
 
 def test_voters_are_drawn_until_the_winner_is_certain(service):
     options = {"samples": 64, "adaptive": 0.99, "similarity": "exact"}
-    told = service.ask(messages=CHAT, seed=1, temperature=0.05, rangevote=options).json()["rangevote"]
-    assert told["certain"] is True
-    assert told["votes"] + told["samples"]["saved"] == 64
-    assert told["samples"]["saved"] > 0
+    election = service.ask(messages=CHAT, seed=1, temperature=0.05, rangevote=options).json()["rangevote"]
+    assert election["certain"] is True
+    assert election["votes"] + election["samples"]["saved"] == 64
+    assert election["samples"]["saved"] > 0
 
 
-def test_an_answer_cut_at_its_length_says_so(service):
-    answer = service.ask("/v1/completions", prompt="the", max_tokens=1).json()
-    assert answer["choices"][0]["finish_reason"] == "length"
-
-
-def test_voters_that_were_cut_off_do_not_make_a_quorum(service):
+def test_voters_that_were_cut_off_do_not_count_for_min_votes(service):
     asked = {"messages": CHAT, "seed": 1, "max_tokens": 3}
     votes = service.ask(**asked).json()["rangevote"]["votes"]
     assert 0 < votes < 20
     refused = service.ask(**asked, rangevote={"min_votes": votes + 1})
     assert (refused.status_code, error_of(refused)["code"]) == (502, "insufficient_votes")
     assert service.ask(**asked, rangevote={"min_votes": votes}).status_code == 200
-
-
-def test_a_stream_of_a_local_model(service):
-    chunks = service.client().chat.completions.create(model="tiny", messages=CHAT, seed=2, stream=True)
-    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks).startswith("leaves at")
 
 
 @pytest.mark.parametrize(
@@ -176,50 +168,61 @@ def test_a_service_is_the_upstream_of_another(model):
     """The inner one answers with single samples of its model, the outer one elects among them."""
     with (
         Running(model=model, options={"candidates": "sample:1", "samples": 1}) as inner,
-        Running(f"{inner.url}/v1", options={"samples": 30, "similarity": "overlap_1"}) as outer,
+        Running(f"{inner.url}/v1", options={"samples": 8, "similarity": "overlap_1"}) as outer,
     ):
         answer = outer.client().chat.completions.create(model="tiny", messages=CHAT, seed=7)
-        again = outer.client().chat.completions.create(model="tiny", messages=CHAT, seed=7)
-        chunks = list(outer.client().chat.completions.create(model="tiny", messages=CHAT, stream=True))
-        completed = outer.client().completions.create(model="tiny", prompt="the train", seed=7)
-    assert answer.rangevote["votes"] == 30
-    assert answer.rangevote["candidates"] == 30
-    drawn = [
-        search(model, ["the train"], f"sample:1,max_new_tokens=256,seed={s}")[0][0] for s in range(7, 37)
-    ]
-    assert (
-        answer.choices[0].message.content == elect([one.text for one in drawn], similarity="overlap_1").winner
-    )
-    assert again.choices[0].message.content == answer.choices[0].message.content
-    assert completed.choices[0].text == answer.choices[0].message.content
-    assert answer.usage.prompt_tokens == 60
-    assert chunks[-1].choices[0].finish_reason == "stop"
+    seeds = range(7, 15)
+    drawn = [search(model, ["the train"], f"sample:1,max_new_tokens=256,seed={s}")[0][0] for s in seeds]
+    expected = elect([one.text for one in drawn], similarity="overlap_1")
+    assert answer.choices[0].message.content == expected.winner
+    assert (answer.rangevote["votes"], answer.usage.prompt_tokens) == (8, 16)
 
 
-def test_a_model_with_a_chat_template_takes_conversations_and_plain_prompts():
-    pytest.importorskip("torch", reason="the extra 'models' is not installed")
-    from rangevote.models.huggingface.model import HuggingFace
-    from tests.models.huggingface.test_inputs import TEMPLATE
-    from tests.models.huggingface.tiny import make, make_tokenizer
+class Tokenizer:
+    """A chat template over words, in the shape of transformers' tokenizers."""
 
-    tokenizer = make_tokenizer(TEMPLATE)
-    model = HuggingFace(make("llama"), tokenizer)
+    chat_template = "a template"
+
+    def __init__(self, model: NgramModel) -> None:
+        self._model = model
+
+    def __call__(self, text: str, add_special_tokens: bool = True) -> dict[str, list[int]]:
+        return {"input_ids": list(self._model.source(text))}
+
+    def apply_chat_template(self, chat: list[dict[str, str]], **options: object) -> str:
+        return " ".join(message["content"] for message in chat)
+
+
+class Chatting(ModelWrapper):
+    """A model that reads conversations by its template."""
+
+    def __init__(self, model: NgramModel) -> None:
+        super().__init__(model)
+        self.tokenizer = Tokenizer(model)
+
+    def start(self, inputs):
+        texts = [
+            self.tokenizer.apply_chat_template(one) if isinstance(one[0], dict) else one for one in inputs
+        ]
+        return super().start(texts)
+
+
+def test_a_model_with_a_chat_template_takes_conversations_and_plain_prompts(model):
     chat = [
-        {"role": "user", "content": [{"type": "text", "text": "the "}, {"type": "text", "text": "dog"}]},
-        {"role": "assistant", "content": "runs"},
-        {"role": "user", "content": "a cat"},
+        {"role": "user", "content": [{"type": "text", "text": "the "}, {"type": "text", "text": "bus"}]},
+        {"role": "assistant", "content": "leaves"},
+        {"role": "user", "content": "at"},
     ]
-    written = "user : the dog assistant : runs user : a cat assistant :"
-    ids = tokenizer(written, add_special_tokens=False)["input_ids"]
-    options = {"max_tokens": 6, "rangevote": {"voters": "candidates", "candidates": "beam:4"}}
-    with Running(model=model) as service:
+    options = {"max_tokens": 12, "rangevote": {"voters": "candidates", "candidates": "beam:4"}}
+    with Running(model=Chatting(model)) as service:
         talked = service.ask(messages=chat, **options).json()
-        went_on = service.ask("/v1/completions", prompt="the dog", **options).json()
+        continued = service.ask("/v1/completions", prompt="the train", **options).json()
         picture = [{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]
         refused = service.ask(messages=[{"role": "user", "content": picture}])
-    expected = generate(model, [ids], candidates="beam:4,max_new_tokens=6")[0]
+    expected = generate(model, ["the bus leaves at"], candidates="beam:4,max_new_tokens=12")[0]
     assert talked["choices"][0]["message"]["content"] == expected.winner
-    assert talked["usage"]["prompt_tokens"] == len(ids)
-    expected = generate(model, [tokenizer("the dog")["input_ids"]], candidates="beam:4,max_new_tokens=6")[0]
-    assert went_on["choices"][0]["text"] == expected.winner
+    assert talked["usage"]["prompt_tokens"] == 4
+    ids = list(model.source("the train"))
+    expected = generate(model, [ids], candidates="beam:4,max_new_tokens=12")[0]
+    assert continued["choices"][0]["text"] == expected.winner
     assert (refused.status_code, error_of(refused)["param"]) == (400, "messages[0]")

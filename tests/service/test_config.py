@@ -1,0 +1,110 @@
+"""Configuration files, profiles and limits."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra 'web' is not installed")
+
+from rangevote.errors import DataError, UsageError
+from rangevote.service.config import (
+    Alias,
+    Limits,
+    RequestOptions,
+    ServiceConfig,
+    profile_options,
+    read_config,
+)
+
+URL = "http://127.0.0.1:1/v1"
+
+
+def test_a_limit_that_cannot_be_is_named():
+    for name, value in [("samples", 0), ("samples", True), ("in_flight", 1.5), ("hold", -1)]:
+        with pytest.raises(UsageError, match=f"the limit {name} must be a"):
+            Limits(**{name: value})
+
+
+def test_a_file_has_everything(tmp_path):
+    (tmp_path / "tuned.toml").write_text(
+        '[election]\nsimilarity = "overlap_1-4@0.25"\ntemperature = 2.0\n\n[tuned]\nmetric = "bleu"\n'
+    )
+    path = tmp_path / "service.toml"
+    path.write_text(
+        f'upstream = "{URL}"\nallow_models = ["a"]\n[limits]\nqueue = 3\n'
+        "[options]\nsamples = 8\n[profiles.careful]\nsamples = 32\nadaptive = true\n"
+        '[profiles.tuned]\nfile = "tuned.toml"\nsamples = 5\n[aliases.x]\nmodel = "a"\nprofile = "tuned"\n'
+    )
+    config = read_config(str(path))
+    assert (config["upstream"], config["limits"]) == (URL, {"queue": 3})
+    assert config["profiles"]["tuned"] == {"similarity": "overlap_1-4@0.25", "temperature": 2.0, "samples": 5}
+    assert config["aliases"] == {"x": Alias("a", "tuned")}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("upstrem = 'x'", "unknown key 'upstrem'. Did you mean 'upstream'?"),
+        ("upstream = 7", "upstream must be a str"),
+        ("allow_models = [1]", "allow_models must be a list of names"),
+        ("[limits]\nbody = 1", "unknown limit 'body'"),
+        ("[aliases.x]\nprofile = 'y'", "aliases.x names no model"),
+        ("[aliases.x]\nmodel = 1", "aliases.x.model must be a name"),
+        ("[profiles]\nx = 1", "profiles.x must be a table"),
+        ("[profiles.x]\nfile = 1", "profiles.x.file must be a path"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named_with_its_path(tmp_path, text, problem):
+    path = tmp_path / "service.toml"
+    path.write_text(text)
+    with pytest.raises(DataError) as error:
+        read_config(str(path))
+    assert str(path) in str(error.value)
+    assert problem in str(error.value)
+
+
+def test_a_profile_of_tune_may_set_how_many_samples(tmp_path):
+    path = tmp_path / "p.toml"
+    path.write_text('[election]\npreset = "blend"\nwinners = 1\n[sampling]\nsamples = 7\n')
+    assert profile_options(str(path)) == {"preset": "blend", "samples": 7}
+    path.write_text('[election]\npreset = "blend"\n[sampling]\nsampels = 7\n')
+    with pytest.raises(DataError, match=r"unknown option 'sampels'\. Did you mean 'samples'"):
+        profile_options(str(path))
+
+
+def test_another_measure_does_not_inherit_the_temperature():
+    blend = RequestOptions().changed({"preset": "blend"})
+    assert blend.settings(1).temperature == 2.0
+    assert blend.changed({"similarity": "exact"}).settings(1).temperature == 1.0
+    assert blend.changed({"weights": "count"}).settings(1).temperature == 2.0
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        *(({"profiles": {name: {}}}, "a profile is called") for name in ("chat", "Big", "a/b", "", "-x")),
+        ({"aliases": {"x": Alias("m", "y")}}, "unknown profile 'y'"),
+        ({"options": {"samples": 65}}, "65 samples are more than the limit 64"),
+        ({"options": {"samples": 8, "min_votes": 9}}, "9 votes cannot come of 8 samples"),
+        ({"options": {"candidates": 4}}, "a search, as 'beam:4'"),
+        ({"options": {"similarity": "overlap_1-9"}}, r"counts n-grams of 9 orders; 8 are allowed"),
+        ({"upstream": URL, "options": {"candidates": "beam:4"}}, "of a vLLM server"),
+        ({"upstream": URL, "options": {"voters": "candidates"}}, "voters are samples where"),
+        ({"source": "vlm"}, "unknown source 'vlm'"),
+    ],
+)
+def test_what_every_request_would_be_refused_for_is_refused_at_once(config, problem):
+    changed = dict(config)
+    if "options" in config:
+        changed["options"] = RequestOptions().changed(config["options"])
+    if "profiles" in config:
+        changed["profiles"] = {name: RequestOptions() for name in config["profiles"]}
+    with pytest.raises(UsageError, match=problem):
+        ServiceConfig(**changed)
+
+
+def test_beams_of_vllm_and_larger_limits_are_allowed():
+    beams = RequestOptions().changed({"candidates": "beam:4"})
+    ServiceConfig(upstream=URL, source="vllm", options=beams)
+    nine = RequestOptions().changed({"similarity": "overlap_1-9"})
+    ServiceConfig(options=nine, limits=Limits(orders=9))

@@ -1,0 +1,191 @@
+"""Who may ask (case 49), how much may be sent and how slowly (cases 45 to 47), and what is logged."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import socket
+import time
+from contextlib import suppress
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra 'web' is not installed")
+pytest.importorskip("openai", reason="the official client is not installed")
+
+from rangevote.cli.secrets import from_environment, read_secret
+from rangevote.errors import DataError, SetupError
+from rangevote.service import middleware
+from rangevote.service.middleware import Keys, read_keys
+from tests.service.running import HEAD, MESSAGES, Running, error_of, read_all
+
+KEY, OTHER = "a-key-of-more-than-16-letters", "schlüssel-mit-umlaut"
+PATHS = ("/v1/models", "/readyz", "/metrics", "/elections/x/", "/static/base.css", "/v1/x/models", "/nothing")
+
+
+@pytest.fixture(scope="module")
+def locked(session_upstream):
+    with Running(session_upstream.url, keys=(KEY, OTHER), kept=4) as running:
+        yield running
+
+
+def code_in(answer: bytes) -> str:
+    return str(json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"])
+
+
+def head(method: str, path: str, *authorization: bytes) -> bytes:
+    lines = b"".join(b"Authorization: " + value + b"\r\n" for value in authorization)
+    start = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+    return start.encode() + lines + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        [b"Bearer "],
+        [b"Bearer " + KEY[:-1].encode()],
+        [b"Bearer " + KEY.encode() + b"x"],
+        [b"Basic " + KEY.encode()],
+        [KEY.encode()],
+        [b"Bearer \xff\xfe\xff"],
+        [b"Bearer " + b"k" * 20_000],
+        [b"Bearer wrong", b"Bearer " + KEY.encode()],
+    ],
+)
+def test_case_49_without_a_key_every_path_but_healthz_is_401(locked, upstream, given):
+    for method, path in (*(("GET", path) for path in PATHS), ("POST", "/v1/chat/completions")):
+        answer = locked.raw(head(method, path, *given))
+        assert answer.startswith(b"HTTP/1.1 401 "), path
+        assert code_in(answer) == "invalid_api_key"
+    assert locked.raw(head("GET", "/healthz", *given)).startswith(b"HTTP/1.1 200 ")
+    assert upstream.asked == []
+
+
+def test_case_49_every_key_opens_and_goes_no_further(locked, upstream):
+    for key in (KEY, OTHER):
+        answer = locked.http.get("/v1/models", headers={"authorization": b"bearer " + key.encode()})
+        assert answer.status_code == 200
+    assert locked.client().chat.completions.create(model="tiny", messages=MESSAGES).choices
+    assert "authorization" not in upstream.asked[0].headers
+    answer = locked.raw(head("GET", "/v1/models", b"Bearer " + b"k" * 200_000))
+    assert (answer[:13], code_in(answer)) == (b"HTTP/1.1 431 ", "headers_too_long")
+
+
+def test_foreign_hosts_and_pages_are_refused_except_for_healthz(service, upstream):
+    foreign = service.http.get("/v1/models", headers={"host": "evil.example"})
+    assert (foreign.status_code, error_of(foreign)["code"]) == (400, "invalid_host")
+    body = {"model": "tiny", "messages": MESSAGES}
+    page = service.http.post("/v1/chat/completions", json=body, headers={"origin": "http://evil.example"})
+    assert (page.status_code, error_of(page)["code"]) == (403, "cross_site")
+    assert "access-control-allow-origin" not in page.headers
+    assert upstream.asked == []
+    assert service.http.get("/healthz", headers={"host": "10.0.0.7:8720"}).json() == {"status": "ok"}
+
+
+def test_all_keys_are_compared_and_kept_as_digests_alone(monkeypatch):
+    compared, genuine = [], hmac.compare_digest
+
+    def compare(known, given):
+        compared.append(known)
+        return genuine(known, given)
+
+    keys = Keys([KEY, OTHER])
+    assert KEY not in repr(keys) + repr(vars(keys))
+    monkeypatch.setattr(middleware.hmac, "compare_digest", compare)
+    assert keys.match(KEY.encode())
+    assert not keys.match(b"\xff wrong")
+    assert compared == 2 * [hashlib.sha256(key.encode()).digest() for key in (KEY, OTHER)]
+
+
+def test_keys_come_from_a_private_file_or_a_variable(tmp_path):
+    path = tmp_path / "keys"
+    with pytest.raises(SetupError, match=r"cannot read .*no such file"):
+        read_secret(str(path))
+    path.write_text(f"# of the team\n{KEY}\n\n{OTHER}\n")
+    path.chmod(0o644)
+    with pytest.raises(SetupError, match=r"can be read by others \(mode 0644\)\. Use: chmod 600"):
+        read_secret(str(path))
+    path.chmod(0o600)
+    assert read_keys(read_secret(str(path)), "keys") == [KEY, OTHER]
+    assert read_keys(from_environment("K", {"K": f"{KEY}, {OTHER}"}), "K") == [KEY, OTHER]
+    with pytest.raises(SetupError, match="the environment variable K is not set"):
+        from_environment("K", {})
+    for text, problem in (("# x\n", "no key"), ("short", "shorter than 16")):
+        with pytest.raises(DataError, match=problem):
+            read_keys(text, "keys")
+
+
+def test_case_45_bodies_are_refused_by_their_length_or_as_they_come(service):
+    answer = service.raw(HEAD + b"Content-Length: 10000000000\r\n\r\n")
+    assert (answer[:13], code_in(answer)) == (b"HTTP/1.1 413 ", "too_large")
+    chunk, sent = b"10000\r\n" + b"x" * 65536 + b"\r\n", 0
+    with socket.create_connection(("127.0.0.1", service.port), timeout=10) as connection:
+        connection.sendall(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+        with suppress(OSError):
+            while sent < 200 * 2**20:
+                connection.sendall(chunk)
+                sent += len(chunk)
+        answer = read_all(connection)
+    assert sent < 20 * 2**20  # what the system's buffers hold, not what we were sent
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    longer = service.raw(HEAD + b"Content-Length: 2\r\n\r\n{}GET /metrics")
+    assert longer.startswith(b"HTTP/1.1 400 ")
+    assert b"rangevote_requests_total" not in longer
+
+
+@pytest.mark.parametrize("begun", [b"", HEAD, HEAD + b"X-Slow: "])
+def test_case_46_headers_that_do_not_end_close_the_connection(service, begun):
+    began = time.monotonic()
+    assert service.raw(begun) == b""
+    assert 0.3 < time.monotonic() - began < 9
+
+
+def test_case_46_headers_of_a_second_request_that_drip_in_close_the_connection_too(service):
+    with socket.create_connection(("127.0.0.1", service.port), timeout=10) as connection:
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX: ")
+        connection.settimeout(0.2)
+        closed = False
+        for _ in range(20):  # a byte now and then does not buy more time
+            try:
+                connection.sendall(b"y")
+                closed = connection.recv(1) == b""
+            except TimeoutError:
+                continue
+            except OSError:
+                closed = True
+            if closed:
+                break
+    assert closed
+
+
+def test_cases_45_and_46_a_body_that_does_not_end_is_408(service):
+    with socket.create_connection(("127.0.0.1", service.port), timeout=10) as connection:
+        connection.sendall(HEAD + b"Content-Length: 100\r\n\r\n")
+        with suppress(OSError):  # it was closed meanwhile
+            for _ in range(8):
+                connection.sendall(b"{")
+                time.sleep(0.1)
+        assert read_all(connection).startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "", "application/jsonp"])
+def test_case_47_another_content_type_is_415(service, kind):
+    answer = service.http.post("/v1/chat/completions", content=b"{}", headers={"content-type": kind})
+    assert (answer.status_code, error_of(answer)["code"]) == (415, "not_json")
+
+
+def test_case_56_no_client_can_forge_a_line_of_the_log_and_prompts_are_not_in_it(service):
+    service.http.get('/v1/%0a{"event": "forged"}', headers={"user-agent": "x"})
+    service.ask(model='other" \\ name')
+    service.ask(user="sec\u2028ret")
+    assert service.log
+    for line in service.log:
+        assert line.isascii()
+        assert len(line.splitlines()) == 1
+        assert json.loads(line)["event"] in ("request", "election", "problem")
+        for private in ("forged", "train", "2028", "unused"):
+            assert private not in line

@@ -1,0 +1,92 @@
+"""Streams: the answer in events once it is elected, and comments until then; texts come through unchanged."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra 'web' is not installed")
+pytest.importorskip("openai", reason="the official client is not installed")
+
+import openai
+
+from tests.service.running import MESSAGES, error_of, texts
+
+
+def events(text: str) -> list[str]:
+    return text.removesuffix("\n\n").split("\n\n")
+
+
+def test_the_official_client_reads_a_stream(service):
+    client = service.client()
+    chunks = list(
+        client.chat.completions.create(
+            model="tiny", messages=MESSAGES, seed=0, stream=True, stream_options={"include_usage": True}
+        )
+    )
+    assert {chunk.object for chunk in chunks} == {"chat.completion.chunk"}
+    assert len({chunk.id for chunk in chunks}) == 1
+    assert chunks[0].choices[0].delta.role == "assistant"
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert text == "the train leaves at ten"
+    assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices] == [None, None, "stop"]
+    assert chunks[-1].choices == []
+    assert chunks[-1].usage.completion_tokens == 6 * 3
+    assert chunks[-2].rangevote["votes"] == 6
+    chunks = list(client.completions.create(model="tiny", prompt="q", seed=0, stream=True))
+    assert "".join(chunk.choices[0].text for chunk in chunks) == "the train leaves at ten"
+    assert chunks[-1].choices[0].finish_reason == "stop"
+    assert all(chunk.usage is None for chunk in chunks)
+
+
+def test_a_stream_is_kept_alive_while_samples_are_drawn(service, upstream):
+    upstream.delay = 0.6
+    answer = service.ask(stream=True)
+    parts = events(answer.text)
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert answer.headers["cache-control"] == "no-cache, no-transform"
+    assert answer.headers["x-accel-buffering"] == "no"
+    assert parts[0] == parts[1] == ": keep-alive"
+    data = [part for part in parts if part != ": keep-alive"]
+    assert [part[:6] for part in data] == ["data: "] * 4
+    assert json.loads(data[1][6:])["choices"][0]["delta"]["content"]
+    assert data[-1] == "data: [DONE]"
+    stream = service.client().chat.completions.create(model="tiny", messages=MESSAGES, stream=True)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in stream)
+
+
+def test_an_early_failure_has_its_status_and_a_late_one_is_an_event(service, upstream):
+    upstream.mode = "broken"
+    early = service.ask(stream=True)
+    upstream.delay = 0.5
+    late = service.ask(stream=True)
+    with pytest.raises(openai.APIError, match="failed to answer"):
+        list(service.client().chat.completions.create(model="tiny", messages=MESSAGES, stream=True))
+    assert (early.status_code, error_of(early)["code"]) == (502, "upstream_status")
+    assert late.status_code == 200
+    parts = events(late.text)
+    assert json.loads(parts[-1].removeprefix("data: "))["error"]["code"] == "upstream_status"
+    assert "data: [DONE]" not in parts
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\U0001f600 ok", "שלום \u202eevil", "\x00\x07\x1b[31m", "a\u2028b\u0085c", "\ufeffx",
+     "e" + "\u0301" * 1900],
+)  # fmt: skip
+def test_case_58_every_text_comes_through_unchanged(service, upstream, text):
+    upstream.answer = texts(text)
+    create = service.client().chat.completions.create
+    question = [{"role": "user", "content": text}]
+    whole = create(model="tiny", messages=question).choices[0].message.content
+    chunks = create(model="tiny", messages=question, stream=True)
+    streamed = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+    assert whole == streamed == text
+    assert upstream.asked[0].body["messages"] == question
+
+
+def test_case_58_half_a_character_from_the_upstream_is_502(service, upstream):
+    upstream.answer = texts("\ud800")
+    answer = service.ask()
+    assert (answer.status_code, error_of(answer)["code"]) == (502, "upstream_not_json")

@@ -1,0 +1,173 @@
+"""Requests of any shape: a checked request or an error that names a parameter (cases 47, 48, 53, 56, 58)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra 'web' is not installed")
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rangevote.service.config import CHECKS, ServiceConfig
+from rangevote.service.errors import ApiError
+from rangevote.service.requests import CHAT, COMPLETIONS, OWN, PASSED, TOOLS, read_request
+
+CONFIG = ServiceConfig(
+    upstream="http://127.0.0.1:1/v1", forward=frozenset({"more"}), image_hosts=frozenset({"images.example"})
+)
+MESSAGES = [{"role": "user", "content": "a"}]
+leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=12,
+)
+NAMES = sorted({*PASSED, *CHAT, *COMPLETIONS, *OWN, *TOOLS, "more", "other", "api_base"})
+ELECTION = sorted({*CHECKS, "similarity", "preset", "weights", "temperature", "rule", "tokenize", "merge"})
+messages = st.lists(
+    st.fixed_dictionaries({"role": st.sampled_from(["user", "system", "x"]) | values, "content": values}),
+    max_size=3,
+)
+bodies = st.fixed_dictionaries(
+    {"model": st.just("tiny") | values, "messages": messages | values},
+    optional={
+        **{name: values for name in NAMES if name not in ("model", "messages", "rangevote")},
+        "rangevote": st.dictionaries(st.sampled_from(ELECTION), values, max_size=3) | values,
+    },
+)
+
+
+def refusal(endpoint="chat", content=None, **body) -> ApiError:
+    content = json.dumps({"model": "tiny", "messages": MESSAGES, **body}) if content is None else content
+    with pytest.raises(ApiError) as caught:
+        read_request(content.encode() if isinstance(content, str) else content, endpoint, None, CONFIG)
+    assert caught.value.status in (400, 404)
+    assert len(caught.value.message) <= 400
+    return caught.value
+
+
+@settings(max_examples=40)
+@given(bodies, st.sampled_from(["chat", "completions"]), st.sampled_from([None, "p"]))
+def test_every_object_is_a_request_or_an_error(body, endpoint, profile):
+    try:
+        request = read_request(json.dumps(body).encode(), endpoint, profile, CONFIG)
+    except ApiError as error:
+        status, length = error.status, len(error.message)
+        assert status in (400, 404)
+        assert length <= 400
+    else:
+        assert request.body["model"] == "tiny"
+        assert set(request.body) <= set(body)
+        assert 1 <= request.n <= request.options.samples <= 64
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"a": NaN}', b"[" * 100_000,
+     b'{"model": ' + b"[" * 500 + b"]" * 500 + b"}", b'{"seed": 1' + b"0" * 5000 + b"}",
+     b'{"model": "tiny", "messages": [{"role": "user", "content": "\\ud800"}]}'],
+)  # fmt: skip
+def test_cases_47_and_58_what_is_no_json_object_is_400(content):
+    assert refusal(content=content).code in ("invalid_json", "invalid_value")
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("n", [0, -1, 10**9, 1e9, "5", True, 2.5, [], {}]),
+        ("model", ["tiny\r\nX-Evil: 1", "tiny\n", "\x00", "", " \u2028", "x" * 300, 7]),
+        ("messages", [[], "hello"]),
+        ("tools", [[{"type": "function"}], 0, ""]),
+        ("tool_choice", ["auto"]),
+        ("functions", [[{}]]),
+        ("modalities", [["audio"]]),
+        ("audio", [{"voice": "x"}]),
+        ("logprobs", [True]),
+        ("best_of", [4]),
+        ("temprature", [1]),
+        ("temperature", ["1", -1]),
+        ("top_p", [0]),
+        ("max_tokens", [0, 1.5]),
+        ("stop", [[1]]),
+        ("seed", ["x"]),
+        ("stream", ["yes"]),
+        ("stream_options", [{"include_usage": True}]),
+        ("prompt", ["hello"]),
+        ("rangevote", ["blend", {"winners": 2}, {"sample": 2}]),
+        ("rangevote.samples", [{"samples": 0}, {"samples": 65}, {"samples": True}]),
+        ("rangevote.similarity", [{"similarity": "overlap2"}, {"similarity": "overlap_1-999"}]),
+        ("rangevote.weights", [{"weights": "heavy"}]),
+        ("rangevote.min_votes", [{"samples": 6, "min_votes": 7}]),
+        ("rangevote.adaptive", [{"adaptive": 1.5}, {"adaptive": True, "weights": "probability"}]),
+    ],
+)
+def test_cases_48_and_56_what_cannot_be_done_is_refused_by_name_and_never_dropped(name, values):
+    for value in values:
+        assert refusal(**{name.partition(".")[0]: value}).param == name, value
+
+
+@pytest.mark.parametrize("name", ["api_base", "base_url", "extra_headers", "API_BASE"])
+def test_case_53_names_that_could_send_the_request_elsewhere_are_refused_anywhere(name):
+    bad = {name: "http://169.254.169.254/"}
+    for body in (
+        bad,
+        {"extra_body": bad},
+        {"tools": [bad]},
+        {"metadata": {"deep": [[bad]]}},
+        {"rangevote": bad},
+        {"messages": [{**MESSAGES[0], **bad}]},
+        {"response_format": {"type": "json_schema", "x": bad}},
+    ):
+        assert refusal(**body).code == "forbidden_parameter"
+
+
+def test_null_is_as_if_not_given():
+    body = {
+        "model": "tiny",
+        "prompt": "a",
+        "temperature": None,
+        "tools": None,
+        "rangevote": {"samples": None},
+    }
+    request = read_request(json.dumps(body).encode(), "completions", None, CONFIG)
+    assert request.body == {"model": "tiny", "prompt": "a"}
+    assert request.options.samples == 16
+
+
+def test_a_list_of_one_prompt_is_that_prompt_and_several_are_refused():
+    for prompt, expected in [(["a"], "a"), ([[1, 2]], [1, 2]), ([3], [3]), ("", "")]:
+        body = json.dumps({"model": "tiny", "prompt": prompt}).encode()
+        assert read_request(body, "completions", None, CONFIG).body["prompt"] == expected
+    for prompt in (["a", "b"], [], [[1], [2]], [1, "a"], {}, 7, [True]):
+        error = refusal("completions", json.dumps({"model": "tiny", "prompt": prompt}))
+        assert error.message.startswith("prompt must be one text")
+
+
+def test_roles_are_named_and_what_asks_for_no_tools_is_allowed():
+    for role in ({}, ["user"], 7, "User"):
+        assert refusal(messages=[{"role": role, "content": "a"}]).param == "messages[0].role"
+    for value in ([], "none", False):
+        body = json.dumps({"model": "tiny", "messages": MESSAGES, "tools": value}).encode()
+        assert read_request(body, "chat", None, CONFIG).body["messages"] == MESSAGES
+
+
+def test_pictures_come_in_the_request_or_from_allowed_hosts():
+    def asked(url: str) -> list[dict[str, object]]:
+        parts = [{"type": "text", "text": "what?"}, {"type": "image_url", "image_url": {"url": url}}]
+        return [{"role": "user", "content": parts}]
+
+    for url in ("data:image/png;base64,AAAA", "https://images.example/a.png"):
+        body = json.dumps({"model": "tiny", "messages": asked(url)}).encode()
+        assert read_request(body, "chat", None, CONFIG).body["messages"] == asked(url)
+    for url in (
+        "http://images.example/a.png",
+        "https://evil.example/a.png",
+        "https://images.example@evil.example/a.png",
+        "https://images.example\\@evil.example/",
+        "file:///etc/passwd",
+        "data:text/html;base64,AAAA",
+    ):
+        assert refusal(messages=asked(url)).param == "messages[0].content[1].image_url.url"

@@ -1,0 +1,340 @@
+"""One POST becomes samples, an election and one ordinary completion; and what upstreams do wrong."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra 'web' is not installed")
+pytest.importorskip("openai", reason="the official client is not installed")
+
+import openai
+
+from rangevote import Hypothesis, elect
+from tests.service.running import MESSAGES, Running, ending, error_of, texts, until
+from tests.sources.openai.upstream import SENTENCES, Asked, Reply, choice, completion
+
+ADAPTIVE = {"samples": 64, "adaptive": 0.99}
+
+
+def test_a_chat_is_answered_with_the_elected_sample(service):
+    answer = service.client().chat.completions.create(model="tiny", messages=MESSAGES, seed=0)
+    expected = elect(SENTENCES, weights="count")
+    assert (answer.object, answer.model, len(answer.choices)) == ("chat.completion", "tiny", 1)
+    assert answer.id.startswith("chatcmpl-")
+    assert answer.choices[0].message.role == "assistant"
+    assert answer.choices[0].message.content == expected.winner == "the train leaves at ten"
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.rangevote["votes"] == 6
+    assert answer.rangevote["signature"] == expected.signature
+    assert answer.rangevote["margin"] == pytest.approx(expected.margin)
+
+
+def test_a_completion_is_answered_likewise(service, upstream):
+    answer = service.client().completions.create(model="tiny", prompt="When does the train", seed=0)
+    assert (answer.object, answer.id[:5]) == ("text_completion", "cmpl-")
+    assert answer.choices[0].text == "the train leaves at ten"
+    assert upstream.asked[0].path == "/v1/completions"
+
+
+def test_parameters_go_to_the_model_untouched(service, upstream):
+    given = {"temperature": 0.7, "top_p": 0.9, "max_tokens": 33, "stop": ["\n", "END"], "user": "u"}
+    given |= {"presence_penalty": 0.1, "response_format": {"type": "json_object"}}
+    service.client().chat.completions.create(model="tiny", messages=MESSAGES, seed=11, **given)
+    assert upstream.asked[0].body == {**given, "model": "tiny", "messages": MESSAGES, "seed": 11, "n": 6}
+    more = {"chat_template_kwargs": {"enable_thinking": False}}  # in the configuration's `forward`
+    assert service.ask(**more).status_code == 200
+    assert upstream.asked[1].body["chat_template_kwargs"] == more["chat_template_kwargs"]
+
+
+@pytest.mark.parametrize("mode", ["ignores_n", "refuses_n", "one_fewer", "at_most_two"])
+def test_servers_that_cannot_do_n_are_asked_until_all_samples_are_there(service, upstream, mode):
+    upstream.mode = mode
+    answer = service.ask(model=mode, seed=40).json()
+    assert answer["rangevote"]["votes"] == 6
+    if mode == "ignores_n":
+        assert sorted(asked.body["seed"] for asked in upstream.asked) == [40, 41, 42, 43, 44, 45]
+        assert answer["usage"] == {"prompt_tokens": 42, "completion_tokens": 18, "total_tokens": 60}
+
+
+def test_options_come_in_the_object_rangevote_by_extra_body(service, upstream):
+    answer = service.client().chat.completions.create(
+        model="tiny",
+        messages=MESSAGES,
+        seed=0,
+        extra_body={"rangevote": {"samples": 3, "similarity": "exact", "explain": True}},
+    )
+    assert upstream.asked[0].n == 3
+    assert "rangevote" not in upstream.asked[0].body
+    assert "sim:exact" in answer.rangevote["signature"]
+    assert [row["text"] for row in answer.rangevote["scores"]] == list(SENTENCES[:3])
+    assert [row["score"] for row in answer.rangevote["scores"]] == pytest.approx([1 / 3] * 3)
+    assert answer.rangevote["near_tie"] is True
+
+
+def test_a_profile_is_chosen_by_the_base_url_or_by_an_alias(service, upstream):
+    client = service.client("many")
+    answer = client.chat.completions.create(model="tiny", messages=MESSAGES)
+    assert (answer.rangevote["votes"], "sim:overlap_1|" in answer.rangevote["signature"]) == (12, True)
+    assert client.completions.create(model="tiny", prompt="p").rangevote["votes"] == 12
+    assert client.models.list().data[-1].id == "elected"
+    aliased = service.client().chat.completions.create(model="elected", messages=MESSAGES)
+    assert (aliased.model, aliased.rangevote["votes"]) == ("elected", 12)
+    assert {asked.body["model"] for asked in upstream.asked} == {"tiny"}
+    assert error_of(service.ask("/v1/few/chat/completions"))["code"] == "profile_not_found"
+
+
+def test_models_are_those_of_the_list_or_of_the_upstream(service, upstream, monkeypatch):
+    refused = service.ask(model="large")
+    assert (refused.status_code, error_of(refused)["param"]) == (404, "model")
+    with pytest.raises(openai.NotFoundError):
+        service.client().chat.completions.create(model="large", messages=MESSAGES)
+    monkeypatch.setattr("rangevote.service.upstream.MODELS_KEPT", 0.0)
+    upstream.models = ("tiny", "large")
+    with Running(upstream.url) as listing:
+        assert [model.id for model in listing.client().models.list()] == ["tiny", "large"]
+        upstream.models = (7,)  # no names: the last list will do
+        assert listing.ask(model="large").status_code == 200
+        assert listing.http.get("/readyz").status_code == 503
+
+
+def test_several_choices_are_elected_to_represent_different_voters(service):
+    answer = service.client().chat.completions.create(model="tiny", messages=MESSAGES, seed=0, n=2)
+    expected = elect(SENTENCES, weights="count", rule="reweighted", winners=2)
+    assert [one.index for one in answer.choices] == [0, 1]
+    assert [one.message.content for one in answer.choices] == list(expected.winners)
+    assert "rule:reweighted" in answer.rangevote["signature"]
+
+
+def test_probabilities_are_asked_for_and_weigh_only_if_every_token_has_one(service, upstream):
+    by_probability = {"rangevote": {"weights": "probability"}}
+    known = service.ask(**by_probability).json()
+    upstream.mode = "nan_logprob"
+    unknown = service.ask(**by_probability).json()
+    upstream.mode = "well"
+    service.ask()
+    assert upstream.asked[0].body["logprobs"] is True
+    assert "|w:probability|" in known["rangevote"]["signature"]
+    assert "|w:count|" in unknown["rangevote"]["signature"]
+    assert "logprobs" not in upstream.asked[-1].body
+
+
+@pytest.mark.parametrize(
+    ("mode", "outcome"), [("null_content", "null"), ("declines", "refusal"), ("calls_tools", "tool_calls")]
+)
+def test_a_choice_without_text_neither_stands_nor_votes_and_is_counted(service, upstream, mode, outcome):
+    upstream.mode = mode
+    answer = service.ask().json()["rangevote"]
+    assert f'rangevote_samples_total{{outcome="{outcome}"}} 1' in service.http.get("/metrics").text
+    assert (answer["votes"], answer["samples"]["usable"], answer["samples"][outcome]) == (5, 5, 1)
+
+
+def test_samples_that_were_cut_off_stand_only_where_all_were(service, upstream):
+    upstream.answer = ending("length", "stop", "stop", "content_filter")
+    some = service.ask(rangevote={"samples": 4, "explain": True}).json()
+    assert {row["text"] for row in some["rangevote"]["scores"]} == {SENTENCES[1], SENTENCES[2]}
+    assert some["rangevote"]["samples"] == {"asked": 4, "saved": 0, "length": 1, "usable": 2, "filtered": 1}
+    upstream.answer = ending(*6 * ["length"])
+    every = service.ask(seed=0).json()
+    assert every["choices"][0]["finish_reason"] == "length"
+    assert every["choices"][0]["message"]["content"] == "the train leaves at ten"
+
+
+def test_the_empty_text_is_a_candidate_and_one_of_too_many_tokens_is_none(service, upstream):
+    upstream.answer = texts("")
+    empty = service.ask().json()
+    assert (empty["choices"][0]["message"]["content"], empty["rangevote"]["no_support"]) == ("", True)
+    upstream.answer = texts("word " * 2001, "a b", "a c")
+    answer = service.ask(seed=0).json()
+    assert answer["rangevote"]["samples"]["too_long"] == 2
+    assert answer["choices"][0]["message"]["content"] in ("a b", "a c")
+
+
+def test_min_votes_are_needed_and_one_sample_is_an_answer(service, upstream):
+    upstream.answer = lambda asked: completion(
+        asked,
+        [{"index": i, "message": {"content": None}, "finish_reason": "stop"} for i in range(asked.n - 1)]
+        + [choice(asked, asked.n - 1)],
+    )
+    one, refused = service.ask(), service.ask(rangevote={"min_votes": 2})
+    assert (one.status_code, one.json()["rangevote"]["votes"]) == (200, 1)
+    assert (refused.status_code, error_of(refused)["code"]) == (502, "insufficient_votes")
+    assert "1 of 6 samples" in error_of(refused)["message"]
+
+
+MOSTLY = ["the train leaves at ten"] * 5 + ["i do not know"] + ["the train leaves at ten"] * 14
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "rounds", "candidates", "certain"),
+    [
+        (["42"], {}, [16], 16, True),
+        (MOSTLY, {}, [16, 16], 16, True),
+        (["a b", "c d"], {}, [16, 16, 32], 16, False),
+        (["a b", "c d"], {"samples": 12, "candidates": 4}, [4, 4, 4], 4, False),
+        (["42"], {"min_votes": 20}, [16, 16], 16, True),
+        (["a b", "c d", "c e"], {"samples": 9, "candidates": 2, "adaptive": False}, [9], 2, False),
+    ],
+    ids=["all agree", "clear lead", "no leader", "first round by candidates", "quorum", "not adaptive"],
+)
+def test_samples_are_drawn_in_rounds_until_the_winner_is_certain(
+    service, upstream, given, options, rounds, candidates, certain
+):
+    """Decided by those who vote after the candidates were fixed; here all of them agree or none leads."""
+    upstream.answer = texts(*given)
+    options = {**ADAPTIVE, **options}
+    answer = service.ask(seed=0, rangevote=options).json()
+    drawn = sum(rounds)
+    assert [asked.n for asked in upstream.asked] == rounds
+    assert [asked.body["seed"] for asked in upstream.asked] == [sum(rounds[:i]) for i in range(len(rounds))]
+    election = answer["rangevote"]
+    assert (election["certain"], election["candidates"], election["votes"]) == (certain, candidates, drawn)
+    saved = options["samples"] - drawn
+    assert election["samples"] == {"asked": drawn, "saved": saved, "usable": drawn}
+    assert answer["usage"]["total_tokens"] == 7 * len(rounds) + 3 * drawn
+
+
+def test_a_round_that_fails_after_others_came_does_not_fail_the_request(service, upstream):
+    upstream.mode = ["well", "broken"]
+    answer = service.ask(seed=0, rangevote={**ADAPTIVE, "samples": 12, "candidates": 6})
+    assert answer.status_code == 200
+    assert answer.json()["rangevote"]["samples"] == {"asked": 12, "saved": 0, "usable": 6, "failed": 6}
+
+
+BEAMS = {"the train": -0.5, "the train leaves at ten": -1.5, "a train leaves at ten": -2.0}
+
+
+def searching(asked: Asked) -> Reply:
+    """As vLLM answers: beams where they are asked for, with the log-probabilities of their tokens."""
+    if not asked.body.get("use_beam_search"):
+        return completion(asked, [choice(asked, i) for i in range(asked.n)])
+    listed = [
+        {
+            "index": i,
+            "message": {"role": "assistant", "content": text},
+            "finish_reason": "stop",
+            "logprobs": {"content": [{"logprob": -0.25}, {"logprob": total + 0.25}]},
+        }
+        for i, (text, total) in enumerate(BEAMS.items())
+    ]
+    return completion(asked, listed[: asked.n])
+
+
+def test_beams_stand_and_samples_or_the_beams_vote(service, upstream):
+    """The paper's two settings over HTTP."""
+    upstream.answer = searching
+    answer = service.ask(seed=0, temperature=0.7, rangevote={"candidates": "beam:3"}).json()
+    beams = [Hypothesis(text, logprob=logprob) for text, logprob in BEAMS.items()]
+    expected = elect(beams, voters=[Hypothesis(text, sampled=True) for text in SENTENCES])
+    assert answer["choices"][0]["message"]["content"] == expected.winner == "the train leaves at ten"
+    assert answer["rangevote"]["signature"] == expected.signature
+    assert answer["usage"]["completion_tokens"] == 3 * 3 + 6 * 3
+    search, samples = upstream.asked
+    assert (search.n, search.body["use_beam_search"], search.body["temperature"]) == (3, True, 0.0)
+    assert "seed" not in search.body
+    assert (samples.n, samples.body["temperature"], samples.body["seed"]) == (6, 0.7, 0)
+    own = service.ask(rangevote={"candidates": "beam:3", "voters": "candidates"}).json()
+    assert own["choices"][0]["message"]["content"] == elect(beams).winner
+    assert own["rangevote"]["signature"] == elect(beams).signature
+    assert "|w:probability|" in elect(beams).signature
+    assert len(upstream.asked) == 3
+
+
+def test_servers_that_ignore_beam_search_are_found_out_and_other_searches_refused(service, upstream):
+    upstream.answer = lambda asked: completion(asked, [{**choice(asked, 0), "logprobs": None}])
+    refused = service.ask(rangevote={"candidates": "beam:3"})
+    assert (refused.status_code, error_of(refused)["code"]) == (502, "upstream_beams")
+    upstream.asked.clear()
+    for candidates in ("beam:65", "sample:3", "beam:3,copy_filter=0.5", "diverse_beam:4"):
+        refused = service.ask(rangevote={"candidates": candidates})
+        assert (refused.status_code, error_of(refused)["param"]) == (400, "rangevote.candidates")
+    refused = service.ask(n=4, rangevote={"candidates": "beam:3"})
+    assert (refused.status_code, error_of(refused)["param"]) == (400, "n")
+    assert upstream.asked == []
+
+
+def test_samples_that_cannot_be_voted_on_as_asked_are_the_requests_fault(upstream):
+    upstream.answer = texts("a b " * 100, "a c " * 100)
+    with Running(upstream.url, limits={"pairwise_chars": 1000}) as service:
+        impossible = service.ask(rangevote={"similarity": "states"})
+        for similarity in ("chrf", "0.5*overlap_1+0.5*bleu_4"):  # compare every pair
+            refused = service.ask(rangevote={"similarity": similarity})
+            assert (refused.status_code, error_of(refused)["code"]) == (400, "too_long")
+        assert service.ask(rangevote={"similarity": "overlap_1-4"}).status_code == 200
+        assert service.ask(rangevote={"similarity": "chrf", "samples": 2}).status_code == 200
+    assert (impossible.status_code, error_of(impossible)["code"]) == (400, "election_impossible")
+
+
+@pytest.mark.parametrize("kind", ["refused", "no such name", "no TLS"])
+def test_case_50_an_upstream_that_cannot_be_reached_is_502(upstream, kind):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        closed = free.getsockname()[1]
+    url = {
+        "refused": f"http://127.0.0.1:{closed}/v1",
+        "no such name": "http://nobody.invalid/v1",
+        "no TLS": upstream.url.replace("http:", "https:"),
+    }[kind]
+    with Running(url, models=("tiny",)) as service:
+        answer, ready = service.ask(), service.http.get("/readyz")
+        assert service.http.get("/healthz").status_code == 200
+    assert (answer.status_code, error_of(answer)["type"]) == (502, "upstream_error")
+    assert error_of(answer)["message"] == "the model's server failed to answer"
+    assert (ready.status_code, error_of(ready)["code"]) == (503, "not_ready")
+
+
+def test_case_50_an_upstream_that_stalls_is_504_at_the_deadline(upstream):
+    upstream.mode = "stalls"
+    with Running(upstream.url, limits={"total_seconds": 0.5}) as service:
+        answer = service.ask()
+    assert (answer.status_code, error_of(answer)["code"]) == (504, "timeout")
+    until(upstream.left.is_set, 1)
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "code"),
+    [
+        ("busy", 429, "upstream_rate"),
+        ("denied", 502, "upstream_status"),
+        ("refuses", 400, "upstream_refused"),
+        ("hangs_up", 502, "upstream_connect"),
+        ("half_json", 502, "upstream_not_json"),
+        ("huge_without_length", 502, "upstream_too_large"),
+        ("no_choices", 502, "upstream_shape"),
+        ("redirects", 502, "upstream_redirect"),
+    ],
+)
+def test_cases_50_to_52_failures_of_the_upstream_get_a_status_and_its_words_stay_inside(
+    service, upstream, mode, status, code
+):
+    upstream.mode = mode
+    answer = service.ask()
+    assert (answer.status_code, error_of(answer)["code"]) == (status, code)
+    assert answer.headers.get("retry-after") == ("1" if status == 429 else None)
+    log = "\n".join(service.log)
+    for secret in ("Incorrect API key", "slow down", "prompt is too long", "meta-data"):
+        assert secret not in answer.text + log
+
+
+def test_case_50_what_an_upstream_writes_is_logged_if_wanted_but_never_its_key(upstream):
+    upstream.mode = ["denied", "busy", "well"]
+    key = "sk-of-the-upstream"
+    with Running(upstream.url, upstream_key=key, details=True, limits={"retries": 1}) as service:
+        service.ask()
+        assert service.ask().status_code == 200  # a busy upstream is asked again
+        log = "\n".join(service.log)
+    assert upstream.asked[0].headers["authorization"] == f"Bearer {key}"
+    assert "Incorrect API key provided" in log
+    assert key not in log
+
+
+def test_case_51_samples_sent_twice_vote_once_and_missing_ones_are_counted(service, upstream):
+    upstream.mode = "duplicates"
+    assert service.ask().json()["rangevote"]["votes"] == 6
+    upstream.asked.clear()
+    upstream.mode = ["ignores_n", "well", *5 * ["broken"]]
+    some = service.ask(model="ignores_n", rangevote={"samples": 4})
+    assert some.status_code == 200
+    assert 1 <= some.json()["rangevote"]["votes"] < 4
+    assert some.json()["rangevote"]["samples"]["failed"] >= 1
