@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import rangevote as rv
-from rangevote.hypothesis import LOGPROB_SLACK, Ballot, Hypotheses, Hypothesis
+from rangevote.hypothesis import LOGPROB_SLACK, Ballot, Hypotheses, Hypothesis, check
 
 
 def test_a_hypothesis_is_a_text_that_ended_of_itself_and_was_not_sampled():
@@ -137,3 +137,23 @@ def test_errors_use_the_name_of_the_list(role):
         Hypotheses.of("a", role=role)
     with pytest.raises(rv.UsageError, match=rf"^1 {role} but 2 log-probabilities"):
         Hypotheses.of(["a"], [-1.0, -2.0], role=role)
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "message"),
+    [
+        (Hypothesis(), r"^voters\[1\]: has neither text nor tokens"),
+        (Hypothesis("a", logprob=math.nan), r"^voters\[1\].logprob: nan is not a log-probability"),
+        (Hypothesis("a", logprob=2.0), r"^voters\[1\].logprob: 2.0 is not a log-probability"),
+        (Hypothesis("a", weight=-1.0), r"^voters\[1\].weight: -1.0 is not an importance weight"),
+        (Hypothesis("a", weight=math.inf), r"^voters\[1\].weight: inf is not"),
+        (Hypothesis("a", ranked_by=-math.inf), r"^voters\[1\].ranked_by: expected a finite number, got -inf"),
+        (Hypothesis("a", state=[0.0, math.nan]), r"^voters\[1\].state\[1\]: expected a finite number"),
+        (Hypothesis("a", state=[1.0]), r"^voters\[1\].state: has 1 numbers while others have 2"),
+    ],
+)
+def test_a_value_that_cannot_be_voted_on_is_named(hypothesis, message):
+    good = Hypothesis("a", logprob=-1.0, weight=0.5, state=np.array([0.5, 1.0]))
+    assert check(Ballot([good, Hypothesis(tokens=[1])]))[1] is None
+    with pytest.raises(rv.DataError, match=message):
+        check(Ballot([good], [good, hypothesis]))

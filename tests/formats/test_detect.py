@@ -3,9 +3,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
-import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,11 +50,6 @@ def test_marks_blank_lines_crlf_and_compression_do_not_hide_a_format(name: str) 
     blank = b"" if name == "mbrs" else b"\r\n"  # there, a blank line is an empty hypothesis
     packed = gzip.compress(b"\xef\xbb\xbf" + blank + data)
     assert found(packed, **SETTLED.get(name, {})) == name
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_a_format_that_is_named_is_not_looked_for(name: str) -> None:
-    assert found(EXAMPLES[name], format=name, **SETTLED.get(name, {})) == name
 
 
 @pytest.mark.parametrize(
@@ -112,23 +104,3 @@ def test_an_empty_input_has_no_format_and_no_entries() -> None:
 def test_what_cannot_be_told_is_asked_for(data: bytes, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         read(io.BytesIO(data))
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-def test_the_first_record_of_a_pipe_is_not_held_back(tmp_path: Path) -> None:
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    seen = threading.Event()
-
-    def feed() -> None:
-        with path.open("wb", buffering=0) as pipe:
-            pipe.write(EXAMPLES["jsonl"])
-            assert seen.wait(10)
-
-    feeder = threading.Thread(target=feed)
-    feeder.start()
-    with read(path) as reading:
-        assert next(reading).get().id == 1
-        seen.set()
-        assert list(reading) == []
-    feeder.join()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rangevote.errors import DataError, SetupError, UsageError
+from rangevote.errors import DataError, UsageError
 from rangevote.formats import Entry, ReadOptions, read
 from rangevote.hypothesis import Ballot
 
@@ -75,15 +75,6 @@ def test_scores_that_do_not_fit_are_named(
     path.write_bytes(scores)
     with pytest.raises(DataError, match=message):
         raise fault(TEXT, per_source=3, logprobs=path)
-
-
-def test_a_missing_file_of_scores_is_named(entries: Entries, tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match=r"cannot read .*nowhere: no such file"):
-        entries(TEXT, per_source=3, logprobs=tmp_path / "nowhere")
-
-
-def test_a_bad_byte_is_named(fault: Callable[..., DataError]) -> None:
-    assert "input:1: invalid UTF-8 at byte 2 of the line" in str(fault(b"a\xff\nb\n", per_source=2))
 
 
 def test_a_reading_that_is_left_lets_both_files_go(tmp_path: Path) -> None:

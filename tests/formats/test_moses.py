@@ -80,11 +80,6 @@ def test_a_scale_weighs_by_softmax(ballots: Ballots) -> None:
     assert ballot.candidates[0].text == "the house"
 
 
-def test_scores_may_be_positive_where_they_are_scaled(ballots: Ballots) -> None:
-    (ballot,) = ballots(b"0 ||| a ||| x= 1 ||| 900\n0 ||| b ||| x= 1 ||| 900\n", score_scale=1)
-    assert [h.logprob for h in ballot.candidates] == pytest.approx([math.log(0.5)] * 2)
-
-
 def test_counting_ignores_scores(ballots: Ballots) -> None:
     (ballot,) = ballots(MOSES, score_scale="count")
     assert [h.logprob for h in ballot.candidates] == [None, None]
@@ -141,13 +136,6 @@ def test_a_line_without_an_id_spoils_the_list_it_stands_in(entries: Entries) -> 
 def test_bad_lines_are_named(fault: Callable[..., DataError], line: bytes, message: str) -> None:
     with pytest.raises(DataError, match=message):
         raise fault(line + b"\n", format="moses")
-
-
-def test_scores_that_are_means_are_doubted(ballots: Ballots) -> None:
-    said: list[str] = []
-    data = b"0 ||| a ||| F0= -0.1 ||| -1\n0 ||| b ||| F0= -0.1 ||| -1\n"
-    ballots(data, warn=said.append)
-    assert "look length-normalised" in said[0]
 
 
 @pytest.mark.parametrize(

@@ -119,10 +119,6 @@ def test_an_id_of_another_kind_is_named(fault: Callable[..., DataError]) -> None
     assert "custom_id: expected a string" in str(fault(batch(custom_id=["r"])))
 
 
-def test_the_same_request_twice_is_refused(entries: Entries) -> None:
-    assert "the id 'r1' was used before" in str(entries(CHAT + CHAT)[1].error)
-
-
 def test_scores_may_be_ignored_but_not_reinterpreted(ballots: Ballots) -> None:
     assert ballots(CHAT, score_scale="count")[0].candidates[0].logprob is None
     with pytest.raises(UsageError, match="--log-base does not apply to the format 'openai'"):
@@ -131,10 +127,3 @@ def test_scores_may_be_ignored_but_not_reinterpreted(ballots: Ballots) -> None:
 
 def test_a_row_that_is_no_object_is_told_what_one_is(fault: Callable[..., DataError]) -> None:
     assert 'expected {"custom_id"' in str(fault(b"[1]\n", format="openai"))
-
-
-def test_log_probabilities_that_add_up_beyond_all_numbers_are_refused(
-    fault: Callable[..., DataError],
-) -> None:
-    line = b'{"choices": [{"text": "a", "logprobs": {"token_logprobs": [1e308, 1e308]}}]}'
-    assert "choices[0].logprob: inf is not a log-probability" in str(fault(line))

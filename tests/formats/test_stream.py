@@ -1,36 +1,42 @@
+"""Bytes in: files, pipes, compression, and the cut into lines."""
+
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import os
 import sys
 import threading
+import tracemalloc
+import types
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rangevote.errors import DataError, SetupError
-from rangevote.formats.stream import CHUNK, open_stream
+from rangevote.errors import DataError, MissingExtra, SetupError
+from rangevote.formats import stream
+from rangevote.formats.stream import CHUNK, Lines, open_stream
+
+TEXT = b"".join(b"line %d of some text\n" % i for i in range(20_000))
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+# Files
+
+
+def test_what_cannot_be_opened_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SetupError, match=r"cannot read .*nowhere\.jsonl: no such file"):
         open_stream(tmp_path / "nowhere.jsonl")
-
-
-def test_a_directory_is_named(tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=rf"cannot read {tmp_path}: is a directory"):
         open_stream(str(tmp_path))
+    with pytest.raises(SetupError, match="null byte"):
+        open_stream("a\0b")
 
-
-@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root may read all")
-def test_a_file_without_permission_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "secret"
-    path.touch(mode=0o000)
-    with pytest.raises(SetupError, match="secret: permission denied"):
-        open_stream(path)
-
-
-def test_no_permission_is_a_matter_of_setup(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -39,48 +45,36 @@ def test_no_permission_is_a_matter_of_setup(tmp_path: Path, monkeypatch: pytest.
         open_stream("ballots")
 
 
-def test_a_path_with_a_nul_byte_is_no_traceback() -> None:
-    with pytest.raises(SetupError, match="null byte"):
-        open_stream("a\0b")
-
-
-def test_a_fault_of_the_disk_is_a_matter_of_setup() -> None:
+def test_a_fault_while_reading_is_a_matter_of_setup() -> None:
     class Broken(io.RawIOBase):
         def read(self, size: int = -1) -> bytes:
             raise OSError(5, "Input/output error")
 
+    class NonBlocking(io.RawIOBase):
+        def read(self, size: int = -1) -> None:
+            return None
+
     with pytest.raises(SetupError, match="cannot read input: input/output error"):
         open_stream(Broken())  # type: ignore[arg-type]
+    with pytest.raises(SetupError, match="non-blocking"):  # not taken for an empty one
+        open_stream(NonBlocking())  # type: ignore[arg-type]
 
 
 def test_a_dash_is_standard_input_and_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
     stdin = io.TextIOWrapper(io.BytesIO(b"a\nb\n"))
     monkeypatch.setattr(sys, "stdin", stdin)
-    with open_stream("-") as stream:
-        assert stream.name == "stdin"
-        assert stream.size is None
-        assert list(stream.lines()) == [b"a", b"b"]
+    with open_stream("-") as opened:
+        assert (opened.name, opened.size) == ("stdin", None)
+        assert list(opened.lines()) == [b"a", b"b"]
     assert not stdin.buffer.closed
-
-
-def test_a_process_without_standard_input_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(SetupError, match="there is none"):
         open_stream("-")
 
 
-def test_a_non_blocking_input_is_not_taken_for_an_empty_one() -> None:
-    class Empty(io.RawIOBase):
-        def read(self, size: int = -1) -> None:
-            return None
-
-    with pytest.raises(SetupError, match="non-blocking"):
-        open_stream(Empty())  # type: ignore[arg-type]
-
-
 def test_a_byte_order_mark_is_skipped() -> None:
-    assert list(open_stream(io.BytesIO(b"\xef\xbb\xbfa\nb")).lines()) == [b"a", b"b"]
-    assert list(open_stream(io.BytesIO(b"\xef\xbb\xbf")).lines()) == []
+    assert lines_of(b"\xef\xbb\xbfa\nb") == [b"a", b"b"]
+    assert lines_of(b"\xef\xbb\xbf") == []
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
@@ -90,40 +84,23 @@ def test_utf_16_is_recognised_with_and_without_mark(encoding: str) -> None:
 
 
 def test_nul_bytes_alone_are_not_utf_16() -> None:
-    text = b'a\0b "\0\0\0" text\n'
-    assert list(open_stream(io.BytesIO(text)).lines()) == [text[:-1]]
+    text = b'a\0b "\0\0\0" text'
+    assert lines_of(text) == [text]
 
 
-def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
-    path = tmp_path / "empty"
-    path.touch()
-    with open_stream(path) as stream:
-        assert list(stream.lines()) == []
-        assert (stream.position, stream.size) == (0, 0)
-
-
-def test_position_reaches_size(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [0, CHUNK])
+def test_position_reaches_size(tmp_path: Path, size: int) -> None:
     path = tmp_path / "long"
-    path.write_bytes(b"word\n" * CHUNK)
-    with open_stream(path) as stream:
-        lines = stream.lines()
-        assert next(lines) == b"word"
-        assert stream.position == CHUNK
-        assert sum(1 for _ in lines) == CHUNK - 1
-        assert stream.position == stream.size == 5 * CHUNK
+    path.write_bytes(b"word\n" * size)
+    with open_stream(path) as opened:
+        assert sum(1 for _ in opened.lines()) == size
+        assert opened.position == opened.size == 5 * size
 
 
 def test_peeking_consumes_nothing() -> None:
-    stream = open_stream(io.BytesIO(b"a\nb\n"))
-    assert stream.peek(1) == b"a\nb\n"
-    assert stream.peek(100) == b"a\nb\n"
-    assert list(stream.lines()) == [b"a", b"b"]
-
-
-def test_a_line_too_long_is_named_by_its_number() -> None:
-    stream = open_stream(io.BytesIO(b"a\n" + b"b" * 20))
-    with pytest.raises(DataError, match=r"input:2: line exceeds --max-line-bytes \(10 bytes\)"):
-        list(stream.lines(10))
+    opened = open_stream(io.BytesIO(b"a\nb\n"))
+    assert opened.peek(1) == opened.peek(100) == b"a\nb\n"
+    assert list(opened.lines()) == [b"a", b"b"]
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -141,10 +118,168 @@ def test_a_pipe_is_read_as_its_lines_come(tmp_path: Path) -> None:
 
     feeder = threading.Thread(target=feed)
     feeder.start()
-    with open_stream(path) as stream:
-        assert stream.size is None
-        lines = stream.lines()
+    with open_stream(path) as opened:
+        assert opened.size is None
+        lines = opened.lines()
         assert next(lines) == b"the first line"
         seen.set()
         assert list(lines) == [b"the second"]
     feeder.join()
+
+
+# Compression
+
+
+def zstd(data: bytes) -> bytes:
+    zstandard = pytest.importorskip("zstandard")
+    return bytes(zstandard.ZstdCompressor().compress(data))
+
+
+PACKERS = pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gzip", "zstd"])
+Pack = Callable[[bytes], bytes]
+
+
+def lines_of(data: bytes, **options: float) -> list[bytes]:
+    return list(open_stream(io.BytesIO(data), **options).lines())
+
+
+@PACKERS
+def test_compressed_files_are_known_by_their_bytes(pack: Pack, tmp_path: Path) -> None:
+    path = tmp_path / "no_telling_name"
+    path.write_bytes(pack(b"\xef\xbb\xbf" + TEXT))
+    with open_stream(path) as opened:
+        assert b"\n".join([*opened.lines(), b""]) == TEXT
+        assert opened.position == opened.size == path.stat().st_size
+
+
+@PACKERS
+def test_compressed_files_that_were_joined_are_one(pack: Pack) -> None:
+    assert lines_of(pack(b"a\nb") + pack(b"") + pack(b"c\n")) == [b"a", b"bc"]
+    assert lines_of(pack(b"a\n") + b"\0" * 512) == [b"a"]  # zeros after the end are padding
+
+
+@PACKERS
+def test_what_stands_before_the_cut_is_read(pack: Pack) -> None:
+    packed = pack(TEXT)
+    lines = open_stream(io.BytesIO(packed[: len(packed) * 3 // 4])).lines()
+    seen: list[bytes] = []
+    with pytest.raises(DataError, match=r"input: the (gzip|zstd) data is cut off"):
+        seen.extend(lines)
+    assert len(seen) > 1000
+    assert seen == TEXT.split(b"\n")[: len(seen)]
+
+
+def test_a_checksum_that_is_missing_is_a_cut() -> None:
+    lines = open_stream(io.BytesIO(gzip.compress(b"a\nb\n")[:-4])).lines()
+    assert [next(lines), next(lines)] == [b"a", b"b"]
+    with pytest.raises(DataError, match="cut off"):
+        next(lines)
+
+
+@PACKERS
+def test_damage_is_named(pack: Pack) -> None:
+    packed = bytearray(pack(TEXT))
+    packed[-6:] = b"\xff" * 6
+    with pytest.raises(DataError, match=r"(gzip|zstd) data is damaged near byte [\d,]+ \("):
+        lines_of(bytes(packed) + b"\xff" * 6)
+    with pytest.raises(DataError, match=r"damaged near byte .* everything before that was read"):
+        lines_of(pack(b"a\n") + b"rubbish that follows")
+
+
+@PACKERS
+def test_a_bomb_is_stopped(pack: Pack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "EXPANSION_FLOOR", 2**18)
+    packed = pack(b"\n" * 2**20)
+    with pytest.raises(DataError, match=r"expand to [\d,]+, more than 500 times .* unpack the file"):
+        lines_of(packed)
+    assert len(lines_of(packed, max_expansion=1e9)) == 2**20
+    with pytest.raises(DataError, match=r"input:1: line exceeds --max-line-bytes"):
+        list(open_stream(io.BytesIO(pack(b"x" * 2**22)), max_expansion=1e9).lines(2**20))
+
+
+def test_no_single_step_gives_much() -> None:
+    """The worst input there is for zlib: one byte over and over."""
+    codec = stream.codec_of(gzip.compress(b""))
+    assert codec is not None
+    packed = zlib.compress(b"\0" * 2**25, 9)[: codec.feed]
+    assert len(zlib.decompressobj().decompress(packed)) < 2**25
+
+
+@pytest.mark.parametrize(
+    ("packed", "name"),
+    [(bz2.compress(b"a"), "bzip2"), (lzma.compress(b"a"), "xz"), (b"PK\x03\x04" + bytes(20), "zip")],
+)
+def test_other_kinds_are_named(packed: bytes, name: str) -> None:
+    with pytest.raises(DataError, match=f"input: is a {name} file, which is not supported"):
+        open_stream(io.BytesIO(packed))
+
+
+def test_zstd_is_of_the_standard_library_or_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    packed = zstd(b"a\nb\n")
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    monkeypatch.setitem(sys.modules, "compression.zstd", None)
+    with pytest.raises(MissingExtra, match=r'reading zstd files needs .* "rangevote\[zstd\]"'):
+        open_stream(io.BytesIO(packed))
+    # stands for Python 3.14's module, which has the same names
+    standard = types.ModuleType("compression.zstd")
+    standard.ZstdDecompressor = lambda: zstandard.ZstdDecompressor().decompressobj()  # type: ignore[attr-defined]
+    standard.ZstdError = zstandard.ZstdError  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "compression.zstd", standard)
+    assert lines_of(packed) == [b"a", b"b"]
+
+
+# Lines
+
+
+SEPARATORS = "a\u2028b\u0085c\x0bd\x0ce\x1cf".encode()
+
+
+def cut(*chunks: bytes, limit: int = 1000) -> list[bytes | str]:
+    return [line if isinstance(line, bytes) else f"error: {line}" for line in Lines(chunks, limit)]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "lines"),
+    [
+        ([SEPARATORS + b"\nnext\n"], [SEPARATORS, b"next"]),
+        ([b"a\nb", b"c", b"", b"d\ne\n"], [b"a", b"bcd", b"e"]),
+        ([b"a\r\nb\r\r\n\r\nc"], [b"a", b"b\r", b"", b"c"]),
+        ([b"a\r", b"\nb\n"], [b"a", b"b"]),
+        ([b"\n\na\n\n"], [b"", b"", b"a", b""]),
+    ],
+)
+def test_lines_end_at_newline_bytes_only(chunks: list[bytes], lines: list[bytes]) -> None:
+    assert cut(*chunks) == lines
+
+
+def test_a_last_line_without_line_end_is_given_and_flagged() -> None:
+    torn, whole = Lines([b"a\nhalf"], 100), Lines([b"a\nwhole\n"], 100)
+    assert (list(torn), torn.torn) == ([b"a", b"half"], True)
+    assert (list(whole), whole.torn) == ([b"a", b"whole"], False)
+
+
+@pytest.mark.parametrize("chunks", [(b"ok\n" + b"x" * 11 + b"\nok\n",), (b"ok\nxxxxxx", b"xxxxx\nok\n")])
+def test_the_lines_around_one_too_long_are_still_read(chunks: tuple[bytes, ...]) -> None:
+    assert cut(*chunks, limit=10) == [b"ok", "error: line exceeds --max-line-bytes (10 bytes)", b"ok"]
+    assert cut(b"x" * 10 + b"\n", b"y" * 5, b"y" * 5, limit=10) == [b"x" * 10, b"y" * 10]
+
+
+def test_an_endless_line_is_never_kept() -> None:
+    chunks = (b"%d" % i * 10_000 for i in range(500))  # some 17 MB
+    tracemalloc.start()
+    (error,) = Lines(chunks, 10**6)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert isinstance(error, DataError)
+    assert peak < 1.5 * 10**6
+
+
+@given(st.binary(), st.lists(st.integers(0, 8), max_size=8))
+def test_where_chunks_are_cut_makes_no_difference(data: bytes, sizes: list[int]) -> None:
+    data = data.replace(b"\x00", b"\n").replace(b"\x01", b"\r")
+    chunks, start = [], 0
+    for size in sizes:
+        chunks.append(data[start : start + size])
+        start += size
+    assert cut(*chunks, data[start:]) == cut(data)

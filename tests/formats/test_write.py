@@ -41,32 +41,12 @@ def test_arrays_and_columns_are_written_as_lists() -> None:
     assert [(h.text, h.logprob) for h in found] == [("a", -1.0), ("b", -math.inf)]
 
 
-@pytest.mark.parametrize(
-    ("hypothesis", "message"),
-    [
-        (Hypothesis(), r"candidates\[0\]: has neither text nor tokens"),
-        (
-            Hypothesis("a", logprob=math.nan),
-            r"candidates\[0\].logprob: nan is not a log-probability",
-        ),
-        (Hypothesis("a", logprob=2.0), r"candidates\[0\].logprob: 2.0 is not a log-probability"),
-        (Hypothesis("a", weight=-1.0), r"candidates\[0\].weight: -1.0 is not an importance weight"),
-        (Hypothesis("a", weight=math.nan), r"candidates\[0\].weight: nan is not"),
-        (Hypothesis("a", state=[math.inf]), r"candidates\[0\].state\[0\]: expected a finite number"),
-        (Hypothesis("\ud800"), r"contains a lone surrogate \(U\+D800\)"),
-        (Hypothesis("\ud800", logprob=-math.inf), r"contains a lone surrogate"),
-    ],
-)
-def test_what_could_not_be_read_is_not_written(hypothesis: Hypothesis, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        write_ballot(Ballot([hypothesis]))
-
-
-def test_voters_are_checked_too() -> None:
+def test_what_could_not_be_read_is_not_written() -> None:
     with pytest.raises(DataError, match=r"voters\[1\].logprob: 3.0 is not"):
         write_ballot(Ballot([Hypothesis("a")], [Hypothesis("a"), Hypothesis("b", logprob=3.0)]))
-    with pytest.raises(DataError, match=r"voters\[0\].state: has 2 numbers while others have 1"):
-        write_ballot(Ballot([Hypothesis("a", state=[1.0])], [Hypothesis("b", state=[1.0, 2.0])]))
+    for logprob in (-1.0, -math.inf):
+        with pytest.raises(DataError, match=r"contains a lone surrogate \(U\+D800\)"):
+            write_ballot(Ballot([Hypothesis("\ud800", logprob=logprob)]))
 
 
 def test_moses_lines_are_read_back() -> None:
@@ -140,8 +120,3 @@ def test_flat_text_needs_lists_of_one_size() -> None:
 def test_an_unknown_writer_gets_the_nearest_name() -> None:
     with pytest.raises(UnknownName, match=r"unknown output format 'mose'. Did you mean 'moses'\?"):
         writer("mose")
-
-
-def test_what_would_be_read_as_something_else_is_not_written() -> None:
-    with pytest.raises(DataError, match=r"candidates\[0\].ranked_by: expected a finite number"):
-        writer("jsonl")(Ballot([Hypothesis("a", ranked_by=-math.inf)]))

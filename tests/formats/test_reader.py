@@ -1,17 +1,19 @@
+"""Entries one by one: options, ids, two files side by side."""
+
 from __future__ import annotations
 
 import gzip
 import io
-import json
-import math
-import subprocess
-import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rangevote.errors import DataError, SetupError, UnknownName, UsageError
-from rangevote.formats import FORMATS, WRITERS, ReadOptions, open_stream, read
+from rangevote.errors import DataError, UnknownName, UsageError
+from rangevote.formats import FORMATS, WRITERS, Entry, ReadOptions, open_stream, pair, read, reader
+from rangevote.formats.reader import SeenIds
 
 LINE = b'{"candidates": ["a"]}\n'
 
@@ -25,11 +27,6 @@ def test_every_line_of_the_table_loads() -> None:
 def test_an_unknown_format_gets_the_nearest_name() -> None:
     with pytest.raises(UnknownName, match=r"unknown format 'json'. Did you mean 'jsonl'\? Choose"):
         read(io.BytesIO(LINE), ReadOptions(format="json"))
-
-
-def test_a_missing_file_is_told_before_reading_begins(tmp_path: Path) -> None:
-    with pytest.raises(SetupError, match="no such file"):
-        read(tmp_path / "nowhere")
 
 
 def test_a_file_is_let_go_at_its_end(tmp_path: Path) -> None:
@@ -100,24 +97,75 @@ def test_options_that_cannot_be_meant_are_refused(options: dict[str, object], me
         ReadOptions(**options)  # type: ignore[arg-type]
 
 
-def test_a_scale_cannot_weigh_infinite_scores() -> None:
-    data = b"0 ||| a ||| x= 1 ||| inf\n"
-    entry = next(read(io.BytesIO(data), ReadOptions(score_scale=1.0)))
-    assert "scores cannot be weighed: the highest is inf" in str(entry.error)
-
-
-def test_importing_loads_nothing_heavy() -> None:
-    code = "import sys, json, rangevote.formats; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
-    assert not loaded & {"sacrebleu", "rich", "click", "zstandard", "nltk", "scipy", "torch"}
-
-
 def test_every_writer_has_a_reader() -> None:
     assert {name.partition("-")[0] for name in WRITERS} <= set(FORMATS)
 
 
-def test_steep_weights_of_equal_scores_are_equal_shares() -> None:
-    data = b"0 ||| a ||| x= 1 ||| 0.5\n0 ||| b ||| x= 1 ||| 0.5\n"
-    entry = next(read(io.BytesIO(data), ReadOptions(score_scale=1e300)))
-    assert [h.logprob for h in entry.get().candidates] == [math.log(0.5)] * 2
+# Ids
+
+
+def test_the_second_ballot_of_an_id_is_refused() -> None:
+    data = b"".join(b'{"id": %s, "candidates": ["a"]}\n' % id for id in (b"1", b'"1"', b"2", b"1"))
+    found = list(read(io.BytesIO(data)))
+    assert [entry.ballot is not None for entry in found] == [True, True, True, False]
+    assert str(found[3].error) == "input:4: id: the id 1 was used before; ids must differ, or be left out"
+    again = read(io.BytesIO(data), ReadOptions(unique_ids=False))
+    assert all(entry.ballot is not None for entry in again)
+    assert all(entry.ballot is not None for entry in read(io.BytesIO(LINE * 3)))  # without id
+
+
+@given(st.lists(st.integers(-3, 3) | st.sampled_from(["", "1", "-1", "a", "\ud800"])))
+def test_ids_are_a_set(ids: list[str | int]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reader, "RECENT_IDS", 3)
+        seen, plain = SeenIds(), set[tuple[str, str | int]]()
+        for id in ids:
+            key = type(id).__name__, id
+            assert seen.add(id) == (key not in plain)
+            plain.add(key)
+
+
+def test_many_ids_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "RECENT_IDS", 2**10)
+    tracemalloc.start()
+    seen = SeenIds()
+    assert all(seen.add(f"ballot {i}") for i in range(2**14))
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 12 * 2**14
+
+
+# Two files
+
+
+def entries_of(*lines: bytes) -> list[Entry]:
+    return list(read(io.BytesIO(b"\n".join(lines))))
+
+
+def test_the_second_files_candidates_vote_on_the_first() -> None:
+    (entry,) = pair(
+        entries_of(b'{"id": 1, "candidates": ["a"]}'), entries_of(b'{"id": 1, "candidates": ["b", "c"]}')
+    )
+    ballot = entry.get()
+    assert [h.text for h in ballot.candidates] == ["a"]
+    assert [h.text for h in ballot.voters or ()] == ["b", "c"]
+
+
+def test_ids_that_differ_are_refused_and_missing_ones_pass() -> None:
+    ours = entries_of(b'{"id": 1, "candidates": ["a"]}', b'{"candidates": ["a"]}')
+    theirs = entries_of(b'{"id": 2, "candidates": ["a"]}', b'{"id": 3, "candidates": ["a"]}')
+    first, second = pair(ours, theirs)
+    assert str(first.error).startswith("input:1: id: is 1, but the voters' ballot at input:1 has 2")
+    assert second.ballot is not None
+
+
+def test_a_bad_entry_on_either_side_spoils_its_pair_only() -> None:
+    good, bad = b'{"candidates": ["a"]}', b'{"candidates": 5}'
+    found = list(pair(entries_of(good, bad, good), entries_of(bad, good, good)))
+    assert [entry.ballot is not None for entry in found] == [False, False, True]
+
+
+def test_a_shorter_file_leaves_ballots_without_partner() -> None:
+    one, two = entries_of(b'{"candidates": ["a"]}'), entries_of(*[b'{"candidates": ["a"]}'] * 2)
+    assert "has no partner: the file of voters has fewer ballots" in str([*pair(two, one)][1].error)
+    assert "has no partner: the file of candidates has fewer" in str([*pair(one, two)][1].error)
