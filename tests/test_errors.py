@@ -34,13 +34,6 @@ def test_the_tree_at_the_top_of_the_file_names_every_error():
     assert all(name in errors.__doc__ for name in defined)
 
 
-def test_users_can_catch_what_python_would_have_raised():
-    assert issubclass(rv.UsageError, ValueError)
-    assert issubclass(rv.DataError, ValueError)
-    assert issubclass(rv.MissingExtra, ImportError)
-    assert issubclass(rv.RangevoteWarning, UserWarning)
-
-
 @pytest.mark.parametrize(
     ("place", "message"),
     [
@@ -52,12 +45,6 @@ def test_users_can_catch_what_python_would_have_raised():
 )
 def test_a_data_error_names_the_place_it_knows(place, message):
     assert str(rv.DataError("is wrong", **place)) == message
-
-
-def test_a_reader_adds_the_file_and_the_line():
-    error = rv.DataError("is wrong", field="id").at("nbest.jsonl:7")
-    assert isinstance(error, rv.DataError)
-    assert (str(error), error.field, error.where) == ("nbest.jsonl:7: id: is wrong", "id", "nbest.jsonl:7")
 
 
 def test_a_bad_ballot_keeps_the_place_that_it_has():
@@ -74,10 +61,6 @@ def test_a_data_error_survives_the_way_between_processes():
 TABLE = {"overlap_1": 1, "overlap_2": 2, "states": 3}
 
 
-def test_a_known_name_is_looked_up():
-    assert errors.choose("similarity", "states", TABLE) == 3
-
-
 @pytest.mark.parametrize(("name", "hint"), [("overlap2", " Did you mean 'overlap_2'?"), ("zzz", "")])
 def test_an_unknown_name_gets_the_nearest_and_all_of_the_table(name, hint):
     message = f"unknown similarity '{name}'.{hint} Choose from: overlap_1, overlap_2, states."
@@ -89,10 +72,6 @@ def test_an_unknown_name_gets_the_nearest_and_all_of_the_table(name, hint):
 def test_a_name_that_is_no_text_is_unknown_too(name):
     with pytest.raises(rv.UnknownName, match=r"unknown similarity .* Choose from: overlap_1"):
         errors.choose("similarity", name, TABLE)
-
-
-def test_a_package_that_is_there_is_imported():
-    assert errors.need("math", "evaluate", "nothing").sqrt(4) == 2
 
 
 def test_a_missing_package_says_what_to_install():
@@ -113,8 +92,3 @@ def test_an_election_that_needs_a_missing_package_says_so(monkeypatch, name, pac
     message = rf"{option.rstrip('e')}.* '{name}' needs the package '{package}'.*rangevote\[evaluate\]"
     with pytest.raises(rv.MissingExtra, match=message.replace("tokeniz", "tokenis")):
         rv.elect(["a", "b"], **{option: name})
-
-
-def test_warnings_are_of_the_packages_own_kind():
-    with pytest.warns(rv.RangevoteWarning, match="look here"):
-        errors.warn("look here")

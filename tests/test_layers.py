@@ -1,10 +1,12 @@
-"""Who may import whom (section 1 of the design), and what `import rangevote` must not load."""
+"""Who may import whom, what `import rangevote` must not load, and that a name is used once."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
+from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,70 +40,95 @@ HEAVY = (
 )
 
 
+FILES = sorted(ROOT.rglob("*.py"))
+
+#: File names that several folders have, and why; commands in `cli/` are named as the function they call.
+SHARED_NAMES = {
+    "app.py": "each of the three servers is an application",
+    "base.py": "what all similarities, and all searches, have in common",
+    "errors.py": "the service turns the package's errors into replies",
+    "inputs.py": "inputs of files, and of Hugging Face models",
+    "metrics.py": "of texts, and of the running service",
+    "ngram.py": "a similarity, and a model",
+    "vllm.py": "its file format, and its objects",
+}
+
+
 def stage_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-def imports(path: Path) -> set[str]:
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def imports(path: Path) -> frozenset[str]:
     """The stages of this package a file imports anywhere in it, in functions and under TYPE_CHECKING too."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    names: list[str] = []
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        else:
-            continue
-        found |= {name.split(".")[1] for name in names if name.startswith("rangevote.")}
-    return found
+            names += [alias.name for alias in node.names]
+    return frozenset(name.split(".")[1] for name in names if name.startswith("rangevote."))
 
 
-FILES = sorted(ROOT.rglob("*.py"))
+def test_a_stage_imports_only_what_stands_to_its_left():
+    assert {"election", "errors", "hypothesis"} <= imports(ROOT / "election" / "elect.py")
+    for path in FILES:
+        stage = stage_of(path)
+        if stage in BELOW:
+            allowed = {stage} | (COMMON if stage != "errors" else set()) | BELOW[stage] | {"_kernels"}
+            assert imports(path) <= allowed, path
+        if stage not in LAST and stage not in ("__init__", "__main__"):
+            assert not imports(path) & LAST, path
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_stage_imports_only_what_stands_to_its_left(path):
-    stage = stage_of(path)
-    if stage in BELOW:
-        assert imports(path) <= {stage} | (COMMON if stage != "errors" else set()) | BELOW[stage] | {
-            "_kernels"
-        }
-    if stage not in LAST and stage not in ("__init__", "__main__"):
-        assert not imports(path) & LAST
-
-
-def test_errors_and_kernels_import_nothing_of_the_package_and_hypotheses_only_those():
+def test_errors_and_kernels_import_nothing_of_the_package_and_only_the_kernel_the_compiled_one():
     assert imports(ROOT / "errors.py") == set()
     assert all(imports(path) <= {"kernel", "_kernels"} for path in (ROOT / "kernel").glob("*.py"))
-    assert imports(ROOT / "hypothesis.py") == {"errors", "kernel"}
+    assert {stage_of(path) for path in FILES if "_kernels" in imports(path)} == {"kernel"}
 
 
-def test_only_the_kernel_knows_the_compiled_one():
-    users = {stage_of(path) for path in FILES if "_kernels" in imports(path)}
-    assert users == {"kernel"}
+def test_no_class_name_is_used_twice():
+    classes = defaultdict(list)
+    for path in FILES:
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ClassDef):
+                classes[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: paths for name, paths in classes.items() if len(paths) > 1} == {}
 
 
-def test_the_test_sees_the_imports_of_a_file():
-    assert imports(ROOT / "election" / "elect.py") >= {"election", "errors", "hypothesis"}
+def test_no_file_name_is_used_twice_but_for_a_reason():
+    names = defaultdict(list)
+    for path in FILES:
+        folder = path.relative_to(ROOT).parts[0]
+        if path.name != "__init__.py" and folder != "cli" and "hub" not in path.parts:
+            names[path.name].append(path)
+    assert {name for name, paths in names.items() if len(paths) > 1} == set(SHARED_NAMES)
 
 
 def heavy_at_the_top(path: Path) -> set[str]:
     """What a file loads of torch and transformers as soon as it is imported."""
-    found = set()
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    names = set()
+    for node in parsed(path).body:
         if isinstance(node, ast.ImportFrom):
-            found.add((node.module or "").partition(".")[0])
+            names.add((node.module or "").partition(".")[0])
         elif isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
-    return found & {"torch", "transformers"}
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+    return names & {"torch", "transformers"}
 
 
 def test_torch_is_loaded_only_by_what_computes_with_it():
     users = {path for path in FILES if heavy_at_the_top(path)}
-    assert {stage_of(path) for path in users} == {"models", "generation"}
-    light = {"models/ngram.py", "models/protocol.py", "models/load.py", "generation/generate.py"}
+    assert {stage_of(path) for path in users} <= {"models", "decoding", "generation"}
+    light = {"models/ngram.py", "models/protocol.py", "models/load.py", "decoding/run.py"}
+    light |= {"generation/generate.py"}
     assert users.isdisjoint(ROOT / name for name in light)
+    assert all((ROOT / name).exists() for name in light)
 
 
 def loaded(script: str) -> set[str]:

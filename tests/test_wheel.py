@@ -92,43 +92,6 @@ def served(commands: Path, folder: Path, *arguments: object) -> Iterator[str]:
         process.stderr.close()
 
 
-def loaded(address: str) -> str:
-    """A page and all that it names: every file must come, from this server."""
-    httpx = pytest.importorskip("httpx")
-    page = httpx.get(address, trust_env=False)
-    assert page.status_code == 200
-    assert page.headers["content-type"].startswith("text/html")
-    wanted = re.findall(r"""(?:src|href)="([^"#]+)\"""", page.text)
-    assert wanted
-    seen: set[str] = set()
-    base = httpx.URL(address)
-    while wanted:
-        place = base.join(wanted.pop())
-        if str(place) in seen:
-            continue
-        seen.add(str(place))
-        assert place.host == "127.0.0.1"
-        found = httpx.get(place, trust_env=False)
-        assert found.status_code == 200, place
-        if place.path.endswith(".js"):
-            wanted += [str(place.join(name)) for name in re.findall(r"""from ["']([^"']+)["']""", found.text)]
-    return str(page.text)
-
-
-def test_the_election_page_opens_from_the_wheel(installed, tmp_path):
-    with served(installed, tmp_path, "show", "--no-browser", "--port", 0) as address:
-        assert "<title>" in loaded(address)
-
-
-def test_the_study_opens_from_the_wheel(installed, tmp_path):
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.txt").write_text("".join(f"{name} {n}\n" for n in range(3)))
-    made = [installed / "rangevote", "study", "new", "a.txt", "b.txt", "-o", "study.db", "-n", 3]
-    done(made, cwd=tmp_path)
-    with served(installed, tmp_path, "study", "serve", "study.db", "--port", 0) as address:
-        assert "<title>" in loaded(address)
-
-
 def test_both_pages_work_in_a_browser_from_the_wheel(installed, tmp_path, new_page):  # noqa: F811
     """And ask for nothing beyond this machine, which the fixture `watch` sees to."""
     page = new_page()
@@ -147,15 +110,3 @@ def test_both_pages_work_in_a_browser_from_the_wheel(installed, tmp_path, new_pa
         page.wait_for_selector("text=The item is judged")
     exported = done([installed / "rangevote", "study", "export", "study.db"], cwd=tmp_path)
     assert json.loads(exported)["winner"] == "tie"
-
-
-def test_a_page_without_the_extra_says_what_to_install(installed, tmp_path):
-    script = (
-        "import sys; sys.modules.update(starlette=None, uvicorn=None); from rangevote.cli import main; "
-        "main(['show', '--no-browser'])"
-    )
-    command = [installed / "python", "-c", script]
-    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert found.returncode == 5
-    assert 'pip install "rangevote[web]"' in found.stderr
-    assert "Traceback" not in found.stderr

@@ -66,11 +66,6 @@ def test_links_lead_to_what_they_lead_to_in_the_repository():
     assert filled("[a](docs/show.md)", "CHANGELOG.md") == "[a](show.md)"
 
 
-def test_links_out_of_the_site_and_to_what_is_not_there_are_left_for_mkdocs_to_judge():
-    for text in ("[a](https://example.org/x.md)", "[a](#here)", "[a](none.md)"):
-        assert filled(text) == text
-
-
 def test_screenshots_that_nobody_took_are_left_out():
     assert filled("![A pair](images/none.png)", "study.md") == ""
     assert filled("![A](images/none.png) ![B](images/none.png)", "show.md") == " "

@@ -88,7 +88,7 @@ def elect_batch(
 ) -> list[Elected]:
     """The elections of requests that go through the model together; they fail as a whole."""
     with memory_advice(plan):
-        return Batch(model, requests, plan).elect()
+        return BatchElections(model, requests, plan).elect()
 
 
 def elect_each(
@@ -118,7 +118,7 @@ def elect_batches(
         yield elect_each(model, batch, plan)
 
 
-class Batch:
+class BatchElections:
     """Inputs that the model reads once, for the candidates and for the voters."""
 
     def __init__(self, model: LanguageModel[Any], requests: Sequence[Request], plan: GenerationPlan) -> None:

@@ -199,7 +199,7 @@ def _normalised(log_probs: Floats) -> Floats:
     return log_probs
 
 
-class Corpus(NamedTuple):
+class TrainingText(NamedTuple):
     """`words`: the text of each number. `tokens` (tokens,): sentence after sentence, each `<s> ... </s>`."""
 
     words: list[str]
@@ -208,7 +208,7 @@ class Corpus(NamedTuple):
 
 def read_corpus(
     sentences: Sentences, *, min_count: int = 1, vocabulary: Iterable[str] | None = None
-) -> Corpus:
+) -> TrainingText:
     """Number the words of a file (one sentence a line) or of sentences; an empty line is an empty sentence.
 
     Words that come fewer than `min_count` times, or are not in the `vocabulary`, become `<unk>`.
@@ -222,7 +222,7 @@ def read_corpus(
     else:
         tokens = _numbered(_encoded(sentences), index, "sentences")
     words = [*MARKS, *(word.decode() for word, number in index.items() if number > END)]
-    return _without_rare(Corpus(words, tokens), min_count)
+    return _without_rare(TrainingText(words, tokens), min_count)
 
 
 def _encoded(sentences: Iterable[str]) -> Iterator[bytes]:
@@ -282,7 +282,7 @@ def _fault(batch: list[bytes], name: str, done: int) -> DataError:
     raise AssertionError("a batch was refused without a bad line")
 
 
-def _without_rare(corpus: Corpus, min_count: int) -> Corpus:
+def _without_rare(corpus: TrainingText, min_count: int) -> TrainingText:
     """The corpus with the rarest words as the unknown word, and the others numbered anew."""
     if min_count <= 1:
         return corpus
@@ -290,7 +290,7 @@ def _without_rare(corpus: Corpus, min_count: int) -> Corpus:
     kept[: END + 1] = True
     numbers = np.where(kept, np.cumsum(kept) - 1, UNKNOWN)  # (words,)
     words = [word for word, keep in zip(corpus.words, kept.tolist(), strict=True) if keep]
-    return Corpus(words, numbers[corpus.tokens])
+    return TrainingText(words, numbers[corpus.tokens])
 
 
 @dataclass(frozen=True)
