@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from types import SimpleNamespace
+from collections.abc import Hashable, Sequence
 
 import pytest
 
@@ -35,7 +34,7 @@ class Speaker(TableModel):
 
     def see(self) -> None:
         """Take images from now on, as far as one can tell from outside."""
-        self.hf = SimpleNamespace(main_input_name="pixel_values")
+        self.reads_images = True
 
     def text(self, tokens: Sequence[int]) -> str:
         return " ".join(WORDS[token] for token in tokens)
@@ -47,10 +46,9 @@ def speaker(monkeypatch: pytest.MonkeyPatch) -> Speaker:
     model = Speaker()
     model.asked = []  # type: ignore[attr-defined]
 
-    def load(model_name: str, device: str | None, dtype: str | None, no_chat: bool) -> Speaker:
-        model.asked.append((model_name, device, dtype, no_chat))  # type: ignore[attr-defined]
+    def load(name: str, *, device: str | None = None, dtype: str | None = None, chat: bool = True) -> Speaker:
+        model.asked.append((name, device, dtype, chat))  # type: ignore[attr-defined]
         return model
 
-    loaded: Callable[..., Speaker] = lambda **given: load(given.pop("model"), **given)  # noqa: E731
-    monkeypatch.setattr("rangevote.cli.searching.load_model", loaded)
+    monkeypatch.setattr("rangevote.models.load.load", load)
     return model

@@ -15,7 +15,7 @@ from tests.cli.speaker import Speaker
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> Speaker:
     speaker = Speaker()
-    monkeypatch.setattr("rangevote.cli.demo.load_model", lambda name, **options: speaker)
+    monkeypatch.setattr("rangevote.models.load.load", lambda name: speaker)
     return speaker
 
 

@@ -157,7 +157,7 @@ def test_adaptive_takes_a_confidence_or_none(run, prompts, speaker, given, confi
 def test_the_model_is_asked_for_as_told(run, prompts, speaker):
     run("generate", "-m", "some/model", "-i", prompts, "--device", "cpu", "--dtype", "float32", "--no-chat")
     run("generate", "-m", "other", "-i", prompts)
-    assert speaker.asked == [("some/model", "cpu", "float32", True), ("other", None, None, False)]
+    assert speaker.asked == [("some/model", "cpu", "float32", False), ("other", None, None, True)]
 
 
 def test_conversations_and_token_ids_reach_the_model_as_they_are(run, speaker, tmp_path):

@@ -58,18 +58,22 @@ def test_no_key_is_written_anywhere(ask, monkeypatch, tmp_path):
 
 
 def test_a_key_that_others_could_read_on_its_way_is_told():
-    from rangevote.cli.searching import Loading
-    from rangevote.cli.source import Server
+    from rangevote.cli.generate import ModelOptions, server_elector
     from rangevote.election.settings import Settings
     from rangevote.errors import RangevoteWarning
     from rangevote.generation.plan import GenerationPlan
 
     plan = GenerationPlan.of(Settings(), "sample:2")
-    load = Loading("tiny", None, None, False)
+    model = ModelOptions("tiny", None, None, False)
+    calls = {"extra": {}, "concurrency": 1, "timeout": 1.0, "skip": False}
+
+    def elector(url: str, key: str | None) -> None:
+        server_elector("openai", url, key, model, plan, **calls)
+
     with pytest.warns(RangevoteWarning, match="the API key goes to http://example.org/v1 unencrypted"):
-        Server("openai", "http://example.org/v1", KEY, {}, 1, 1.0).elector(load, plan, skip=False)
-    Server("openai", "https://example.org/v1", KEY, {}, 1, 1.0).elector(load, plan, skip=False)
-    Server("openai", "http://example.org/v1", None, {}, 1, 1.0).elector(load, plan, skip=False)
+        elector("http://example.org/v1", KEY)
+    elector("https://example.org/v1", KEY)
+    elector("http://example.org/v1", None)
 
 
 # faults

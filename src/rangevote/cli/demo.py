@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from rangevote.cli.output import visible
-from rangevote.cli.searching import load_model
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -111,10 +110,11 @@ def _answers(console: Console, model: str, similarity: str) -> None:
     from rangevote.election.settings import Settings
     from rangevote.generation.batch import Request, elections
     from rangevote.generation.plan import GenerationPlan
+    from rangevote.models.load import load
 
     plan = GenerationPlan.of(Settings(similarity), Beam(BEAMS, max_new_tokens=LONGEST))
     with Console(stderr=True).status(f"loading {model} ...") as status:
-        network = load_model(model, device=None, dtype=None, no_chat=False)
+        network = load(model)
         status.update(f"answering {len(PROMPTS)} prompts, {BEAMS} beams each ...")
         requests = [Request.of(number, prompt) for number, prompt in enumerate(PROMPTS)]
         elected = list(elections(network, requests, plan))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import os
+import stat
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
-from rangevote.errors import UsageError
+from rangevote.errors import DataError, SetupError, UsageError
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -151,3 +154,25 @@ def _number_or(option: str, value: str | None, words: Sequence[str]) -> str | fl
         return float(value)
     except ValueError:
         raise UsageError(f"--{option} is {value!r}; it must be {', '.join(words)} or a number.") from None
+
+
+def read_secret(path: str) -> str:
+    """The text of a file that nobody else may read."""
+    try:
+        with Path(path).open(encoding="utf-8") as file:
+            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+            if os.name == "posix" and mode & 0o077:
+                raise SetupError(f"{path} can be read by others (mode {mode:04o}). Use: chmod 600 {path}")
+            return file.read(2**20)
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
+    except UnicodeDecodeError:
+        raise DataError("is not UTF-8 text.", where=path) from None
+
+
+def secret_from_environment(name: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The value of a variable, which must be set: keys are never given on the command line."""
+    value = environment.get(name, "")
+    if not value.strip():
+        raise SetupError(f"the environment variable {name} is not set; it must have the key.")
+    return value

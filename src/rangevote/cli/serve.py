@@ -137,12 +137,12 @@ def _check_address(host: str, names: tuple[str, ...], keys: Keys) -> None:
 
 
 def _keys(variable: str | None, file: str | None) -> Keys:
-    from rangevote.cli.secrets import from_environment, read_secret
+    from rangevote.cli.options import read_secret, secret_from_environment
     from rangevote.service.middleware import Keys, read_keys
 
     keys = []
     if variable is not None:
-        keys += read_keys(from_environment(variable), f"the variable {variable}")
+        keys += read_keys(secret_from_environment(variable), f"the variable {variable}")
     if file is not None:
         keys += read_keys(read_secret(file), file)
     return Keys(keys)
@@ -181,15 +181,13 @@ def _config(given: dict[str, Any], hosts: tuple[str, ...]) -> ServiceConfig:
 
 def _source(config: ServiceConfig, metrics: Metrics, given: dict[str, Any]) -> ElectionSource:
     """Where answers come from; a model is loaded before the port is taken."""
-    from rangevote.cli.secrets import from_environment, read_secret
+    from rangevote.cli.options import read_secret, secret_from_environment
 
     if config.upstream is None:
-        from rangevote.cli import searching
+        from rangevote.models.load import load
         from rangevote.service.local import LocalModel
 
-        model = searching.load_model(
-            model=given["model"], device=given["device"], dtype=given["dtype"], no_chat=False
-        )
+        model = load(given["model"], device=given["device"], dtype=given["dtype"])
         name = config.models[0] if config.models else os.path.basename(given["model"].rstrip("/\\"))
         return LocalModel(model, name or given["model"], config, metrics)
     from rangevote.service.upstream import Upstream
@@ -201,7 +199,7 @@ def _source(config: ServiceConfig, metrics: Metrics, given: dict[str, Any]) -> E
         )
     key = None
     if variable is not None:
-        key = from_environment(variable).strip()
+        key = secret_from_environment(variable).strip()
     elif file is not None:
         key = read_secret(file).strip()
     return Upstream(config, metrics, key=key)

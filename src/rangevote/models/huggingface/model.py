@@ -16,6 +16,7 @@ from rangevote.models.huggingface.inputs import (
     ends,
     ends_at_separator,
     longest_output,
+    sees,
     vocabulary,
 )
 from rangevote.models.huggingface.prepare import Prepared
@@ -114,7 +115,8 @@ def _ranked(prompt: Prompt, prediction: Prediction, state: HuggingFaceState) -> 
 class HuggingFace(PreparedModel):
     """P(next token | input, prefix) of a transformers model: decoder-only, encoder-decoder or vision-to-text.
 
-    `hf` is the transformers model, `tokenizer` and `processor` what came with it, or None. What the model's
+    `hf` is the transformers model, `tokenizer` and `processor` what came with it, or None; `reads_images`
+    tells whether inputs are images. What the model's
     generation configuration asks for (forbidden words, forced tokens, least lengths) changes the `ranking` of
     a step, never its `log_probs`; temperatures, truncations and a forced end at a greatest length belong to
     the search and are not applied. `share=False` gives every row a copy of its prompt, as transformers
@@ -134,6 +136,7 @@ class HuggingFace(PreparedModel):
         super().__init__(share)
         self.hf, self.processor = hf, processor
         self.tokenizer = tokenizer if tokenizer is not None else getattr(processor, "tokenizer", None)
+        self.reads_images = sees(hf)
         self.ends = ends(hf, self.tokenizer, end)
         self._settings: dict[str, Any] = {}
         if end is not None and not ends_at_separator(hf):
