@@ -58,7 +58,7 @@ def test_with_a_model_the_likely_and_the_elected_answers_stand_side_by_side(run,
     ],
 )
 def test_the_share_of_the_time_spent_voting_is_shown(searching, voting, text):
-    assert _cost([SimpleNamespace(searching=searching, voting=voting)]) == text
+    assert _cost([SimpleNamespace(searching=searching, voting=voting)]) == f"searching took {text} of the time"
 
 
 def test_what_a_model_writes_is_shown_and_not_obeyed(run, model, monkeypatch):
