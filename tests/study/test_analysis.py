@@ -6,9 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rangevote.errors import UsageError
 from rangevote.study.analysis import (
-    DISTANCES,
     AnswerCounts,
     Split,
     alpha,
@@ -16,7 +14,6 @@ from rangevote.study.analysis import (
     clopper_pearson,
     majority,
     median,
-    nominal,
     share_agreeing,
 )
 from rangevote.study.store import Store
@@ -164,16 +161,12 @@ OBSERVERS = [
 UNITS = [[value for value in unit if value is not None] for unit in zip(*OBSERVERS, strict=True)]
 
 
-@pytest.mark.parametrize(("name", "expected"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
-def test_the_worked_example_of_krippendorff_comes_out(name, expected):
-    assert alpha(UNITS, DISTANCES[name]) == pytest.approx(expected, abs=5e-4)
-
-
-def test_two_observers_on_binary_data_match_the_papers_section_a():
-    """Section A of the same paper: ten articles, two observers, alpha = 0.095."""
+def test_the_worked_examples_of_krippendorff_come_out():
+    """Section C, and section A of the same paper: ten articles, two observers, two values, alpha = 0.095."""
+    assert alpha(UNITS) == pytest.approx(0.815, abs=5e-4)
     meg = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0]
     owen = [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
-    assert alpha(list(zip(meg, owen, strict=True)), nominal) == pytest.approx(0.095, abs=5e-4)
+    assert alpha(list(zip(meg, owen, strict=True))) == pytest.approx(0.095, abs=5e-4)
 
 
 def test_alpha_of_perfect_agreement_is_one_and_without_pairs_or_variation_undefined():
@@ -188,11 +181,11 @@ def test_alpha_of_perfect_agreement_is_one_and_without_pairs_or_variation_undefi
 COUNTS = [(106, 179), (27, 67), (69, 113), (36, 64), (0, 10), (10, 10), (1, 1), (0, 1), (250, 500), (3, 2000)]
 
 
-@pytest.mark.parametrize(("wins", "trials"), COUNTS)
-def test_the_interval_is_that_of_scipy(wins, trials):
+def test_the_interval_is_that_of_scipy():
     stats = pytest.importorskip("scipy.stats")
-    expected = stats.binomtest(wins, trials).proportion_ci(confidence_level=0.95, method="exact")
-    assert clopper_pearson(wins, trials) == pytest.approx((expected.low, expected.high), abs=1e-9)
+    for wins, trials in COUNTS:
+        expected = stats.binomtest(wins, trials).proportion_ci(confidence_level=0.95, method="exact")
+        assert clopper_pearson(wins, trials) == pytest.approx((expected.low, expected.high), abs=1e-9)
 
 
 def test_the_interval_has_the_tails_of_its_definition():
@@ -202,5 +195,3 @@ def test_the_interval_has_the_tails_of_its_definition():
     for trials in (1, 5, 100):
         assert clopper_pearson(0, trials) == (0, pytest.approx(1 - 0.025 ** (1 / trials), abs=1e-12))
     assert clopper_pearson(0, 0) is None
-    with pytest.raises(UsageError, match="3 wins in 2 trials cannot be"):
-        clopper_pearson(3, 2)

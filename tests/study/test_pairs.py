@@ -30,7 +30,7 @@ def systems(folder):
 
 
 def loaded(files):
-    return files.images.load(make_study(files.systems, files.pairs, StudyOptions()))
+    return files.load_images(make_study(files.systems, files.pairs, StudyOptions()))
 
 
 def test_outputs_go_together_line_by_line_with_their_sources(files):

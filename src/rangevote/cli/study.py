@@ -108,7 +108,7 @@ def new(
     notes, path = Notes(quiet=quiet), Path(output)
     _check_replaceable(path, force)
     files = _pairs(systems, source, images, image_root, plain)
-    made, loaded = files.images.load(make_study(files.systems, files.pairs, wanted))
+    made, loaded = files.load_images(make_study(files.systems, files.pairs, wanted))
     create_file(path, made, loaded)
     for line in _summary(made.plan, wanted.items):
         notes.tell(line)

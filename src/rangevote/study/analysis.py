@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import NamedTuple
 
-from rangevote.errors import UsageError
 from rangevote.evaluation.sign_test import sign_test
 from rangevote.study.study_file import Judgement, Snapshot
 from rangevote.study.study_plan import StudyPlan
@@ -23,9 +22,6 @@ from rangevote.study.study_plan import StudyPlan
 VALUES = (-2, -1, 0, 1, 2)
 CONFIDENCE = 0.95
 _STEPS = 100  # halvings; a float has 53 bits
-
-#: (c, k, how often each value occurs in pairable units) -> squared distance
-Distance = Callable[[int, int, Counter[int]], float]
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,6 @@ class Findings:
 
     @property
     def complete(self) -> bool:
-        """Whether the planned number of judgements is there."""
         return self.judgements >= self.plan.stop
 
     @property
@@ -223,25 +218,20 @@ def _passes(row: Judgement, expected: int | None) -> bool:
 
 
 class ShareInterval(NamedTuple):
-    """From `low` to `high`."""
-
     low: float
     high: float
 
 
-def clopper_pearson(wins: int, trials: int, confidence: float = CONFIDENCE) -> ShareInterval | None:
-    """All shares p under which neither `wins` or more nor `wins` or fewer is rarer than (1 - confidence) / 2.
-
-    None without trials: nothing is known then.
+def clopper_pearson(wins: int, trials: int) -> ShareInterval | None:
+    """The exact interval: all shares under which neither `wins` or more nor `wins` or fewer has a probability
+    below (1 - CONFIDENCE) / 2 (Clopper and Pearson 1934). None without trials.
 
     >>> round(clopper_pearson(0, 10).high, 6)  # 1 - 0.025 ** (1 / 10)
     0.308497
     """
-    if not 0 <= wins <= trials:
-        raise UsageError(f"{wins} wins in {trials} trials cannot be; wins must be from 0 to the trials.")
     if trials == 0:
         return None
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low = 0.0 if wins == 0 else _root(lambda p: at_least(wins, trials, p) - tail)
     high = 1.0 if wins == trials else _root(lambda p: tail - at_least(trials - wins, trials, 1 - p))
     return ShareInterval(low, high)
@@ -270,28 +260,8 @@ def _root(rising: Callable[[float], float]) -> float:
     return (low + high) / 2
 
 
-def ordinal(c: int, k: int, totals: Counter[int]) -> float:
-    """The number of values from c to k, both ends counted half, squared."""
-    low, high = min(c, k), max(c, k)
-    between = sum(n for value, n in totals.items() if low <= value <= high)
-    return (between - (totals[low] + totals[high]) / 2) ** 2 if low != high else 0.0
-
-
-def nominal(c: int, k: int, totals: Counter[int]) -> float:
-    """1 for different values."""
-    return float(c != k)
-
-
-def interval(c: int, k: int, totals: Counter[int]) -> float:
-    """The squared difference."""
-    return float((c - k) ** 2)
-
-
-DISTANCES: dict[str, Distance] = {"ordinal": ordinal, "nominal": nominal, "interval": interval}
-
-
-def alpha(units: Sequence[Sequence[int]], distance: Distance = ordinal) -> float | None:
-    """Krippendorff's alpha (Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability"):
+def alpha(units: Sequence[Sequence[int]]) -> float | None:
+    """Krippendorff's alpha of ordinal values (2011, "Computing Krippendorff's Alpha-Reliability"):
 
         alpha = 1 - D_o / D_e,    D = sum over values c, k of coincidences(c, k) * distance(c, k)^2
 
@@ -302,16 +272,19 @@ def alpha(units: Sequence[Sequence[int]], distance: Distance = ordinal) -> float
     values, or all values are the same.
     """
     pairable = [unit for unit in units if len(unit) > 1]
-    disagreement = 0.0
     totals = Counter(value for unit in pairable for value in unit)
-    number = sum(totals.values())
+
+    def squared_distance(c: int, k: int) -> float:
+        """The number of values from c to k, both ends counted half, squared."""
+        between = sum(n for value, n in totals.items() if min(c, k) <= value <= max(c, k))
+        return (between - (totals[c] + totals[k]) / 2) ** 2 if c != k else 0.0
+
+    disagreement = 0.0
     for unit in pairable:
         observed = Counter(permutations(unit, 2))
-        disagreement += sum(n * distance(c, k, totals) for (c, k), n in observed.items()) / (len(unit) - 1)
-    expected = sum(totals[c] * totals[k] * distance(c, k, totals) for c in totals for k in totals)
-    if expected == 0:
-        return None
-    return 1 - disagreement * (number - 1) / expected
+        disagreement += sum(n * squared_distance(c, k) for (c, k), n in observed.items()) / (len(unit) - 1)
+    expected = sum(totals[c] * totals[k] * squared_distance(c, k) for c in totals for k in totals)
+    return 1 - disagreement * (totals.total() - 1) / expected if expected else None
 
 
 def share_agreeing(units: Sequence[Sequence[int]]) -> float | None:

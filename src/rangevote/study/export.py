@@ -4,7 +4,7 @@ jsonl        one judgement a line, nothing changed
 csv          the same for spreadsheets: texts that a spreadsheet would take for a formula get an apostrophe
 raw-csv      the same without that
 record       how the study was made and run, for datasheets such as HEDS
-comparator   the JSON of LLM Comparator
+comparator   the JSON of LLM Comparator, a page for looking through side-by-side evaluations
 """
 
 from __future__ import annotations
@@ -22,26 +22,20 @@ from rangevote.study.study_plan import COMBINE, StudyPlan
 
 #: The columns of a CSV.
 COLUMNS = (
-    *(
-        "number",
-        "supersedes",
-        "annotator",
-        "item",
-        "again",
-        "check",
-        "left",
-        "right",
-        "shown",
-        "value",
-        "winner",
-    ),
-    *("baseline_output", "challenger_output", "source", "image", "image_missing"),
+    *("number", "supersedes", "annotator", "item", "again", "check", "left", "right", "shown", "value"),
+    *("winner", "baseline_output", "challenger_output", "source", "image", "image_missing"),
     *("opened", "received", "client_time", "duration_ms"),
 )
-#: LLM Comparator's scores of our answers; there a positive one favours A, which is the baseline here.
-_SCORES = {-2: 1.5, -1: 0.5, 0: 0.0, 1: -0.5, 2: -1.5}
 #: What a spreadsheet may take for a formula, after OWASP.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")
+#: LLM Comparator's scores and words for our answers; a positive score favours A, which is the baseline here.
+_COMPARATOR = {
+    -2: (1.5, "A is much better"),
+    -1: (0.5, "A is slightly better"),
+    0: (0.0, "same"),
+    1: (-0.5, "B is slightly better"),
+    2: (-1.5, "B is much better"),
+}
 
 
 def rows(snapshot: Snapshot, *, history: bool = False) -> Iterator[dict[str, Any]]:
@@ -86,7 +80,6 @@ def _winner(plan: StudyPlan, value: int | None) -> str | None:
 
 
 def to_jsonl(snapshot: Snapshot, *, history: bool = False) -> str:
-    """One judgement a line."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows(snapshot, history=history))
 
 
@@ -113,8 +106,8 @@ def harmless(value: Any) -> Any:
 
 
 def to_record(snapshot: Snapshot) -> str:
-    """How the study was made and run, in the words that a datasheet of an evaluation asks for."""
-    plan, found = snapshot.study.plan, analyse(snapshot)
+    """What a datasheet of a human evaluation, such as HEDS, asks for and a program can know."""
+    plan = snapshot.study.plan
     times = [row.received for row in snapshot.rows]
     record = {
         "design": "pairwise comparison of two systems' outputs, shown side by side, blind",
@@ -131,23 +124,23 @@ def to_record(snapshot: Snapshot) -> str:
         "annotators": {"number": len(plan.annotators), "per_item": plan.per_item, "names": "pseudonyms"},
         "question": plan.question,
         "instructions": plan.instructions,
-        "scale": {"type": "ordinal, five points", "wording": list(plan.scale), "values": [-2, -1, 0, 1, 2]},
+        "scale": {"type": "ordinal, five points", "wording": list(plan.scale), "values": list(VALUES)},
         "order": "items in an order of each annotator's own, at random, by seed",
         "sides": plan.sides,
         "attention_checks": plan.checks,
         "shown_twice": f"{plan.repeats} items, to see how far annotators agree with themselves",
         "exclusion": f"passed fewer than {plan.pass_share} of the checks" if plan.pass_share else "nobody",
         "stopping": f"{plan.stop} judgements, fixed beforehand",
-        "aggregation": f"an item is {COMBINE[plan.combine]}"
-        if plan.per_item > 1
-        else "one judgement an item",
+        "aggregation": (
+            f"an item is {COMBINE[plan.combine]}" if plan.per_item > 1 else "one judgement an item"
+        ),
         "unit_of_analysis": "item",
         "test": "exact two-tailed sign test, ties left out; of all answers, and of 'much better' alone",
         "interval": "Clopper-Pearson, 95 %",
         "agreement": "Krippendorff's alpha, ordinal",
         "collected": {"from": min(times, default=None), "to": max(times, default=None)},
         "personal_data": "none: no names, no addresses",
-        "results": as_data(found),
+        "results": as_data(analyse(snapshot)),
     }
     return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
 
@@ -156,74 +149,79 @@ def to_comparator(snapshot: Snapshot) -> str:
     """The file that LLM Comparator shows; checks and second judgements are left out."""
     plan, judged = snapshot.study.plan, defaultdict(list)
     for row in snapshot.current():
-        judged[row.pair].append(row)
-    examples = [
-        _example(snapshot, number, judged[number])
-        for number in sorted(judged)
-        if snapshot.study.pairs[number].counts
-    ]
+        if snapshot.pair(row).counts:
+            judged[row.pair].append(row)
     data = {
         "metadata": {"source_path": plan.title, "custom_fields_schema": []},
         "models": [{"name": name} for name in plan.systems],
-        "examples": examples,
+        "examples": [_example(snapshot, judged[number]) for number in sorted(judged)],
     }
     return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
 
 
-def _example(snapshot: Snapshot, number: int, rows: list[Judgement]) -> dict[str, Any]:
-    pair = snapshot.study.pairs[number]
-    scores = [_SCORES[row.resolved] for row in rows if row.resolved is not None]
+def _example(snapshot: Snapshot, judgements: list[Judgement]) -> dict[str, Any]:
+    pair = snapshot.pair(judgements[0])
+    scored = [(row.swapped, *_COMPARATOR[row.resolved or 0]) for row in judgements]
     raters = [
-        {"score": score, "rating_label": _label(score), "is_flipped": row.swapped, "rationale": ""}
-        for score, row in zip(scores, rows, strict=True)
+        {"score": score, "rating_label": label, "is_flipped": swapped, "rationale": ""}
+        for swapped, score, label in scored
     ]
     return {
         "input_text": pair.source or "",
         "tags": [],
         "output_text_a": pair.first,
         "output_text_b": pair.second,
-        "score": sum(scores) / len(scores),
+        "score": sum(score for _, score, _ in scored) / len(scored),
         "individual_rater_scores": raters,
         "custom_fields": {},
     }
 
 
-def _label(score: float) -> str:
-    if score == 0:
-        return "same"
-    much = "much " if abs(score) > 1 else "slightly "
-    return f"{'A' if score > 0 else 'B'} is {much}better"
-
-
-def as_data(found: Findings) -> dict[str, Any]:
-    """Everything, as plain data; numbers are not rounded."""
-    plan = found.plan
+def as_data(findings: Findings) -> dict[str, Any]:
+    """Findings as plain data for JSON; numbers are not rounded."""
+    plan = findings.plan
     return {
         "title": plan.title,
         "systems": list(plan.systems),
-        "digest": found.digest,
-        "complete": found.complete,
-        "judgements": found.judgements,
+        "digest": findings.digest,
+        "complete": findings.complete,
+        "judgements": findings.judgements,
         "planned": plan.stop,
         "unit": "item",
         "combined_by": plan.combine if plan.per_item > 1 else None,
-        "items": found.answers.total,
+        "items": findings.answers.total,
         "identical_not_shown": plan.automatic,
-        "ties": found.ties,
-        "answers": answers_data(found.answers),
-        "sign_test": split_data(found.answers.all),
-        "sign_test_much": split_data(found.answers.much),
-        "agreement": agreement_data(found.agreement),
+        "ties": findings.ties,
+        **_answers_data(findings.answers),
+        "agreement": _agreement_data(findings.agreement),
         "exclusion": {
             "pass_share": plan.pass_share,
-            "excluded": [p.name for p in found.people if p.excluded],
+            "excluded": [person.name for person in findings.people if person.excluded],
         },
-        "annotators": [_person_data(person) for person in found.people],
+        "annotators": [_person_data(person) for person in findings.people],
     }
 
 
-def agreement_data(agreement: Agreement) -> dict[str, Any]:
-    """How far answers to the same items agree."""
+def _answers_data(answers: AnswerCounts) -> dict[str, Any]:
+    """Counts by answer, for the challenger, and both sign tests."""
+    return {
+        "answers": {str(value): count for value, count in zip(VALUES, answers.counts, strict=True)},
+        "sign_test": _split_data(answers.all, "better", "worse"),
+        "sign_test_much": _split_data(answers.much, "better", "worse"),
+    }
+
+
+def _split_data(split: Split, better: str, worse: str) -> dict[str, Any]:
+    return {
+        better: split.better,
+        worse: split.worse,
+        "p": split.p,
+        "share": split.share,
+        "interval": list(split.interval) if split.interval else None,
+    }
+
+
+def _agreement_data(agreement: Agreement) -> dict[str, Any]:
     return {
         "items": agreement.items,
         "krippendorff_alpha_ordinal": agreement.alpha,
@@ -232,40 +230,20 @@ def agreement_data(agreement: Agreement) -> dict[str, Any]:
     }
 
 
-def answers_data(answers: AnswerCounts) -> dict[str, int]:
-    """Counts by answer, for the challenger."""
-    return {str(value): count for value, count in zip(VALUES, answers.counts, strict=True)}
-
-
-def split_data(split: Split) -> dict[str, Any]:
-    """A sign test."""
-    interval = list(split.interval) if split.interval else None
-    return {
-        "better": split.better,
-        "worse": split.worse,
-        "p": split.p,
-        "share": split.share,
-        "interval": interval,
-    }
-
-
 def _person_data(person: Person) -> dict[str, Any]:
-    sides = split_data(person.sides)
     return {
         "name": person.name,
         "assigned": person.assigned,
         "judged": person.judged,
         "finished": person.finished,
         "excluded": person.excluded,
-        "answers": answers_data(person.answers),
-        "sign_test": split_data(person.answers.all),
-        "sign_test_much": split_data(person.answers.much),
-        "left_right": {"left": sides.pop("better"), "right": sides.pop("worse"), **sides},
+        **_answers_data(person.answers),
+        "left_right": _split_data(person.sides, "left", "right"),
         "checks": {"passed": person.passed, "failed": person.checked - person.passed},
         "changed": person.changed,
         "median_seconds": person.seconds,
         "without_image": person.without_image,
-        "judged_twice": agreement_data(person.itself),
+        "judged_twice": _agreement_data(person.itself),
     }
 
 

@@ -34,11 +34,38 @@ _DEPTH = 3
 
 
 class PairFiles(NamedTuple):
-    """The systems (baseline, challenger), their pairs with paths of images, and where these are."""
+    """The systems (baseline, challenger), their pairs, the folder of their images, and where each image is
+    named first."""
 
     systems: tuple[str, str]
     pairs: list[Pair]
-    images: ImageFolder
+    image_root: Path
+    named_at: dict[str, str]
+
+    @classmethod
+    def of(
+        cls, systems: tuple[str, str], pairs: list[Pair], positions: Sequence[str], image_root: Path
+    ) -> PairFiles:
+        """Pairs, each with its position in a file, where no two have the same key."""
+        keys: dict[str, str] = {}
+        named_at: dict[str, str] = {}
+        for pair, where in zip(pairs, positions, strict=True):
+            _check_lengths(pair, where)
+            if keys.setdefault(pair.key, where) != where:
+                problem = f"{pair.key!r} was used before, at {keys[pair.key]}; ids must differ."
+                raise DataError(problem, field="id", where=where)
+            if pair.image:
+                named_at.setdefault(pair.image, where)
+        return cls(systems, pairs, image_root, named_at)
+
+    def load_images(self, study: Study) -> tuple[Study, dict[str, StudyImage]]:
+        """The study with each image known by its SHA-256; only those that are shown are read."""
+        names, images = dict[str, str](), dict[str, StudyImage]()
+        for path in dict.fromkeys(pair.image for pair in study.pairs if pair.image):
+            names[path], image = load_image(Path(path), self.image_root, self.named_at[path])
+            images[names[path]] = image
+        pairs = [replace(pair, image=names[pair.image]) if pair.image else pair for pair in study.pairs]
+        return replace(study, pairs=pairs), images
 
 
 class PairValue(NamedTuple):
@@ -46,28 +73,6 @@ class PairValue(NamedTuple):
 
     where: str
     value: Any
-
-
-class ImageFolder:
-    """The images below a folder, and where each is named first."""
-
-    def __init__(self, root: Path) -> None:
-        self._root, self._named_at = root, dict[str, str]()
-
-    def note(self, path: str | None, where: str) -> str | None:
-        """Remember where a path is named; an empty path is None."""
-        if path:
-            self._named_at.setdefault(path, where)
-        return path or None
-
-    def load(self, study: Study) -> tuple[Study, dict[str, StudyImage]]:
-        """The study with each image known by its SHA-256; only those that are shown are read."""
-        names, images = dict[str, str](), dict[str, StudyImage]()
-        for path in dict.fromkeys(pair.image for pair in study.pairs if pair.image):
-            names[path], image = load_image(Path(path), self._root, self._named_at[path])
-            images[names[path]] = image
-        pairs = [replace(pair, image=names[pair.image]) if pair.image else pair for pair in study.pairs]
-        return replace(study, pairs=pairs), images
 
 
 def pairs_of_outputs(
@@ -84,16 +89,10 @@ def pairs_of_outputs(
     others = in_step(read_outputs(two, plain=plain), order)
     texts = in_step(read_sources(source, plain=plain), order) if source else [None] * len(order.values)
     paths, base = _image_paths(images, order) if images else ([None] * len(order.values), Path("."))
-    folder = ImageFolder(Path(root) if root else base)
     keys = [str(id) for id in order.ids] if order.ids else [str(n) for n in range(1, len(order.values) + 1)]
-    pairs = []
-    rows = zip(keys, order.values, others, texts, paths, order.where, strict=True)
-    for key, left, right, text, path, where in rows:
-        pair = Pair(key, left, right, text, folder.note(path, where))
-        _check_lengths(pair, where)
-        pairs.append(pair)
-    _check_keys(pairs, order.where)
-    return PairFiles((first, second), pairs, folder)
+    rows = zip(keys, order.values, others, texts, paths, strict=True)
+    pairs = [Pair(key, left, right, text, path or None) for key, left, right, text, path in rows]
+    return PairFiles.of((first, second), pairs, order.where, Path(root) if root else base)
 
 
 def _image_paths(images: str, order: FileValues[str]) -> tuple[Sequence[str | None], Path]:
@@ -122,22 +121,18 @@ def _image_of(folder: Path, id: str, where: str) -> str:
 def read_pairs(path: str, *, root: str | None = None) -> PairFiles:
     """Pairs from one file of JSON lines, or a campaign; all are of the same two systems."""
     systems: tuple[str, str] | None = None
-    folder = ImageFolder(Path(root) if root else Path("." if path == "-" else path).parent)
     pairs, positions = [], []
     for number, (where, value) in _values(path):
         try:
             systems = systems or _systems(value)
-            pair = _pair(value, systems, str(number))
+            pairs.append(_pair(value, systems, str(number)))
         except DataError as error:
             raise error.at(where) from None
-        folder.note(pair.image, where)
-        _check_lengths(pair, where)
-        pairs.append(pair)
         positions.append(where)
     if systems is None:
         raise DataError("is empty: there are no pairs in it.", where=path)
-    _check_keys(pairs, positions)
-    return PairFiles(systems, pairs, folder)
+    folder = Path(root) if root else Path("." if path == "-" else path).parent
+    return PairFiles.of(systems, pairs, positions, folder)
 
 
 def _values(path: str) -> Iterator[tuple[int, PairValue]]:
@@ -264,11 +259,3 @@ def _check_lengths(pair: Pair, where: str) -> None:
                 field=name,
                 where=where,
             )
-
-
-def _check_keys(pairs: Sequence[Pair], positions: Sequence[str]) -> None:
-    first: dict[str, str] = {}
-    for pair, where in zip(pairs, positions, strict=True):
-        if first.setdefault(pair.key, where) != where:
-            problem = f"{pair.key!r} was used before, at {first[pair.key]}; ids must differ."
-            raise DataError(problem, field="id", where=where)
