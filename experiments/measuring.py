@@ -13,7 +13,7 @@ from experiments.searching import read_ballots
 from experiments.stage import write_json
 from experiments.voting import read_outputs
 from rangevote.evaluation.evaluate import Evaluator, Measured, selection, texts_of
-from rangevote.evaluation.texts import Corpus, WordUnits
+from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 
 #: method -> k -> outputs; k is 0 for what does not depend on it
 Outputs = dict[str, dict[int, list[str]]]
@@ -23,7 +23,7 @@ class Measurer:
     """Measures lists of outputs, equal ones once: at k = 1 most methods put out the same."""
 
     def __init__(self, items: Items, metrics: Sequence[str], words: str) -> None:
-        corpus = Corpus.of(len(items), items.references, items.sources)
+        corpus = EvaluationCorpus.of(len(items), items.references, items.sources)
         self.evaluator = Evaluator(corpus, metrics, WordUnits(tokenize=words))
         self._known: dict[tuple[str, ...], Measured] = {}
 

@@ -23,7 +23,7 @@ from rangevote.evaluation.metrics import (
     mean,
     sacre_bleu,
 )
-from rangevote.evaluation.texts import Corpus, WordUnits
+from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 
 
 def texts(seed, count, spoiled):
@@ -54,7 +54,7 @@ def test_p_values_are_sacrebleus_under_its_definition_and_its_seed(spoiled):
         n_samples=400,
     )
     _, expected = test()
-    corpus = Corpus.of(len(references), references)
+    corpus = EvaluationCorpus.of(len(references), references)
     for name, build, score in (("BLEU", SacreMatches, sacre_bleu), ("chrF2", CharacterMatches, f_score)):
         statistics = build(corpus, WordUnits())
         found = paired_bootstrap(
@@ -107,7 +107,7 @@ def test_a_system_compared_with_itself_differs_by_nothing():
 
 def test_swapping_the_systems_turns_the_sign_and_keeps_the_p_value():
     _, (first, second) = texts(1, 60, (0.3, 0.2))
-    corpus = Corpus.of(60, texts(1, 60, ())[0])
+    corpus = EvaluationCorpus.of(60, texts(1, 60, ())[0])
     rows = [CharacterMatches(corpus, WordUnits()).rows(outputs) for outputs in (first, second)]
     one = paired_bootstrap(f_score, rows[0], rows[1], resamples=500)
     other = paired_bootstrap(f_score, rows[1], rows[0], resamples=500)

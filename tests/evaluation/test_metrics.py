@@ -18,7 +18,7 @@ from rangevote.evaluation.metrics import (
     sacre_bleu,
     word_bleu,
 )
-from rangevote.evaluation.texts import Corpus, WordUnits
+from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 
 nltk = pytest.importorskip("nltk.translate.bleu_score")
 sacrebleu = pytest.importorskip("sacrebleu")
@@ -30,7 +30,7 @@ PAIRS = st.lists(st.tuples(TEXTS, st.lists(TEXTS, min_size=2, max_size=2)), min_
 
 
 def rows_of(statistics, outputs, references, units=None):
-    return statistics(Corpus.of(len(outputs), references), units or WordUnits()).rows(outputs)
+    return statistics(EvaluationCorpus.of(len(outputs), references), units or WordUnits()).rows(outputs)
 
 
 def by_nltk(outputs, references, order):
@@ -120,12 +120,12 @@ def test_sacrebleu_tokenises_and_folds_case_as_it_is_told():
 def test_signatures_are_sacrebleus_own_and_name_the_words():
     metric = sacrebleu.BLEU()
     metric.corpus_score(["a b", "c"], [["a b", "c"], ["b", "d"]])
-    corpus = Corpus.of(2, [["a b", "b"], ["c", "d"]])
+    corpus = EvaluationCorpus.of(2, [["a b", "b"], ["c", "d"]])
     assert SacreMatches(corpus, WordUnits()).signature == str(metric.get_signature())
-    uneven = Corpus.of(2, [["a"], ["b", "c"]])
+    uneven = EvaluationCorpus.of(2, [["a"], ["b", "c"]])
     assert SacreMatches(uneven, WordUnits()).signature.startswith("nrefs:var|")
     units = WordUnits("13a", lowercase=True)
-    assert WordMatches(Corpus.of(1, ["a"]), units).signature == "nltk|nrefs:1|on:13a|case:lc"
+    assert WordMatches(EvaluationCorpus.of(1, ["a"]), units).signature == "nltk|nrefs:1|on:13a|case:lc"
 
 
 def test_many_sums_are_scored_at_a_time():
@@ -190,4 +190,4 @@ def test_unknown_tokenisations_offer_the_nearest():
     with pytest.raises(UnknownName, match=r"unknown tokenisation 'word'\. Did you mean 'words'\?"):
         value("length", ["a"], units=WordUnits("word"))
     with pytest.raises(UnknownName, match=r"unknown tokenisation of sacreBLEU '13b'\. Did you mean '13a'\?"):
-        SacreMatches(Corpus.of(1, ["a"]), WordUnits(bleu_tokenize="13b"))
+        SacreMatches(EvaluationCorpus.of(1, ["a"]), WordUnits(bleu_tokenize="13b"))

@@ -1,8 +1,6 @@
-"""Tables as text, Markdown, LaTeX and JSON."""
+"""Tables as text, Markdown and LaTeX."""
 
 from __future__ import annotations
-
-import json
 
 import pytest
 
@@ -88,11 +86,6 @@ def test_a_name_on_several_lines_cannot_break_out_of_its_cell():
     ]
 
 
-def test_json_holds_the_numbers_unrounded():
-    table = Table([Column("x", decimals=1)], [TableRow("a", [Cell(1.23456, "*")]), TableRow("b", [Cell()])])
-    assert [row["values"] for row in json.loads(render(table, "json"))["rows"]] == [[1.23456], [None]]
-
-
 @pytest.mark.parametrize(
     ("best", "target", "rows"),
     [
@@ -123,9 +116,7 @@ def test_every_format_renders_a_table_without_rows(format):
 
 
 def test_an_unknown_format_and_a_row_of_the_wrong_size_are_refused():
-    with pytest.raises(
-        UnknownName, match=r"unknown table format 'html'.*Choose from: json, latex, markdown, text"
-    ):
+    with pytest.raises(UnknownName, match=r"unknown table format 'html'.*Choose from: latex, markdown, text"):
         render(PAPER, "html")
     with pytest.raises(UsageError, match=r"the row 'a' has 1 cells for 2 columns"):
         Table([Column("x"), Column("y")], [TableRow("a", [Cell(1)])])

@@ -13,7 +13,7 @@ from rangevote.errors import DataError, RangevoteWarning, UsageError
 from rangevote.evaluation.bootstrap import draws
 from rangevote.evaluation.evaluate import compare
 from rangevote.evaluation.metrics import METRICS
-from rangevote.evaluation.texts import Corpus, WordUnits
+from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.formats import read
 from rangevote.tuning.grid import DEFAULT, grid
 from rangevote.tuning.tune import unseen
@@ -153,7 +153,7 @@ def test_gains_on_ballots_left_out_are_those_of_a_loop_over_resamples():
     corpus_rows = []
     for setting in settings:
         texts = outputs(listed, **setting.options)
-        statistics = metric.statistics(Corpus.of(12, [b.references for b in listed]), WordUnits())
+        statistics = metric.statistics(EvaluationCorpus.of(12, [b.references for b in listed]), WordUnits())
         corpus_rows.append(statistics.rows(texts))
     gains = []
     for counts in np.concatenate(list(draws(12, 30, 12345))):

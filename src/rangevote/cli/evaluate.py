@@ -188,11 +188,11 @@ def measure(
     """
     from rangevote.evaluation.evaluate import Evaluator, compare_measured
     from rangevote.evaluation.read import in_step
-    from rangevote.evaluation.texts import Corpus
+    from rangevote.evaluation.texts import EvaluationCorpus
 
     order: FileValues[Any] = references or next(iter(systems.values()))
     outputs = {name: in_step(listing, order) for name, listing in systems.items()}
-    corpus = Corpus.of(
+    corpus = EvaluationCorpus.of(
         len(order.values),
         references.values if references else None,
         in_step(sources, order) if sources else None,

@@ -27,7 +27,7 @@ from rangevote.hypothesis import Array
 RESAMPLES = 10_000
 SEED = 12345  # sacrebleu's
 CONFIDENCE = 0.95
-_BLOCK = 2**22  # draws held at a time
+_BLOCK = 2**22  # draws at a time
 
 
 class Interval(NamedTuple):

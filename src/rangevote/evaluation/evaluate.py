@@ -20,7 +20,7 @@ from rangevote.evaluation.bootstrap import (
 )
 from rangevote.evaluation.metrics import METRICS, Builder, Distinct, Metric, Statistics
 from rangevote.evaluation.sign_test import sign_test
-from rangevote.evaluation.texts import Corpus, WordUnits
+from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array, Ballot
 
 MetricChoice = Sequence[str] | Mapping[str, Metric | Distinct] | None
@@ -41,7 +41,9 @@ class Evaluator:
     the corpus has references and sources for.
     """
 
-    def __init__(self, corpus: Corpus, metrics: MetricChoice = None, units: WordUnits | None = None) -> None:
+    def __init__(
+        self, corpus: EvaluationCorpus, metrics: MetricChoice = None, units: WordUnits | None = None
+    ) -> None:
         self.corpus, self.units = corpus, units or WordUnits()
         self.metrics = choose_metrics(metrics, corpus)
         self._split = self.units.splitter()
@@ -88,7 +90,7 @@ class Evaluator:
         return Measured(values, rows)
 
 
-def choose_metrics(metrics: MetricChoice, corpus: Corpus) -> dict[str, Metric | Distinct]:
+def choose_metrics(metrics: MetricChoice, corpus: EvaluationCorpus) -> dict[str, Metric | Distinct]:
     """The metrics by name; asking for one that lacks its references or sources is an error."""
     given = {"", *(["references"] if corpus.references else []), *(["sources"] if corpus.sources else [])}
     if metrics is None:
@@ -197,7 +199,7 @@ def compare(
     if resamples < 0:
         raise UsageError(f"resamples must be 0 (no intervals) or more, got {resamples}.")
     choose("p-value", p_value, P_VALUES)
-    corpus = Corpus.of(len(next(iter(systems.values()))), references, sources)
+    corpus = EvaluationCorpus.of(len(next(iter(systems.values()))), references, sources)
     evaluator = Evaluator(corpus, metrics, units)
     measured = {name: evaluator.measure(outputs) for name, outputs in systems.items()}
     return compare_measured(evaluator, measured, resamples=resamples, seed=seed, p_value=p_value)

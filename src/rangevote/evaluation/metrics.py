@@ -16,7 +16,7 @@ import numpy as np
 
 from rangevote import __version__
 from rangevote.errors import UnknownName, nearest, need
-from rangevote.evaluation.texts import Corpus, WordUnits
+from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array
 
 #: Which value of a column is the best: "closest" is the one nearest to the references' own.
@@ -36,7 +36,7 @@ class Statistics(Protocol):
         ...
 
 
-Builder = Callable[[Corpus, WordUnits], Statistics]
+Builder = Callable[[EvaluationCorpus, WordUnits], Statistics]
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class WordMatches:
     The number of n-grams of a sentence is at least 1, also where it is too short to have any: so counts NLTK.
     """
 
-    def __init__(self, corpus: Corpus, units: WordUnits) -> None:
+    def __init__(self, corpus: EvaluationCorpus, units: WordUnits) -> None:
         self._split = units.splitter()
         self._references = [self._read(item) for item in corpus.references or ()]
         self.signature = f"nltk|{corpus.signature}|{units.signature}"
@@ -142,7 +142,7 @@ def word_bleu(order: int) -> Callable[[Array], Array]:
 class SacreMatches:
     """Matches of sacreBLEU's tokens, counted by sacrebleu; n-grams may be 0."""
 
-    def __init__(self, corpus: Corpus, units: WordUnits) -> None:
+    def __init__(self, corpus: EvaluationCorpus, units: WordUnits) -> None:
         options = {"tokenize": units.bleu_tokenize, "lowercase": units.lowercase}
         metrics = need("sacrebleu.metrics", "evaluate", "sacreBLEU")
         known = metrics.BLEU.TOKENIZERS
@@ -211,7 +211,7 @@ class CharacterMatches:
     Of several references the one counts under which the sentence has the best score.
     """
 
-    def __init__(self, corpus: Corpus, units: WordUnits) -> None:
+    def __init__(self, corpus: EvaluationCorpus, units: WordUnits) -> None:
         self._lowercase = units.lowercase
         self._references = [[self._read(text) for text in item] for item in corpus.references or ()]
         self.signature = (
@@ -286,19 +286,19 @@ def percent(sums: Array) -> Array:
     return 100 * mean(sums)
 
 
-def lengths(corpus: Corpus, units: WordUnits) -> Averaged:
+def lengths(corpus: EvaluationCorpus, units: WordUnits) -> Averaged:
     split = units.splitter()
     return Averaged(lambda outputs: [len(split(text)) for text in outputs], units.signature)
 
 
-def empties(corpus: Corpus, units: WordUnits) -> Averaged:
+def empties(corpus: EvaluationCorpus, units: WordUnits) -> Averaged:
     return Averaged(lambda outputs: [not text.strip() for text in outputs], "white space alone is empty")
 
 
 def copies(is_copy: Callable[[Words, Words], bool]) -> Builder:
     """Outputs for which `is_copy(words of the output, words of the source)`."""
 
-    def build(corpus: Corpus, units: WordUnits) -> Averaged:
+    def build(corpus: EvaluationCorpus, units: WordUnits) -> Averaged:
         split = units.splitter()
         sources = [split(text) for text in corpus.sources or ()]
 

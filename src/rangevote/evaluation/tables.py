@@ -1,8 +1,7 @@
-"""Tables as data; as text, Markdown, LaTeX and JSON; and comparisons as tables."""
+"""Tables as data; as text, Markdown and LaTeX; and comparisons as tables."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -211,27 +210,10 @@ def to_latex(table: Table) -> str:
     return "\n".join([*([title] if table.title else []), begin, *lines, r"\end{tabular}", *notes]) + "\n"
 
 
-def to_json(table: Table) -> str:
-    """The data of the table: its numbers are not rounded."""
-    columns = [{"group": column.group, "name": column.name} for column in table.columns]
-    rows = [
-        {
-            "name": row.name,
-            "group": row.group,
-            "values": [cell.value for cell in row.cells],
-            "marks": [cell.marks for cell in row.cells],
-        }
-        for row in table.rows
-    ]
-    data = {"title": table.title, "columns": columns, "rows": rows, "notes": list(table.notes)}
-    return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
-
-
 RENDERERS: dict[str, Callable[[Table], str]] = {
     "text": to_text,
     "markdown": to_markdown,
     "latex": to_latex,
-    "json": to_json,
 }
 
 

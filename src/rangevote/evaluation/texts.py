@@ -64,7 +64,7 @@ class WordUnits:
 
 
 @dataclass(frozen=True)
-class Corpus:
+class EvaluationCorpus:
     """References and sources of `size` items; None where there are none at all.
 
     An item may have several references, and not every item the same number.
@@ -80,7 +80,7 @@ class Corpus:
         size: int,
         references: Sequence[str | Sequence[str]] | None = None,
         sources: Sequence[str] | None = None,
-    ) -> Corpus:
+    ) -> EvaluationCorpus:
         """A corpus for `size` outputs; a plain string is a single reference."""
         if size == 0:
             raise DataError("there are no outputs, so there is nothing to measure.")

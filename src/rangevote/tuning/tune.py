@@ -24,7 +24,7 @@ from rangevote.errors import DataError, UsageError, choose, warn
 from rangevote.evaluation.bootstrap import SEED, Difference, Interval, difference, draws, interval
 from rangevote.evaluation.metrics import METRICS, Metric
 from rangevote.evaluation.tables import STARS_NOTE, Cell, Column, Table, TableRow, stars
-from rangevote.evaluation.texts import Corpus, WordUnits
+from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array, Ballot
 from rangevote.parallel import map_in_order
 from rangevote.similarity.base import short
@@ -283,7 +283,7 @@ class Winners:
         """The sentence statistics of every setting; every different winner is measured once."""
         if not self.rows:
             raise DataError("there are no ballots, so there is nothing to tune on.")
-        counts = metric.statistics(Corpus.of(len(self.texts), self.references), units)
+        counts = metric.statistics(EvaluationCorpus.of(len(self.texts), self.references), units)
         return WinnerStatistics(counts.rows(self.texts), np.array(self.rows), counts.signature)
 
 
