@@ -13,7 +13,7 @@ from typing import Any
 from fuzz.targets import scratch_file
 from rangevote.errors import DataError, RangevoteError
 from rangevote.formats import Entry, ReadOptions, read
-from rangevote.formats.inputs import Asked, read_inputs
+from rangevote.formats.inputs import ModelInput, read_inputs
 from rangevote.formats.jsonl import ballot_of, decode_ballot, decode_text, parse
 from rangevote.formats.stream import open_stream
 from rangevote.formats.write import write_ballot
@@ -184,7 +184,7 @@ def inputs(data: bytes) -> None:
                 listed = list(prompts)
         except RangevoteError:
             continue
-        assert all(isinstance(one, Asked) or one.error is not None for one in listed)
+        assert all(isinstance(one, ModelInput) or one.error is not None for one in listed)
         ended = prompts.total is None or (listed[-1:] and listed[-1].error is not None)
         assert ended or prompts.total == len(listed), "the bar would not come to its end"
 

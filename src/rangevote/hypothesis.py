@@ -195,7 +195,7 @@ class Hypotheses(Sequence[Hypothesis]):
         return self.texts[index] if self.texts is not None else self[index].content
 
     def only(self, index: int) -> Hypotheses:
-        """The list that holds this one hypothesis, with the same columns."""
+        """A list of this one hypothesis, with the same columns."""
         one = slice(index, index + 1)
         return Hypotheses(
             None if self.texts is None else self.texts[one],

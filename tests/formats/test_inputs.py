@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from rangevote.errors import DataError, SetupError, UnknownName, UsageError
-from rangevote.formats.inputs import Asked, format_of, read_inputs
+from rangevote.formats.inputs import ModelInput, format_of, read_inputs
 
 
-def asked(path: Path, **options: Any) -> list[Asked]:
+def asked(path: Path, **options: Any) -> list[ModelInput]:
     """All inputs, none of them bad."""
     with read_inputs(str(path), **options) as entries:
         found = list(entries)
     for entry in found:
-        assert isinstance(entry, Asked), entry.error
+        assert isinstance(entry, ModelInput), entry.error
     return found  # type: ignore[return-value]
 
 

@@ -238,5 +238,5 @@ def test_a_text_that_is_not_utf8_spoils_its_row_only():
     pq.write_table(pa.table({"candidates": column}), file)
     good, bad = entries(io.BytesIO(file.getvalue()))
     assert good.get().candidates[0].text == "a b"
-    with pytest.raises(DataError, match="input:2: holds a text that is not UTF-8"):
+    with pytest.raises(DataError, match="input:2: has a text that is not UTF-8"):
         bad.get()

@@ -67,11 +67,11 @@ def test_ballots_without_id_are_numbered() -> None:
     [
         (
             Ballot([Hypothesis("a\nb", logprob=-1.0)]),
-            r"\[0\].text: holds a line end, which the format",
+            r"\[0\].text: contains a line end, which the format",
         ),
         (
             Ballot([Hypothesis("a ||| b", logprob=-1.0)]),
-            r"\[0\].text: holds '\|\|\|', which separates",
+            r"\[0\].text: contains '\|\|\|', which separates",
         ),
         (
             Ballot([Hypothesis("a")]),
@@ -88,7 +88,7 @@ def test_ballots_without_id_are_numbered() -> None:
         (Ballot([Hypothesis("a", logprob=-1.0, weight=1.0)]), r"keep it in the format 'jsonl'"),
         (
             Ballot([Hypothesis("a", logprob=-1.0)], []),
-            "voters: the format 'moses' cannot hold voters",
+            "voters: the format 'moses' cannot have voters",
         ),
         (Ballot([], id="a b"), "id: 'a b' cannot be an id in the format 'moses'"),
         (Ballot([], id="a|||b"), "cannot be an id"),

@@ -428,12 +428,12 @@ def answers(
 
 def _requests(entries: Iterable[tuple[int, Entry]], waiting: deque[Entry]) -> Iterator[Request]:
     """What is to be elected; bad inputs only wait for their turn."""
-    from rangevote.formats.inputs import Asked
+    from rangevote.formats.inputs import ModelInput
     from rangevote.generation.batch import Request
 
     for number, entry in entries:
         waiting.append(entry)
-        if isinstance(entry, Asked):
+        if isinstance(entry, ModelInput):
             yield Request(number, entry.content, entry.get())
 
 

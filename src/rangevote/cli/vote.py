@@ -30,7 +30,7 @@ from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
     from rangevote.formats import Entry, ReadOptions
-    from rangevote.formats.batches import Batch
+    from rangevote.formats.batches import RawBatch
     from rangevote.formats.reader import SeenIds
     from rangevote.formats.results import ResultLine, ResultShape
 
@@ -196,7 +196,7 @@ class Voting:
         from rangevote.formats.batches import entry_batches, read_batches
 
         stream: Position
-        batches: Iterator[Batch]
+        batches: Iterator[RawBatch]
         if voters is None:
             opened = files.enter_context(read_batches(ballots, self.reading))
             stream, batches = opened, opened
@@ -206,7 +206,7 @@ class Voting:
         return stream, self._batch_lines(batches, sink, workers, notes)
 
     def _batch_lines(
-        self, batches: Iterator[Batch], sink: Sink, workers: int, notes: Notes
+        self, batches: Iterator[RawBatch], sink: Sink, workers: int, notes: Notes
     ) -> Iterator[ResultLine]:
         from rangevote.formats.reader import Entry, SeenIds, repeated
         from rangevote.formats.results import error_line
@@ -225,7 +225,7 @@ class Voting:
                     where = batch.where(i)
                     yield error_line(Entry(where), repeated(id, where), self.shape)
 
-    def batch(self, batch: Batch) -> BatchLines:
+    def batch(self, batch: RawBatch) -> BatchLines:
         """The elections of a batch, in a worker process."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
@@ -235,7 +235,7 @@ class Voting:
         messages = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         return BatchLines(lines, ids, list(dict.fromkeys(messages)))
 
-    def _skip_done(self, batches: Iterator[Batch], sink: Sink, seen: SeenIds | None) -> Iterator[Batch]:
+    def _skip_done(self, batches: Iterator[RawBatch], sink: Sink, seen: SeenIds | None) -> Iterator[RawBatch]:
         """The batches beyond the ballots that an earlier run has answered, which are read for their ids."""
         left = sink.done
         while left:

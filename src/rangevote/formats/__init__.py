@@ -1,6 +1,6 @@
 """Files to ballots and back: `read` opens a path or '-' and yields an `Entry` for each record."""
 
-from rangevote.formats.batches import Batch, entry_batches, read_batches
+from rangevote.formats.batches import RawBatch, entry_batches, read_batches
 from rangevote.formats.reader import (
     FORMATS,
     Entry,
@@ -18,9 +18,9 @@ from rangevote.formats.write import WRITERS, Writer, ending, writer
 __all__ = [
     "FORMATS",
     "WRITERS",
-    "Batch",
     "Entry",
     "Format",
+    "RawBatch",
     "ReadOptions",
     "Reading",
     "SeenIds",

@@ -1,6 +1,6 @@
 """What a model is to answer: lines of text, JSON lines with a chosen field, batches of requests, or images.
 
-Each input is an `Asked`: an `Entry` whose ballot is still without candidates, and the content for the model.
+Each input is a `ModelInput`: an `Entry` whose ballot has no candidates yet, and the content for the model.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -17,45 +16,36 @@ import msgspec
 from rangevote.errors import DataError, SetupError, UsageError, choose, nearest
 from rangevote.formats.jsonl import convert, decode_text, parse
 from rangevote.formats.reader import Entry, Reading
-from rangevote.formats.stream import MAX_LINE_BYTES, Stream, open_stream
+from rangevote.formats.stream import MAX_LINE_BYTES, Closing, Stream, open_stream
 from rangevote.hypothesis import Ballot
 
 #: Endings of the files that are read as JSON, one object a line; all others are lines of text.
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
-#: Where a JSON line has its input unless told otherwise: the first of these that is there.
+#: Where a JSON line has its input unless an option names it: the first of these that is there.
 FIELDS = ("text", "prompt", "source", "messages", "input")
 IMAGE_FIELDS = ("image", "file", "path", *FIELDS)
 
 
-class Asked(Entry, frozen=True):
+class ModelInput(Entry, frozen=True):
     """One input: `content` is what the model takes, `ballot` has its id, source and references."""
 
     content: Any = None
 
 
-class Inputs(Iterator[Entry]):
-    """The inputs of a file or folder in order, each an `Asked` or an error; `total` is their number if known.
+class Inputs(Closing, Iterator[Entry]):
+    """The inputs of a file or folder in order, each a `ModelInput` or an error; `total` is their number if
+    known."""
 
-    Use it in a `with` statement, or read it to its end.
-    """
-
-    def __init__(self, entries: Iterator[Entry], total: int | None, close: Callable[[], None]) -> None:
-        self.total, self._entries, self._close = total, entries, close
+    def __init__(self, entries: Iterator[Entry], total: int | None) -> None:
+        self.total, self._entries = total, entries
 
     def __next__(self) -> Entry:
         return next(self._entries)
 
-    def __enter__(self) -> Inputs:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._close()
+    def close(self) -> None:
+        if isinstance(self._entries, Reading):
+            self._entries.close()
 
 
 def read_inputs(
@@ -68,7 +58,7 @@ def read_inputs(
 ) -> Inputs:
     """Open a file, '-' or a folder of images; `images`: the model reads images, so inputs are their paths.
 
-    `format` is "text" or "jsonl", else told by the file's name; `field` is where JSON lines have the input.
+    `format` is "text" or "jsonl", else as the file's name says; `field` is where JSON lines have the input.
     """
     if format is not None:
         choose("input format", format, FORMATS)
@@ -86,7 +76,7 @@ def read_inputs(
     find = partial(_beside, Path() if source == "-" else Path(source).parent) if images else None
     rows = _records(stream, max_line_bytes, partial(FORMATS[format], field=field, find=find))
     reading = Reading(stream, rows, format, unique_ids=format == "jsonl")
-    return Inputs(reading, count(source, format), reading.close)
+    return Inputs(reading, count(source, format))
 
 
 def format_of(source: str) -> str:
@@ -110,14 +100,16 @@ def count(source: str, format: str) -> int | None:
                 return sum(1 for _ in lines)
             return sum(isinstance(line, DataError) or bool(line.strip()) for line in lines)
     except (DataError, SetupError):
-        return None  # said when the place is reached
+        return None  # reported when reading comes to it
 
 
 #: Makes a usable path of one that stands in a file; None: inputs are not images.
 Find = Callable[[str], str] | None
 
 
-def _records(stream: Stream, limit: int, make: Callable[[int, str, bytes], Asked | None]) -> Iterator[Entry]:
+def _records(
+    stream: Stream, limit: int, make: Callable[[int, str, bytes], ModelInput | None]
+) -> Iterator[Entry]:
     """An entry for each line; a bad one becomes an error and reading goes on."""
     for number, line in enumerate(stream.lines_or_errors(limit), 1):
         where = f"{stream.name}:{number}"
@@ -132,14 +124,14 @@ def _records(stream: Stream, limit: int, make: Callable[[int, str, bytes], Asked
             yield entry
 
 
-def text_line(number: int, where: str, line: bytes, *, field: str | None, find: Find) -> Asked:
+def text_line(number: int, where: str, line: bytes, *, field: str | None, find: Find) -> ModelInput:
     """A line is an input, an empty one too: line n of the output answers line n, and n is its id."""
     text = decode_text(line)
     content = text if find is None else find(text)
-    return Asked(where, Ballot((), id=number, source=text), content=content)
+    return ModelInput(where, Ballot((), id=number, source=text), content=content)
 
 
-def json_line(number: int, where: str, line: bytes, *, field: str | None, find: Find) -> Asked | None:
+def json_line(number: int, where: str, line: bytes, *, field: str | None, find: Find) -> ModelInput | None:
     """A line that is not blank is an object with the input in one of its fields."""
     if not line or line.isspace():
         return None
@@ -148,19 +140,19 @@ def json_line(number: int, where: str, line: bytes, *, field: str | None, find: 
         hint = "; jq -c '.[]' makes lines of an array" if isinstance(value, list) else ""
         raise DataError(f'expected an object such as {{"id": "42", "text": "..."}}{hint}')
     value = _unwrapped(value)
-    row = convert(value, Row)
+    row = convert(value, InputFields)
     field = _field(value, field, FIELDS if find is None else IMAGE_FIELDS)
     content = _content(value[field], field)
     source = content if isinstance(content, str) else None
     blank = Ballot((), id=row.id, source=source, references=_references(row))
-    return Asked(where, blank, content=content if find is None or source is None else find(source))
+    return ModelInput(where, blank, content=content if find is None or source is None else find(source))
 
 
 #: name -> what makes an input of a line
-FORMATS: dict[str, Callable[..., Asked | None]] = {"text": text_line, "jsonl": json_line}
+FORMATS: dict[str, Callable[..., ModelInput | None]] = {"text": text_line, "jsonl": json_line}
 
 
-class Row(msgspec.Struct):
+class InputFields(msgspec.Struct):
     """What is carried through."""
 
     id: str | int | None = None
@@ -183,20 +175,20 @@ def _unwrapped(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _field(value: dict[str, Any], wanted: str | None, usual: tuple[str, ...]) -> str:
-    """The name of the field that holds the input."""
+    """The name of the field with the input."""
     there = [name for name in value if value[name] is not None]
     if wanted is not None and wanted not in there:
         raise DataError(
             f"has no field {wanted!r}, which --field asks for.{nearest(wanted, there)} It has: "
             f"{', '.join(there) or 'nothing'}"
         )
-    found = wanted or next((name for name in usual if name in there), None)
-    if found is None:
+    name = wanted or next((name for name in usual if name in there), None)
+    if name is None:
         raise DataError(
             f"has none of the fields {', '.join(usual)}; name the field of the input with --field "
             f"(it has: {', '.join(there) or 'nothing'})"
         )
-    return found
+    return name
 
 
 def _content(value: Any, field: str) -> str | list[Any]:
@@ -214,7 +206,7 @@ def _is_message(item: Any) -> bool:
     return isinstance(item, dict) and isinstance(item.get("role"), str) and "content" in item
 
 
-def _references(row: Row) -> list[str]:
+def _references(row: InputFields) -> list[str]:
     if row.references is not None and row.reference is not None:
         raise DataError("has both references and reference; give one of them")
     if isinstance(row.reference, str):
@@ -224,9 +216,9 @@ def _references(row: Row) -> list[str]:
 
 def _beside(folder: Path, path: str) -> str:
     """A path as it stands, or seen from the file that it stands in."""
-    for place in (Path(path), folder / path):
-        if path and place.is_file():
-            return os.fspath(place)
+    for file in (Path(path), folder / path):
+        if path and file.is_file():
+            return os.fspath(file)
     raise DataError(f"there is no image file {path!r}")
 
 
@@ -250,5 +242,5 @@ def _files(files: Sequence[Path]) -> Inputs:
             raise SetupError(f"cannot read {file}: there is no such file.")
     paths = [os.fspath(file) for file in files]
     blanks = [Ballot((), id=file.name, source=path) for file, path in zip(files, paths, strict=True)]
-    entries = (Asked(path, blank, content=path) for path, blank in zip(paths, blanks, strict=True))
-    return Inputs(entries, len(paths), lambda: None)
+    entries = (ModelInput(path, blank, content=path) for path, blank in zip(paths, blanks, strict=True))
+    return Inputs(entries, len(paths))

@@ -19,7 +19,7 @@ from rangevote.hypothesis import Ballot
 
 
 def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
-    """One entry for each N lines; one list is held in memory."""
+    """One entry for each N lines; one list is in memory at a time."""
     if options.per_source is None:
         raise UsageError("the format 'mbrs' needs --per-source N: how many lines each source has.")
     scale = scale_of(options)

@@ -3,8 +3,8 @@
     0 ||| Das ist gut . ||| F0= -2.41205 ||| -0.48241
 
 Lines of one id follow each other. Marian may put an alignment and `WordScores= ...` before the
-features, Moses a segmentation and an alignment after the score. A text may hold `|||` itself, so
-fields are told from both ends.
+features, Moses a segmentation and an alignment after the score. A text may have `|||` in it, so
+fields are split off from both ends.
 
 What scores mean: Marian's only feature `F0` is the natural log of P, summed. The last field is divided
 by a length there, and with several features (an ensemble, or Moses and cdec) a weighted sum of
@@ -63,7 +63,7 @@ class LineGroup:
 
 
 def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
-    """One entry for each run of lines with the same id; one list is held in memory."""
+    """One entry for each run of lines with the same id; one list is in memory at a time."""
     scale = scale_of(options)
     group: LineGroup | None = None
     for count, line in enumerate(stream.lines(options.max_line_bytes), 1):
@@ -95,17 +95,17 @@ def _split_id(line: str) -> tuple[str, str]:
 
 
 def row_of(rest: str, *, scored: bool = True) -> NbestLine:
-    """What follows the id, told from the end: alignments, score, features, and what is left."""
+    """What follows the id, split from the end: alignments, score, features, and what is left."""
     parts = rest.split(BAR)
     for extra in range(3):  # Moses adds up to two fields after the score
         if extra and not _ALIGNMENT.fullmatch(parts[-extra]) and parts[-extra].strip():
             break
-        kept = parts[: len(parts) - extra]
-        if len(kept) < 3:
+        columns = parts[: len(parts) - extra]
+        if len(columns) < 3:
             break
-        if _SCORE.fullmatch(kept[-1]) and _FEATURES.fullmatch(kept[-2] + " "):
-            text = _without_marian_columns(kept[:-2])
-            return NbestLine(BAR.join(text).strip(), kept[-2], kept[-1])
+        if _SCORE.fullmatch(columns[-1]) and _FEATURES.fullmatch(columns[-2] + " "):
+            text = _without_marian_columns(columns[:-2])
+            return NbestLine(BAR.join(text).strip(), columns[-2], columns[-1])
     if scored:
         raise DataError("expected 'id ||| text ||| features ||| score'")
     return NbestLine(rest.strip(), "", "")

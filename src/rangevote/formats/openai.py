@@ -34,7 +34,7 @@ class Part(msgspec.Struct):
 
 
 class Message(msgspec.Struct):
-    """What a chat model said."""
+    """What a chat model answered."""
 
     content: str | list[Part] | None = None
     tool_calls: list[Any] | None = None
@@ -108,11 +108,11 @@ def _body(row: dict[str, Any]) -> Any:
     if error is not None or (status is not None and status != 200):
         body = response.get("body") if isinstance(response, dict) else None
         error = error or (body.get("error") if isinstance(body, dict) else None)
-        said = error.get("message") if isinstance(error, dict) else error
+        message = error.get("message") if isinstance(error, dict) else error
         raise DataError(
             f"request {row.get('custom_id')!r} failed"
             + (f" with status {status}" if status is not None else "")
-            + (f": {said}" if said else "")
+            + (f": {message}" if message else "")
         )
     if not isinstance(response, dict) or not isinstance(response.get("body"), dict):
         raise DataError(f"has no response body; {_EXPECTED}")
@@ -135,13 +135,13 @@ def _text(choice: Choice, path: str) -> str:
 
 def _logprob(choice: Choice, index: int) -> float | None:
     """The sum over all tokens, None unless every one is known."""
-    found = choice.logprobs
-    if found is None:
+    logprobs = choice.logprobs
+    if logprobs is None:
         return None
-    if found.content is not None:
-        values = [token.logprob for token in found.content]
+    if logprobs.content is not None:
+        values = [token.logprob for token in logprobs.content]
     else:
-        values = list(found.token_logprobs or ())
+        values = list(logprobs.token_logprobs or ())
     known = [value for value in values if value is not None and not value <= UNKNOWN]
     if not known or len(known) < len(values):
         return None

@@ -125,7 +125,7 @@ def _row(batch: pa.RecordBatch, index: int) -> dict[str, Any]:
     try:
         row = _known(batch.slice(index, 1).to_pylist()[0])
     except UnicodeDecodeError as error:
-        raise DataError(f"holds a text that is not UTF-8 ({error.reason})") from None
+        raise DataError(f"has a text that is not UTF-8 ({error.reason})") from None
     for role in ROLES:
         if isinstance(row.get(role), list):
             row[role] = [_known(item) if isinstance(item, dict) else item for item in row[role]]
@@ -220,7 +220,7 @@ def _kind(type: pa.DataType) -> str:
         "struct": types.is_struct(type),
         "null": types.is_null(type),
     }
-    return next((name for name, holds in tests.items() if holds), "other")
+    return next((name for name, passed in tests.items() if passed), "other")
 
 
 def _listed(name: str, field: pa.Array | None) -> Iterable[Any]:

@@ -1,7 +1,7 @@
 """What a Hugging Face pipeline returns, saved as JSON: `[[{"generated_text": ".."}, ..], ..]`.
 
 One list for each input; a single flat list is one input. There are no scores, so each text counts
-once. The document is one JSON value and is held in memory as a whole; it is subject to the limit on
+once. The document is one JSON value and is read into memory as a whole; it is subject to the limit on
 the length of a line. A file of one list a line is read as well.
 """
 
@@ -80,9 +80,9 @@ def _text(output: Any, index: int) -> str:
     """What was generated; of a chat, the last message."""
     if not isinstance(output, dict):
         raise DataError(_EXPECTED, field=f"[{index}]")
-    found = next((output[key] for key in KEYS if key in output), None)
-    if isinstance(found, list) and found and isinstance(found[-1], dict):
-        found = found[-1].get("content")
-    if not isinstance(found, str):
+    text = next((output[key] for key in KEYS if key in output), None)
+    if isinstance(text, list) and text and isinstance(text[-1], dict):
+        text = text[-1].get("content")
+    if not isinstance(text, str):
         raise DataError(_EXPECTED, field=f"[{index}]")
-    return found
+    return text

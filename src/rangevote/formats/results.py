@@ -169,7 +169,7 @@ def _kind_of_ids(lines: Iterable[bytes]) -> type | None:
 
 
 def _column_type(id: str | int | None) -> type | None:
-    """What a column must hold for this id; integers above 64 bits are texts."""
+    """The type of a column for this id; integers above 64 bits are texts."""
     if isinstance(id, int) and not -(2**63) <= id < 2**63:
         return str
     return None if id is None else type(id)

@@ -7,11 +7,11 @@ import os
 import stat
 import sys
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from rangevote.errors import DataError, SetupError, need
 
@@ -45,12 +45,25 @@ _UTF16 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 Source = str | os.PathLike[str] | BinaryIO
 
 
-class Stream:
-    """Plain bytes of an input, with the place reached in it.
+class Closing(ABC):
+    """What is closed at the end of a `with` statement."""
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class Stream(Closing):
+    """Plain bytes of an input, and how far they were read.
 
     `name` is what error messages call it. `position` counts the bytes taken from the file itself
     (compressed ones, where it is compressed) and `size` is their total, None for a pipe: what a
-    progress bar needs. Memory held: one chunk, and the line under way.
+    progress bar needs. In memory are one chunk and the current line.
     """
 
     def __init__(
@@ -103,7 +116,7 @@ class Stream:
         yield from self._chunks
 
     def lines_or_errors(self, limit: int = MAX_LINE_BYTES) -> Iterator[bytes | DataError]:
-        """All lines, without line ends; in the place of one that is too long stands the error."""
+        """All lines, without line ends; an error stands for one that is too long."""
         self._lines = Lines(self.chunks(), limit)
         return iter(self._lines)
 
@@ -123,20 +136,9 @@ class Stream:
         return self._raw
 
     def close(self) -> None:
-        """Let the file go; standard input and files opened by the caller stay open."""
+        """Close the file; standard input and files opened by the caller stay open."""
         if self._owned:
             self._raw.close()
-
-    def __enter__(self) -> Stream:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _taken(self) -> Iterator[bytes]:
         """Chunks as they stand in the file, counted."""
@@ -163,7 +165,7 @@ class Stream:
             if not chunk:
                 break
             head += chunk
-        whole = _chain(head, taken)
+        whole = chain([head], taken)
         try:
             codec = codec_of(head)
             for chunk in expand(whole, codec, max_expansion) if codec else whole:
@@ -186,33 +188,22 @@ class Stream:
             )
 
 
-class OnStream:
-    """What is read from a stream: how far it has come, and a `with` statement that lets the file go."""
+class OnStream(Closing):
+    """What is read from a stream, and how far it has come."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
 
     @property
     def position(self) -> int:
-        """How many bytes of the file have been taken."""
         return self._stream.position
 
     @property
     def size(self) -> int | None:
-        """How many bytes the file has, None for a pipe."""
         return self._stream.size
 
     def close(self) -> None:
-        """Let the file go."""
         self._stream.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def open_stream(source: Source, *, max_expansion: float = MAX_EXPANSION) -> Stream:
@@ -235,11 +226,6 @@ def open_stream(source: Source, *, max_expansion: float = MAX_EXPANSION) -> Stre
 def _reason(error: Exception) -> str:
     reason = error.strerror if isinstance(error, OSError) else None
     return (reason or str(error) or type(error).__name__).lower()
-
-
-def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield head
-    yield from rest
 
 
 def _size(raw: BinaryIO) -> int | None:
@@ -266,14 +252,14 @@ def _looks_like_utf16(head: bytes) -> bool:
 
 
 def too_long(limit: int) -> DataError:
-    """What is said in place of a line of more than `limit` bytes."""
+    """The error that stands for a line of more than `limit` bytes."""
     return DataError(f"line exceeds --max-line-bytes ({limit:,} bytes)")
 
 
 class Lines:
-    """Cuts chunks of bytes into lines; yields an error in the place of each line that is too long.
+    """Cuts chunks of bytes into lines; yields an error for each line that is too long.
 
-    A line under way is held as the list of its chunks and dropped as soon as it passes the limit,
+    The current line is kept as the list of its chunks and dropped as soon as it passes the limit,
     so at most `limit` bytes and one chunk are in memory. `torn` is set when the last line had no line
     end, as a file has that was cut off.
     """
@@ -329,22 +315,12 @@ class Lines:
 # Compressed bytes to plain ones
 
 
-class Decompressor(Protocol):
-    """What zlib and both zstd packages offer for decoding one stream."""
-
-    @property
-    def eof(self) -> bool: ...
-    @property
-    def unused_data(self) -> bytes: ...
-    def decompress(self, data: bytes, /) -> bytes: ...
-
-
-@dataclass(frozen=True)
-class Codec:
-    """A way to decode; `feed` bytes at a time, so that no single step can fill the memory."""
+class Codec(NamedTuple):
+    """A way to decode. `start` gives an object as `zlib.decompressobj` does; it gets `feed` bytes at a time,
+    so that no single step can fill the memory."""
 
     name: str
-    start: Callable[[], Decompressor]
+    start: Callable[[], Any]
     feed: int
     errors: tuple[type[Exception], ...]
 
@@ -374,7 +350,7 @@ def _zstd() -> Codec:
 
 
 def expand(chunks: Iterable[bytes], codec: Codec, max_expansion: float = MAX_EXPANSION) -> Iterator[bytes]:
-    """The plain bytes of one or more compressed streams on end (as `cat a.gz b.gz` gives)."""
+    """The plain bytes of one or more compressed streams, one after the other (as `cat a.gz b.gz` gives)."""
     gathered: list[bytes] = []
     size = 0
     try:
@@ -394,7 +370,9 @@ def _steps(chunks: Iterable[bytes], codec: Codec, max_expansion: float) -> Itera
     """What each feed of the decoder gives, until the end, the damage or the limit."""
     engine = codec.start()
     taken = given = 0
-    for piece in _feeds(chunks, codec.feed):
+    starts = ((chunk, start) for chunk in chunks for start in range(0, len(chunk), codec.feed))
+    for chunk, start in starts:
+        piece = chunk[start : start + codec.feed]
         taken += len(piece)
         while piece:
             if engine.eof:
@@ -412,20 +390,10 @@ def _steps(chunks: Iterable[bytes], codec: Codec, max_expansion: float) -> Itera
             piece = engine.unused_data if engine.eof else b""
             given += len(plain)
             yield plain
-        _refuse_bomb(codec, taken, given, max_expansion)
+        if given > EXPANSION_FLOOR and given > max_expansion * taken:
+            raise DataError(
+                f"{taken:,} bytes of {codec.name} data expand to {given:,}, more than {max_expansion:g} "
+                f"times as many; if this is no decompression bomb, unpack the file first"
+            )
     if not engine.eof:
         raise DataError(f"the {codec.name} data is cut off: the file ends in the middle of it")
-
-
-def _feeds(chunks: Iterable[bytes], feed: int) -> Iterator[bytes]:
-    for data in chunks:
-        for start in range(0, len(data), feed):
-            yield data[start : start + feed]
-
-
-def _refuse_bomb(codec: Codec, taken: int, given: int, max_expansion: float) -> None:
-    if given > EXPANSION_FLOOR and given > max_expansion * taken:
-        raise DataError(
-            f"{taken:,} bytes of {codec.name} data expand to {given:,}, more than "
-            f"{max_expansion:g} times as many; if this is no decompression bomb, unpack the file first"
-        )

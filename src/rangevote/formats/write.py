@@ -1,4 +1,4 @@
-"""Ballots to lines of bytes; what a format cannot hold is refused rather than lost.
+"""Ballots to lines of bytes; what a format cannot express is refused rather than lost.
 
 Each function makes a writer, since some formats number their ballots or need them all of one size.
 """
@@ -113,7 +113,7 @@ def _flat(format: str, line_of: Callable[[Hypothesis, int], str]) -> Writer:
 def _moses_line(name: str, hypothesis: Hypothesis, index: int) -> bytes:
     text = _one_line(hypothesis, index, "moses")
     if BAR in text:
-        raise DataError(f"holds {BAR!r}, which separates fields there", field=f"candidates[{index}].text")
+        raise DataError(f"contains {BAR!r}, which separates fields there", field=f"candidates[{index}].text")
     if hypothesis.sampled or hypothesis.weight is not None:
         raise DataError(
             "is a sample or has a weight, while the format 'moses' has probabilities only; keep it "
@@ -139,7 +139,7 @@ def _one_line(hypothesis: Hypothesis, index: int, format: str) -> str:
         raise DataError(f"has no text, which the format {format!r} needs", field=f"candidates[{index}].text")
     if "\n" in text or text.endswith("\r"):
         raise DataError(
-            f"holds a line end, which the format {format!r} cannot",
+            f"contains a line end, which the format {format!r} cannot",
             field=f"candidates[{index}].text",
         )
     try:
@@ -153,7 +153,7 @@ def _one_line(hypothesis: Hypothesis, index: int, format: str) -> str:
 
 def _refuse_voters(ballot: Ballot, format: str) -> None:
     if ballot.voters is not None:
-        raise DataError(f"the format {format!r} cannot hold voters beside candidates", field="voters")
+        raise DataError(f"the format {format!r} cannot have voters beside candidates", field="voters")
 
 
 def _listed(value: Any) -> Any:
