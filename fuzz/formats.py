@@ -6,7 +6,7 @@ import gzip
 import io
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -44,7 +44,7 @@ def entries(file: Any, format: str | None, **options: Any) -> list[Entry]:
         return list(reading)
 
 
-def comparable_entries(listed: Iterable[Entry]) -> list[object]:
+def comparable(listed: Iterable[Entry]) -> list[object]:
     """Entries as they can be compared: errors have no equality of their own."""
     return [(one.where, repr(one.ballot), str(one.error)) for one in listed]
 
@@ -53,9 +53,8 @@ def checked(data: bytes, format: str | None, **options: Any) -> list[Ballot]:
     """The ballots of the bytes, after everything that must be true of them was checked."""
     listed = entries(io.BytesIO(data), format, **options)
     if format != "parquet" and not data.startswith(b"PAR1"):
-        assert comparable_entries(entries(Trickle(data), format, **options)) == comparable_entries(listed), (
-            "pieces make a difference"
-        )
+        in_pieces = entries(Trickle(data), format, **options)
+        assert comparable(in_pieces) == comparable(listed), "pieces make a difference"
     ballots = []
     for one in listed:
         assert (one.ballot is None) != (one.error is None)
@@ -123,25 +122,25 @@ def _has_big(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and not abs(value) < 2**63
 
 
-def _under_each(data: bytes, format: str, *variants: dict[str, Any]) -> None:
-    """Under all options: what one refuses another may read."""
-    for options in variants:
-        with suppress(RangevoteError):
-            checked(data, format, **options)
+def under_each(format: str, *variants: dict[str, Any]) -> Callable[[bytes], None]:
+    """A target that reads a format under several options: what one refuses another may read."""
+
+    def target(data: bytes) -> None:
+        for options in variants:
+            with suppress(RangevoteError):
+                checked(data, format, **options)
+
+    return target
 
 
-def moses(data: bytes) -> None:
-    counted, scaled = {"score_scale": "count"}, {"score_scale": 2.0}
-    _under_each(data, "moses", {}, counted, scaled, {"normalisation": 1.5, "sign": -1})
-
-
-def fairseq(data: bytes) -> None:
-    _under_each(data, "fairseq", {}, {"normalisation": "length"}, {"score_scale": 0.1})
-
-
-def sockeye(data: bytes) -> None:
-    unnormalised = {"normalisation": "none", "sign": 1}
-    _under_each(data, "sockeye", {"normalisation": "length"}, {"score_scale": 3.0}, unnormalised)
+COUNT, LENGTH = {"score_scale": "count"}, {"normalisation": "length"}
+moses = under_each("moses", {}, COUNT, {"score_scale": 2.0}, {"normalisation": 1.5, "sign": -1})
+fairseq = under_each("fairseq", {}, LENGTH, {"score_scale": 0.1})
+sockeye = under_each("sockeye", LENGTH, {"score_scale": 3.0}, {"normalisation": "none", "sign": 1})
+vllm = under_each("vllm", {})
+openai = under_each("openai", {}, COUNT)
+pipeline = under_each("pipeline", {})
+parquet = under_each("parquet", {})
 
 
 def mbrs(data: bytes) -> None:
@@ -150,18 +149,6 @@ def mbrs(data: bytes) -> None:
     for ballot in checked(texts, "mbrs", per_source=2):
         assert len(ballot.candidates) == 2
     checked(texts, "mbrs", per_source=3, logprobs=scratch_file("logprobs.txt", scores))
-
-
-def vllm(data: bytes) -> None:
-    checked(data, "vllm")
-
-
-def openai(data: bytes) -> None:
-    _under_each(data, "openai", {}, {"score_scale": "count"})
-
-
-def pipeline(data: bytes) -> None:
-    checked(data, "pipeline")
 
 
 def compressed(data: bytes) -> None:
@@ -213,11 +200,6 @@ def scores(data: bytes) -> None:
         assert not scale.softmax or not logprobs or math.isclose(total, 1, abs_tol=1e-6)
 
 
-def parquet(data: bytes) -> None:
-    """A file as it comes."""
-    checked(data, "parquet")
-
-
 def parquet_rows(data: bytes) -> None:
     """A line of JSON is a row: what Arrow can hold is read as it would be in the ballot file, or refused."""
     import pyarrow as pa
@@ -244,6 +226,4 @@ def parquet_written(data: bytes) -> None:
     except DataError:  # ids of two kinds, or numbers that no column holds
         return
     again = [entry.get() for entry in entries(io.BytesIO(content), "parquet")]
-    assert [repr(plain(one)) for one in again] == [repr(plain(one)) for one in listed], (
-        "another ballot in Parquet"
-    )
+    assert repr([*map(plain, again)]) == repr([*map(plain, listed)]), "another ballot in Parquet"

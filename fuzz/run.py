@@ -58,21 +58,10 @@ class Outcome:
     peak: int = 0
     findings: tuple[str, ...] = ()
 
-    def after(self, more: Outcome) -> Outcome:
-        """Both processes of one target; the files that the first one wrote are seen by the second again."""
-        return Outcome(
-            self.runs + more.runs,
-            max(self.speed, more.speed),
-            max(self.coverage, more.coverage),
-            max(self.features, more.features),
-            max(self.peak, more.peak),
-            tuple(dict.fromkeys(self.findings + more.findings)),
-        )
 
-
-def read_outcome(folder: Path, number: int, code: int) -> Outcome:
-    """What became of a process: from its log `log{number}.txt` and the files that it wrote."""
-    log = (folder / f"log{number}.txt").read_text(encoding="utf-8", errors="replace")
+def read_outcome(folder: Path, code: int) -> Outcome:
+    """What became of a process: from its log and the files that it wrote."""
+    log = (folder / "log.txt").read_text(encoding="utf-8", errors="replace")
     status = [match.groups() for match in _STATUS.finditer(log)]
     runs, coverage, features, memory = (int(one or 0) for one in (status[-1] if status else (0, 0, 0, 0)))
     statistics = {name: int(value) for name, value in _STATISTIC.findall(log)}
@@ -81,7 +70,7 @@ def read_outcome(folder: Path, number: int, code: int) -> Outcome:
     for kind, meaning in _KINDS.items():
         findings += [f"{meaning}: {path.name}" for path in sorted(folder.glob(f"{kind}-*"))]
     if code and not findings:
-        findings.append(f"the process ended with {code}: log{number}.txt")
+        findings.append(f"the process ended with {code}: log.txt")
     if peak > MEMORY:
         findings.append(f"{peak} MB of memory")
     runs = max(statistics.get("number_of_executed_units", 0), runs)
@@ -94,23 +83,15 @@ def _first_line(path: Path) -> str:
 
 
 def fuzz(name: str, seconds: float, seed: int) -> Outcome:
-    """One target; a process that ends at an input (a hang, memory) is started again for what time is left."""
+    """One target in a process of its own."""
     folder = FINDINGS / name.replace(" ", "-")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    total, end = Outcome(), time.monotonic() + seconds
-    for number in range(5):
-        left = end - time.monotonic()
-        if left < 1 and number:
-            break
-        command = [sys.executable, str(HERE / "one.py"), name, "--findings", str(folder)]
-        command += ["--seconds", f"{max(left, 1):.0f}", "--seed", str(seed + number)]
-        code = _run(command, folder / f"log{number}.txt", left + PATIENCE)
-        total = total.after(read_outcome(folder, number, code))
-        if not code:
-            break
-    print(f"{name}: {total.runs:,} inputs, {len(total.findings)} findings", file=sys.stderr, flush=True)
-    return total
+    command = [sys.executable, str(HERE / "one.py"), name, "--findings", str(folder)]
+    command += ["--seconds", f"{max(seconds, 1):.0f}", "--seed", str(seed)]
+    outcome = read_outcome(folder, _run(command, folder / "log.txt", seconds + PATIENCE))
+    print(f"{name}: {outcome.runs:,} inputs, {len(outcome.findings)} findings", file=sys.stderr, flush=True)
+    return outcome
 
 
 def _run(command: list[str], log: Path, seconds: float) -> int:

