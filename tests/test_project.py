@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -101,3 +103,34 @@ def test_every_picture_in_the_docs_is_one_that_make_screenshots_takes():
     for page in (ROOT / "docs").glob("*.md"):
         for name in re.findall(r"\]\(images/([^)]+)\.png\)", page.read_text()):
             assert f'"{name}"' in script, (page.name, name)
+
+
+def stops(heading: str) -> list[str]:
+    """The files of a numbered list in docs/design.md, after a line that holds `heading`."""
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    listed = text.partition(heading)[2].partition("\n\n")[2].partition("\n\n")[0]
+    return re.findall(r"^\d+\. `([^`]+)`", listed, re.MULTILINE)
+
+
+def test_a_ballots_way_through_the_house_is_the_one_on_the_page():
+    package = Path(rangevote.__file__).parent
+    assert 10 <= len(stops("`rangevote vote ballots.jsonl` is")) <= 15
+    assert len(stops("`rv.elect(texts, logprobs)` passes")) <= 10
+    for path in stops("`rangevote vote ballots.jsonl` is"):
+        assert (package / path).is_file(), path
+
+    entered: set[str] = set()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and path.is_relative_to(package):
+            entered.add(str(path.relative_to(package)))
+
+    rangevote.elect(["a b", "a c"], [-1.0, -2.0])  # what is imported, is
+    sys.setprofile(note)
+    try:
+        rangevote.elect(["a b", "a c"], [-1.0, -2.0]).score  # noqa: B018
+    finally:
+        sys.setprofile(None)
+    beside = {"errors.py", "similarity/base.py", "kernel/__init__.py", "kernel/plain.py"}
+    assert entered - beside == set(stops("`rv.elect(texts, logprobs)` passes")) - beside

@@ -100,10 +100,14 @@ def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: S
     if settings.winners > len(candidates):
         warn(f"{settings.winners} winners asked of {len(candidates)} candidates: all of them are elected.")
     given = candidates if voters is None else voters
-    candidates = prepare(candidates, settings.normalize, settings.merge)
+    electors = voters
+    if settings.normalize or settings.merge:
+        candidates = prepare(candidates, settings.normalize, settings.merge)
+        electors = None if voters is None else prepare(voters, settings.normalize, settings.merge)
     if settings.rule in WITHOUT_VOTERS:
         return conclude(Contest(candidates), "none", settings)
-    electors = candidates if voters is None else prepare(voters, settings.normalize, settings.merge)
+    if electors is None:
+        electors = candidates
     if not len(electors):
         raise DataError("there are no voters; leave the list out to let the candidates vote.", field="voters")
     weighting, weights = weigh(electors, settings.weights, settings.temperature, given)
