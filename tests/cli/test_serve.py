@@ -74,82 +74,10 @@ def question(client: openai.OpenAI, **options: object) -> openai.types.chat.Chat
     )
 
 
-def test_it_samples_an_upstream_with_keys_of_its_own_and_logs_neither_keys_nor_prompts(tmp_path):
+def test_an_upstream_with_keys_profiles_and_pages_whose_log_has_neither_keys_nor_prompts(tmp_path):
     keys = tmp_path / "keys"
     keys.write_text(KEY)
     keys.chmod(0o600)
-    with (
-        Upstream() as upstream,
-        Serving(
-            "--upstream",
-            upstream.url,
-            "--samples",
-            "4",
-            "--keys-file",
-            keys,
-            "--upstream-key-env",
-            "UP",
-            env={"UP": "sk-upstream"},
-        ) as serving,
-    ):
-        with serving.client("wrong") as client, pytest.raises(openai.AuthenticationError):
-            question(client)
-        with serving.client(KEY) as client:
-            answer = question(client, seed=0)
-        assert serving.stop() == 0
-    assert answer.rangevote["votes"] == 4
-    assert upstream.asked[0].headers["authorization"] == "Bearer sk-upstream"
-    events = [line["event"] for line in serving.lines]
-    assert events[-1] == "stopped"
-    elected = next(line for line in serving.lines if line["event"] == "election")
-    assert elected["signature"] == answer.rangevote["signature"]
-    assert elected["request"] in {line["request"] for line in serving.lines if line["event"] == "request"}
-    text = json.dumps(serving.lines)
-    for secret in (KEY, "sk-upstream", "when?", "train"):
-        assert secret not in text
-
-
-def test_a_local_model_is_the_upstream_of_a_second_service(tmp_path):
-    path = tmp_path / "tiny.arpa"
-    NgramModel.train(3 * ["the train leaves at ten", "a train leaves at ten", "i know"], order=3).write(path)
-    with (
-        Serving(
-            "--model", path, "--allow-model", "tiny", "--candidates", "sample:1", "--samples", 1
-        ) as inner,
-        Serving("--upstream", f"{inner.url}/v1", "--samples", "8", "--adaptive") as outer,
-        outer.client() as client,
-    ):
-        answer = question(client, seed=1)
-        assert [model.id for model in client.models.list()] == ["tiny"]
-    assert answer.rangevote["votes"] == 8
-    assert answer.choices[0].finish_reason == "stop"
-
-
-def test_case_57_sigterm_finishes_an_answer_that_is_under_way():
-    with Upstream(delay=1.0) as upstream, Serving("--upstream", upstream.url) as serving:
-        found: list[object] = []
-
-        def ask() -> None:
-            with serving.client() as client:
-                found.append(question(client).choices[0].message.content)
-
-        asking = threading.Thread(target=ask)
-        asking.start()
-        while not upstream.asked:
-            time.sleep(0.01)
-        code = serving.stop()
-        asking.join(10)
-    assert code == 0
-    assert len(found) == 1
-
-
-def test_ctrl_c_ends_it_too():
-    with Upstream() as upstream, Serving("--upstream", upstream.url) as serving:
-        assert serving.stop(signal.SIGINT) == 0
-    assert serving.lines[-1]["event"] == "stopped"
-
-
-def test_a_configuration_brings_profiles_aliases_and_limits(tmp_path):
     (tmp_path / "tuned.toml").write_text('[election]\nsimilarity = "overlap_1"\n')
     with Upstream() as upstream:
         path = tmp_path / "service.toml"
@@ -158,41 +86,60 @@ def test_a_configuration_brings_profiles_aliases_and_limits(tmp_path):
             "[limits]\nsamples = 5\n"
             '[profiles.big]\nsamples = 5\n[aliases.elected]\nmodel = "tiny"\nprofile = "big"\n'
         )
-        with (
-            Serving("--config", path, "--profile", f"tuned={tmp_path / 'tuned.toml'}") as serving,
-            httpx.Client(base_url=serving.url, trust_env=False) as http,
-        ):
-            body = {"model": "elected", "messages": [{"role": "user", "content": "q"}]}
-            elected = http.post("/v1/chat/completions", json=body).json()["rangevote"]
-            tuned = http.post("/v1/tuned/chat/completions", json={**body, "model": "tiny"}).json()[
-                "rangevote"
-            ]
-            refused = http.post("/v1/chat/completions", json={**body, "rangevote": {"samples": 6}})
-            page = http.get(elected["election"])
-    assert (elected["votes"], tuned["votes"]) == (5, 3)
+        options = ["--config", path, "--profile", f"tuned={tmp_path / 'tuned.toml'}"]
+        options += ["--samples", 4, "--keys-file", keys, "--upstream-key-env", "UP"]
+        with Serving(*options, env={"UP": "sk-upstream"}) as serving:
+            with serving.client("wrong") as client, pytest.raises(openai.AuthenticationError):
+                question(client)
+            with serving.client(KEY) as client:
+                answer = question(client, seed=0)
+            headers = {"authorization": f"Bearer {KEY}"}
+            with httpx.Client(base_url=serving.url, headers=headers, trust_env=False) as http:
+                body = {"model": "elected", "messages": [{"role": "user", "content": "q"}]}
+                elected = http.post("/v1/chat/completions", json=body).json()["rangevote"]
+                body["model"] = "tiny"
+                tuned = http.post("/v1/tuned/chat/completions", json=body).json()["rangevote"]
+                refused = http.post("/v1/chat/completions", json={**body, "rangevote": {"samples": 6}})
+                assert http.get(elected["election"]).status_code == 200
+            upstream.delay, answers = 1.0, list[object]()
+            asking = threading.Thread(target=lambda: answers.append(question(serving.client(KEY))))
+            asked = len(upstream.asked)
+            asking.start()
+            while len(upstream.asked) == asked:
+                time.sleep(0.01)
+            assert serving.stop() == 0  # case 57: SIGTERM finishes an answer that is under way
+            asking.join(10)
+    assert len(answers) == 1
+    assert (answer.rangevote["votes"], elected["votes"], tuned["votes"]) == (4, 5, 4)
     assert "sim:overlap_1|" in tuned["signature"]
     assert refused.status_code == 400
-    assert page.status_code == 200
+    assert upstream.asked[0].headers["authorization"] == "Bearer sk-upstream"
+    assert serving.lines[-1]["event"] == "stopped"
+    election = next(line for line in serving.lines if line["event"] == "election")
+    assert election["signature"] == answer.rangevote["signature"]
+    assert election["request"] in {line["request"] for line in serving.lines if line["event"] == "request"}
+    text = json.dumps(serving.lines)
+    for secret in (KEY, "sk-upstream", "when?", "train"):
+        assert secret not in text
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
-def test_curl_works_as_in_the_documentation():
-    with Upstream() as upstream, Serving("--upstream", upstream.url) as serving:
+def test_a_local_model_answers_curl_as_in_the_documentation_until_ctrl_c(tmp_path):
+    path = tmp_path / "tiny.arpa"
+    NgramModel.train(3 * ["the train leaves at ten", "a train leaves at ten", "i know"], order=3).write(path)
+    with Serving("--model", path, "--allow-model", "tiny", "--samples", 4, "--adaptive") as serving:
         command = [
             "curl", "-sS", "--noproxy", "*", f"{serving.url}/v1/chat/completions",
             "-H", "Content-Type: application/json",
-            "-d", '{"model": "tiny", "messages": [{"role": "user", "content": "When?"}], "seed": 0}',
+            "-d", '{"model": "tiny", "messages": [{"role": "user", "content": "the"}], "seed": 0}',
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, check=True, timeout=30)
         stream = [*command[:-1], command[-1][:-1] + ', "stream": true}', "-N"]
-        streamed = subprocess.run(
-            stream,
-            capture_output=True,
-            check=True,
-            timeout=30,
-        )
+        streamed = subprocess.run(stream, capture_output=True, check=True, timeout=30)
+        assert serving.stop(signal.SIGINT) == 0
     assert json.loads(done.stdout)["choices"][0]["message"]["content"]
     assert streamed.stdout.endswith(b"data: [DONE]\n\n")
+    assert serving.lines[-1]["event"] == "stopped"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Samples drawn from a server of the tests by an `Client`; import the fixture `short_pauses`."""
+"""Samples drawn from a server of the tests by a `Client`; import the fixture `short_pauses`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def short_pauses(monkeypatch):
 
 
 def asked(upstream: Upstream, use: Callable[[Client], Awaitable[T]], **options: Any) -> T:
-    """What `use` gets of an client at this server."""
+    """What `use` gets of a client at this server."""
 
     async def run() -> T:
         async with Client(upstream.url, **options) as client:

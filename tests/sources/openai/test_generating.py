@@ -49,11 +49,6 @@ HI = {"model": "tiny", "messages": [{"role": "user", "content": "hi"}], "max_tok
         ("openai", "sample:4,max_new_tokens=9", {"temperature": 1.0, "top_p": 1.0, "max_tokens": 9}),
         (
             "llama_cpp",
-            "sample:4",
-            {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0},
-        ),
-        (
-            "llama_cpp",
             "min_p:4,p=0.2",
             {"temperature": 1.0, "top_p": 1.0, "top_k": 0, "min_p": 0.2, "repeat_penalty": 1.0},
         ),

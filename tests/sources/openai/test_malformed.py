@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import rangevote as rv
@@ -22,7 +22,7 @@ from rangevote.formats import ReadOptions, read
 from rangevote.generation.batch import Elected, Request
 from rangevote.generation.plan import GenerationPlan
 from rangevote.sources.openai import hypotheses_of
-from rangevote.sources.openai.client import CallLimits, Client, retry_seconds
+from rangevote.sources.openai.client import CallLimits, Client
 from rangevote.sources.openai.generating import RequestBuilder, ServerElector
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS
 from rangevote.sources.openai.sampling import sample
@@ -115,13 +115,16 @@ def asked(replies: list[Reply], use: Callable[[Client], Awaitable[Any]]) -> Any:
     return asyncio.run(run())
 
 
+@settings(max_examples=30)
 @given(st.lists(REPLIES, min_size=1, max_size=3), st.sampled_from([CHAT, COMPLETIONS]))
 @example([(200, {}, DEEP)], CHAT)
 @example([(200, {}, b'{"error": 1' + b"0" * 30 + b"}")], CHAT)
 @example([(200, {}, WRITTEN.replace(b"-0.5", b"-1" + b"0" * 400))], CHAT)
 @example([(200, {}, WRITTEN.replace(b"7", b"1" + b"0" * 30))], CHAT)
 @example([(200, {}, b'{"error": 1' + b"0" * 4290 + b"}")], CHAT)
-def test_samples_are_choices_or_an_error_of_ours(replies, path):
+def test_samples_and_models_are_read_or_an_error_of_ours(replies, path):
+    with suppress(RangevoteError):
+        assert all(isinstance(name, str) for name in asked(replies[:1], lambda server: server.models()))
     with suppress(RangevoteError):
         samples = asked(replies, lambda server: sample(server, path, {"model": "m"}, 3, seed=1))
         assert 1 <= len(samples.choices) <= 3
@@ -130,13 +133,8 @@ def test_samples_are_choices_or_an_error_of_ours(replies, path):
             assert choice.logprob is None or -math.inf < choice.logprob <= 0
 
 
-@given(REPLIES)
-def test_models_are_names_or_an_error_of_ours(reply):
-    with suppress(RangevoteError):
-        assert all(isinstance(name, str) for name in asked([reply], lambda server: server.models()))
-
-
 @pytest.mark.filterwarnings("ignore::rangevote.errors.RangevoteWarning")
+@settings(max_examples=30)
 @given(
     st.lists(REPLIES, min_size=1, max_size=4),
     st.sampled_from([("openai", "sample:3"), ("vllm", "beam:2")]),
@@ -154,6 +152,7 @@ def test_an_election_is_held_or_there_is_an_error_of_ours(replies, source, skip)
         assert isinstance(held, (Elected, DataError))
 
 
+@settings(max_examples=30)
 @given(st.lists(ANSWERS, max_size=3))
 def test_responses_are_hypotheses_that_can_be_voted_on_or_a_data_error(answers):
     try:
@@ -166,6 +165,7 @@ def test_responses_are_hypotheses_that_can_be_voted_on_or_a_data_error(answers):
             rv.elect(listed)
 
 
+@settings(max_examples=30)
 @given(st.lists(ANSWERS, max_size=3), st.booleans())
 def test_lines_of_batch_files_are_ballots_or_errors_with_their_place(answers, bare):
     lines = [
@@ -178,13 +178,3 @@ def test_lines_of_batch_files_are_ballots_or_errors_with_their_place(answers, ba
             assert entry.ballot is not None
         else:
             assert f":{i}" in str(entry.error)
-
-
-PARTS = ["Mon,", "32", "0", "Jan", "Foo", "0000", "9999", "99999999999", "25:61:61", "GMT", "-0000"]
-DATES = st.lists(st.sampled_from(PARTS)).map(" ".join)
-
-
-@given(st.text() | DATES)
-def test_a_retry_after_is_a_time_or_nothing(value):
-    seconds = retry_seconds(value)
-    assert seconds is None or 0 <= seconds < math.inf

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+import rangevote as rv
 from rangevote.errors import DataError
+from rangevote.sources.openai import hypotheses_of
 from rangevote.sources.openai.messages import (
     CHAT,
     COMPLETIONS,
@@ -63,22 +64,18 @@ def test_a_chat_choice_has_its_text_and_the_sum_of_its_tokens():
 
 def test_a_vllm_servers_beam_has_its_end_in_the_sum():
     """With include_stop_str_in_output, as vLLM 0.32 writes it: the end is listed, the text is without."""
-    message = {"role": "assistant", "content": "Ten.", "refusal": None, "annotations": None, "audio": None}
     listed = [
-        {"token": token, "logprob": logprob, "bytes": list(token.encode()), "top_logprobs": []}
-        for token, logprob in [("Ten", -0.5), (".", -0.25), ("<|im_end|>", -0.125)]
+        {"token": token, "logprob": p} for token, p in [("Ten", -0.5), (".", -0.25), ("<|im_end|>", -0.125)]
     ]
     beam = {
         "index": 0,
-        "message": {**message, "function_call": None, "tool_calls": [], "reasoning_content": None},
+        "message": {"role": "assistant", "content": "Ten.", "tool_calls": [], "reasoning_content": None},
         "logprobs": {"content": listed},
         "finish_reason": "stop",
         "stop_reason": 151645,
-        "token_ids": None,
     }
-    assert choices_of({"choices": [beam], "prompt_logprobs": None}) == [
-        ServerChoice("Ten.", -0.875, 3, "stop")
-    ]
+    expected = [ServerChoice("Ten.", -0.875, 3, "stop")]
+    assert choices_of({"choices": [beam], "prompt_logprobs": None}) == expected
 
 
 def test_a_completion_has_text_and_token_logprobs():
@@ -176,31 +173,7 @@ def test_a_choice_that_broke_off_is_none():
     assert (choice.text, choice.kind) == (None, "null")
 
 
-WORDS = ["choices", "message", "content", "text", "logprobs", "logprob", "token_logprobs", "index", "refusal"]
-WORDS += ["tool_calls", "finish_reason", "usage", "prompt_tokens"]
-LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
-JSON = st.recursive(
-    LEAVES,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=4),
-    max_leaves=12,
-)
-CHOICE = st.dictionaries(st.sampled_from(WORDS), JSON, max_size=5)
-
-
-@given(JSON | st.fixed_dictionaries({"choices": st.lists(CHOICE, max_size=3), "usage": JSON}))
-def test_whatever_a_server_says_is_choices_or_a_data_error(body):
-    usage_of(body)
-    for path in (CHAT, COMPLETIONS):
-        try:
-            found = choices_of(body, path)
-        except DataError:
-            continue
-        for choice in found:
-            assert choice.logprob is None or -math.inf < choice.logprob <= 0
-            assert (choice.kind == "text") <= isinstance(choice.text, str)
-
-
-def test_usage_adds_up_and_is_nothing_where_it_is_not_error_text():
+def test_usage_adds_up_and_is_nothing_where_it_is_not_reported():
     assert usage_of(HELLO) + usage_of(HELLO) == Usage(18, 18, 36)
     assert usage_of({"usage": {"prompt_tokens": 3, "completion_tokens": 4}}) == Usage(3, 4, 7)
     for said in ({}, {"usage": None}, {"usage": {"prompt_tokens": "7", "total_tokens": -1}}, []):
@@ -226,3 +199,51 @@ def test_an_error_of_lists_in_lists_is_no_traceback():
     for _ in range(100_000):
         deep = [deep]
     assert error_text({"message": deep}) == "(an error that cannot be shown)"
+
+
+def response(*texts: str | None, chat: bool = True) -> dict[str, Any]:
+    """A response in which every word has a log-probability of -0.5."""
+    listed = []
+    for i, text in enumerate(texts):
+        words = (text or "").split()
+        tokens = [{"token": word, "logprob": -0.5, "bytes": None, "top_logprobs": []} for word in words]
+        if chat:
+            shown: dict[str, Any] = {"message": {"role": "assistant", "content": text, "refusal": None}}
+            shown["logprobs"] = {"content": tokens, "refusal": None}
+        else:
+            shown = {"text": text, "logprobs": {"tokens": words, "token_logprobs": [-0.5] * len(words)}}
+        listed.append({"index": i, "finish_reason": "length" if text is None else "stop", **shown})
+    kind = "chat.completion" if chat else "text_completion"
+    return {"id": "1", "object": kind, "created": 1, "model": "tiny", "choices": listed}
+
+
+def test_every_input_has_the_hypotheses_of_its_response_or_of_several():
+    given = [response("a b", "c"), [response("d"), response("e", None)], response(" ten", chat=False)]
+    hypotheses = hypotheses_of(given)
+    assert [[one.text for one in some] for some in hypotheses] == [["a b", "c"], ["d", "e"], [" ten"]]
+    assert [one.logprob for one in hypotheses[0]] == [-1.0, -0.5]
+    assert all(one.sampled and one.finished for some in hypotheses for one in some)
+    [beams] = hypotheses_of([response("a b c", "a b", "x")], sampled=False)
+    assert [one.sampled for one in beams] == [False] * 3
+    assert "w:probability" in rv.elect(beams).signature
+
+
+def test_the_objects_of_the_official_client_are_read():
+    types = pytest.importorskip("openai.types", reason="needs the client: pip install openai")
+    from openai.types.chat import ChatCompletion
+
+    given = response("the train leaves at ten", "the train leaves at noon")
+    assert hypotheses_of([ChatCompletion.model_validate(given)]) == hypotheses_of([given])
+    plain = response(" ten", chat=False)
+    assert hypotheses_of([types.Completion.model_validate(plain)]) == hypotheses_of([plain])
+
+
+def test_what_is_no_response_is_refused():
+    for given, problem in [
+        (7, "expected a response or a list of them for each input, got int"),
+        ({"error": {"message": "slow\n down", "code": 429}}, r"the call failed: slow down$"),
+        ({"error": "overloaded"}, r"the call failed: overloaded$"),
+        ({"object": "chat.completion", "error": None}, "missing required field choices"),
+    ]:
+        with pytest.raises(DataError, match=problem):
+            hypotheses_of([given])

@@ -43,21 +43,14 @@ def test_a_server_without_n_is_topped_up_with_single_calls_of_other_seeds(mode, 
     assert samples.usage == Usage(35, 15, 50)
 
 
-@pytest.mark.parametrize("mode", ["ignores_n", "refuses_n"])
-def test_what_a_server_can_do_is_remembered(mode):
-    with Upstream(mode) as upstream:
-        drawn(upstream, 3, times=3)
-    assert sum("n" in request.body for request in upstream.asked) == 1
-
-
-def test_what_one_model_cannot_do_another_may():
+def test_what_a_server_can_do_is_remembered_for_each_model():
     async def use(client: Client) -> None:
-        await sample(client, CHAT, ASK, 2)
-        await sample(client, CHAT, {**ASK, "model": "other"}, 2)
+        for model in ("tiny", "tiny", "other"):
+            await sample(client, CHAT, {**ASK, "model": model}, 2)
 
     with Upstream("ignores_n") as upstream:
         asked(upstream, use)
-    assert [request.n for request in upstream.asked] == [2, 1, 2, 1]
+    assert [request.n for request in upstream.asked] == [2, 1, 1, 1, 2, 1]
 
 
 def test_a_server_that_gives_one_fewer_is_asked_for_the_rest():
