@@ -15,25 +15,36 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
-import service_report
 from common import HERE, ROOT, SCRATCH, machine, publish, say
-from service_load import Client, Probe, closed, offered, percentile, post
-from service_servers import OPTILLM, Server, optillm, rangevote, upstream
+from service_load import (
+    OPTILLM,
+    Client,
+    Server,
+    closed,
+    offered,
+    optillm,
+    percentile,
+    post,
+    probed,
+    rangevote,
+    upstream,
+)
 
 RAW = SCRATCH / "service.json"
-PATH = "/v1/chat/completions"
-#: Samples of an election; `rangevote serve`'s own number.
+#: Samples of an election; the default of `rangevote serve`.
 SAMPLES = 16
 #: optillm's approaches, and how many samples each draws.
 PEERS = {"bon": SAMPLES, "self_consistency": 5}
-#: Seconds that a call takes where capacity is the model's, and not the processor's.
+#: Seconds that a call takes where the model limits capacity, and not the processor.
 MODEL_SECONDS = 0.25
+#: Megabytes by which memory may differ between two looks at a process that keeps nothing.
+NOISE = 2.0
 
 
 @dataclass(frozen=True)
@@ -53,12 +64,22 @@ QUICK = Size(paired=40, peers=3, throughput=64, memory=120, seconds=2.0, burst=1
 
 
 def measure(size: Size) -> dict[str, Any]:
-    """All measurements, as one dictionary."""
     began, load = time.time(), os.getloadavg()[0]
     data: dict[str, Any] = {"size": vars(size), "samples": SAMPLES, "model seconds": MODEL_SECONDS}
+    data |= {"latency": {}, "throughput": {}}
+    with upstream() as model:
+        for name, samples, server in contestants(model):
+            say(name)
+            try:
+                with server as running:
+                    rounds, total = (
+                        (size.paired, size.throughput) if name == "rangevote" else (size.peers, size.peers)
+                    )
+                    data["latency"][name] = added_latency(model, running, samples, rounds)
+                    data["throughput"][name] = throughput(running, total)
+            except RuntimeError as error:
+                data["latency"][name] = data["throughput"][name] = {"error": str(error)}
     parts: dict[str, Callable[[Size], dict[str, Any]]] = {
-        "latency": latency,
-        "throughput": throughput,
         "memory": memory,
         "overload": overload,
         "burst": burst,
@@ -74,71 +95,40 @@ def measure(size: Size) -> dict[str, Any]:
     return data
 
 
-def latency(size: Size) -> dict[str, Any]:
-    """One client; the model's server is asked directly and through each of the others, in turn."""
-    with ExitStack() as stack:
-        model = stack.enter_context(upstream())
-        ours = stack.enter_context(rangevote(model, SAMPLES))
-        found = {"rangevote": paired(model, ours, SAMPLES, size.paired)}
-        for approach, samples in PEERS.items():
-            try:
-                with optillm(model, approach, samples) as peer:
-                    found[f"optillm {approach}"] = paired(model, peer, samples, size.peers)
-            except RuntimeError as error:
-                found[f"optillm {approach}"] = {"error": str(error)}
-        return found
+def contestants(model: Server) -> Iterator[tuple[str, int, Any]]:
+    yield "rangevote", SAMPLES, rangevote(model, SAMPLES)
+    for approach, samples in PEERS.items():
+        yield f"optillm {approach}", samples, optillm(model, approach, samples)
 
 
-def paired(model: Server, server: Server, samples: int, rounds: int) -> dict[str, Any]:
-    """Seconds that a server adds: those of the call through it without those of the same call asked directly,
-    made just before."""
+def added_latency(model: Server, server: Server, samples: int, rounds: int) -> dict[str, Any]:
+    """One client: seconds of a call through a server without those of the same call made directly before."""
 
     async def run() -> list[tuple[float, float]]:
         straight, through = Client(model.port), Client(server.port)
-        direct, indirect = post(PATH, n=samples), post(PATH)
-        found = []
+        pairs = []
         for number in range(rounds + rounds // 10 + 5):  # the first ones do not count
-            first, second = await straight.ask(direct), await through.ask(indirect)
+            first, second = await straight.ask(post(n=samples)), await through.ask(post())
             assert first[0] == second[0] == 200, (first, second)
             if number >= rounds // 10 + 5:
-                found.append((first[1], second[1]))
+                pairs.append((first[1], second[1]))
         await straight.close()
         await through.close()
-        return found
+        return pairs
 
     pairs = asyncio.run(run())
     added = [second - first for first, second in pairs]
-    direct = [first for first, _ in pairs]
-    return {
-        "requests": rounds,
-        "samples": samples,
-        "direct": percentile(direct, 0.5),
-        "p50": percentile(added, 0.5),
-        "p99": percentile(added, 0.99),
-    }
+    shares = {"p50": percentile(added, 0.5), "p99": percentile(added, 0.99)}
+    direct = percentile([first for first, _ in pairs], 0.5)
+    return {"requests": rounds, "samples": samples, "direct": direct, **shares}
 
 
-def throughput(size: Size) -> dict[str, Any]:
+def throughput(server: Server, total: int) -> dict[str, Any]:
     """16 clients that never rest, and a model's server that answers at once: all there is is overhead."""
-    found: dict[str, Any] = {}
-    with upstream() as model:
-        with rangevote(model, SAMPLES) as ours:
-            found["rangevote"] = drive(ours, size.throughput)
-        for approach, samples in PEERS.items():
-            try:
-                with optillm(model, approach, samples) as peer:
-                    found[f"optillm {approach}"] = drive(peer, size.peers)
-            except RuntimeError as error:
-                found[f"optillm {approach}"] = {"error": str(error)}
-    return found
-
-
-def drive(server: Server, total: int) -> dict[str, Any]:
-    """Requests a second, and what they take of the processor."""
-    closed(server.port, post(PATH), 4, max(total // 10, 4))
+    closed(server.port, post(), 4, max(total // 10, 4))
     before = server.cpu
-    load = closed(server.port, post(PATH), 16, total)
-    return load.told() | {"cpu": (server.cpu - before) / total, "memory": server.memory}
+    load = closed(server.port, post(), 16, total)
+    return load.summary() | {"cpu": (server.cpu - before) / total, "memory": server.memory}
 
 
 def memory(size: Size) -> dict[str, Any]:
@@ -149,81 +139,183 @@ def memory(size: Size) -> dict[str, Any]:
         def look(number: int) -> None:
             seen.append((number, ours.memory))
 
-        load = closed(ours.port, post(PATH), 16, size.memory, max(size.memory // 40, 1), look)
-        seen.append((size.memory, ours.memory))
+        load = closed(ours.port, post(), 16, size.memory, max(size.memory // 40, 1), look)
+        look(size.memory)
     warm = [megabytes for number, megabytes in seen if number >= size.memory // 10]
-    return load.told() | {"seen": seen, "warm": warm[0], "end": warm[-1], "most": max(warm)}
+    return load.summary() | {"seen": seen, "warm": warm[0], "end": warm[-1], "most": max(warm)}
+
+
+@contextmanager
+def slow_model() -> Iterator[Server]:
+    with upstream(delay=MODEL_SECONDS) as model, rangevote(model, SAMPLES) as ours:
+        yield ours
 
 
 def overload(size: Size) -> dict[str, Any]:
-    """Four times as many requests as the elections in flight can answer, and somebody who looks after it."""
-    with upstream(delay=MODEL_SECONDS) as model, rangevote(model, SAMPLES) as ours:
-        capacity = 16 / MODEL_SECONDS
-        with Probe(ours.port, "/healthz") as probe:
-            load = offered(ours.port, post(PATH), 4 * capacity, size.seconds, most=600)
-        return load.told() | {"capacity": capacity, "healthz": probe.told(), "memory": ours.peak}
+    """Four times as many requests as the elections in flight can answer."""
+    capacity, found = 16 / MODEL_SECONDS, dict[str, Any]()
+    with slow_model() as ours:
+        with probed(ours.port, found):
+            load = offered(ours.port, post(), 4 * capacity, size.seconds, most=600)
+        return load.summary() | found | {"capacity": capacity, "memory": ours.peak}
 
 
 def burst(size: Size) -> dict[str, Any]:
     """So many requests at the same moment."""
-    with upstream(delay=MODEL_SECONDS) as model, rangevote(model, SAMPLES) as ours:
-        closed(ours.port, post(PATH), 16, 64)
+    pause, found = min(1.0, size.seconds / 4), dict[str, Any]()
+    with slow_model() as ours:
+        closed(ours.port, post(), 16, 64)
         before = ours.peak
-        with Probe(ours.port, "/healthz") as probe:
-            time.sleep(min(1.0, size.seconds / 4))
-            load = closed(ours.port, post(PATH), size.burst, size.burst)
-            time.sleep(min(1.0, size.seconds / 4))
-        return load.told() | {"healthz": probe.told(), "before": before, "memory": ours.peak}
+        with probed(ours.port, found):
+            time.sleep(pause)
+            load = closed(ours.port, post(), size.burst, size.burst)
+            time.sleep(pause)
+        return load.summary() | found | {"before": before, "memory": ours.peak}
 
 
 def long_samples(size: Size) -> dict[str, Any]:
-    """64 samples of 20,000 words for every request, from two clients, and somebody who looks after it."""
-    with (
-        upstream(words=20_000, lists=1) as model,
-        rangevote(model, 64, limits="response_bytes = 33554432\n") as ours,
-    ):
-        request = post(PATH)
-        closed(ours.port, request, 1, 2)
-        with Probe(ours.port, "/healthz") as probe:
+    """64 samples of 20,000 words for every request, from two clients."""
+    found, limits = dict[str, Any](), "response_bytes = 33554432\n"
+    with upstream(words=20_000, lists=1) as model, rangevote(model, 64, limits) as ours:
+        closed(ours.port, post(), 1, 2)
+        with probed(ours.port, found):
             end, count, times = time.monotonic() + size.long, 0, list[float]()
             while time.monotonic() < end:
-                load = closed(ours.port, request, 2, 4)
+                load = closed(ours.port, post(), 2, 4)
                 count += load.statuses[200]
                 times += load.seconds
-        return {"answers": count, "p50": percentile(times, 0.5), "healthz": probe.told(), "memory": ours.peak}
+        return found | {"answers": count, "p50": percentile(times, 0.5), "memory": ours.peak}
 
 
 def versions() -> dict[str, str]:
-    """What is compared."""
-    found = {name: version(name) for name in ("rangevote", "starlette", "uvicorn", "httpx")}
-    asked = [OPTILLM / "python", "-c", "from importlib.metadata import version; print(version('optillm'))"]
+    ours = {name: version(name) for name in ("rangevote", "starlette", "uvicorn", "httpx")}
+    command = [OPTILLM / "python", "-c", "from importlib.metadata import version; print(version('optillm'))"]
     there = (OPTILLM / "optillm").exists()
-    peer = subprocess.run(asked, capture_output=True, text=True).stdout.strip() if there else "(absent)"
-    return {"Python": platform.python_version(), **found, "optillm": peer}
+    peer = subprocess.run(command, capture_output=True, text=True).stdout.strip() if there else "(absent)"
+    return {"Python": platform.python_version(), **ours, "optillm": peer}
 
 
-def arguments() -> argparse.Namespace:
-    """What was asked for."""
-    parser = argparse.ArgumentParser(description="Measure rangevote serve, and optillm beside it.")
-    parser.add_argument("--render", action="store_true", help="only write the last run's page again")
-    parser.add_argument("--quick", action="store_true", help="few requests; only prints its page")
-    for name, default in vars(Size()).items():
-        parser.add_argument(f"--{name}", type=type(default), help=f"instead of {default:,g}")
-    return parser.parse_args()
+def markdown(data: dict[str, Any]) -> str:
+    """The chapter."""
+    on = data["machine"]
+    lines = [
+        "# What does the election service add, and what does it bear?",
+        "",
+        "Written by `make bench-service`; do not edit. Everything runs on one machine over loopback, each "
+        "server in a process of its own; the model's server has its answers ready "
+        "(100 words each, 16 a request).",
+        "",
+        f"{data['date']}, {on['cpu']}, {on['cores']} cores; load average {on['load'][0]:.1f} and "
+        f"{on['load'][1]:.1f} before and after; "
+        + ", ".join(f"{name} {number}" for name, number in data["versions"].items())
+        + f". The run took {data['seconds'] / 60:.0f} minutes.",
+        "",
+    ]
+    if data.get("quick"):
+        lines += ["**A quick run, to see that all of it works: its numbers mean little.**", ""]
+    lines += ["| what | must reach | measured | reached |", "| --- | --- | --- | --- |"]
+    lines += [
+        f"| {what} | {must} | {measured} | {'yes' if reached else '**no**'} |"
+        for what, must, measured, reached in targets(data)
+    ]
+    return "\n".join([*lines, "", *beside(data), "", *borne(data)]) + "\n"
+
+
+def targets(data: dict[str, Any]) -> Iterator[tuple[str, str, str, bool]]:
+    """What is measured, what must be reached, what was, and whether it is enough."""
+    added, memory, over = data["latency"]["rangevote"], data["memory"], data["overload"]
+    what = f"added latency, p50, n = {added['samples']}, 100-word answers"
+    yield what, "< 5 ms", ms(added["p50"]), added["p50"] < 0.005
+    what = f"memory after {data['size']['memory']:,} requests, against a tenth of them"
+    grown = f"{memory['warm']:.1f} -> {memory['end']:.1f} MB"
+    yield what, f"no growth (within {NOISE:.0f} MB)", grown, memory["end"] - memory["warm"] <= NOISE
+    only = set(over["statuses"]) <= {"200", "503"} and "503" in over["statuses"]
+    yield "4 x capacity: answers", "200 or 503 alone", shares(over["statuses"]), only
+    for part, name in (
+        ("overload", "4 x capacity"),
+        ("burst", f"{data['size']['burst']:,} requests at once"),
+        ("long", "64 x 20,000-token samples"),
+    ):
+        p99 = data[part]["healthz"]["p99"]
+        yield f"{name}: /healthz p99", "< 50 ms", ms(p99), p99 < 0.05
+
+
+def beside(data: dict[str, Any]) -> list[str]:
+    """optillm in the same run."""
+    lines = [
+        "## Beside optillm",
+        "",
+        "Added latency is the time of a request without that of the same call made directly just before, by "
+        "one client. Requests a second are with 16 clients that never rest. optillm's `bon` makes one call "
+        "for all samples and then one for the grade of each; its `self_consistency` draws five samples "
+        "one after the other. These further calls cost nothing here, where the model answers at once; "
+        "of a real model each takes seconds.",
+        "",
+        "| | samples | added p50 | added p99 | requests a second | processor a request | memory |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for name, added in data["latency"].items():
+        rate = data["throughput"][name]
+        if error := added.get("error") or rate.get("error"):
+            lines.append(f"| {name} | {error} | | | | | |")
+            continue
+        cells = [name, str(added["samples"]), ms(added["p50"]), ms(added["p99"])]
+        cells += [f"{rate['rate']:.0f}", ms(rate["cpu"]), f"{rate['memory']:.0f} MB"]
+        lines.append(f"| {' | '.join(cells)} |")
+    direct = data["latency"]["rangevote"]["direct"]
+    return [*lines, "", f"The call made directly takes {ms(direct)} (p50)."]
+
+
+def borne(data: dict[str, Any]) -> list[str]:
+    """Load beyond what can be answered."""
+    size, over, burst, long = data["size"], data["overload"], data["burst"], data["long"]
+    return [
+        "## Too much",
+        "",
+        f"* **4 x capacity.** The model takes {data['model seconds']} s a call, so 16 elections in flight "
+        f"answer {over['capacity']:.0f} requests a second; {4 * over['capacity']:.0f} a second came for "
+        f"{size['seconds']:.0f} s. Answered: {over['rate']:.1f} a second; {shares(over['statuses'])}. "
+        f"{health(over)}, at most {over['memory']:.0f} MB.",
+        f"* **{size['burst']:,} at once.** {shares(burst['statuses'])}; {health(burst)}; at most "
+        f"{burst['memory']:.0f} MB ({burst['before']:.0f} MB before).",
+        f"* **64 samples of 20,000 words** a request, from two clients: {long['answers']} answers, p50 "
+        f"{long['p50']:.2f} s; {health(long)}; at most {long['memory']:.0f} MB.",
+        f"* **Memory** over {size['memory']:,} requests ({data['memory']['rate']:.0f} a second): "
+        + ", ".join(f"{megabytes:.1f}" for _, megabytes in data["memory"]["seen"][::5])
+        + " MB.",
+    ]
+
+
+def health(part: dict[str, Any]) -> str:
+    times = part["healthz"]
+    return (
+        f"/healthz p50 {ms(times['p50'])}, p99 {ms(times['p99'])}, longest {ms(times['max'])} "
+        f"({times['asked']} times)"
+    )
+
+
+def shares(statuses: dict[str, int]) -> str:
+    """Statuses and how often they came; 0 is a connection without an answer, -1 what could not be sent."""
+    names = {"0": "no answer", "-1": "not sent"}
+    return ", ".join(f"{count:,} x {names.get(status, status)}" for status, count in statuses.items())
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1000:.2f} ms"
 
 
 def main() -> None:
-    """Set optillm up, measure, write."""
-    options = arguments()
+    parser = argparse.ArgumentParser(description="Measure rangevote serve, and optillm beside it.")
+    parser.add_argument("--render", action="store_true", help="only write the last run's page again")
+    parser.add_argument("--quick", action="store_true", help="few requests; only prints its page")
+    options = parser.parse_args()
     raw = RAW.with_name("service-quick.json") if options.quick else RAW
     SCRATCH.mkdir(exist_ok=True)
     if not options.render:
         subprocess.run([HERE / "setup_optillm.sh"], cwd=ROOT, check=False)
-        sizes = vars(QUICK if options.quick else Size())
-        chosen = {name: getattr(options, name) for name in sizes if getattr(options, name) is not None}
-        data = measure(Size(**{**sizes, **chosen})) | {"quick": options.quick or bool(chosen)}
+        data = measure(QUICK if options.quick else Size()) | {"quick": options.quick}
         raw.write_text(json.dumps(data, indent=1), encoding="utf-8")
-    publish("service", raw, service_report.markdown, quick=options.quick)
+    publish("service", raw, markdown, quick=options.quick)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Load on a server of this machine, bounded: so many requests, so many at a time, so many a second.
+"""The servers that are measured, each a process of its own, and the load on them.
 
-    python benchmarks/service_load.py PORT /healthz     # asks every 10 ms until standard input ends
+    python benchmarks/service_load.py PORT      # asks for /healthz every 10 ms until standard input ends
 
 Connections are kept open where the server allows it. Times are from the first byte sent to the last one read.
 """
@@ -8,33 +8,137 @@ Connections are kept open where the server allows it. Times are from the first b
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
+import os
+import signal
+import socket
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from common import environment
+from common import HERE, ROOT, SCRATCH, command_line, environment
 
-#: Seconds between two questions of the probe.
-PAUSE = 0.01
+OPTILLM = ROOT / ".venv-optillm" / "bin"
+LOGS = SCRATCH / "service"
+#: Seconds in which a server must answer for the first time, and between two questions of the probe.
+PATIENCE, PAUSE = 120.0, 0.01
 QUESTION = [{"role": "user", "content": "When does the train to the coast leave, and from where?"}]
 
 
-def post(path: str, **fields: Any) -> bytes:
-    """A request as it goes over the line."""
+class Server(NamedTuple):
+    """A server that answers; memory in megabytes, processor time in seconds of all its threads."""
+
+    port: int
+    pid: int
+
+    @property
+    def memory(self) -> float:
+        return self._status("VmRSS")
+
+    @property
+    def peak(self) -> float:
+        return self._status("VmHWM")
+
+    @property
+    def cpu(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _status(self, name: str) -> float:
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
+
+
+@contextmanager
+def started(command: Sequence[str | Path | int], port: int, path: str, **variables: str) -> Iterator[Server]:
+    """A command that serves on a port, from its first answer at `path` on."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    variables = environment() | {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"} | variables
+    with (LOGS / f"{port}.log").open("w") as log:
+        process = subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, cwd=LOGS, env=variables)
+    try:
+        end = time.monotonic() + PATIENCE
+        while not answers(port, path):
+            if process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"the server does not answer; see .benchmarks/service/{port}.log")
+            time.sleep(0.05)
+        yield Server(port, process.pid)
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(40)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def answers(port: int, path: str) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+@contextmanager
+def upstream(delay: float = 0.0, words: int = 100, lists: int = 32) -> Iterator[Server]:
+    """The model's server, which has its answers ready."""
+    port = free_port()
+    options = ["--delay", delay, "--words", words, "--lists", lists]
+    with started(
+        [sys.executable, HERE / "service_upstream.py", port, *options], port, "/v1/models"
+    ) as server:
+        yield server
+
+
+@contextmanager
+def rangevote(model: Server, samples: int = 16, limits: str = "") -> Iterator[Server]:
+    """`rangevote serve` with its defaults; `limits` are lines of its configuration."""
+    port = free_port()
+    LOGS.mkdir(parents=True, exist_ok=True)
+    config = LOGS / f"{port}.toml"
+    config.write_text(
+        f'upstream = "http://127.0.0.1:{model.port}/v1"\n[limits]\n{limits}\n', encoding="utf-8"
+    )
+    options = ["--config", config, "--samples", samples, "--port", port]
+    with started([*command_line(), "serve", *options], port, "/readyz") as server:
+        yield server
+
+
+@contextmanager
+def optillm(model: Server, approach: str, samples: int = 16) -> Iterator[Server]:
+    """optillm with one of its approaches; its self-consistency always draws five samples."""
+    if not (OPTILLM / "optillm").exists():
+        raise RuntimeError("not installed: run benchmarks/setup_optillm.sh")
+    port = free_port()
+    options = ["--approach", approach, "--best-of-n", samples, "--log", "warning", "--host", "127.0.0.1"]
+    options += ["--port", port, "--base-url", f"http://127.0.0.1:{model.port}/v1"]
+    with started([OPTILLM / "optillm", *options], port, "/health", OPENAI_API_KEY="unused") as server:
+        yield server
+
+
+def post(**fields: Any) -> bytes:
+    """A request for a chat completion as it goes over the line."""
     body = json.dumps({"model": "tiny", "messages": QUESTION, **fields}).encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    head = "POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     return f"{head}Authorization: Bearer unused\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-
-
-def get(path: str) -> bytes:
-    """Likewise."""
-    return f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
 
 
 class Client:
@@ -47,18 +151,17 @@ class Client:
     async def ask(self, request: bytes) -> tuple[int, float]:
         """Status and seconds; 0 where there was no answer."""
         began = time.perf_counter()
-        for attempt in range(2):
+        for _ in range(2):
             fresh = self._open is None
             try:
-                status = await self._once(request)
-                return status, time.perf_counter() - began
+                return await self._request(request), time.perf_counter() - began
             except (OSError, EOFError):
                 await self.close()
-                if fresh or attempt:
+                if fresh:
                     break
         return 0, time.perf_counter() - began
 
-    async def _once(self, request: bytes) -> int:
+    async def _request(self, request: bytes) -> int:
         if self._open is None:
             self._open = await asyncio.open_connection("127.0.0.1", self._port, limit=2**20)
         reader, writer = self._open
@@ -73,7 +176,6 @@ class Client:
         return int(head.split(None, 2)[1])
 
     async def close(self) -> None:
-        """Hang up."""
         if self._open is not None:
             self._open[1].close()
             self._open = None
@@ -81,25 +183,22 @@ class Client:
 
 @dataclass
 class Load:
-    """What came of it."""
+    """Answers by status, and the times of the good ones."""
 
     statuses: Counter[int] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
     took: float = 0.0
 
-    def note(self, status: int, seconds: float) -> None:
-        """One answer; times are those of good ones."""
+    def add(self, status: int, seconds: float) -> None:
         self.statuses[status] += 1
         if status == 200:
             self.seconds.append(seconds)
 
-    def told(self) -> dict[str, Any]:
-        """For the page."""
-        good = self.statuses[200]
+    def summary(self) -> dict[str, Any]:
         return {
             "statuses": {str(status): count for status, count in sorted(self.statuses.items())},
             "took": self.took,
-            "rate": good / self.took if self.took else 0.0,
+            "rate": self.statuses[200] / self.took if self.took else 0.0,
             "p50": percentile(self.seconds, 0.5),
             "p99": percentile(self.seconds, 0.99),
         }
@@ -111,7 +210,7 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def closed(
-    port: int, request: bytes, clients: int, total: int, every: int = 0, told: Callable[[int], None] = print
+    port: int, request: bytes, clients: int, total: int, every: int = 0, look: Callable[[int], None] = print
 ) -> Load:
     """`clients` that ask again as soon as they are answered, until there are `total` answers."""
 
@@ -121,9 +220,9 @@ def closed(
         async def work() -> None:
             client = Client(port)
             for number in left:
-                load.note(*await client.ask(request))
+                load.add(*await client.ask(request))
                 if every and number % every == 0:
-                    told(number)
+                    look(number)
             await client.close()
 
         began = time.perf_counter()
@@ -142,7 +241,7 @@ def offered(port: int, request: bytes, rate: float, seconds: float, most: int) -
         load, idle, under_way = Load(), [Client(port) for _ in range(most)], set[asyncio.Task[None]]()
 
         async def one(client: Client) -> None:
-            load.note(*await client.ask(request))
+            load.add(*await client.ask(request))
             idle.append(client)
 
         began, sent = time.perf_counter(), 0
@@ -165,47 +264,31 @@ def offered(port: int, request: bytes, rate: float, seconds: float, most: int) -
     return asyncio.run(run())
 
 
-class Probe:
-    """`with Probe(port, "/healthz") as probe`: another process asks all the while."""
-
-    def __init__(self, port: int, path: str) -> None:
-        self._command = [sys.executable, Path(__file__), str(port), path]
-        self._found: dict[str, Any] = {}
-
-    def __enter__(self) -> Probe:
-        self._process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
-        )
-        assert self._process.stdout is not None
-        self._process.stdout.readline()  # it has begun
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        out, _ = self._process.communicate(b"")
-        self._found = json.loads(out)
-
-    def told(self) -> dict[str, Any]:
-        """How many questions, and their times."""
-        return self._found
+@contextmanager
+def probed(port: int, summary: dict[str, Any]) -> Iterator[None]:
+    """Another process asks for /healthz all the while; its times are added to `summary` at the end."""
+    command = [sys.executable, __file__, str(port)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment())
+    assert process.stdout is not None
+    process.stdout.readline()  # it has begun
+    yield
+    summary["healthz"] = json.loads(process.communicate(b"")[0])
 
 
-def probe(port: int, path: str) -> dict[str, Any]:
+async def probe(port: int) -> dict[str, Any]:
     """Ask until standard input ends; a question that fails counts as endless."""
-
-    async def run() -> dict[str, Any]:
-        client, times, request = Client(port), list[float](), get(path)
-        ended = asyncio.create_task(asyncio.to_thread(sys.stdin.read))
-        print("begun", flush=True)
-        while not ended.done():
-            status, seconds = await client.ask(request)
-            times.append(seconds if status == 200 else float("1e9"))
-            await asyncio.sleep(PAUSE)
-        await client.close()
-        shares = {"p50": 0.5, "p99": 0.99, "max": 1.0}
-        return {"asked": len(times), **{name: percentile(times, share) for name, share in shares.items()}}
-
-    return asyncio.run(run())
+    client, times = Client(port), list[float]()
+    request = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    ended = asyncio.create_task(asyncio.to_thread(sys.stdin.read))
+    print("begun", flush=True)
+    while not ended.done():
+        status, seconds = await client.ask(request)
+        times.append(seconds if status == 200 else 1e9)
+        await asyncio.sleep(PAUSE)
+    await client.close()
+    shares = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+    return {"asked": len(times), **{name: percentile(times, share) for name, share in shares.items()}}
 
 
 if __name__ == "__main__":
-    print(json.dumps(probe(int(sys.argv[1]), sys.argv[2])))
+    print(json.dumps(asyncio.run(probe(int(sys.argv[1])))))
