@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 pytest.importorskip("openai", reason="the official client is not installed")
 
-from rangevote.cli.secrets import from_environment, read_secret
+from rangevote.cli.options import read_secret, secret_from_environment
 from rangevote.errors import DataError, SetupError
 from rangevote.service import middleware
 from rangevote.service.middleware import Keys, read_keys
@@ -109,9 +109,9 @@ def test_keys_come_from_a_private_file_or_a_variable(tmp_path):
         read_secret(str(path))
     path.chmod(0o600)
     assert read_keys(read_secret(str(path)), "keys") == [KEY, OTHER]
-    assert read_keys(from_environment("K", {"K": f"{KEY}, {OTHER}"}), "K") == [KEY, OTHER]
+    assert read_keys(secret_from_environment("K", {"K": f"{KEY}, {OTHER}"}), "K") == [KEY, OTHER]
     with pytest.raises(SetupError, match="the environment variable K is not set"):
-        from_environment("K", {})
+        secret_from_environment("K", {})
     for text, problem in (("# x\n", "no key"), ("short", "shorter than 16")):
         with pytest.raises(DataError, match=problem):
             read_keys(text, "keys")
