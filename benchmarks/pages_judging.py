@@ -51,7 +51,7 @@ POTATOES: dict[str, dict[str, Any]] = {
 }
 #: JavaScript: the item that waits to be judged, or "" while none does.
 STUDY_ITEM = """() => ["", "Saved"].includes(document.getElementById("saved").textContent)
-    && !document.getElementById("work").hidden ? document.getElementById("place").textContent : "" """
+    && !document.getElementById("work").hidden ? document.getElementById("position").textContent : "" """
 POTATO_ITEM = """() => document.documentElement?.dataset.item ?? "" """
 POTATO_READY = """document.addEventListener("potato:instance-ready", (event) => {
     document.documentElement.dataset.item = event.detail.instanceId; });"""

@@ -254,10 +254,10 @@ def test_several_lists_are_side_by_side_and_matched_by_id(page, serve):
     page.select_option("#list", label="k2")
     page.wait_for_selector("#candidate-table tbody tr:last-child:nth-child(7)")
     page.click("#next")
-    reads(page, "#place", "id figure 1")
+    reads(page, "#position", "id figure 1")
     page.fill("#wanted", "b")
     page.keyboard.press("Enter")
-    reads(page, "#place", "id b")
+    reads(page, "#position", "id b")
     screenshot(page, "show-lists")
     page.fill("#wanted", "nobody")
     page.keyboard.press("Enter")
@@ -268,7 +268,7 @@ def test_several_lists_are_side_by_side_and_matched_by_id(page, serve):
     assert page.locator("#ballot-page li").count() == 2
     page.reload()
     settled(page)
-    assert "id b" in page.inner_text("#place")
+    assert "id b" in page.inner_text("#position")
 
 
 def test_measures_without_n_grams_rules_without_voters_and_near_ties_are_told(page, serve):
@@ -365,7 +365,7 @@ def test_an_export_opens_from_disk_and_shows_the_same(page, tmp_path: Path):
     page.keyboard.press("Escape")
     assert page.locator("#winner-table tbody tr").count() >= 11
     page.click("#next")
-    reads(page, "#place", "Ballot 2 of 2")
+    reads(page, "#position", "Ballot 2 of 2")
     page.wait_for_selector("#candidate-table tbody tr:last-child:nth-child(3)")
     assert "</script><script>alert(1)</script> a" in page.inner_text("#candidates")
     screenshot(page, "show-export")

@@ -83,7 +83,7 @@ def opened(page, link):
 
 
 def at_item(page, text):
-    page.wait_for_function("text => document.getElementById('place').textContent === text", arg=text)
+    page.wait_for_function("text => document.getElementById('position').textContent === text", arg=text)
 
 
 def all_saved(page):
@@ -92,10 +92,10 @@ def all_saved(page):
 
 def judge(page, key):
     """Answer by keyboard and wait for the next item, or for the end."""
-    before = page.inner_text("#place")
+    before = page.inner_text("#position")
     page.keyboard.press(key)
     page.keyboard.press("Enter")
-    page.wait_for_function("text => place.textContent !== text || work.hidden", arg=before)
+    page.wait_for_function("text => position.textContent !== text || work.hidden", arg=before)
 
 
 def chosen(page):
@@ -156,7 +156,7 @@ def test_a_mouse_judges_too_digits_can_save_at_once_and_progress_is_shown(page, 
     assert page.inner_text("#saved") == "Saved"
     page.keyboard.press("?")  # the instructions closed after the first answer
     page.check("#at-once")
-    page.locator("#place").focus()
+    page.locator("#position").focus()
     for number, key in enumerate("153", 5):
         at_item(page, f"Item {number} of 7")
         page.keyboard.press(key)
@@ -236,11 +236,11 @@ def test_case_60_double_clicks_and_held_keys_judge_one_item(page, serving, tmp_p
     at_item(page, "Item 2 of 5")
     page.keyboard.press("?")
     page.check("#at-once")
-    page.locator("#place").focus()
+    page.locator("#position").focus()
     hold_down("4")
     at_item(page, "Item 3 of 5")
     page.uncheck("#at-once")
-    page.locator("#place").focus()
+    page.locator("#position").focus()
     page.keyboard.press("5")
     hold_down("Enter")
     at_item(page, "Item 4 of 5")
@@ -337,7 +337,7 @@ def test_case_62_while_the_server_cannot_save_the_page_says_so_and_stays(page, w
     assert "cannot save answers" in page.inner_text("#banner")
     page.keyboard.press("1")
     page.keyboard.press("Enter")
-    assert page.inner_text("#place") == "Item 1 of 3"
+    assert page.inner_text("#position") == "Item 1 of 3"
     screenshot(page, "study-not-saved")
     assert rows(path) == []
     other.execute("ROLLBACK")
@@ -360,7 +360,7 @@ def test_a_browser_that_keeps_no_data_does_not_go_on_past_what_is_not_saved(page
     page.keyboard.press("Enter")
     page.wait_for_selector("#banner:not([hidden])")
     assert "this browser keeps no data" in page.inner_text("#banner")
-    assert page.inner_text("#place") == "Item 2 of 3"
+    assert page.inner_text("#position") == "Item 2 of 3"
     server.start()
     at_item(page, "Item 3 of 3")
     assert shown(path) == [-2, -1]

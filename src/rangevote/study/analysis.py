@@ -113,7 +113,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a study found. `answers` are of items, one for each that anybody judged who is not left out."""
+    """The result of a study. `answers` are of items, one for each that anybody judged who is not left out."""
 
     plan: StudyPlan
     digest: str

@@ -158,34 +158,33 @@ def assign(plan: StudyPlan, pairs: Sequence[Pair], annotators: Sequence[Annotato
 
     What is shown again goes to those who have it already.
     """
-    hands: list[list[int]] = [[] for _ in annotators]
+    lists: list[list[int]] = [[] for _ in annotators]
     turn = 0
     for index in shuffled(range(len(pairs)), plan.seed, "deal"):
         pair = pairs[index]
         if pair.expected is not None:
-            for hand in hands:
-                hand.append(index)
+            for listed in lists:
+                listed.append(index)
         elif pair.counts and (plan.show_identical or not pair.identical):
             for step in range(plan.per_item):
-                hands[(turn + step) % len(hands)].append(index)
+                lists[(turn + step) % len(lists)].append(index)
             turn += plan.per_item
     indices = {pair.key: index for index, pair in enumerate(pairs)}
     for index, pair in enumerate(pairs):
         if pair.again is not None:
-            for hand in hands:
-                hand += [index] if indices[pair.again] in hand else []
+            for listed in lists:
+                listed += [index] if indices[pair.again] in listed else []
     return [
         assignment
-        for number, hand in enumerate(hands)
-        for assignment in _assignments(plan, pairs, annotators, number, hand)
+        for number, listed in enumerate(lists)
+        for assignment in _assignments(plan, pairs, number, annotators[number], listed)
     ]
 
 
 def _assignments(
-    plan: StudyPlan, pairs: Sequence[Pair], annotators: Sequence[Annotator], number: int, hand: Sequence[int]
+    plan: StudyPlan, pairs: Sequence[Pair], number: int, who: Annotator, listed: Sequence[int]
 ) -> list[Assignment]:
-    who = annotators[number]
-    order = _repeats_last(pairs, shuffled(hand, plan.seed, "order", who.name))
+    order = _repeats_last(pairs, shuffled(listed, plan.seed, "order", who.name))
     swapped = SIDES[plan.sides](plan.seed, who.name, [pairs[index].key for index in order])
     return [
         Assignment(number, index, position, _handle(who, pairs[index].key), side)

@@ -20,8 +20,8 @@ from rangevote.study.images import StudyImage
 from rangevote.study.study_file import (
     LATEST,
     backup_of,
-    cannot,
     connect,
+    file_error,
     quick_check,
     read_study,
     reason,
@@ -162,7 +162,7 @@ class Store:
             try:
                 return query(self._db)
             except sqlite3.OperationalError as error:
-                raise cannot(self.path, error) from error
+                raise file_error(self.path, error) from error
 
     def record(self, annotator: int, answer: SentAnswer) -> SavedAnswer:
         """Save an answer, or the undoing of one. The same key again changes nothing and says the same."""
@@ -185,7 +185,7 @@ class Store:
         return SavedAnswer(answer.shown, last[1] if last else None)
 
     def finish(self, annotator: int) -> None:
-        """Close an annotator's answers, once all are there."""
+        """Close an annotator's answers, if all are there."""
         mine = sum(assignment.annotator == annotator for assignment in self.study.assignments)
         missing = mine - len(self.judged(annotator))
         if missing:

@@ -19,7 +19,7 @@ from rangevote.errors import DataError, SetupError
 from rangevote.study.images import StudyImage
 from rangevote.study.study_plan import Annotator, Assignment, Pair, Study, StudyPlan
 
-#: "rvst": tells a study from any other SQLite file.
+#: "rvst": marks a study among other SQLite files.
 APPLICATION = 0x72767374
 VERSION = 1
 BUSY = 5000  # milliseconds to wait for another writer
@@ -115,7 +115,7 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
             db.execute("PRAGMA synchronous = FULL")
     except sqlite3.DatabaseError as error:
         db.close()
-        raise damaged(path, error) if is_damage(error) else cannot(path, error) from None
+        raise file_error(path, error) from None
     except BaseException:
         db.close()
         raise
@@ -154,14 +154,11 @@ def damaged(path: Path, why: object) -> DataError:
     return DataError(f"the study is damaged, or is not one ({why}). {hint}", where=str(path))
 
 
-def cannot(path: Path, error: sqlite3.Error) -> SetupError:
-    """The error for a disk, a permission or another program that prevents the use of a file."""
-    return SetupError(f"cannot use {path}: {error}. Look at the disk, its permissions and other programs.")
-
-
-def is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Whether a file's content is at fault: not locks, rights or the disk."""
-    return not isinstance(error, sqlite3.OperationalError)
+def file_error(path: Path, error: sqlite3.Error) -> DataError | SetupError:
+    """A `SetupError` for locks, permissions or the disk, else the file's content is at fault."""
+    if isinstance(error, sqlite3.OperationalError):
+        return SetupError(f"cannot use {path}: {error}. Look at the disk, permissions and other programs.")
+    return damaged(path, error)
 
 
 def backup_of(path: Path) -> Path:
@@ -241,15 +238,13 @@ def read_study(db: sqlite3.Connection, path: Path) -> tuple[Study, str]:
     rows = db.execute("SELECT key, first, second, source, image, expected, again FROM pair ORDER BY id")
     pairs = [Pair(*row) for row in rows]
     annotators = [Annotator(*row) for row in db.execute("SELECT name, token FROM annotator ORDER BY id")]
-    dealt = db.execute(
+    rows = db.execute(
         "SELECT annotator, pair, position, handle, swapped FROM assignment ORDER BY annotator, position"
     )
-    assignments = [
-        Assignment(who, pair, place, handle, bool(side)) for who, pair, place, handle, side in dealt
-    ]
+    assignments = [Assignment(*row[:4], bool(row[4])) for row in rows]
     try:
         study = Study(StudyPlan.of(plan), pairs, annotators, assignments)
-        intact = study.digest() == digest and _images_are_theirs(db)
+        intact = study.digest() == digest and _images_intact(db)
     except (ValueError, KeyError, TypeError):
         intact = False
     if not intact:
@@ -261,7 +256,7 @@ def read_study(db: sqlite3.Connection, path: Path) -> tuple[Study, str]:
     return study, str(digest)
 
 
-def _images_are_theirs(db: sqlite3.Connection) -> bool:
+def _images_intact(db: sqlite3.Connection) -> bool:
     rows = db.execute("SELECT sha256, content FROM image")
     return all(hashlib.sha256(content).hexdigest() == name for name, content in rows)
 
@@ -299,7 +294,6 @@ class Snapshot:
         return [row for row in self.rows if row.number not in gone and row.shown is not None]
 
     def pair(self, row: Judgement) -> Pair:
-        """What was judged."""
         return self.study.pairs[row.pair]
 
 
@@ -316,7 +310,7 @@ def take_snapshot(path: Path) -> Snapshot:
         finished = frozenset(number for (number,) in db.execute("SELECT annotator FROM finish"))
         return Snapshot(study, digest, rows, finished)
     except sqlite3.DatabaseError as error:
-        raise damaged(path, error) if is_damage(error) else cannot(path, error) from None
+        raise file_error(path, error) from None
     finally:
         db.close()
 

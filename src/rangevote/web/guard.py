@@ -60,7 +60,7 @@ class GuardedResponse:
             await self.refuse(self.refused)
 
     async def refuse(self, refused: Refused) -> None:
-        """Answer in the application's place."""
+        """Answer instead of the application."""
         self.refused = refused
         response = JSONResponse({"error": refused.message}, refused.status)
         await response(self._scope, self._receive, self._pass)

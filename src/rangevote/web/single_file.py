@@ -1,7 +1,7 @@
 """The election page as one file that opens from disk: page, style, script and answers in it, nothing loaded.
 
 The page's modules are joined into one script, since a file may not import others from disk. Script and style
-are allowed by their hashes in a policy that forbids everything else. The answers stand in a block of JSON
+are allowed by their hashes in a policy that forbids everything else. The answers are in a block of JSON
 that no text can close: `<` is escaped, and so are the two line ends that scripts know and JSON does not.
 """
 
@@ -61,7 +61,7 @@ def _hash(text: str) -> str:
 
 
 def data_block(answers: Iterable[tuple[str, Any]]) -> str:
-    """The answers by their path, as JSON that can stand inside a script element.
+    """The answers by their path, as JSON that can be inside a script element.
 
     >>> data_block([("api/x", {"text": "</script>"})])
     '{"api/x":{"text":"\\\\u003c/script>"}}'

@@ -30,7 +30,7 @@ export class Study {
     this.finished = session.finished;
     this.busy = false;
     /**
-     * What to do once the answer under way is safe.
+     * What to do when the answer under way is safe.
      * @type {(() => void) | null}
      */
     this.held = null;
@@ -39,7 +39,7 @@ export class Study {
     this.sender = new Sender(server, this.outbox, {
       confirmed: (message, answer) => this.confirmed(message, answer),
       refused: (message, error) => this.refused(message, error),
-      state: (state) => this.told(state),
+      state: (state) => this.showState(state),
     });
     this.channel = new BroadcastChannel(`rangevote.${owner}`);
     this.channel.onmessage = (event) => this.elsewhere(event.data);
@@ -78,7 +78,7 @@ export class Study {
     if (this.finished) {
       this.view.message("Thank you", "You have finished. Your answers are saved and closed; you can close this page.");
     } else if (this.work.item) {
-      this.view.item(this.work, this.clock.told(this.work.left));
+      this.view.item(this.work, this.clock.summary(this.work.left));
       this.preload();
     } else {
       this.view.message(
@@ -161,7 +161,7 @@ export class Study {
     this.busy = true;
     this.held = done;
     if (away && this.durable) {
-      this.told("waiting");
+      this.showState("waiting");
       this.release();
       this.sender.send();
       return;
@@ -186,7 +186,7 @@ export class Study {
   }
 
   /** @param {import("./sender.js").State} state how the sender fares */
-  told(state) {
+  showState(state) {
     const waiting = this.outbox.waiting().length;
     if (state === "saved" && !waiting) {
       this.view.banner("");
@@ -234,7 +234,7 @@ export class Study {
       this.show();
       if (here && value !== null) this.view.note("The item that was here was judged in another window.");
     } else {
-      this.view.progress(this.work, this.clock.told(this.work.left));
+      this.view.progress(this.work, this.clock.summary(this.work.left));
     }
   }
 

@@ -28,12 +28,12 @@ export class Outbox {
   put(message) {
     const last = this.waiting().at(-1)?.[0].slice(this.prefix.length, this.prefix.length + DIGITS);
     const stamp = Math.max(Date.now(), Number(last ?? 0) + 1); // a clock set back must not change the order
-    const place = this.prefix + String(stamp).padStart(DIGITS, "0") + message.body.key;
+    const name = this.prefix + String(stamp).padStart(DIGITS, "0") + message.body.key;
     try {
-      localStorage.setItem(place, JSON.stringify(message));
+      localStorage.setItem(name, JSON.stringify(message));
       return true;
     } catch {
-      this.memory.set(place, message);
+      this.memory.set(name, message);
       return false;
     }
   }
@@ -43,22 +43,22 @@ export class Outbox {
    * @returns {[string, Message][]}
    */
   waiting() {
-    const found = [...this.memory];
+    const messages = [...this.memory];
     try {
       for (let i = 0; i < localStorage.length; i++) {
-        const place = localStorage.key(i);
-        const kept = place?.startsWith(this.prefix) && localStorage.getItem(place);
-        if (place && kept) found.push([place, JSON.parse(kept)]);
+        const name = localStorage.key(i);
+        const kept = name?.startsWith(this.prefix) && localStorage.getItem(name);
+        if (name && kept) messages.push([name, JSON.parse(kept)]);
       }
     } catch { /* no storage: memory is all there is */ }
-    return found.sort(([one], [other]) => (one < other ? -1 : 1));
+    return messages.sort(([one], [other]) => (one < other ? -1 : 1));
   }
 
-  /** @param {string} place */
-  remove(place) {
-    this.memory.delete(place);
+  /** @param {string} name */
+  remove(name) {
+    this.memory.delete(name);
     try {
-      localStorage.removeItem(place);
+      localStorage.removeItem(name);
     } catch { /* no storage */ }
   }
 }

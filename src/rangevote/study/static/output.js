@@ -4,15 +4,15 @@ import { append } from "/static/unseen.js";
 
 /**
  * Show a text in an element.
- * @param {HTMLElement} place
+ * @param {HTMLElement} container
  * @param {string} text
  * @param {string} what it is, for an empty one
  */
-export function showText(place, text, what = "output") {
-  place.replaceChildren();
-  if (text.trim() === "") place.append(nothing(text, what));
-  else append(place, text);
-  place.scrollTop = 0;
+export function showText(container, text, what = "output") {
+  container.replaceChildren();
+  if (text.trim() === "") container.append(nothing(text, what));
+  else append(container, text);
+  container.scrollTop = 0;
 }
 
 /** @param {string} text @param {string} what */

@@ -11,7 +11,7 @@ export class Preferences {
         const kept = localStorage.getItem(`rangevote.study.${id}`);
         if (kept !== null) box.checked = kept === "yes";
         box.addEventListener("change", () => localStorage.setItem(`rangevote.study.${id}`, box.checked ? "yes" : "no"));
-      } catch { /* no storage: the boxes hold for this visit */ }
+      } catch { /* no storage: the boxes apply to this visit */ }
     }
   }
 

@@ -55,7 +55,7 @@ export class Clock {
    * Pace and time left, by the median of the last items.
    * @param {number} left items to judge
    */
-  told(left) {
+  summary(left) {
     if (this.recent.length < ENOUGH || !left) return "";
     const sorted = [...this.recent].sort((a, b) => a - b);
     const typical = Math.max(sorted[sorted.length >> 1], 1);

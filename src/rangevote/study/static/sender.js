@@ -44,14 +44,14 @@ export class Sender {
 
   async run() {
     for (let [first] = this.outbox.waiting(); first; [first] = this.outbox.waiting()) {
-      const [place, message] = first;
+      const [name, message] = first;
       try {
         const answer = await this.server.ask(message.path, message.body);
-        this.outbox.remove(place);
+        this.outbox.remove(name);
         this.listener.confirmed(message, answer);
       } catch (error) {
         if (error instanceof Refused && error.status !== 404) {
-          this.outbox.remove(place);
+          this.outbox.remove(name);
           this.listener.refused(message, error);
         } else if (error instanceof NotSaved || error instanceof Unreachable || error instanceof Refused) {
           return this.later(error instanceof Unreachable ? "waiting" : "not-saved");

@@ -48,8 +48,8 @@ export class Server {
 /** @param {Response} answer */
 async function read(answer) {
   if (answer.ok) return answer.json();
-  const told = await answer.json().catch(() => ({}));
-  const message = told.error ?? `the server says ${answer.status}`;
+  const content = await answer.json().catch(() => ({}));
+  const message = content.error ?? `the server says ${answer.status}`;
   // 429 and 5xx pass; 4xx stay
   if (answer.status === 429 || answer.status >= 500) throw new NotSaved(message);
   throw new Refused(message, answer.status);

@@ -29,8 +29,8 @@ export class Work {
 
   /** The first item without an answer; past the end if there is none. */
   firstOpen() {
-    const found = this.items.findIndex((item) => !this.judged.has(item.id));
-    return found < 0 ? this.items.length : found;
+    const first = this.items.findIndex((item) => !this.judged.has(item.id));
+    return first < 0 ? this.items.length : first;
   }
 
   /** @param {string} id @param {number | null} value null: undone */

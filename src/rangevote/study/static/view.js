@@ -1,4 +1,4 @@
-// The page's elements: shows what it is told and knows nothing of servers.
+// The page's elements: shows what it is given and knows nothing of servers.
 
 import { element, showText } from "/static/output.js";
 
@@ -51,7 +51,7 @@ export class View {
     get("message").hidden = true;
     get("work").hidden = false;
     const { item } = work;
-    get("place").textContent = `Item ${work.position + 1} of ${work.items.length}`;
+    get("position").textContent = `Item ${work.position + 1} of ${work.items.length}`;
     showText(get("left"), item.left);
     showText(get("right"), item.right);
     get("source-box").hidden = item.source === undefined;
@@ -59,7 +59,7 @@ export class View {
     this.picture(item.image);
     this.choose(work.answer ?? null);
     this.progress(work, pace);
-    get("place").focus();
+    get("position").focus();
   }
 
   /** @param {import("./state.js").Work} work @param {string} pace */
@@ -94,8 +94,8 @@ export class View {
 
   /** @returns {number | null} */
   get chosen() {
-    const found = this.form.querySelector("input:checked");
-    return found ? Number(found.value) : null;
+    const checked = this.form.querySelector("input:checked");
+    return checked ? Number(checked.value) : null;
   }
 
   /** @param {number | null} value */

@@ -11,7 +11,7 @@ export const at = (id) => document.getElementById(id);
 /**
  * Make the picker work.
  * @param {import("./answers").About} about the answer api/election
- * @param {(place: {number?: number, list?: number}) => void} go
+ * @param {(position: {number?: number, list?: number}) => void} go
  * @param {() => {number: number}} now
  * @param {(message: string) => void} complain
  */
@@ -38,23 +38,23 @@ export function startPicker(about, go, now, complain) {
  * @returns {Promise<number>}
  */
 async function find(wanted, about) {
-  const found = await ask(`api/find?id=${encodeURIComponent(wanted)}`).catch((error) => {
+  const answer = await ask(`api/find?id=${encodeURIComponent(wanted)}`).catch((error) => {
     if (exported) return { number: null }; // a file keeps only the ids that are there
     throw error;
   });
-  if (found.number !== null) return found.number;
+  if (answer.number !== null) return answer.number;
   const number = Number(wanted);
   if (Number.isInteger(number) && number >= 1 && number <= about.kept) return number - 1;
   const allowed = `give an id, or a number from 1 to ${grouped(about.kept)}`;
   throw new Error(`There is no ballot ${wanted || "without a name"}: ${allowed}.`);
 }
 
-/** @param {number} page @param {(place: {number: number}) => void} go @param {(message: string) => void} complain */
+/** @param {number} page @param {(position: {number: number}) => void} go @param {(message: string) => void} complain */
 async function listPage(page, go, complain) {
   try {
     /** @type {import("./answers").BallotPage} */
-    const found = await ask(`api/ballots?page=${page}`);
-    const items = found.ballots.map((ballot) => {
+    const listed = await ask(`api/ballots?page=${page}`);
+    const items = listed.ballots.map((ballot) => {
       const label = button("", () => go({ number: ballot.number }));
       label.classList.add("plain");
       append(label, ballot.id === null ? `${ballot.number + 1}. ` : `${ballot.number + 1}. ${ballot.id}: `);
@@ -63,8 +63,8 @@ async function listPage(page, go, complain) {
     });
     const pager = make("p", {});
     if (page > 0) pager.append(button("Page before", () => listPage(page - 1, go, complain)), " ");
-    pager.append(`page ${page + 1} of ${found.pages} `);
-    if (page + 1 < found.pages) pager.append(button("Page after", () => listPage(page + 1, go, complain)));
+    pager.append(`page ${page + 1} of ${listed.pages} `);
+    if (page + 1 < listed.pages) pager.append(button("Page after", () => listPage(page + 1, go, complain)));
     at("ballot-page").replaceChildren(make("ul", { class: "plain" }, ...items), pager);
   } catch (error) {
     complain(why(error));
@@ -74,14 +74,14 @@ async function listPage(page, go, complain) {
 /**
  * Show where the page is.
  * @param {import("./answers").About} about
- * @param {{number: number, list: number}} place
+ * @param {{number: number, list: number}} position
  * @param {string | number | null} id
  */
-export function showPlace(about, place, id) {
-  at("previous").disabled = place.number <= 0;
-  at("next").disabled = place.number >= about.kept - 1;
-  at("list").value = String(place.list);
+export function showPosition(about, position, id) {
+  at("previous").disabled = position.number <= 0;
+  at("next").disabled = position.number >= about.kept - 1;
+  at("list").value = String(position.list);
   const left = about.kept < about.ballots ? ` (the first of ${grouped(about.ballots)})` : "";
-  at("place").textContent = `Ballot ${grouped(place.number + 1)} of ${grouped(about.kept)}${left}`;
-  if (id !== null) append(at("place"), `, id ${id}`);
+  at("position").textContent = `Ballot ${grouped(position.number + 1)} of ${grouped(about.kept)}${left}`;
+  if (id !== null) append(at("position"), `, id ${id}`);
 }

@@ -17,11 +17,11 @@ const COLUMNS = {
 };
 
 /**
- * @param {HTMLElement} place
+ * @param {HTMLElement} container
  * @param {import("./answers").Election} election
  * @param {(index: number) => void} choose called with the candidate that the reader chooses
  */
-export function showCandidates(place, election, choose) {
+export function showCandidates(container, election, choose) {
   const { total, rows } = election.candidates;
   const best = Math.max(...rows.map((row) => row.score ?? 0), 0);
   const lines = rows.map((row) => candidateRow(row, election, best));
@@ -32,7 +32,7 @@ export function showCandidates(place, election, choose) {
   table.append(make("thead", { role: "rowgroup" }, headings), body);
   const note = faint("Choose a candidate by its rank to see where its score comes from.");
   if (total > rows.length) note.append(` The first ${grouped(rows.length)} of ${grouped(total)} by rank are listed.`);
-  place.replaceChildren(note, make("div", { class: "scroll low" }, table));
+  container.replaceChildren(note, make("div", { class: "scroll low" }, table));
   roving(body, choose);
 }
 
@@ -40,11 +40,11 @@ export function showCandidates(place, election, choose) {
 function headingRow(election, rows, lines, body) {
   const headings = make("tr", { role: "row" });
   const cells = Object.entries(COLUMNS).map(([name, [label, by]]) => {
-    const told = name === "length" ? `${label} (${election.length_in})` : label;
+    const title = name === "length" ? `${label} (${election.length_in})` : label;
     const cell = make("th", { role: "columnheader", scope: "col" });
     cell.setAttribute("aria-sort", name === "rank" ? "ascending" : "none");
     cell.append(
-      button(told, () => {
+      button(title, () => {
         const order = rows.map((row, i) => ({ key: by(row), rank: row.rank, line: lines[i] }));
         order.sort((a, b) => a.key - b.key || a.rank - b.rank);
         body.replaceChildren(...order.map((one) => one.line));
@@ -89,13 +89,13 @@ function cell(label, name, ...children) {
  * @param {import("./answers").Election} election
  */
 function badges(row, election) {
-  const found = [];
-  const place = election.elected.indexOf(row.index);
-  if (place === 0) found.push(make("span", { class: "badge won" }, "winner"));
-  if (place > 0) found.push(make("span", { class: "badge won" }, `elected ${place + 1}.`));
-  if (row.index === election.most_likely) found.push(make("span", { class: "badge likely" }, "most likely"));
-  if (!row.finished) found.push(make("span", { class: "badge", title: "the model did not end it" }, "cut off"));
-  return found;
+  const badges = [];
+  const order = election.elected.indexOf(row.index);
+  if (order === 0) badges.push(make("span", { class: "badge won" }, "winner"));
+  if (order > 0) badges.push(make("span", { class: "badge won" }, `elected ${order + 1}.`));
+  if (row.index === election.most_likely) badges.push(make("span", { class: "badge likely" }, "most likely"));
+  if (!row.finished) badges.push(make("span", { class: "badge", title: "the model did not end it" }, "cut off"));
+  return badges;
 }
 
 /**
@@ -144,11 +144,11 @@ function roving(body, choose) {
 
 /**
  * Show which candidate is chosen.
- * @param {HTMLElement} place
+ * @param {HTMLElement} container
  * @param {number} index
  */
-export function markChosen(place, index) {
-  for (const line of place.querySelectorAll("tr[data-index]")) {
+export function markChosen(container, index) {
+  for (const line of container.querySelectorAll("tr[data-index]")) {
     const chosen = line.getAttribute("data-index") === String(index);
     line.classList.toggle("chosen", chosen);
     line.querySelector("button")?.setAttribute("aria-pressed", String(chosen));

@@ -1,9 +1,9 @@
 // The election page: which ballot, its outcome first, then what is slower to count.
 
 import { ask } from "./ask.js";
-import { at, showPlace, startPicker } from "./ballots.js";
+import { at, showPosition, startPicker } from "./ballots.js";
 import { markChosen, showCandidates } from "./candidates.js";
-import { showStability, showWinners } from "./firmness.js";
+import { showStability, showWinners } from "./robustness.js";
 import { showGrades } from "./grades.js";
 import { fixed, probability, small } from "./numbers.js";
 import { openPair } from "./pair.js";
@@ -12,7 +12,7 @@ import { brief, faint, longer, make, problem, why } from "./text.js";
 import { append } from "./unseen.js";
 
 /** What is looked at; kept in the address, so that a reload and a link show the same. */
-const place = { number: 0, list: 0 };
+const position = { number: 0, list: 0 };
 /** Count what was asked for: answers to an older question are dropped. */
 let turn = 0;
 let choice = 0;
@@ -41,20 +41,20 @@ function complain(message) {
  * @param {{number?: number, list?: number}} wanted
  */
 function go(wanted) {
-  const number = Math.max(0, Math.min(about.kept - 1, wanted.number ?? place.number));
-  location.hash = `ballot=${number + 1}&list=${(wanted.list ?? place.list) + 1}`;
+  const number = Math.max(0, Math.min(about.kept - 1, wanted.number ?? position.number));
+  location.hash = `ballot=${number + 1}&list=${(wanted.list ?? position.list) + 1}`;
 }
 
-/** The place that the address names. */
+/** The position that the address names. */
 function fromAddress() {
   const named = new URLSearchParams(location.hash.slice(1));
   /** @param {string} name @param {number} many */
   const within = (name, many) => {
-    const found = Number(named.get(name) ?? 1);
-    return Number.isInteger(found) && found >= 1 && found <= many ? found - 1 : 0;
+    const number = Number(named.get(name) ?? 1);
+    return Number.isInteger(number) && number >= 1 && number <= many ? number - 1 : 0;
   };
-  place.number = within("ballot", about.kept);
-  place.list = within("list", about.lists.length);
+  position.number = within("ballot", about.kept);
+  position.list = within("list", about.lists.length);
 }
 
 async function show() {
@@ -62,14 +62,14 @@ async function show() {
   delete document.documentElement.dataset.complete;
   fromAddress();
   complain("");
-  showPlace(about, place, null);
+  showPosition(about, position, null);
   at("status").textContent = "Counting votes…";
-  const [path, list] = [`api/ballots/${place.number}`, place.list];
+  const [path, list] = [`api/ballots/${position.number}`, position.list];
   try {
     /** @type {import("./answers").Election} */
     const election = await ask(`${path}?list=${list}`);
     if (mine !== turn) return;
-    showPlace(about, place, election.ballot.id);
+    showPosition(about, position, election.ballot.id);
     const shown = { path, list, election, current: () => mine === turn };
     showFirst(shown);
     await showRest(shown);
@@ -103,13 +103,13 @@ async function showRest(shown) {
   await fill("grades", current, ask(`${path}/grades?list=${list}`), (graded) =>
     showGrades(at("grades"), graded, election, (voter, candidate, grade) => pairUp(shown, voter, candidate, grade)),
   );
-  await fill("stability", current, ask(`${path}/stability?list=${list}`), (found) =>
-    showStability(at("stability"), found, election),
+  await fill("stability", current, ask(`${path}/stability?list=${list}`), (answer) =>
+    showStability(at("stability"), answer, election),
   );
   const names = about.lists.map((one) => one.name);
   const asked = names.map((_, i) => ask(`${path}/winners?list=${i}`).catch((error) => error));
   const elected = rowOf(election, election.winner);
-  await fill("winners", current, Promise.all(asked), (found) => showWinners(at("winners"), found, names, elected.text));
+  await fill("winners", current, Promise.all(asked), (answer) => showWinners(at("winners"), answer, names, elected.text));
   if (current()) document.documentElement.dataset.complete = String(Math.round(performance.now()));
 }
 
@@ -183,7 +183,7 @@ function outcome(election) {
   const decided = "nobody got a vote; the tie order (log-probability, then first) decided";
   if (election.no_support) facts.push(["Note", decided]);
   facts.push(["Signature", make("code", {}, election.signature)]);
-  const listed = facts.flatMap(([name, ...told]) => [make("dt", {}, name), make("dd", {}, ...told)]);
+  const listed = facts.flatMap(([name, ...content]) => [make("dt", {}, name), make("dd", {}, ...content)]);
   return make("dl", { class: "facts numbers" }, ...listed);
 }
 
@@ -191,7 +191,7 @@ async function start() {
   at("status").textContent = "Loading…";
   try {
     about = await ask("api/election");
-    startPicker(about, go, () => place, complain);
+    startPicker(about, go, () => position, complain);
     addEventListener("hashchange", show);
     await show();
   } catch (error) {

@@ -9,18 +9,18 @@ import { rowOf, voterTexts } from "./parts.js";
 const ROWS = 50;
 
 /**
- * @param {HTMLElement} place
+ * @param {HTMLElement} container
  * @param {import("./answers").Grades} graded the answer api/ballots/N/grades
  * @param {import("./answers").Election} election
  * @param {(voter: number, candidate: number, grade: number) => void} open shows a pair of texts
  */
-export function showGrades(place, graded, election, open) {
+export function showGrades(container, graded, election, open) {
   if (!graded.voters.length) {
-    place.replaceChildren(faint(`Under the rule ${election.rule} nobody votes.`));
+    container.replaceChildren(faint(`Under the rule ${election.rule} nobody votes.`));
     return;
   }
   const view = new View(graded, election);
-  const told = make("p", { id: "cell", "aria-live": "polite", class: "numbers" });
+  const description = make("p", { id: "cell", "aria-live": "polite", class: "numbers" });
   const canvas = make("canvas", {
     id: "heatmap",
     tabindex: 0,
@@ -31,7 +31,7 @@ export function showGrades(place, graded, election, open) {
   });
   const box = make("div", { class: "scroll map" }, canvas);
   const map = new HeatMap(canvas, box, {
-    move: (row, column) => told.replaceChildren(...view.told(row, column)),
+    move: (row, column) => description.replaceChildren(...view.describe(row, column)),
     open: (row, column) => open(graded.voters[row], graded.candidates[column], graded.grades[row][column]),
   });
   const table = make("div");
@@ -45,7 +45,7 @@ export function showGrades(place, graded, election, open) {
     redraw();
     map.moveTo(map.row, map.column);
   };
-  place.replaceChildren(view.explained(), toggle(view, changed), box, told, numbers);
+  container.replaceChildren(view.explained(), toggle(view, changed), box, description, numbers);
   redraw();
   map.moveTo(0, 0);
   following(map, redraw);
@@ -119,7 +119,7 @@ class View {
    * @param {number} row
    * @param {number} column
    */
-  told(row, column) {
+  describe(row, column) {
     const [voter, candidate] = [this.graded.voters[row], this.graded.candidates[column]];
     const grade = this.graded.grades[row][column];
     const weight = this.weights.get(voter) ?? 0;
@@ -149,12 +149,12 @@ function toggle(view, changed) {
 
 /**
  * The numbers, some rows at a time.
- * @param {HTMLElement} place
+ * @param {HTMLElement} container
  * @param {View} view
  * @param {number} from first row
  * @param {(voter: number, candidate: number, grade: number) => void} open
  */
-function tabulate(place, view, from, open) {
+function tabulate(container, view, from, open) {
   const { voters, candidates, grades } = view.graded;
   const to = Math.min(from + ROWS, voters.length);
   const grid = view.grid();
@@ -173,10 +173,10 @@ function tabulate(place, view, from, open) {
     const [row, column] = [from + cell.parentElement.sectionRowIndex, cell.cellIndex - 1];
     open(voters[row], candidates[column], grades[row][column]);
   });
-  const told = `Voters ${from + 1} to ${to} of ${voters.length}, by candidates in the order of their ranks`;
-  const table = make("table", { class: "numbers small" }, make("caption", {}, told), make("thead", {}, head), body);
+  const description = `Voters ${from + 1} to ${to} of ${voters.length}, by candidates in the order of their ranks`;
+  const table = make("table", { class: "numbers small" }, make("caption", {}, description), make("thead", {}, head), body);
   const pager = make("p");
-  if (from > 0) pager.append(button("Voters before", () => tabulate(place, view, from - ROWS, open)), " ");
-  if (to < voters.length) pager.append(button("Voters after", () => tabulate(place, view, to, open)));
-  place.replaceChildren(scrolling("Grades as a table", "low", table), pager);
+  if (from > 0) pager.append(button("Voters before", () => tabulate(container, view, from - ROWS, open)), " ");
+  if (to < voters.length) pager.append(button("Voters after", () => tabulate(container, view, to, open)));
+  container.replaceChildren(scrolling("Grades as a table", "low", table), pager);
 }

@@ -1,4 +1,4 @@
-// The n-grams that two texts share, found as the measures find them (similarity/tokens.py, kernel/plain.py).
+// The n-grams that two texts share, as the measures find them (similarity/tokens.py, kernel/plain.py).
 
 /** What Python's str.split takes for white space. */
 const WORD = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/gu;
@@ -24,8 +24,8 @@ export function read(text, kind, listed) {
     });
     return { text: listed.join(" "), units };
   }
-  const found = text.matchAll(kind === "chars" ? SIGN : WORD);
-  return { text, units: Array.from(found, ({ 0: unit, index: begin = 0 }) => ({ unit, begin, end: begin + unit.length })) };
+  const matches = text.matchAll(kind === "chars" ? SIGN : WORD);
+  return { text, units: Array.from(matches, ({ 0: unit, index: begin = 0 }) => ({ unit, begin, end: begin + unit.length })) };
 }
 
 /**
@@ -36,12 +36,12 @@ export function read(text, kind, listed) {
  */
 export function grams({ units }, n, short) {
   const size = short && units.length < n ? units.length : n;
-  const found = [];
+  const listed = [];
   for (let i = 0; size && i + size <= units.length; i++) {
     const key = JSON.stringify(units.slice(i, i + size).map((one) => one.unit));
-    found.push({ key, begin: units[i].begin, end: units[i + size - 1].end });
+    listed.push({ key, begin: units[i].begin, end: units[i + size - 1].end });
   }
-  return found;
+  return listed;
 }
 
 /** @typedef {ReturnType<typeof grams>} Grams */
@@ -52,9 +52,9 @@ export function grams({ units }, n, short) {
  */
 function counts(listed) {
   /** @type {Map<string, number>} */
-  const found = new Map();
-  for (const { key } of listed) found.set(key, (found.get(key) || 0) + 1);
-  return found;
+  const counts = new Map();
+  for (const { key } of listed) counts.set(key, (counts.get(key) || 0) + 1);
+  return counts;
 }
 
 /**
@@ -101,15 +101,15 @@ function allowed(key, ours, theirs, bag) {
  */
 function ranges(listed, most) {
   /** @type {[number, number][]} */
-  const found = [];
+  const marked = [];
   const seen = new Map();
   for (const { key, begin, end } of listed) {
     const times = (seen.get(key) || 0) + 1;
     seen.set(key, times);
     if (times > most(key)) continue;
-    const last = found[found.length - 1];
+    const last = marked[marked.length - 1];
     if (last && begin < last[1]) last[1] = end;
-    else found.push([begin, end]);
+    else marked.push([begin, end]);
   }
-  return found;
+  return marked;
 }

@@ -55,12 +55,12 @@ function content(pair, voter, candidate) {
   const { measure } = pair.election;
   const orders = measure.orders.length ? measure.orders : [1];
   const texts = make("div", { class: "columns" });
-  const told = make("p", { role: "status", id: "shared-count" });
+  const status = make("p", { role: "status", id: "shared-count" });
   const choice = make("select", { id: "order" }, ...orders.map((n) => make("option", { value: n }, String(n))));
   const draw = () => {
     const n = Number(choice.value);
     const both = shared(voter, candidate, n, measure);
-    told.textContent = `${both.both} of the voter's ${counted(both.all, `${n}-gram`)} also in the candidate.`;
+    status.textContent = `${both.both} of the voter's ${counted(both.all, `${n}-gram`)} also in the candidate.`;
     texts.replaceChildren(
       column("Voter", voter, both.voter),
       column("Candidate", candidate, both.candidate),
@@ -69,7 +69,7 @@ function content(pair, voter, candidate) {
   choice.value = String(orders.includes(2) ? 2 : orders[0]);
   choice.addEventListener("change", draw);
   draw();
-  const parts = [make("p", { class: "numbers", id: "pair-grade" }, gradeOf(pair)), told, texts];
+  const parts = [make("p", { class: "numbers", id: "pair-grade" }, gradeOf(pair)), status, texts];
   if (orders.length > 1) parts.splice(1, 0, make("label", {}, "Mark n-grams of order ", choice));
   if (!measure.orders.length) {
     const hint = `The measure ${measure.name} does not count n-grams; shared words are marked for reading only.`;
@@ -90,7 +90,7 @@ function column(title, text, ranges) {
   const box = scrolling(title, "text");
   box.append(output(text.text, ranges.slice(0, MARKS)));
   if (text.text !== text.raw) box.append(make("p", { class: "faint" }, "The text: ", output(text.raw)));
-  const found = make("div", {}, make("h3", {}, title), box);
-  if (ranges.length > MARKS) found.append(faint(`The first ${counted(MARKS, "mark")} are shown.`));
-  return found;
+  const part = make("div", {}, make("h3", {}, title), box);
+  if (ranges.length > MARKS) part.append(faint(`The first ${counted(MARKS, "mark")} are shown.`));
+  return part;
 }

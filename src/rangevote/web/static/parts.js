@@ -8,13 +8,13 @@ import { counted, fixed, small } from "./numbers.js";
 const FIRST = 12;
 
 /**
- * @param {HTMLElement} place
+ * @param {HTMLElement} container
  * @param {import("./answers").Parts} parts
  * @param {import("./answers").Election} election
  * @param {() => Promise<{text: string}>} whole asks for the candidate's whole text
  * @param {(voter: number, grade: number) => void} open shows a voter's text beside it
  */
-export function showParts(place, parts, election, whole, open) {
+export function showParts(container, parts, election, whole, open) {
   const row = rowOf(election, parts.index);
   const text = scrolling("The candidate", "text", output(row.text));
   const head = make("div", {}, make("p", {}, `Rank ${row.rank}, score ${fixed(parts.score, 6)}`), text);
@@ -26,19 +26,19 @@ export function showParts(place, parts, election, whole, open) {
     head.append(more);
   }
   if (!parts.votes.length) {
-    place.replaceChildren(head, faint(`Under the rule ${election.rule} nobody votes.`));
+    container.replaceChildren(head, faint(`Under the rule ${election.rule} nobody votes.`));
     return;
   }
   const columns = make("div", { class: "columns" }, ngrams(parts, election), votes(parts, election, open));
-  place.replaceChildren(head, columns);
+  container.replaceChildren(head, columns);
 }
 
 /** @param {import("./answers").Parts} parts @param {import("./answers").Election} election */
 function ngrams(parts, election) {
   const box = make("div", { id: "ngrams" }, make("h3", {}, "By n-gram"));
   if (parts.ngrams === null) {
-    const told = `The measure ${election.measure.name} does not decompose over n-grams; what each voter gave does.`;
-    box.append(faint(told));
+    const text = `The measure ${election.measure.name} does not decompose over n-grams; what each voter gave does.`;
+    box.append(faint(text));
     return box;
   }
   const lines = parts.ngrams.map(([text, order, score]) => ({
@@ -81,9 +81,9 @@ export function voterTexts(election) {
  * @param {number} index
  */
 export function rowOf(election, index) {
-  const found = election.candidates.rows.find((row) => row.index === index);
-  if (!found) throw new Error(`candidate ${index} is not listed`);
-  return found;
+  const candidate = election.candidates.rows.find((row) => row.index === index);
+  if (!candidate) throw new Error(`candidate ${index} is not listed`);
+  return candidate;
 }
 
 /**
@@ -132,8 +132,8 @@ function barRow(line, largest) {
 
 /** @param {string} label @param {number} score @param {boolean} [right] */
 function sumRow(label, score, right = true) {
-  const told = make("td", { role: "cell" }, fixed(score, 6));
-  if (!right) told.append(" (differs from the score)");
+  const total = make("td", { role: "cell" }, fixed(score, 6));
+  if (!right) total.append(" (differs from the score)");
   const name = make("th", { scope: "row", role: "rowheader" }, label);
-  return make("tr", { role: "row" }, name, make("td", { class: "wide", role: "cell" }), told);
+  return make("tr", { role: "row" }, name, make("td", { class: "wide", role: "cell" }), total);
 }

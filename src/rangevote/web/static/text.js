@@ -27,13 +27,13 @@ export function make(tag, attributes = {}, ...children) {
  * @param {() => void} act
  */
 export function button(label, act) {
-  const found = make("button", { type: "button" }, label);
-  found.addEventListener("click", act);
-  return found;
+  const element = make("button", { type: "button" }, label);
+  element.addEventListener("click", act);
+  return element;
 }
 
 /**
- * A paragraph that stands back.
+ * A paragraph in a faint colour.
  * @param {string} text
  */
 export function faint(text) {
@@ -41,7 +41,7 @@ export function faint(text) {
 }
 
 /**
- * What is said of an error.
+ * The message of an error.
  * @param {unknown} error
  */
 export function why(error) {
@@ -53,9 +53,9 @@ export function why(error) {
  * @param {unknown} error
  */
 export function problem(error) {
-  const told = make("p", { class: "problem" });
-  append(told, why(error));
-  return told;
+  const element = make("p", { class: "problem" });
+  append(element, why(error));
+  return element;
 }
 
 /**
@@ -109,9 +109,9 @@ export function brief(row) {
 export function longer(text) {
   if (text.length <= SHORT) return output(text);
   const box = scrolling("The whole text", "text");
-  const found = make("details", {}, make("summary", {}, brief({ text })), box);
-  found.addEventListener("toggle", () => found.open && box.replaceChildren(output(text)));
-  return found;
+  const details = make("details", {}, make("summary", {}, brief({ text })), box);
+  details.addEventListener("toggle", () => details.open && box.replaceChildren(output(text)));
+  return details;
 }
 
 /**

@@ -14,19 +14,19 @@ const UNSEEN = new RegExp(
  */
 export function append(parent, text) {
   let done = 0;
-  for (const { 0: found, index: at = 0 } of text.matchAll(UNSEEN)) {
+  for (const { 0: character, index: at = 0 } of text.matchAll(UNSEEN)) {
     if (at > done) parent.append(text.slice(done, at));
-    parent.append(spelled(/** @type {number} */ (found.codePointAt(0))));
-    done = at + found.length;
+    parent.append(spelled(/** @type {number} */ (character.codePointAt(0))));
+    done = at + character.length;
   }
   if (done < text.length) parent.append(text.slice(done));
 }
 
 /** @param {number} code */
 function spelled(code) {
-  const found = document.createElement("bdi");
-  found.className = "unseen";
-  found.title = "a character that is not seen";
-  found.textContent = `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
-  return found;
+  const element = document.createElement("bdi");
+  element.className = "unseen";
+  element.title = "a character that is not seen";
+  element.textContent = `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
+  return element;
 }
