@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
@@ -43,12 +42,6 @@ def test_json_has_intervals_p_values_and_the_sign_test(run, files):
     assert good["p"] == 2 / 10_001
     assert (good["above"], good["below"], good["sign_test_p"]) == (60, 0, 2 / 2**60)
     assert found["bootstrap"] == {"resamples": 10_000, "seed": 1, "p_value": "two_tailed"}
-
-
-@pytest.mark.parametrize(("format", "bold"), [("markdown", "**5.00**"), ("latex", r"\textbf{5.00}$^{***}$")])
-def test_tables_for_papers_have_the_best_in_bold(run, files, format, bold):
-    arguments = ["-r", "ref.txt", "-m", "length", "--format", format]
-    assert bold in run("compare", "bad.txt", "good.txt", *arguments).out.decode()
 
 
 def test_the_beam_of_the_last_system_tells_what_became_of_the_others_outputs(run, tmp_path):
@@ -136,13 +129,6 @@ def test_mistakes_have_a_message_and_a_code(run, files, arguments, code, message
     assert (done.code, done.out) == (code, b"")
     assert message in done.err
     assert not list(files.glob("x.*"))
-
-
-def test_a_missing_matplotlib_is_named_before_anything_is_measured(run, files, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    done = run("compare", "b@1=bad.txt", "g@1=good.txt", "-r", "ref.txt", "--plot", "x.svg")
-    assert (done.code, done.out) == (5, b"")
-    assert 'pip install "rangevote[evaluate]"' in done.err
 
 
 def test_a_name_that_is_no_text_is_a_usage_error(run, tmp_path):

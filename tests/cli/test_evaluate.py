@@ -72,15 +72,6 @@ def test_the_help_names_every_metric(run):
     assert [name for name in METRICS if name not in shown] == []
 
 
-def test_several_files_are_several_references_and_sources_may_be_a_file(run, texts, tmp_path):
-    (tmp_path / "ref2.txt").write_text("a dog runs\nx\ny\n")
-    (tmp_path / "src.txt").write_text("ein Hund\nthe cat sits\nja\n")
-    arguments = ["-r", texts[1], "-r", tmp_path / "ref2.txt", "--source", tmp_path / "src.txt"]
-    found = json.loads(run("evaluate", texts[0], *arguments, "-m", "exact_copies,bleu_1", "--json").out)
-    assert found["references_per_item"] == 2
-    assert found["scores"]["exact_copies"]["value"] == pytest.approx(100 / 3)
-
-
 def test_outputs_may_come_by_standard_input(run, texts):
     done = run("evaluate", "-", "-r", texts[1], "-m", "length", "--json", stdin=b"a\nb c\nd\n")
     assert json.loads(done.out)["scores"]["length"]["value"] == pytest.approx(4 / 3)

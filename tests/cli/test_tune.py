@@ -49,12 +49,6 @@ def test_the_surface_goes_to_standard_output_with_intervals(run, dev):
     assert "warning: the choice is within noise" in done.err
 
 
-@pytest.mark.parametrize("table", ["markdown", "latex"])
-def test_the_surface_can_be_a_table_of_a_paper(run, dev, table):
-    done = run("tune", dev, "-m", "bleu_2", *FEW, "--table", table, "-q")
-    assert (b"| measure |" if table == "markdown" else b"\\begin{tabular}") in done.out
-
-
 def test_references_may_come_from_files(run, dev, tmp_path):
     listed = ballots(12)
     bare = tmp_path / "bare.jsonl"
@@ -71,14 +65,6 @@ def test_references_may_come_from_files(run, dev, tmp_path):
     along = run("tune", whole, "-m", "bleu_2", *FEW, "--table", "json", "-q")
     assert by_text.code == by_id.code == along.code == 0
     assert by_text.out == by_id.out == along.out
-
-
-def test_voters_may_come_from_a_second_file(run, dev, tmp_path):
-    voters = tmp_path / "voters.jsonl"
-    voters.write_bytes(lines(*[ballot(str(n), "a b c d", "a b c") for n in range(12)]))
-    one = run("tune", dev, "--voters", voters, "-m", "bleu_2", *FEW, "--table", "json", "-q")
-    assert one.code == 0
-    assert one.out != run("tune", dev, "-m", "bleu_2", *FEW, "--table", "json", "-q").out
 
 
 def test_options_of_the_command_line_come_before_the_profile(run, dev, tmp_path):

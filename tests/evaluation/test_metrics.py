@@ -83,28 +83,11 @@ def test_the_example_of_nltks_own_documentation_has_its_score():
     assert f"{score / 100:.5f}".startswith("0.5920")
 
 
-def test_the_brevity_penalty_takes_the_reference_closest_in_length():
-    # two words said: of references with one and four words the first is nearer, so nothing is taken off
-    rows = rows_of(WordMatches, ["a b"], [["a b c d", "a"]])
-    assert rows[0, :2].tolist() == [2, 1]
-    assert word_bleu(1)(rows[0]) == 100
-    # three are as near to two as to four: the shorter one counts
-    assert rows_of(WordMatches, ["a b c"], [["a b c d", "a b"]])[0, 1] == 2
-
-
 def test_a_word_counts_as_often_as_the_reference_that_has_most_of_it():
     # the example of Papineni et al. (2002): seven times "the", of which two match
     rows = rows_of(WordMatches, ["the the the the the the the"], [["the cat is on the mat"]])
     assert rows[0, 2] == 2
     assert rows[0, 6] == 7
-
-
-def test_nothing_said_or_nothing_matched_scores_zero():
-    for outputs in (["", ""], ["x y", "z"]):
-        rows = rows_of(WordMatches, outputs, [["a b"], ["c"]])
-        assert word_bleu(4)(rows.sum(axis=0)) == 0
-        rows = rows_of(SacreMatches, outputs, [["a b"], ["c"]])
-        assert sacre_bleu(rows.sum(axis=0)) == 0
 
 
 def test_sacrebleu_tokenises_and_folds_case_as_it_is_told():

@@ -16,21 +16,12 @@ def test_the_papers_p_values(better, worse, p):
     assert f"{sign_test(better, worse):.{len(p) - 2}f}" == p
 
 
-def test_the_paper_finds_36_to_28_not_significant():
-    assert sign_test(36, 28) > 0.05
-
-
-@pytest.mark.parametrize(("better", "worse"), [(0, 1), (0, 7), (3, 3), (50, 51), (10, 40), (900, 1100)])
+@pytest.mark.parametrize(("better", "worse"), [(0, 0), (0, 1), (3, 3), (10, 40), (900, 1100)])
 def test_it_is_scipys_exact_binomial_test_whichever_side_is_which(better, worse):
     stats = pytest.importorskip("scipy.stats")
-    expected = stats.binomtest(better, better + worse, 0.5).pvalue
+    expected = stats.binomtest(better, better + worse, 0.5).pvalue if better + worse else 1
     assert sign_test(better, worse) == pytest.approx(expected, rel=1e-9)
     assert sign_test(worse, better) == sign_test(better, worse)
-
-
-def test_without_judgements_there_is_no_evidence():
-    assert sign_test(0, 0) == 1
-    assert sign_test(5, 5) == 1
 
 
 def test_a_very_uneven_split_of_many_is_no_overflow():

@@ -76,16 +76,6 @@ def test_without_log_probabilities_there_are_no_baselines():
     assert found.baselines == ()
 
 
-def test_options_elect_what_was_measured():
-    listed = ballots(30)
-    found = quietly(listed, metric="bleu_2", resamples=20, merge=True, weights="count", **FEW)
-    assert found.options == {**found.chosen.setting.options, "merge": True, "weights": "count"}
-    told = compare(
-        {"x": outputs(listed, **found.options)}, [b.references for b in listed], metrics=["bleu_2"]
-    )
-    assert found.chosen.score == pytest.approx(told.first.scores["bleu_2"].value)
-
-
 def test_the_units_of_the_metric_are_the_users():
     listed = [
         rv.Ballot(
@@ -136,14 +126,6 @@ def test_a_choice_within_noise_is_warned_about():
     assert "within_noise = true" in found.profile()
     assert len(found.alike) > 1
     assert found.chosen in found.alike
-
-
-def test_choosing_the_default_needs_no_warning():
-    found = rv.tune(
-        ballots(5), metric="bleu_1", resamples=20, similarities=["overlap_2"], exponents=[0], temperatures=[1]
-    )
-    assert found.chosen.setting == DEFAULT
-    assert found.warning() is None
 
 
 def test_gains_on_ballots_left_out_are_those_of_a_loop_over_resamples():
@@ -208,11 +190,6 @@ def test_what_cannot_be_meant_is_refused_before_ballots_are_read(options, told):
 def test_ballots_that_cannot_be_tuned_on_are_refused(ballot, told):
     with pytest.raises(DataError, match=told):
         rv.tune([ballot], metric="bleu_1", similarities=["overlap_2"])
-
-
-def test_no_ballots_are_refused():
-    with pytest.raises(DataError, match="there are no ballots"):
-        rv.tune([], metric="bleu_1")
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="the real n-best lists (../shared/data) are not here")

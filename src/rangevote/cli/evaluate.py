@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -186,6 +185,9 @@ def measure(
 
     `default` are the metrics if the options name none; else all that can be measured.
     """
+    from rich.console import Console
+    from rich.progress import track
+
     from rangevote.evaluation.evaluate import Evaluator, compare_measured
     from rangevote.evaluation.read import in_step
     from rangevote.evaluation.texts import EvaluationCorpus
@@ -198,24 +200,8 @@ def measure(
         in_step(sources, order) if sources else None,
     )
     evaluator = Evaluator(corpus, evaluation.metrics or default, evaluation.units)
-    measured = {}
-    with _progress(len(outputs), quiet=quiet) as advance:
-        for name, texts in outputs.items():
-            measured[name] = evaluator.measure(texts)
-            advance()
+    hidden = quiet or not sys.stderr.isatty()
+    steps = track(outputs.items(), "measuring", console=Console(stderr=True), transient=True, disable=hidden)
+    measured = {name: evaluator.measure(texts) for name, texts in steps}
     resamples, seed = evaluation.resamples, evaluation.seed
     return compare_measured(evaluator, measured, resamples=resamples, seed=seed, p_value=p_value)
-
-
-@contextmanager
-def _progress(steps: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
-    """How many systems are done, on a terminal; it goes away at the end."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("measuring", total=steps)
-        yield lambda: progress.advance(task)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from io import StringIO
 from typing import Any
 
@@ -336,10 +336,7 @@ def comparison_data(comparison: Comparison) -> dict[str, Any]:
 
 
 def _system_data(system: SystemScores) -> dict[str, Any]:
-    scores = {
-        name: {"value": score.value, "interval": list(score.interval) if score.interval else None}
-        for name, score in system.scores.items()
-    }
+    scores = {name: asdict(score) for name, score in system.scores.items()}
     against = {
         name: {
             "difference": one.difference.value,
