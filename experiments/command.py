@@ -1,19 +1,27 @@
-"""The command line: run an experiment, list its steps, or write the page from recorded results."""
+"""The command line: run an experiment, list its steps, record its results, or write the page from them.
+
+Everything that the steps found becomes one JSON file for each experiment and scale, from which tables and
+figures are made. What differs between two runs of the same settings (durations, versions, the machine) is
+under "run", apart from the numbers.
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import os
+import platform
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from experiments.collect import collect
+from experiments.measuring import read_numbers
 from experiments.page import write_page
-from experiments.places import HERE, Places
 from experiments.plan import KINDS, Plan
-from experiments.schedule import Say, run, say, wanted
-from experiments.settings import EXPERIMENTS, Settings, read_settings
+from experiments.settings import EXPERIMENTS, HERE, Places, Settings, read_settings
+from experiments.steps import Say, Stage, run, say, wanted, write_json
+from experiments.voting import told
 from rangevote.errors import RangevoteError, UsageError
 
 
@@ -124,3 +132,76 @@ def show(plan: Plan) -> None:
         sys.stdout.write(f"{told:>10}  {stage.name}\n")
     done = sum(stage.done for stage in stages)
     sys.stdout.write(f"{done} of {len(stages)} steps are done\n")
+
+
+PACKAGES = ("rangevote", "torch", "numpy", "tokenizers", "sacrebleu", "matplotlib")
+
+
+def collect(plan: Plan) -> Path:
+    """Write the results of a plan whose steps are all done."""
+    path = plan.places.results / f"{plan.settings.name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, results(plan))
+    return path
+
+
+def results(plan: Plan) -> dict[str, Any]:
+    """Numbers by system and seed; settings; and the run."""
+    systems: dict[str, Any] = {}
+    for (seed, name), stage in plan.evaluated.items():
+        numbers = read_numbers(stage.output)
+        voters = plan.voters.get((seed, name))
+        if voters is not None:
+            numbers["voters"] = read_numbers(voters.output)
+        found = systems.setdefault(name, {"label": plan.settings.systems[name].label, "seeds": {}})
+        found["seeds"][str(seed)] = numbers
+    for trial in plan.trials:
+        profiles = {str(k): told(stage.output) for k, stage in trial.profiles.items()}
+        if profiles:
+            systems[trial.name]["seeds"][str(trial.seed)]["tuned"] = profiles
+    for name, stage in plan.compared.items():
+        systems[name]["comparisons"] = read_numbers(stage.output)
+    return {
+        "experiment": plan.settings.experiment,
+        "scale": plan.settings.scale,
+        "seeds": list(plan.seeds),
+        "settings": plan.settings.as_data(),
+        "systems": systems,
+        "run": {"seconds": durations(plan), "versions": versions(), "machine": machine()},
+    }
+
+
+def durations(plan: Plan) -> dict[str, dict[str, float]]:
+    """Seconds that the steps took, by seed ("all": what serves every seed) and kind."""
+    found: dict[str, dict[str, float]] = {}
+    for stage in wanted(plan.stages):
+        kinds = found.setdefault(str(stage.seed or "all"), {})
+        kinds[stage.kind] = round(kinds.get(stage.kind, 0.0) + _seconds(stage), 1)
+    return found
+
+
+def _seconds(stage: Stage) -> float:
+    """Of an interrupted training the folder knows the whole time, the step only the last stretch."""
+    last = stage.seconds or 0.0
+    if stage.kind != "train":
+        return last
+    from experiments.checkpoint import read_card
+
+    return max(last, float(read_card(stage.output)["training"]["seconds"]))
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of what computes the numbers."""
+    return {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}}
+
+
+def _version(name: str) -> str:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def machine() -> dict[str, Any]:
+    """What durations depend on."""
+    return {"processor": platform.machine(), "cores": os.cpu_count()}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from experiments import tables
-from experiments.figures import draw
-from experiments.findings import Findings
-from experiments.page_settings import settings_lines
+from experiments.claims import verdicts
+from experiments.findings import BASELINES, Findings, in_order, label_of, mean, spread
 from experiments.paper import TABLES
-from experiments.paper_claims import verdicts
+from experiments.training_record import duration
+from rangevote.evaluation.metrics import METRICS
+from rangevote.evaluation.plot import Curve, Panel, plot_curves
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, escape_markdown, to_markdown
 from rangevote.models.arpa import replacing
 
@@ -142,3 +144,136 @@ def _other_systems(found: Findings) -> Iterator[str]:
         if on_others is not None:
             yield to_markdown(on_others)
         yield from _shares(found, system)
+
+
+def settings_lines(found: Findings) -> str:
+    """Lists and tables, as Markdown."""
+    settings, run = found.settings, found.data["run"]
+    vote, report = settings["vote"], settings["report"]
+    other = f", once more on {vote['other_words']}" if vote["other_words"] else ""
+    versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items() if version)
+    lines = [
+        f"- settings: `{found.experiment}-{found.data['scale']}.toml`; seeds {_list(found.data['seeds'])}; "
+        f"test items {found.of(found.main, found.seeds(found.main)[0])['items']:,}",
+        *(
+            f"- {escape_markdown(found.label(name))} (`{name}`): {_training(found, name)}"
+            for name in found.systems
+        ),
+        *(f"- search `{name}`: `{template}`" for name, template in settings["searches"].items()),
+        f"- votes count n-grams of {vote['words']}{other}; lengths and diversity those of {report['words']}",
+        f"- at most {settings['search']['max_new_tokens']} tokens an output; cut ones keep `finished: false`",
+        *(f"- {escape_markdown(line)}" for line in _signatures(found)),
+        f"- versions: {versions}",
+    ]
+    return "\n".join(lines) + "\n\n" + to_markdown(_durations(found))
+
+
+def _list(values: list[Any]) -> str:
+    return ", ".join(map(str, values))
+
+
+def _training(found: Findings, system: str) -> str:
+    """Options, and how the trainings ended."""
+    options: Mapping[str, Any] = found.settings["systems"][system]["training"]
+    told = ", ".join(f"{name} {value}" for name, value in options.items())
+    losses = [f"{found.of(system, seed)['training']['dev_loss']:.3f}" for seed in found.seeds(system)]
+    steps = [f"{found.of(system, seed)['training']['best_step']:,}" for seed in found.seeds(system)]
+    seeds = ", ".join(found.seeds(system))
+    return escape_markdown(
+        f"{told}; development loss {', '.join(losses)} after {', '.join(steps)} steps (seeds {seeds})"
+    )
+
+
+def _signatures(found: Findings) -> list[str]:
+    """Signatures of the metrics, one line for those that share one."""
+    signed: dict[str, list[str]] = {}
+    for name, signature in found.of(found.main, found.seeds(found.main)[0])["signatures"].items():
+        signed.setdefault(signature, []).append(METRICS[name].label)
+    return [f"{', '.join(labels)}: {signature}" for signature, labels in signed.items()]
+
+
+def _durations(found: Findings) -> Table:
+    """Of steps on one thread each; how many ran at a time does not show."""
+    seconds: Mapping[str, Mapping[str, float]] = found.data["run"]["seconds"]
+    kinds = list(dict.fromkeys(kind for by_kind in seconds.values() for kind in by_kind))
+    rows = []
+    for seed, by_kind in seconds.items():
+        told = [duration(by_kind[kind]) if kind in by_kind else "" for kind in kinds]
+        name = "all seeds" if seed == "all" else f"seed {seed}"
+        rows.append(TableRow(name, [Cell(text) for text in (*told, duration(sum(by_kind.values())))]))
+    columns = [Column(kind) for kind in (*kinds, "all steps")]
+    threads, cores = found.settings["threads"], found.data["run"]["machine"]["cores"]
+    notes = [
+        f"Sums over steps of {threads} thread{'s' if threads > 1 else ''} each; {cores} cores were there."
+    ]
+    return Table(columns, rows, "", "Durations", notes)
+
+
+KINDS = ("svg", "png")
+#: What is drawn of each experiment besides the deciding metric.
+PANELS = ("length", "distinct_bigrams")
+#: Few enough curves to tell apart; the tables have them all.
+DRAWN = (
+    *("beam", "beam_not_empty", "length_normalised", "diverse_decoding", "diverse_beam", "no_copy"),
+    *("overlap_1", "overlap_2", "precision_2", "states", "smoothed_bleu_4", "blend", "tuned"),
+)
+
+
+def draw(found: Findings, folder: Path) -> list[str]:
+    """Write the figures of an experiment, as SVG and PNG; returns their names without ending."""
+    name = f"{found.experiment}-{found.data['scale']}"
+    pictures = {f"{name}-beam-size": (against_k(found), "beam size k")}
+    voters = against_voters(found)
+    if voters:
+        pictures[f"{name}-voters"] = (voters, "number of voters")
+    folder.mkdir(parents=True, exist_ok=True)
+    for picture, (panels, x_label) in pictures.items():
+        for kind in KINDS:
+            plot_curves(panels, folder / f"{picture}.{kind}", x_label=x_label)
+    return list(pictures)
+
+
+def against_k(found: Findings) -> list[Panel]:
+    """A panel for each metric, a curve for each method."""
+    known = found.settings["report"]["metrics"]
+    metrics = [found.metric, *(m for m in PANELS if m in known)]
+    methods = [
+        m for m in in_order(found.methods(found.main), "baselines", "voting", "mbr", "beyond") if m in DRAWN
+    ]
+    return [
+        Panel(
+            METRICS[metric].label,
+            [_curve(found, metric, method) for method in methods],
+            found.references(metric),
+        )
+        for metric in metrics
+    ]
+
+
+def _curve(found: Findings, metric: str, method: str) -> Curve:
+    ks = [k for k in found.ks(found.main) if found.values(metric, (method, k))]
+    values = [found.values(metric, (method, k)) for k in ks]
+    return _drawn(label_of(method, found.experiment), ks, values, baseline=method in BASELINES)
+
+
+def _drawn(name: str, x: Sequence[int], values: Sequence[Sequence[float]], *, baseline: bool) -> Curve:
+    apart = [spread(several) for several in values]
+    band = None if None in apart else [one for one in apart if one is not None]
+    return Curve(name, x, [mean(several) or 0.0 for several in values], baseline, band)
+
+
+def against_voters(found: Findings) -> list[Panel]:
+    """A panel for each measure, a curve for each kind of voters; nothing where no seed has it."""
+    known = [n["voters"] for s in found.seeds(found.main) if "voters" in (n := found.of(found.main, s))]
+    if not known:
+        return []
+    curves = known[0]["curves"]
+    panels = []
+    for measure in next(iter(curves.values())):
+        lines = []
+        for kind in curves:
+            numbers = sorted(map(int, curves[kind][measure]))
+            values = [[one["curves"][kind][measure][str(n)][found.metric] for one in known] for n in numbers]
+            lines.append(_drawn(f"voters by {kind}", numbers, values, baseline=False))
+        panels.append(Panel(f"{METRICS[found.metric].label}, {measure}", lines))
+    return panels

@@ -1,18 +1,25 @@
-"""An experiment as steps: data -> train -> search -> (tune) -> vote -> evaluate -> compare."""
+"""An experiment as steps: data -> train -> search -> (tune) -> vote -> evaluate -> compare.
+
+A `Plan` has a `Trial` for each system and seed; figure 3 (more and more voters for fixed candidates) is a
+part of some of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from typing import Any
 
-from experiments.comparing import compare
-from experiments.items import prepare_captions, prepare_translation
-from experiments.places import Places
-from experiments.settings import Settings
-from experiments.stage import Given, Stage
-from experiments.trial import Needs, Trial
-from experiments.voters import figure_of
+from experiments.data import prepare_captions, prepare_translation
+from experiments.measuring import compare, evaluate, evaluate_voters
+from experiments.searching import search_items
+from experiments.settings import Places, Settings, System, Voters, once, spec
+from experiments.steps import Given, Stage
+from experiments.training import TRAIN
+from experiments.voting import tune_ballots, vote, vote_with_voters
 from rangevote.errors import choose
 
 #: Kinds of steps, in the order of the flow.
@@ -105,3 +112,181 @@ class Plan:
         place = self.folder / f"compare-{name}.json"
         needs: Needs = {"items": self.data["test"], **outputs}
         return Stage(f"compare {name}", "compare", place, compare, options, needs)
+
+
+Needs = Mapping[str, "Stage | Given | Sequence[Stage]"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """`data` are the steps of the splits, `folder` is where the trial's files lie."""
+
+    settings: Settings
+    data: Mapping[str, Stage]
+    folder: Path
+    name: str
+    seed: int
+
+    @property
+    def system(self) -> System:
+        """What is trained."""
+        return self.settings.systems[self.name]
+
+    @cached_property
+    def model(self) -> Stage:
+        """The training; a model that is there already is used."""
+        needs = {"items": self.data["train"], "dev": self.data["dev"]}
+        options = {"training": {**self.system.training, "seed": self.seed}}
+        train = TRAIN[self.settings.experiment]
+        return self.stage("train", "", "model", train, options, needs, keyed=True)
+
+    @cached_property
+    def lists(self) -> dict[tuple[str, int], Stage]:
+        """search, k -> hypotheses for the test set; k is 0 for a search that has none."""
+        found = {}
+        for name in dict.fromkeys((*self.system.searches, *self.system.vote_on)):
+            template = self.settings.searches[name]
+            for k in (0,) if once(template) else self.system.ks or self.settings.ks:
+                found[name, k] = self.search("test", name, template, k)
+        return found
+
+    def search(self, split: str, name: str, template: str, k: int, voters: int | None = None) -> Stage:
+        """One list; as `voters` of so many items (0: all) without what only candidates need.
+
+        States are kept where they vote.
+        """
+        search, voted = self.settings.search, voters is None and name in self.system.vote_on
+        options = {
+            "spec": spec(template, k, self.seed, search.max_new_tokens),
+            "states": voted and split == "test" and "states" in self.settings.vote.measures,
+            "tokens": voters is None,
+            "first": voters or 0,
+            "max_rows": search.max_rows,
+            "part_rows": search.part_rows,
+            "device": self.settings.device,
+        }
+        role = split if voters is None else "voters"
+        needs = {"model": self.model, "items": self.data[split]}
+        file = f"lists/{role}-{name}-k{k}.jsonl.gz"
+        return self.stage("search", f"{role} {name} k={k}", file, search_items, options, needs, draft=True)
+
+    @cached_property
+    def profiles(self) -> dict[int, Stage]:
+        """k -> settings that are tuned on lists of the development set."""
+        tune = self.settings.tune
+        if tune is None or tune.system != self.name:
+            return {}
+        name, found = self.system.vote_on[0], {}
+        for k in tune.ks:
+            needs = {"ballots": self.search("dev", name, self.settings.searches[name], k)}
+            options = {"metric": tune.metric, "words": self.settings.report.words, "grid": tune.grid}
+            file = f"profiles/k{k}.toml"
+            found[k] = self.stage("tune", f"k={k}", file, tune_ballots, options, needs)
+        return found
+
+    @cached_property
+    def votes(self) -> dict[tuple[str, int], Stage]:
+        """search, k -> the outputs of all methods that choose from that list."""
+        return {(name, k): self._vote(name, k) for name, k in self.lists}
+
+    def _vote(self, name: str, k: int) -> Stage:
+        vote_, voted = self.settings.vote, name in self.system.vote_on
+        usual = self.system.vote_on[:1] == (name,)
+        options = {
+            "search": name,
+            "k": k,
+            "measures": vote_.measures if voted else (),
+            "words": vote_.words,
+            "other_measures": vote_.other_measures if usual else (),
+            "other_words": vote_.other_words,
+            "not_empty": name in vote_.not_empty,
+            "rerank": name in vote_.reranked,
+            "suffix": "" if usual else f" on {name}",
+        }
+        needs = {"ballots": self.lists[name, k]}
+        if usual and k in self.profiles:
+            needs["profile"] = self.profiles[k]
+        return self.stage("vote", f"{name} k={k}", f"outputs/{name}-k{k}.json.gz", vote, options, needs)
+
+    @cached_property
+    def evaluated(self) -> Stage:
+        """All numbers."""
+        report, selection = self.settings.report, self.settings.selection
+        followed = {} if selection is None else {m: self._list_of(m) for m in selection.methods}
+        large = [] if selection is None else self._large(followed, selection.large)
+        options = {
+            "metrics": report.metrics,
+            "words": report.words,
+            "small": () if selection is None else selection.small,
+            "followed": followed,
+        }
+        needs: Needs = {
+            "model": self.model,
+            "items": self.data["test"],
+            "outputs": list(self.votes.values()),
+            "large": large,
+        }
+        return self.stage("evaluate", "numbers", "numbers.json", evaluate, options, needs)
+
+    def _list_of(self, method: str) -> str:
+        """The search whose list a method chooses from."""
+        return method if method in self.settings.searches else self.system.vote_on[0]
+
+    def _large(self, followed: Mapping[str, str], k: int) -> list[Stage]:
+        points = dict.fromkeys((name, k) for name in followed.values())
+        return [self.lists[point] for point in points if point in self.lists]
+
+    def stage(
+        self,
+        kind: str,
+        told: str,
+        file: str,
+        work: Callable[..., None],
+        options: Mapping[str, Any],
+        needs: Needs,
+        *,
+        keyed: bool = False,
+        draft: bool = False,
+    ) -> Stage:
+        """A step of this trial."""
+        name = " ".join(filter(None, (f"seed {self.seed}", self.name, kind, told)))
+        place = self.folder / file
+        return Stage(name, kind, place, work, options, needs, self.seed, keyed=keyed, draft=draft)
+
+
+def figure_of(trial: Trial, voters: Voters) -> Stage:
+    """The numbers behind the figure."""
+    votes = [
+        _vote(trial, voters, kind, number, roll)
+        for kind in voters.searches
+        for number, roll in _rolls(trial, voters, kind).items()
+    ]
+    report = trial.settings.report
+    options = {"metrics": report.metrics, "words": report.words}
+    needs: Needs = {"items": trial.data["test"], "outputs": votes}
+    return trial.stage("evaluate", "voters", "voters.json", evaluate_voters, options, needs)
+
+
+def _rolls(trial: Trial, voters: Voters, kind: str) -> dict[int, Stage]:
+    """number -> the list that has at least so many voters; samples are drawn once."""
+    template = voters.searches[kind]
+    if kind in voters.sampled:
+        most = trial.search("test", kind, template, max(voters.numbers), voters.items)
+        return dict.fromkeys(voters.numbers, most)
+    return {number: trial.search("test", kind, template, number, voters.items) for number in voters.numbers}
+
+
+def _vote(trial: Trial, voters: Voters, kind: str, number: int, roll: Stage) -> Stage:
+    options = {
+        "kind": kind,
+        "number": number,
+        "measures": voters.measures,
+        "words": trial.settings.vote.words,
+        "subset": kind in voters.sampled,
+        "seed": trial.seed,
+    }
+    needs = {"candidates": trial.lists[voters.candidates, voters.k], "voters": roll}
+    if trial.profiles:
+        needs["profile"] = trial.profiles[max(trial.profiles)]
+    file = f"voters/{kind}-{number}.json.gz"
+    return trial.stage("vote", f"{number} voters by {kind}", file, vote_with_voters, options, needs)

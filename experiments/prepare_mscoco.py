@@ -52,7 +52,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="annotations/, train2014/ and val2014/")
     parser.add_argument("output", type=Path, help="where captions.json and the features go")
     options = parser.parse_args()
-    from experiments.inception import Inception
+    from experiments.data import Inception
 
     prepare(options.folder, options.output, Inception(batch=64))
     return 0

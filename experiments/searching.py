@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from experiments.checkpoint import load_checkpoint
-from experiments.items import Items, beside, read_items
+from experiments.data import Items, beside, read_items
 from rangevote.decoding import get_search
 from rangevote.decoding.run import batches
 from rangevote.formats import read

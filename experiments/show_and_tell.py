@@ -16,8 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from experiments.next_token import next_token
-from experiments.vocabulary import END, START, Vocabulary
+from experiments.vocabulary import END, START, Vocabulary, next_token
 from rangevote.errors import DataError, UsageError
 from rangevote.models.protocol import Integers, Step
 
@@ -152,7 +151,7 @@ class ShowAndTell:
         if paths and self.eyes is None:
             raise UsageError(
                 f"{os.fspath(paths[0])!r} is a path, and this model takes feature vectors. Give it `eyes`: "
-                f"StoredFeatures or Inception of experiments.inception, as it was trained with."
+                f"StoredFeatures or Inception of experiments.data, as it was trained with."
             )
         seen = iter(self.eyes(paths)) if paths and self.eyes is not None else iter(())
         vectors = [next(seen) if isinstance(one, (str, os.PathLike)) else one for one in inputs]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from experiments.findings import Findings, mean, spread
-from experiments.methods import group_of, in_order, label_of
+from experiments.findings import Findings, group_of, in_order, label_of, mean, spread
 from experiments.paper import ABSENT, AGAIN, EXACT_COPIES, PARTIAL_COPIES, SAMPLING, TABLES, Published
 from rangevote.evaluation.metrics import METRICS, Best
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, stars

@@ -15,10 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from experiments.next_token import next_token
-from experiments.transformer_cache import Cross, Own, Spare, regroup
-from experiments.transformer_layers import DecoderLayer, EncoderLayer, positions
-from experiments.vocabulary import END, PAD, START, Vocabulary
+from experiments.transformer_layers import Cross, DecoderLayer, EncoderLayer, Own, Spare, positions, regroup
+from experiments.vocabulary import END, PAD, START, Vocabulary, next_token
 from rangevote.errors import UsageError
 from rangevote.models.huggingface.shared_attention import Groups
 from rangevote.models.protocol import Integers, Step

@@ -10,15 +10,19 @@ Numbers 0 to 3 are marks that stand for no text, in both kinds; models never wri
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rangevote.errors import DataError, SetupError, UsageError, need
 from rangevote.models.arpa import replacing
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 PAD, START, END, UNKNOWN = range(4)
 MARKS = ("<pad>", "<s>", "</s>", "<unk>")
@@ -187,3 +191,13 @@ def _whole(text: str) -> str:
         except UnicodeEncodeError:
             raise DataError(f"the text {text[:40]!r} contains a lone surrogate") from None
     return text
+
+
+def next_token(logits: Tensor) -> Tensor:
+    """Logits (rows, vocabulary), overwritten, to log-probabilities over what may be written.
+
+    The padding and the start are in no text, and an unknown word is no output: the other tokens share out
+    their probability, so that log P(token) = log P(token | text so far, a token that can be written).
+    """
+    logits[:, [PAD, START, UNKNOWN]] = -math.inf
+    return logits.log_softmax(dim=-1)

@@ -1,12 +1,14 @@
-"""Step "vote": from the hypotheses of one search to the outputs of every method that chooses among them.
+"""Steps "vote" and "tune": from the hypotheses of one search to the outputs of every method that chooses.
 
-A file holds, by method, one text for each item, and how many of them the length limit had cut.
+A file of outputs has, by method, one text for each item, and how many of them the length limit had cut.
+Settings of an election are tuned on the lists of the development set alone.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,15 @@ import msgspec
 import numpy as np
 
 from experiments.searching import read_ballots
-from experiments.stage import write_json
+from experiments.steps import write_json
 from rangevote.election.elect import elect
-from rangevote.election.settings import read_profile
+from rangevote.election.settings import read_profile, read_toml
+from rangevote.errors import RangevoteWarning
+from rangevote.evaluation.texts import WordUnits
 from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.models.arpa import replacing
 from rangevote.similarity import PRESETS
+from rangevote.tuning.tune import tune
 
 #: From the hypotheses of one item to the one that is put out.
 Choice = Callable[[Ballot], Hypothesis]
@@ -152,3 +158,18 @@ def read_outputs(path: Path) -> dict[str, Any]:
     with gzip.open(path, "rb") as file:
         found: dict[str, Any] = json.loads(file.read())
     return found
+
+
+def tune_ballots(output: Path, *, metric: str, words: str, grid: Mapping[str, Any], ballots: Path) -> None:
+    """Write the profile that is best on these ballots; `grid` are options of `rangevote.tune`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RangevoteWarning)  # the profile says whether the choice is noise
+        found = tune(read_ballots(ballots), metric=metric, units=WordUnits(tokenize=words), **grid)
+    with replacing(output) as file:
+        file.write(found.profile().encode())
+
+
+def told(profile: Path) -> dict[str, Any]:
+    """What a profile says of its choice: the options, and how they were found."""
+    found = read_toml(profile)
+    return {"options": found["election"], **found["tuned"]}

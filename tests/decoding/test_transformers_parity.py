@@ -33,31 +33,20 @@ RAGGED, EQUAL, ONE = [5, 3, 7, 1, 4, 6, 2], [4] * 7, [5]
 #: k, lengths of the inputs, whether there is an attention mask, length_penalty, early_stopping, several ends
 QUICK = [
     (1, RAGGED, True, 0.0, False, False),
-    (1, ONE, False, 0.0, False, True),
-    (2, RAGGED, True, 0.0, False, True),
     (2, EQUAL, False, 0.0, True, False),
-    (2, ONE, False, 0.0, "never", True),
     (4, RAGGED, True, 0.0, False, False),
-    (4, RAGGED, True, 0.0, True, True),
     (4, EQUAL, False, 0.0, "never", True),
-    (4, ONE, True, 0.0, False, True),
     (4, RAGGED, True, 1.0, False, True),
     (4, RAGGED, True, 1.0, True, True),
-    (4, RAGGED, True, 1.0, "never", True),
     (4, RAGGED, True, -0.7, "never", True),
-    (10, RAGGED, True, 0.0, False, True),
     (10, RAGGED, True, 0.0, True, True),
-    (10, ONE, False, 0.0, "never", False),
-    (10, EQUAL, False, 1.0, False, True),
-    (30, ONE, False, 0.0, False, True),
-    (30, ONE, True, 0.0, True, True),
     (30, ONE, True, 1.0, "never", True),
 ]
 FULL = [
     (k, lengths, mask, penalty, early, several)
     for k in (2, 4, 10, 30)
     for lengths, mask in ((RAGGED, True), (EQUAL, True), (EQUAL, False), (ONE, True), (ONE, False))
-    for penalty in (0.0, 1.0, 2.0, -0.5)
+    for penalty in (0.0, 1.0, -0.5)
     for early in (False, True, "never")
     for several in (False, True)
 ]
@@ -153,15 +142,16 @@ def assert_parity(way, name, seed, k, lengths, mask, penalty, early, several):
     return ended
 
 
-@pytest.mark.parametrize("way", ["plain", "loaded"])
-@pytest.mark.parametrize("name", tiny.MAKERS)
+@pytest.mark.parametrize(
+    ("name", "way"), [*((name, "loaded") for name in tiny.MAKERS), ("llama", "plain"), ("bart", "plain")]
+)
 def test_the_beam_of_transformers(name, way):
     ended = 0
     for setting in QUICK:
         if way == "plain" and setting[0] * len(setting[1]) > 30:
             continue  # the wide ones are slow without a cache
         ended += assert_parity(way, name, 0, *setting)
-    assert ended > 50  # or there was nothing to differ in
+    assert ended > 20  # or there was nothing to differ in
 
 
 @pytest.mark.slow
@@ -249,7 +239,7 @@ def test_the_length_penalty_ranks_and_decides_when_to_stop():
     assert ranking(found) == [((), True)]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("early", [False, "never"])
 def test_with_all_sequences_both_ways_to_finish_agree(seed, early):
     model = TableModel(4, 3, seed)  # 40 sequences
@@ -260,8 +250,9 @@ def test_with_all_sequences_both_ways_to_finish_agree(seed, early):
         assert search(model, inputs, method) == ours
 
 
-@pytest.mark.parametrize("name", ["llama", "bart"])
-@pytest.mark.parametrize("method", EVERY, ids=str)
+@pytest.mark.parametrize(
+    ("method", "name"), [*((method, "llama") for method in EVERY), (Beam(4), "bart")], ids=str
+)
 def test_log_probabilities_and_states_are_those_of_teacher_forcing(method, name):
     hf, ends = tiny_model(name, 0, several=True)
     inputs = tiny.inputs_for(name, 5, [5, 2, 7])
@@ -274,10 +265,9 @@ def test_log_probabilities_and_states_are_those_of_teacher_forcing(method, name)
     assert any(one.finished for listed in found for one in listed)
 
 
-@pytest.mark.parametrize("way", ["plain", "loaded"])
-def test_a_thousand_hypotheses_of_a_tiny_llama(way):
+def test_a_thousand_hypotheses_of_a_tiny_llama():
     hf, ends = tiny_model("llama", 0, several=False)
-    (found,) = search(behind_the_seam(way, hf, ends), [[5, 6, 7]], Beam(1000, max_new_tokens=3))
+    (found,) = search(behind_the_seam("loaded", hf, ends), [[5, 6, 7]], Beam(1000, max_new_tokens=3))
     assert len(found) == len(set(ranking(found))) == 1000
     logprobs = [one.logprob for one in found]
     assert logprobs == sorted(logprobs, reverse=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from experiments.training.options import CaptionerOptions, TranslatorOptions
+from experiments.training import CaptionerOptions, TranslatorOptions
 
 #: Enough to learn `reversals`.
 TRANSLATOR = TranslatorOptions(

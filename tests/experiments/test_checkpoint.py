@@ -11,7 +11,7 @@ pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]
 pytest.importorskip("safetensors", reason="needs safetensors: pip install 'rangevote[models]'")
 
 import torch
-from experiments.checkpoint import is_checkpoint, load_checkpoint, read_card, save_checkpoint
+from experiments.checkpoint import load_checkpoint, read_card, save_checkpoint
 from experiments.show_and_tell import ShowAndTell, ShowAndTellOptions
 from experiments.transformer import Transformer, TransformerOptions
 from experiments.vocabulary import Bpe, Words
@@ -52,32 +52,6 @@ def test_a_model_comes_back_as_it_was(model, input, folder):
     assert read_card(folder)["training"] == {"dev_loss": 1.5}
 
 
-def test_a_folder_is_known_by_its_card_and_has_nothing_else(folder, tmp_path):
-    assert is_checkpoint(folder)
-    assert not is_checkpoint(tmp_path)
-    names = {path.name for path in folder.iterdir()}
-    assert names == {"rangevote.json", "model.safetensors", "vocabulary.json"}
-
-
-def test_a_model_can_be_loaded_in_another_precision(input, folder):
-    found = load_checkpoint(folder, dtype=torch.float64)
-    assert found.step(found.start([input]), None).log_probs.dtype == torch.float64
-
-
-def test_loading_leaves_the_random_numbers_alone(folder):
-    torch.manual_seed(3)
-    expected = torch.rand(2)
-    torch.manual_seed(3)
-    load_checkpoint(folder)
-    assert torch.equal(torch.rand(2), expected)
-
-
-def test_saving_over_an_old_model_replaces_it(model, folder):
-    save_checkpoint(model, folder, {"dev_loss": 1.0})
-    assert read_card(folder)["training"] == {"dev_loss": 1.0}
-    assert len(list(folder.iterdir())) == 3
-
-
 def test_an_empty_folder_is_no_model(tmp_path):
     with pytest.raises(SetupError, match=r"no model in .*: rangevote\.json is missing; was it trained"):
         load_checkpoint(tmp_path)
@@ -87,9 +61,7 @@ def test_an_empty_folder_is_no_model(tmp_path):
     ("content", "told"),
     [
         ("", "is damaged"),
-        ("{", "is damaged"),
         ("[" * 100_000, "is damaged"),
-        ("[]", "is no card of a rangevote model"),
         ('{"model_type": "marian"}', "it must have format, kind, options, vocabulary, training"),
     ],
 )
@@ -153,12 +125,6 @@ def test_weights_that_are_no_numbers_are_refused(folder):
         load_checkpoint(folder)
 
 
-def test_a_place_that_cannot_be_written_is_named(model, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(SetupError, match=r"cannot make the folder .*file"):
-        save_checkpoint(model, tmp_path / "file" / "model")
-
-
 @pytest.mark.parametrize("value", [1.5, 1e9])
 def test_a_size_that_is_no_whole_number_is_named(folder, value):
     card = json.loads((folder / "rangevote.json").read_bytes())
@@ -178,8 +144,3 @@ def test_a_card_cannot_ask_for_more_memory_than_its_weights_have(folder, model):
         (folder / "rangevote.json").write_text(json.dumps(large))
         with pytest.raises(SetupError, match=r"does not fit rangevote.json, whose network has more weights"):
             load_checkpoint(folder)
-
-
-def test_no_network_has_fewer_weights_than_its_shape_says(model):
-    weights = sum(tensor.numel() for tensor in model.net.state_dict().values())
-    assert model.options.least(len(model.vocabulary)) <= weights

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 from experiments.command import settings_of
-from experiments.methods import group_of
-from experiments.places import HERE, Places
-from experiments.settings import once, read_settings, spec
-from experiments.training.options import CaptionerOptions, TranslatorOptions
+from experiments.findings import group_of
+from experiments.settings import HERE, Places, once, read_settings, spec
+from experiments.training import CaptionerOptions, TranslatorOptions
 
 from rangevote.decoding import get_search
 from rangevote.election.settings import Settings as Election
 from rangevote.errors import DataError, SetupError, UsageError
 from rangevote.evaluation.metrics import METRICS
+from rangevote.similarity import PRESETS
 
 FILES = sorted(HERE.glob("*.toml"))
 
@@ -26,7 +26,7 @@ def test_every_file_names_searches_measures_metrics_and_options_that_exist(path)
         for k in (0,) if once(template) else found.ks:
             get_search(spec(template, k, 1, found.search.max_new_tokens))
     for measure in (*found.vote.measures, *found.vote.other_measures):
-        Election.of(measure)
+        assert measure in PRESETS or Election(similarity=measure)
     assert {*found.report.metrics, found.report.metric} <= METRICS.keys()
     options = {"captions": CaptionerOptions, "translation": TranslatorOptions}[found.experiment]
     for system in found.systems.values():

@@ -10,11 +10,10 @@ import pytest
 pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]'")
 
 import torch
-from experiments.inception import StoredFeatures
-from experiments.show_and_tell import ShowAndTell, ShowAndTellNet, ShowAndTellOptions
+from experiments.data import StoredFeatures
+from experiments.show_and_tell import ShowAndTell, ShowAndTellOptions
 from experiments.vocabulary import END, PAD, START, UNKNOWN, Words
 
-from rangevote.decoding.run import search
 from rangevote.errors import DataError, UsageError
 from tests.experiments.logits import log_probs
 from tests.models.contract import ModelContract, chain
@@ -50,14 +49,6 @@ class TestDouble(ModelContract):
         return IMAGES
 
 
-class TestSingle(TestDouble):
-    tolerance = normalised = 1e-4
-
-    @pytest.fixture
-    def model(self):
-        return lively(torch.float32)
-
-
 def test_the_steps_along_a_caption_are_those_of_torchs_lstm(model):
     words, net = [5, 4, 7], model.net.eval()
     image = torch.from_numpy(IMAGES[0]).double()[None]
@@ -78,21 +69,6 @@ def test_a_step_is_the_equations_of_hochreiter_and_schmidhuber(model):
         cell = cell / (1 + np.exp(-keep)) + np.tanh(new) / (1 + np.exp(-let_in))
         hidden = np.tanh(cell) / (1 + np.exp(-show))
     np.testing.assert_allclose(chain(model, IMAGES[1], [6]).hidden[-1], hidden, atol=1e-12)
-
-
-def test_states_voting_gets_the_mean_of_the_hidden_states(model):
-    (found,) = search(model, IMAGES[:1], "beam:3,max_new_tokens=5", states=True)
-    for one in found:
-        whole = chain(model, IMAGES[0], one.tokens).hidden
-        used = whole if one.finished else whole[:-1]  # the end is a token, too
-        np.testing.assert_allclose(one.state, used.mean(axis=0), atol=1e-6)
-
-
-def test_the_defaults_are_the_papers():
-    net = ShowAndTellNet(ShowAndTellOptions(), 5004)
-    assert net.lstm.hidden_size == 512
-    assert net.embedding.weight.shape == (5004, 512)
-    assert net.image.weight.shape == (1024, 2048)
 
 
 def test_the_marks_are_never_written_and_captions_are_words(model):

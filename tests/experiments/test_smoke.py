@@ -11,16 +11,18 @@ pytest.importorskip("tokenizers")
 
 from experiments.command import main, run_experiment, settings_of
 from experiments.page import PAGE, rendered
-from experiments.places import Places
 from experiments.plan import Plan
-from experiments.schedule import wanted
+from experiments.settings import Places
 
 from experiments import searching
-from rangevote.errors import SetupError, UnknownName
+from experiments.steps import wanted
+from rangevote.errors import SetupError
 from rangevote.formats import read
 from tests.experiments.tiny_data import MAKE, SIZES
 
 EXPERIMENTS = ("captions", "translation")
+#: For what is the same in both.
+captions_alone = pytest.mark.parametrize("done", ["captions"], indirect=True)
 
 
 class Experiment:
@@ -89,14 +91,6 @@ def test_results_are_of_what_has_been_run(done):
     assert partly.seeds == (1,)
 
 
-def test_some_systems_can_be_run_alone(done):
-    settings = done.settings
-    only = Plan(settings, done.places, settings.seeds, [settings.main])
-    assert {trial.name for trial in only.trials} == {settings.main}
-    with pytest.raises(UnknownName, match="unknown system 'nobody'"):
-        Plan(settings, done.places, settings.seeds, ["nobody"])
-
-
 def test_parts_for_some_seeds_are_run_for_these_alone(done):
     systems = done.results()["systems"]
     if done.settings.experiment == "captions":
@@ -130,6 +124,7 @@ def test_the_page_is_what_the_results_render_to(done):
     assert done.settings.title in text
 
 
+@captions_alone
 def test_a_second_run_does_nothing_and_changes_nothing(done):
     before = done.results()
     lines = done.run()
@@ -137,12 +132,14 @@ def test_a_second_run_does_nothing_and_changes_nothing(done):
     assert done.results() == before
 
 
+@captions_alone
 def test_a_run_of_one_seed_keeps_the_results_of_the_others(done):
     before = done.results()
     done.run(seeds=[2])
     assert done.results() == before
 
 
+@captions_alone
 def test_an_interrupted_run_goes_on_to_the_same_results(done, tmp_path, monkeypatch):
     experiment = Experiment(done.settings.experiment, tmp_path)
     calls, real = [], searching.batches
@@ -176,7 +173,7 @@ def test_a_run_up_to_the_training_trains_and_no_more(tmp_path):
 
 def test_the_list_of_steps_says_what_is_done(done, capsys, monkeypatch):
     monkeypatch.setenv("RANGEVOTE_DATA", str(done.places.data))
-    monkeypatch.setattr("experiments.places.ROOT", done.folder)
+    monkeypatch.setattr("experiments.settings.ROOT", done.folder)
     assert main([done.settings.experiment, "--scale", "smoke", "--list", "--jobs", "1"]) == 0
     told = capsys.readouterr().out
     steps = wanted(Plan(done.settings, done.places, done.settings.seeds).stages)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from experiments.items import beside
+from experiments.data import beside
 from experiments.voting import first, first_not_empty, read_outputs, reranked, vote, vote_with_voters
 
 import rangevote as rv

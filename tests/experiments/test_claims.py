@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+from experiments.claims import verdicts
 from experiments.findings import Findings
 from experiments.paper import SAMPLING, TABLES
-from experiments.paper_claims import verdicts
-from experiments.places import ROOT
+from experiments.settings import ROOT
 
 from tests.experiments.made_up import results
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.comparing import Scores, answers, questions
-from experiments.items import Items
-from experiments.measuring import Measurer
+from experiments.data import Items
+from experiments.measuring import Measurer, Scores, answers, questions
 
 from rangevote.evaluation.bootstrap import paired_bootstrap
 

@@ -9,25 +9,165 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from experiments.checkpoint import Model, save_checkpoint, write_card
-from experiments.training.batches import batches
-from experiments.training.examples import Examples
-from experiments.training.options import TrainingOptions
-from experiments.training.progress import Progress
-from experiments.training.record import Log, Position, State, in_order
-from experiments.training.schedules import SCHEDULES
-from experiments.vocabulary import PAD
-from rangevote.errors import UsageError
+from experiments.checkpoint import (
+    CARD,
+    Model,
+    is_checkpoint,
+    load_checkpoint,
+    read_card,
+    save_checkpoint,
+    write_card,
+)
+from experiments.training_record import Log, Position, Progress, State, check_fingerprint, in_order, locked
+from experiments.transformer import padded
+from experiments.vocabulary import END, PAD, START, Vocabulary
+from rangevote.errors import DataError, UsageError
 from rangevote.models.protocol import Integers
+
+if TYPE_CHECKING:
+    from experiments.training import TrainingOptions
+
+Pair = tuple[str, str]
+
+
+class Examples(Protocol):
+    """`lengths` (examples, sides) in tokens."""
+
+    lengths: Integers
+
+    def take(self, numbers: Integers) -> tuple[Tensor, Tensor]:
+        """The inputs, whatever the network takes, and the targets `START ... END` (batch, length), padded."""
+
+
+class Pairs:
+    """Sentences and their translations, as tokens: sources `... END` and targets `START ... END`."""
+
+    def __init__(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> None:
+        self._sources, self._targets = sources, targets
+        sides = [[len(one) for one in side] for side in (sources, targets)]
+        self.lengths = np.array(sides, dtype=np.int64).T  # (examples, 2)
+
+    @classmethod
+    def encode(cls, pairs: Sequence[Pair], vocabulary: Vocabulary) -> Pairs:
+        """Texts as tokens."""
+        sources = [[*vocabulary.encode(source), END] for source, _ in pairs]
+        return cls(sources, [[START, *vocabulary.encode(target), END] for _, target in pairs])
+
+    def within(self, length: int) -> Pairs:
+        """Those with at most so many tokens on each side."""
+        keep = np.flatnonzero(self.lengths.max(axis=1) <= length).tolist()
+        return Pairs([self._sources[number] for number in keep], [self._targets[number] for number in keep])
+
+    def take(self, numbers: Integers) -> tuple[Tensor, Tensor]:
+        """See `Examples.take`; the inputs are source tokens (batch, length)."""
+        chosen = numbers.tolist()
+        return padded([self._sources[n] for n in chosen]), padded([self._targets[n] for n in chosen])
+
+
+class Captions:
+    """Images, as features (images, features), and the captions of each."""
+
+    def __init__(
+        self, features: NDArray[Any], captions: Sequence[Sequence[str]], vocabulary: Vocabulary
+    ) -> None:
+        self._features = torch.from_numpy(np.ascontiguousarray(features, dtype=np.float32))
+        self._targets = [[START, *vocabulary.encode(text), END] for texts in captions for text in texts]
+        self._image = np.repeat(np.arange(len(captions)), [len(texts) for texts in captions])  # (captions,)
+        self.lengths = np.array([len(one) for one in self._targets], dtype=np.int64)[:, None]
+
+    def take(self, numbers: Integers) -> tuple[Tensor, Tensor]:
+        """See `Examples.take`; the inputs are features (batch, features)."""
+        images = torch.from_numpy(self._image[numbers])
+        return self._features[images], padded([self._targets[n] for n in numbers.tolist()])
+
+
+def checked_pairs(pairs: Sequence[Pair], name: str) -> list[Pair]:
+    """Pairs of texts, at least one."""
+    found = [tuple(pair) for pair in pairs]
+    for number, pair in enumerate(found):
+        if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+            raise UsageError(f"{name}[{number}] must be a source and a target, got {pair!r:.60}.")
+    if not found:
+        raise DataError("there are no pairs", field=name)
+    return [(pair[0], pair[1]) for pair in found]
+
+
+def checked_captions(features: NDArray[Any], captions: Sequence[Sequence[str]], name: str) -> None:
+    """One row of numbers for each image, and captions for it."""
+    if features.ndim != 2 or len(features) != len(captions):
+        raise DataError(
+            f"features of shape {features.shape} for the captions of {len(captions)} images; "
+            f"give one row for each image",
+            field=name,
+        )
+    if not np.isfinite(features).all():
+        raise DataError("a feature is infinite or no number", field=name)
+    for number, texts in enumerate(captions):
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise UsageError(f"{name}: captions[{number}] must be a list of texts, got {texts!r:.60}.")
+    if not any(len(texts) for texts in captions):
+        raise DataError("there are no captions", field=name)
+
+
+def batches(lengths: Integers, tokens: int, rng: np.random.Generator | None = None) -> list[Integers]:
+    """Numbers of examples, batch by batch; `lengths` (examples, sides) in tokens.
+
+    A batch's examples times the longest side of any of them is at most `tokens`, but for examples that are
+    longer alone. With `rng` examples of equal lengths are mixed, and so are the batches; their number is the
+    same for every draw, since only equal lengths change places. Without it they go from short to long.
+    """
+    order = np.arange(len(lengths)) if rng is None else rng.permutation(len(lengths))
+    widest = lengths.max(axis=1)  # (examples,)
+    by_length = np.lexsort((*lengths[order].T, widest[order]))  # stable: equals stay in their order of chance
+    order = order[by_length]
+    found = [order[first:last] for first, last in _cuts(widest[order].tolist(), tokens)]
+    if rng is None:
+        return found
+    return [found[number] for number in rng.permutation(len(found))]
+
+
+def _cuts(rising: list[int], tokens: int) -> list[tuple[int, int]]:
+    """Where each batch begins and ends, in lengths that never fall."""
+    found, first = [], 0
+    for last, length in enumerate(rising):
+        if last > first and (last + 1 - first) * length > tokens:
+            found.append((first, last))
+            first = last
+    return [*found, (first, len(rising))] if rising else []
+
+
+def constant(step: int, total: int, warmup: int) -> float:
+    """1 after a linear rise."""
+    return min(1.0, step / max(1, warmup))
+
+
+def inverse_sqrt(step: int, total: int, warmup: int) -> float:
+    """min(step / warmup, sqrt(warmup / step)): Vaswani et al. 2017, section 5.3."""
+    warmup = max(1, warmup)
+    return min(step / warmup, math.sqrt(warmup / step))
+
+
+def cosine(step: int, total: int, warmup: int) -> float:
+    """A linear rise, then half a wave down to 0 after the last step."""
+    if step < warmup:
+        return step / warmup
+    done = min(1.0, (step - warmup) / max(1, total - warmup))
+    return 0.5 * (1 + math.cos(math.pi * done))
+
+
+#: name -> (step from 1, steps in all, steps of the rise) -> share
+SCHEDULES = {"constant": constant, "inverse_sqrt": inverse_sqrt, "cosine": cosine}
 
 
 class Run:
@@ -212,3 +352,32 @@ def precise(device: str, precision: str) -> AbstractContextManager[Any]:
     if precision == "float32":
         return nullcontext()
     return torch.autocast(torch.device(device).type, dtype=torch.bfloat16)
+
+
+#: Makes a model with random weights, and what it is trained and evaluated on.
+Prepare = Callable[[], tuple[Model, Examples, Examples]]
+
+
+def train(
+    prepare: Prepare, options: TrainingOptions, folder: Path, fingerprint: str, *, quiet: bool = False
+) -> Model:
+    """The best model of the run with this `fingerprint`, which begins, goes on, or has ended already."""
+    with locked(folder):
+        if not _ended(folder, fingerprint):
+            # The caller's own random numbers are left as they were.
+            with torch.random.fork_rng():
+                torch.manual_seed(options.seed)
+                model, examples, dev = prepare()
+            run = Run(model, examples, dev, options, folder, fingerprint)
+            run.run(quiet=quiet)
+            run.finish()
+        return load_checkpoint(folder)
+
+
+def _ended(folder: Path, fingerprint: str) -> bool:
+    """Whether a run has ended here; refuses a folder with the model of another."""
+    if not is_checkpoint(folder):
+        return False
+    facts = read_card(folder)["training"]
+    check_fingerprint(facts.get("fingerprint"), fingerprint, folder / CARD)
+    return bool(facts.get("finished"))
