@@ -241,7 +241,7 @@ def read_study(db: sqlite3.Connection, path: Path) -> tuple[Study, str]:
     rows = db.execute(
         "SELECT annotator, pair, position, handle, swapped FROM assignment ORDER BY annotator, position"
     )
-    assignments = [Assignment(*row[:4], bool(row[4])) for row in rows]
+    assignments = [Assignment(a, pair, at, handle, bool(side)) for a, pair, at, handle, side in rows]
     try:
         study = Study(StudyPlan.of(plan), pairs, annotators, assignments)
         intact = study.digest() == digest and _images_intact(db)
