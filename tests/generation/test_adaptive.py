@@ -63,9 +63,9 @@ def test_the_voters_are_the_first_of_those_that_would_all_vote(model):
 
 
 def test_batches_change_nothing(model):
-    whole = held(model, 200)
-    for rows in (1, 50, 900):
-        for one, other in zip(held(model, 200, max_rows=rows), whole, strict=True):
+    whole = held(model, 100)
+    for rows in (1, 50):
+        for one, other in zip(held(model, 100, max_rows=rows), whole, strict=True):
             same_voters = sorted(one.ballot.voters or (), key=repr) == sorted(
                 other.ballot.voters or (), key=repr
             )
@@ -79,14 +79,6 @@ def test_a_batch_is_as_large_as_its_first_round_allows(model):
         return GenerationPlan.of(Settings(), "beam:4", voters, adaptive=adaptive, max_rows=128).batch
 
     assert [batch("sample:1000", None), batch("sample:1000", 0.9), batch("sample:2", 0.9)] == [1, 8, 32]
-
-
-def test_true_is_a_confidence_of_99_percent(model):
-    one = rv.generate(model, INPUTS, voters="sample:300", adaptive=True, **OPTIONS)
-    other = rv.generate(model, INPUTS, voters="sample:300", adaptive=0.99, **OPTIONS)
-    assert [r.signature for r in one] == [r.signature for r in other]
-    everybody = rv.generate(model, INPUTS, voters="sample:300", adaptive=False, **OPTIONS)
-    assert {len(r.voters) for r in everybody} == {300}
 
 
 def test_one_candidate_needs_one_round(model):

@@ -16,7 +16,7 @@ from torch import Tensor
 import rangevote as rv
 from rangevote.decoding.run import batches
 from rangevote.generation.custom_generate import CustomGenerate
-from tests.generation import tiny
+from tests.models.huggingface.tiny import END, PAD, VOCABULARY, make, make_tokenizer
 
 K, NEW = 6, 8
 
@@ -31,6 +31,47 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
+def inputs(model: Any, number: int = 3, *, padded: bool = False) -> dict[str, Tensor]:
+    """What `generate` takes: images or token ids, some of them padded on the left."""
+    torch.manual_seed(9)
+    if model.config.model_type == "vision-encoder-decoder":
+        return {"pixel_values": torch.randn(number, 3, 16, 16)}
+    ids = torch.randint(3, VOCABULARY, (number, 6))
+    mask = torch.ones_like(ids)
+    if padded:
+        ids[0, :2], mask[0, :2] = PAD, 0
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def beams(model: Any, given: dict[str, Tensor], k: int, **options: Any) -> list[list[rv.Hypothesis]]:
+    """The lists of transformers' own beam search, with log-probabilities before normalisation."""
+    out = model.generate(
+        **given,
+        **{"num_beams": k, "num_return_sequences": k, "do_sample": False, "length_penalty": 1.0, **options},
+        return_dict_in_generate=True,
+        output_scores=True,
+    )
+    lengths = (out.beam_indices >= 0).sum(dim=1)  # with the end
+    width = out.sequences.shape[1] - out.beam_indices.shape[1]
+    prompt = width if width > 0 else 1
+    power = options.get("length_penalty", 1.0)
+    logprobs = out.sequences_scores * lengths.float() ** power
+    found = [
+        _hypothesis(row[prompt : prompt + n], float(logprob), float(score))
+        for row, n, logprob, score in zip(
+            out.sequences.tolist(), lengths.tolist(), logprobs, out.sequences_scores, strict=True
+        )
+    ]
+    return [found[i : i + k] for i in range(0, len(found), k)]
+
+
+def _hypothesis(tokens: list[int], logprob: float, score: float) -> rv.Hypothesis:
+    finished = tokens[-1] == END
+    return rv.Hypothesis(
+        tokens=tuple(tokens[:-1] if finished else tokens), logprob=logprob, finished=finished, ranked_by=score
+    )
+
+
 def generate(model: Any, given: dict[str, Tensor], **options: Any) -> Any:
     usual = {"custom_generate": rv.custom_generate, "num_beams": K, "max_new_tokens": NEW, "do_sample": False}
     return model.generate(**given, **{**usual, **options})
@@ -40,10 +81,10 @@ def written(model: Any, given: dict[str, Tensor], row: list[int]) -> rv.Hypothes
     """A row of the output without prompt, end and padding."""
     start = 1 if model.config.is_encoder_decoder else given["input_ids"].shape[1]
     tokens = row[start:]
-    finished = tiny.END in tokens
+    finished = END in tokens
     if finished:
-        end = tokens.index(tiny.END)
-        assert set(tokens[end + 1 :]) <= {tiny.PAD}  # nothing but padding follows the end
+        end = tokens.index(END)
+        assert set(tokens[end + 1 :]) <= {PAD}  # nothing but padding follows the end
         tokens = tokens[:end]
     return rv.Hypothesis(tokens=tuple(tokens), finished=finished)
 
@@ -53,43 +94,34 @@ def same(model: Any, given: dict[str, Tensor], rows: Tensor, expected: list[rv.H
     assert [(h.tokens, h.finished) for h in found] == [(h.tokens, h.finished) for h in expected]
 
 
-@pytest.mark.parametrize("kind", sorted(tiny.MODELS))
-@pytest.mark.parametrize("similarity", ["overlap_1", "precision_2", "exact"])
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "marian", "vit-gpt2"])
+@pytest.mark.parametrize("similarity", ["overlap_1", "exact"])
 def test_the_winner_is_elected_among_transformers_own_beams(kind, similarity):
-    model = tiny.made(kind)
-    given = tiny.inputs(model)
+    model = make(kind)
+    given = inputs(model)
     rows = generate(model, given, similarity=similarity)
-    lists = tiny.beams(model, given, K, max_new_tokens=NEW)
+    lists = beams(model, given, K, max_new_tokens=NEW)
     same(model, given, rows, [rv.elect(found, similarity=similarity).hypothesis for found in lists])
 
 
 @pytest.mark.parametrize(
     "options", [{"length_penalty": 0.0, "early_stopping": True}, {"length_penalty": 2.0}]
 )
-@pytest.mark.parametrize("kind", ["llama", "bart"])
+@pytest.mark.parametrize("kind", ["llama", "marian"])
 def test_the_settings_of_beam_search_are_kept(kind, options):
-    model = tiny.made(kind, seed=4)
-    given = tiny.inputs(model, padded=True)
+    model = make(kind, seed=4)
+    given = inputs(model, padded=True)
     rows = generate(model, given, similarity="overlap_1", **options)
-    lists = tiny.beams(model, given, K, max_new_tokens=NEW, **options)
+    lists = beams(model, given, K, max_new_tokens=NEW, **options)
     same(model, given, rows, [rv.elect(found, similarity="overlap_1").hypothesis for found in lists])
 
 
-def test_some_winners_are_not_the_most_likely():
-    model = tiny.made("llama")
-    given = tiny.inputs(model, 6)
-    elected = generate(model, given, similarity="overlap_1")
-    likely = model.generate(**given, num_beams=K, max_new_tokens=NEW, do_sample=False, length_penalty=0.0)
-    assert elected[:, :6].equal(given["input_ids"])
-    assert elected.tolist() != likely.tolist()
-
-
-@pytest.mark.parametrize("kind", ["llama", "bart"])
+@pytest.mark.parametrize("kind", ["llama", "marian"])
 def test_several_sequences_are_several_winners(kind):
-    model = tiny.made(kind)
-    given = tiny.inputs(model)
+    model = make(kind)
+    given = inputs(model)
     out = generate(model, given, num_return_sequences=3, return_dict_in_generate=True, similarity="overlap_1")
-    lists = tiny.beams(model, given, K, max_new_tokens=NEW)
+    lists = beams(model, given, K, max_new_tokens=NEW)
     results = [rv.elect(found, similarity="overlap_1", winners=3) for found in lists]
     expected = [result.candidates[i] for result in results for i in result.elected]
     same(model, given, out.sequences, expected)
@@ -99,8 +131,8 @@ def test_several_sequences_are_several_winners(kind):
 
 
 def test_rows_have_the_type_and_device_of_the_prompt_and_are_padded():
-    model = tiny.made("llama", seed=2)
-    given = tiny.inputs(model, 8, padded=True)
+    model = make("llama", seed=2)
+    given = inputs(model, 8, padded=True)
     rows = generate(model, given)
     assert (rows.dtype, rows.device) == (given["input_ids"].dtype, given["input_ids"].device)
     assert len(rows) == 8
@@ -108,21 +140,21 @@ def test_rows_have_the_type_and_device_of_the_prompt_and_are_padded():
 
 
 def test_processors_bend_the_search_and_not_the_probabilities():
-    model = tiny.made("llama")
-    given = tiny.inputs(model)
+    model = make("llama")
+    given = inputs(model)
     plain = generate(model, given, return_dict_in_generate=True, similarity="overlap_1")
-    first = set(plain.sequences[:, 6:].flatten().tolist()) - {tiny.END, tiny.PAD}
+    first = set(plain.sequences[:, 6:].flatten().tolist()) - {END, PAD}
     forbidden = sorted(first)[:5]
     rows = generate(model, given, bad_words_ids=[[token] for token in forbidden])
     assert not set(rows[:, 6:].flatten().tolist()) & set(forbidden)
     long = generate(model, given, min_new_tokens=NEW)
     assert long.shape[1] == 6 + NEW
-    assert tiny.END not in long[:, 6:-1].flatten().tolist()
+    assert END not in long[:, 6:-1].flatten().tolist()
 
 
 def test_samples_follow_torchs_seed_and_the_settings_of_sampling():
-    model = tiny.made("gpt2")
-    given = tiny.inputs(model)
+    model = make("gpt2")
+    given = inputs(model)
 
     def drawn(seed: int, **options: Any) -> list[list[int]]:
         torch.manual_seed(seed)
@@ -139,21 +171,21 @@ def test_samples_follow_torchs_seed_and_the_settings_of_sampling():
 
 
 def test_candidates_can_be_searched_for_as_elsewhere():
-    model = tiny.made("llama")
-    given = tiny.inputs(model)
+    model = make("llama")
+    given = inputs(model)
     rows = generate(model, given, num_beams=1, candidates="beam:6,finish=transformers,length_penalty=1")
-    lists = tiny.beams(model, given, K, max_new_tokens=NEW)
+    lists = beams(model, given, K, max_new_tokens=NEW)
     same(model, given, rows, [rv.elect(found).hypothesis for found in lists])
 
 
-@pytest.mark.parametrize("kind", ["llama", "bart"])
+@pytest.mark.parametrize("kind", ["llama", "marian"])
 def test_other_voters_are_those_of_a_search(kind):
-    model = tiny.made(kind)
-    given = tiny.inputs(model)
+    model = make(kind)
+    given = inputs(model)
     rows = generate(model, given, voters="sample:40,seed=1", similarity="overlap_1")
     search = rv.Sample(40, seed=1, max_new_tokens=NEW)
     [rolls] = batches(rv.load(model), given["input_ids"].tolist(), search, stream=1)
-    lists = tiny.beams(model, given, K, max_new_tokens=NEW)
+    lists = beams(model, given, K, max_new_tokens=NEW)
     results = [
         rv.elect(found, voters=roll, similarity="overlap_1") for found, roll in zip(lists, rolls, strict=True)
     ]
@@ -169,9 +201,9 @@ class Coarse:
 
 
 def test_with_a_tokenizer_texts_vote():
-    model = tiny.made("llama")
-    given = tiny.inputs(model, 6)
-    lists = tiny.beams(model, given, K, max_new_tokens=NEW)
+    model = make("llama")
+    given = inputs(model, 6)
+    lists = beams(model, given, K, max_new_tokens=NEW)
     decode = Coarse().decode
     texts = [[decode(list(h.tokens or ()), True) for h in found] for found in lists]
     chosen = [
@@ -186,28 +218,28 @@ def test_with_a_tokenizer_texts_vote():
 
 
 def test_options_are_bound_or_given_and_what_is_given_counts():
-    model = tiny.made("llama")
-    given = tiny.inputs(model, 6)
+    model = make("llama")
+    given = inputs(model, 6)
     bound = CustomGenerate(similarity="exact", max_rows=7)
     assert bound.with_options(rule="most_likely").similarity == "exact"
     other = generate(model, given, custom_generate=bound, similarity="overlap_1")
     assert other.tolist() == generate(model, given, similarity="overlap_1").tolist()
     likely = generate(model, given, custom_generate=bound, rule="most_likely", length_penalty=0.0)
     plain = model.generate(**given, num_beams=K, max_new_tokens=NEW, do_sample=False, length_penalty=0.0)
-    assert likely[:, : plain.shape[1]].tolist() == plain.masked_fill(after_end(plain, 6), tiny.PAD).tolist()
+    assert likely[:, : plain.shape[1]].tolist() == plain.masked_fill(after_end(plain, 6), PAD).tolist()
 
 
 def after_end(rows: Tensor, prompt: int) -> Tensor:
     """Transformers pads with the end where the padding token is 0."""
-    ended = (rows == tiny.END) & (torch.arange(rows.shape[1]) >= prompt)
+    ended = (rows == END) & (torch.arange(rows.shape[1]) >= prompt)
     return (ended.cumsum(dim=1) - ended.int()) > 0
 
 
 def test_no_argument_of_a_network_is_named_in_the_signature():
     named = inspect.signature(rv.custom_generate).parameters
-    network = set(inspect.signature(tiny.llama().forward).parameters) - {"self", "input_ids", "kwargs"}
+    network = set(inspect.signature(make("llama").forward).parameters) - {"self", "input_ids", "kwargs"}
     assert not network & set(named)
-    settings = set(vars(tiny.llama().generation_config))
+    settings = set(vars(make("llama").generation_config))
     assert not settings & set(named)
 
 
@@ -215,17 +247,15 @@ def test_no_argument_of_a_network_is_named_in_the_signature():
     ("options", "message"),
     [
         ({"num_beams": 1}, "one candidate is no election: set num_beams=10"),
-        ({"similarity": "overlop_2"}, "unknown similarity 'overlop_2'"),
-        ({"voters": "bean:3"}, "unknown search 'bean'"),
         ({"max_time": 5.0}, "the stopping criterion MaxTimeCriteria cannot be kept"),
         ({"output_logits": True}, "output_logits=True has no meaning for an election"),
         ({"simularity": "overlap_2"}, "simularity"),  # transformers' own error
     ],
 )
 def test_what_cannot_be_kept_is_refused(options, message):
-    model = tiny.made("llama")
+    model = make("llama")
     with pytest.raises(ValueError, match=message):
-        generate(model, tiny.inputs(model), **options)
+        generate(model, inputs(model), **options)
 
 
 def test_an_unknown_option_cannot_be_bound():
@@ -236,15 +266,15 @@ def test_an_unknown_option_cannot_be_bound():
 def test_the_text_generation_pipeline_elects():
     from transformers import pipeline
 
-    model, words = tiny.made("llama"), tiny.tokenizer()
+    model, words = make("llama"), make_tokenizer()
     write = pipeline("text-generation", model=model, tokenizer=words, device="cpu")
     options = {"num_beams": K, "do_sample": False, "max_new_tokens": NEW, "return_full_text": False}
-    texts = ["w5 w9 w12", "w30 w4"]
+    texts = ["the dog runs", "red"]
     method = rv.custom_generate.with_options(tokenizer=words)
-    told = [one[0]["generated_text"] for one in write(texts, custom_generate=method, **options)]
-    for text, answer in zip(texts, told, strict=True):
+    answers = [one[0]["generated_text"] for one in write(texts, custom_generate=method, **options)]
+    for text, answer in zip(texts, answers, strict=True):
         given = dict(words(text, return_tensors="pt", return_token_type_ids=False))
-        [found] = tiny.beams(model, given, K, max_new_tokens=NEW)
+        [found] = beams(model, given, K, max_new_tokens=NEW)
         spoken = [words.decode(list(h.tokens or ()), skip_special_tokens=True) for h in found]
         assert answer == rv.elect(spoken, [h.logprob for h in found]).winner
 
@@ -259,8 +289,8 @@ def modules(tmp_path, monkeypatch):
 
 
 def test_a_folder_does_the_same_and_is_given_the_tokenizer(modules):
-    model, words = tiny.made("llama"), tiny.tokenizer()
-    given = tiny.inputs(model)
+    model, words = make("llama"), make_tokenizer()
+    given = inputs(model)
     options = {"custom_generate": rv.custom_generate.folder, "trust_remote_code": True}
     by_folder = generate(model, given, **options, similarity="overlap_1", num_return_sequences=2)
     assert (

@@ -1,0 +1,375 @@
+"""rangevote generate --source: a server samples, the election is held here."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+
+import rangevote as rv
+from rangevote.formats import read
+from tests.cli.asking import KEY, PROMPTS, ask, failing, prompt_of, prompts, short_pauses, until
+from tests.cli.conftest import spawn
+from tests.sources.llama import llama
+from tests.sources.openai.upstream import (
+    LOGPROBS,
+    SENTENCES,
+    Asked,
+    Reply,
+    Upstream,
+    completion,
+    refusal,
+    text_of,
+)
+
+__all__ = ["ask", "llama", "prompts", "short_pauses"]
+
+
+def test_every_line_is_asked_and_elected_in_order(ask, tmp_path):
+    with Upstream(delay=0.01) as upstream:
+        done = ask(upstream, "--candidates", "sample:6", "--scores", "--ballots", tmp_path / "nbest.jsonl")
+    assert (done.code, done.err) == (0, "")
+    assert [line["id"] for line in done.results()] == list(range(1, 10))
+    ballots = list(read(str(tmp_path / "nbest.jsonl")))
+    for line, entry, prompt in zip(done.results(), ballots, PROMPTS, strict=True):
+        ballot = entry.get()
+        assert ballot.source == prompt
+        [asked] = [asked for asked in upstream.asked if prompt_of(asked) == prompt]
+        assert [one.text for one in ballot.candidates] == [text_of(asked.body["seed"] + i) for i in range(6)]
+        result = rv.elect(ballot.candidates)
+        assert (line["winner"], line["scores"]) == (result.winner, result.scores.tolist())
+        assert "w:count" in line["signature"]
+    assert upstream.most_open > 1
+
+
+def test_the_first_samples_are_ten_and_carry_a_seed_for_every_input(ask):
+    with Upstream() as upstream:
+        assert ask(upstream).code == 0
+    assert {asked.n for asked in upstream.asked} == {10}
+    assert len({asked.body["seed"] for asked in upstream.asked}) == len(PROMPTS)
+    assert all(asked.body["temperature"] == 1.0 and "logprobs" not in asked.body for asked in upstream.asked)
+
+
+@pytest.mark.parametrize("mode", ["ignores_n", "at_most_two"])
+def test_servers_that_do_not_understand_n_give_the_same_ballots(ask, mode, tmp_path):
+    options = ("--candidates=sample:5", "--voters=sample:7", "--seed=3", "--scores", "--concurrency=4")
+    with Upstream() as good, Upstream(mode) as bad:
+        one, other = ask(good, *options), ask(bad, *options)
+    assert one.code == other.code == 0
+    assert one.out == other.out
+
+
+def test_candidates_and_voters_are_different_draws(ask):
+    with Upstream() as upstream:
+        assert ask(upstream, "--candidates", "sample:5", "--voters", "sample:5").code == 0
+    seeds = [asked.body["seed"] for asked in upstream.asked if prompt_of(asked) == PROMPTS[0]]
+    assert len(seeds) == 2
+    assert abs(seeds[0] - seeds[1]) > 5
+
+
+def test_probabilities_are_asked_for_where_they_weigh(ask, tmp_path):
+    with Upstream() as upstream:
+        done = ask(upstream, "--weights", "probability", "--ballots", tmp_path / "nbest.jsonl")
+    assert done.code == 0
+    assert all(asked.body["logprobs"] is True for asked in upstream.asked)
+    for entry in read(str(tmp_path / "nbest.jsonl")):
+        assert {one.logprob for one in entry.get().candidates} == {sum(LOGPROBS)}
+
+
+def test_voters_are_drawn_only_until_the_election_is_decided(ask):
+    def agreed(asked: Asked) -> Reply:
+        """All voters say one thing; candidates are two, drawn at the temperature of 0.5."""
+        texts = ["x", SENTENCES[0]] if asked.body["temperature"] == 0.5 else [SENTENCES[0]] * asked.n
+        return completion(asked, [{"index": i, "message": {"content": text}} for i, text in enumerate(texts)])
+
+    options = ("--candidates=sample:2,temperature=0.5", "--voters=sample:400", "--adaptive=0.999999999")
+    with Upstream(answer=agreed) as upstream:
+        done = ask(upstream, *options, "--text")
+    assert done.code == 0
+    assert done.out.decode().splitlines() == [SENTENCES[0]] * len(PROMPTS)
+    rounds = [asked.n for asked in upstream.asked if prompt_of(asked) == PROMPTS[0]]
+    assert rounds[:2] == [2, 16]
+    assert sum(rounds) < 200
+    seeds = [asked.body["seed"] for asked in upstream.asked if prompt_of(asked) == PROMPTS[0]]
+    assert seeds[2] == seeds[1] + 16
+
+
+def test_plain_prompts_conversations_and_token_ids_are_asked_as_what_they_are(ask, tmp_path):
+    path = tmp_path / "in.jsonl"
+    chat = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}]
+    path.write_text("\n".join(json.dumps({"id": i, "input": v}) for i, v in enumerate(["a", chat, [5, 6]])))
+    with Upstream() as upstream:
+        assert ask(upstream, input=path).code == 0
+        assert ask(upstream, "--no-chat").code == 0
+    sent = {asked.path: asked.body for asked in upstream.asked[:3]}
+    assert sent["/v1/completions"]["prompt"] == [5, 6]
+    talks = [asked.body["messages"] for asked in upstream.asked[:3] if asked.chat]  # in any order
+    assert sorted(talks, key=len) == [[{"role": "user", "content": "a"}], chat]
+    assert {asked.body["prompt"] for asked in upstream.asked[3:]} == set(PROMPTS)
+
+
+def test_beams_of_a_vllm_server_are_weighed_by_their_probability(ask, tmp_path):
+    with Upstream() as upstream:
+        done = ask(upstream, "--candidates", "beam:3", "--ballots", tmp_path / "nbest.jsonl", source="vllm")
+    assert done.code == 0
+    assert {(asked.n, asked.body["use_beam_search"]) for asked in upstream.asked} == {(3, True)}
+    assert not any("seed" in asked.body for asked in upstream.asked)
+    assert all("w:probability" in line["signature"] for line in done.results())
+    ballot = next(iter(read(str(tmp_path / "nbest.jsonl")))).get()
+    assert [one.sampled for one in ballot.candidates] == [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("mode", "message"),
+    [("nan_logprob", "beams without their log-probabilities"), ("greedy", "the same beam more than once")],
+)
+def test_a_server_that_gives_no_beams_is_found_out(ask, mode, message):
+    with Upstream(mode) as upstream:
+        done = ask(upstream, "--candidates", "beam:3", source="vllm")
+    assert (done.code, done.out) == (3, b"")
+    assert f"prompts.txt:1: the server answered 'beam:3' with {message}" in done.err
+    assert "must be a vLLM server, started with --max-logprobs 6 or more" in done.err
+
+
+def test_fewer_beams_than_asked_for_are_told(ask):
+    with Upstream("at_most_two") as upstream:
+        done = ask(upstream, "--candidates", "beam:3", source="vllm")
+    assert done.code == 0
+    assert "warning: inputs[0]: only 2 of 3 candidates came." in done.err
+
+
+def test_no_more_calls_are_under_way_than_allowed(ask):
+    with Upstream("ignores_n", delay=0.02) as upstream:
+        assert ask(upstream, "--candidates", "sample:4", "--concurrency", 2).code == 0
+    assert upstream.most_open == 2
+
+
+def test_further_fields_are_sent_and_the_seed_can_be_left_out(ask):
+    with Upstream() as upstream:
+        assert ask(upstream, "--body", '{"stop": ["."], "seed": null, "max_tokens": null}').code == 0
+    body = upstream.asked[0].body
+    assert body["stop"] == ["."]
+    assert {"seed", "max_tokens"}.isdisjoint(body)
+
+
+# a real server
+
+
+def test_a_real_llama_cpp_server_is_asked_and_elected_from(run, llama, tmp_path):
+    path = tmp_path / "in.txt"
+    path.write_text("Name a colour.\nSay yes or no.\n")
+    server = ("--source", "llama_cpp", "--base-url", f"{llama.listening_address}/v1", "--model", "smollm2")
+    # one call at a time and no cache: what is computed together is rounded together
+    options = ("--candidates", "sample:3", "--max-new-tokens", "6", "--concurrency", "1")
+    options += ("--body", '{"cache_prompt": false}')
+    kept = ("--ballots", tmp_path / "nbest.jsonl", "--force")
+    arguments = (*server, *options, "--weights", "probability", *kept)
+    first = run("generate", *arguments, "-i", path)
+    assert first.code == 0, first.err
+    assert [line["id"] for line in first.results()] == [1, 2]
+    for entry in read(str(tmp_path / "nbest.jsonl")):
+        candidates = entry.get().candidates
+        assert len(candidates) == 3
+        assert all(one.text and one.logprob < 0 and one.sampled for one in candidates)
+        assert len({one.text for one in candidates}) > 1
+    again = run("generate", *arguments, "-i", path)
+    assert [line["winner"] for line in again.results()] == [line["winner"] for line in first.results()]
+
+
+# keys and servers that fail
+
+
+def test_the_key_comes_from_the_environment_or_a_file(ask, monkeypatch, tmp_path):
+    file = tmp_path / "key"
+    file.write_text(f"{KEY}\n")
+    file.chmod(0o600)
+    with Upstream() as upstream:
+        assert ask(upstream).code == 0
+        assert "authorization" not in upstream.asked[-1].headers
+        monkeypatch.setenv("OTHER", KEY)
+        for option in (["--key-file", file], ["--key-env", "OTHER"]):
+            assert ask(upstream, *option).code == 0
+            assert upstream.asked[-1].headers["authorization"] == f"Bearer {KEY}"
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-default")
+        assert ask(upstream).code == 0
+        assert upstream.asked[-1].headers["authorization"] == "Bearer sk-default"
+
+
+def test_a_key_file_that_others_may_read_and_a_variable_that_is_not_set_are_refused(ask, tmp_path):
+    file = tmp_path / "key"
+    file.write_text(KEY)
+    file.chmod(0o644)
+    with Upstream() as upstream:
+        done = ask(upstream, "--key-file", file)
+        assert (done.code, "can be read by others" in done.err) == (5, True)
+        done = ask(upstream, "--key-env", "NOWHERE")
+        assert (done.code, "NOWHERE is not set" in done.err) == (5, True)
+        done = ask(upstream, "--key-env", "A", "--key-file", file)
+        assert (done.code, "a server has one key" in done.err) == (2, True)
+    assert upstream.asked == []
+
+
+def test_no_key_is_written_anywhere(ask, monkeypatch, tmp_path):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with Upstream(["well"] * 4 + ["denied"]) as upstream:
+        done = ask(upstream, "-o", tmp_path / "out.jsonl", "--concurrency", 1)
+    assert done.code == 5
+    assert "401 Unauthorized" in done.err
+    assert "Incorrect API key provided: Bearer ***" in done.err
+    assert KEY not in done.err
+    kept = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert any(file.name == "out.jsonl.partial" for file in kept)
+    assert not any(KEY.encode() in file.read_bytes() for file in kept)
+
+
+def test_a_key_that_others_could_read_on_its_way_is_told():
+    from rangevote.cli.generate import ModelOptions, server_elector
+    from rangevote.election.settings import Settings
+    from rangevote.errors import RangevoteWarning
+    from rangevote.generation.plan import GenerationPlan
+
+    plan = GenerationPlan.of(Settings(), "sample:2")
+    model = ModelOptions("tiny", None, None, False)
+    calls = {"extra": {}, "concurrency": 1, "timeout": 1.0, "skip": False}
+
+    def elector(url: str, key: str | None) -> None:
+        server_elector("openai", url, key, model, plan, **calls)
+
+    with pytest.warns(RangevoteWarning, match="the API key goes to http://example.org/v1 unencrypted"):
+        elector("http://example.org/v1", KEY)
+    elector("https://example.org/v1", KEY)
+    elector("http://example.org/v1", None)
+
+
+def test_a_server_that_stalls_is_left_in_time(ask):
+    with Upstream("stalls") as upstream:
+        done = ask(upstream, "--timeout", "0.3", "--concurrency", 2)
+        assert done.code == 5
+        assert "did not answer in time" in done.err
+        until(lambda: upstream.open == 0)
+
+
+@pytest.mark.parametrize(
+    ("mode", "code", "message"),
+    [
+        ("denied", 5, "answered 401 Unauthorized: it wants another API key."),
+        ("overloaded", 5, "answered 503 Service Unavailable. It said: overloaded"),
+        ("html", 5, "answered with what is not JSON"),
+        ("refuses", 3, "It said: this prompt is too long"),
+    ],
+)
+def test_a_server_that_fails_ends_the_run_with_its_reason(ask, mode, code, message):
+    with Upstream(mode) as upstream:
+        done = ask(upstream, "--candidates", "sample:2")
+    assert (done.code, done.out) == (code, b"")
+    assert message in done.err
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        refusal(400, "this prompt is too long"),
+        Reply({"choices": [{"message": {"content": None, "refusal": "No."}, "index": 0}] * 10}),
+    ],
+    ids=["400", "refusals"],
+)
+def test_a_failing_input_is_an_error_line_where_errors_are_skipped(ask, reply):
+    with Upstream(answer=failing(PROMPTS[3], reply)) as upstream:
+        done = ask(upstream, "--on-error", "skip")
+    assert done.code == 4
+    assert "1 of 9 inputs were skipped" in done.err
+    assert [line["id"] for line in done.results()] == list(range(1, 10))
+    assert ["error" in line for line in done.results()] == [i == 3 for i in range(9)]
+    assert "prompts.txt:4" in done.results()[3]["error"]
+
+
+def test_a_server_that_is_gone_is_not_asked_again_for_every_input(ask):
+    with Upstream("denied") as upstream:
+        done = ask(upstream, "--on-error", "skip", "--concurrency", 1)
+    assert (done.code, done.out) == (5, b"")
+    assert len(upstream.asked) <= 3
+
+
+def test_samples_that_fail_are_told_and_the_others_elect(ask, tmp_path):
+    path = tmp_path / "one.txt"
+    path.write_text("when?\n")
+    with Upstream(["ignores_n", "ignores_n", "overloaded"]) as upstream:
+        done = ask(upstream, "--candidates", "sample:4", "--concurrency", 1, "--scores", input=path)
+    assert done.code == 0
+    assert len(done.results()[0]["scores"]) == 2
+    assert "warning: inputs[0]: only 2 of 4 candidates came" in done.err
+    assert "answered 503 Service Unavailable. It said: overloaded" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--source", "openai"], "--source openai needs --base-url"),
+        (["--base-url", "http://127.0.0.1/v1"], "--base-url is for servers; say which kind with --source"),
+        (["--source", "openai", "--base-url", "h/v1"], "the base URL must be as http"),
+        (["--source", "openai", "--base-url", "http://h/v1", "--body", "[]"], "--body must be a JSON object"),
+        (
+            ["--source", "openai", "--base-url", "http://h/v1", "--device", "cpu"],
+            "--device is for models in this",
+        ),
+        (
+            ["--source", "openai", "--base-url", "http://h/v1", "--states"],
+            "servers do not give hidden states",
+        ),
+        (
+            ["--source", "openai", "--base-url", "http://h/v1", "--candidates", "beam:4"],
+            "cannot search by 'beam:4'",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_is_sent(run, prompts, options, message):
+    done = run("generate", "-m", "tiny", "-i", prompts, *options)
+    assert (done.code, done.out) == (2, b"")
+    assert message in done.err
+
+
+# runs that end early
+
+
+def test_a_run_that_was_stopped_is_resumed_to_the_same_bytes(ask, tmp_path):
+    options = ("--candidates", "sample:3", "--voters", "sample:4", "--concurrency", 2)
+
+    def files(name: str) -> list[object]:
+        return ["-o", tmp_path / f"{name}.jsonl", "--ballots", tmp_path / f"{name}.nbest.jsonl"]
+
+    with Upstream() as upstream:
+        assert ask(upstream, *options, *files("whole")).code == 0
+    with Upstream(answer=failing(PROMPTS[5], refusal(503, "overloaded"))) as upstream:
+        stopped = ask(upstream, *options, *files("part"))
+    assert stopped.code == 5
+    assert "answered 503 Service Unavailable. It said: overloaded" in stopped.err
+    assert "go on with --resume" in stopped.err
+    with Upstream() as upstream:  # elsewhere, and with other bounds
+        done = ask(upstream, *options, *files("part"), "--resume", "--concurrency", 3)
+    assert done.code == 0
+    assert {prompt_of(asked) for asked in upstream.asked} == set(PROMPTS[5:])
+    for ending in ("jsonl", "nbest.jsonl"):
+        assert (tmp_path / f"part.{ending}").read_bytes() == (tmp_path / f"whole.{ending}").read_bytes()
+
+
+def test_ctrl_c_closes_all_calls_and_keeps_what_is_done(prompts, tmp_path):
+    out = tmp_path / "out.jsonl"
+    partial = tmp_path / "out.jsonl.partial"
+    with Upstream(["well", "well", "stalls"]) as upstream:
+        server = ("--source", "openai", "--base-url", upstream.url, "--model", "tiny", "--concurrency", 2)
+        process = spawn("generate", *server, "-i", prompts, "-o", out, "--candidates", "sample:2")
+        # Two answered and written, the next two asked: two open calls alone may still be the first two.
+        until(lambda: winners_in(partial) == [1, 2] and upstream.open == 2)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+        until(lambda: upstream.open == 0)
+    assert process.returncode == 130
+    assert b"go on with --resume" in err
+    assert b"Traceback" not in err
+    assert winners_in(partial) == [1, 2]
+
+
+def winners_in(path) -> list[int]:
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []  # the last may be half written
+    return [json.loads(line)["id"] for line in lines if b'"winner"' in line]
