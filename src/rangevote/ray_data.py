@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -151,9 +152,13 @@ def _scored(texts: Any, logprobs: Any) -> Any:
 def ray_session(address: str | None = None, cpus: int | None = None) -> Iterator[Any]:
     """Ray, connected: a cluster by its address, or one of our own on this machine alone."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing is reported to anyone
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address is None:  # listen on the loopback device only; read when Ray is imported
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     ray = need("ray", "ray", "--engine ray")
     need("ray.data", "ray", "--engine ray")
-    address = address or os.environ.get("RAY_ADDRESS")
+    # on fewer than 6 CPUs the checkpoint, readers and elections may wait for each other for ever
+    cpus = cpus or max(6, os.cpu_count() or 1)
     own = {"include_dashboard": False, "_node_ip_address": "127.0.0.1", "num_cpus": cpus}
     if ray.is_initialized():
         yield ray
@@ -170,28 +175,24 @@ def ray_session(address: str | None = None, cpus: int | None = None) -> Iterator
         ray.shutdown()
 
 
-class RayFiles(NamedTuple):
+class RayFiles:
     """Ballot files, the folder of Parquet for their results, and Ray's checkpoint beside it.
 
     In the checkpoint Ray keeps the ids whose results are written; a later run leaves those ballots out. It is
     named for the options (`fingerprint`), since results of other options do not go together.
     """
 
-    ballots: str
-    output: str
-    parquet: bool
-    fingerprint: str
-
-    @property
-    def checkpoint(self) -> str:
-        return f"{self.output.rstrip('/')}.checkpoint-{self.fingerprint}"
+    def __init__(self, ballots: str, output: str, fingerprint: str) -> None:
+        # absolute, since the processes of Ray have other working directories
+        self.ballots, self.output = (p if "://" in p else os.path.abspath(p) for p in (ballots, output))
+        self.checkpoint = f"{self.output.rstrip('/')}.checkpoint-{fingerprint}"
 
     @property
     def unfinished(self) -> bool:
         return _exists(self.checkpoint)
 
     def prepare(self, *, resume: bool, force: bool) -> None:
-        """Refuse to mix results with others; with `force` nothing is left of an earlier run."""
+        """Refuse to mix results with others; with `force` forget what an earlier run has done."""
         if force:
             _delete(self.checkpoint)
         elif resume and not self.unfinished:
@@ -199,82 +200,68 @@ class RayFiles(NamedTuple):
                 f"cannot resume: {self.checkpoint}, the checkpoint of a run with these options, does not "
                 f"exist. Use --force to start again."
             )
-        elif not resume and self.unfinished:
-            raise SetupError(
-                f"{self.checkpoint} is there from an unfinished run. Use --resume to go on with it, or "
-                f"--force to start again."
-            )
         elif not resume and _exists(self.output):
-            raise SetupError(f"{self.output} exists already and is left as it is. Use --force to replace it.")
+            hint = "is there from an unfinished run. Use --resume to go on with it, or --force to start again"
+            complete = "exists already and is left as it is. Use --force to replace it"
+            raise SetupError(f"{self.output} {hint if self.unfinished else complete}.")
 
-    def elect(self, ray: Any, elect: Elect, *, force: bool) -> tuple[int, int]:
-        """How many ballots have results, and how many of them are errors."""
+    def elect(self, ray: Any, elect: Elect, *, parquet: bool, force: bool) -> tuple[int, int]:
+        """Elect all ballots; returns how many have results, and how many of those are errors."""
         from ray.data.checkpoint import CheckpointConfig
 
-        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # an error is ours to report
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = False
         try:
-            data = (ray.data.read_parquet if self.parquet else ray.data.read_json)(self.ballots)
-            schema = data.schema()
+            read = ray.data.read_parquet if parquet else ray.data.read_json
+            schema = read(self.ballots).schema()
             if schema is None:
                 return 0, 0
-            if "id" in schema.names:
+            if "id" in schema.names:  # a dataset has the checkpoint that is set when it is made
                 context.checkpoint_config = CheckpointConfig("id", self.checkpoint)
                 context.checkpoint_config.checkpoint_actor_memory_bytes = 64 * 2**20
-            data = data.repartition(target_num_rows_per_block=BLOCK_ROWS)
+            data = read(self.ballots).repartition(target_num_rows_per_block=BLOCK_ROWS)
             data = data.map_batches(elect, batch_size=BATCH, batch_format="pyarrow")
             data.write_parquet(self.output, mode="overwrite" if force else "append")
             context.checkpoint_config = None
-            return _counts(ray, self.output)
-        except (ray.exceptions.RayError, ValueError, OSError) as error:
-            raise _our_error(error) or SetupError(f"Ray: {_one_line(error)}") from error
+            return _count(ray, self.output)
+        except Exception as error:  # Ray raises errors of many kinds
+            bad = re.search(rf"{DataError.__module__}.DataError: (.+)", str(error))  # Ray keeps only the text
+            raise DataError(bad[1]) if bad else SetupError(f"Ray: {_one_line(error)}") from error
         finally:
             context.checkpoint_config = None
 
 
-def _counts(ray: Any, output: str) -> tuple[int, int]:
+def _count(ray: Any, output: str) -> tuple[int, int]:
     from ray.data.aggregate import Count
 
     if not _exists(output):  # Ray makes no folder for no rows
         return 0, 0
-    counts = ray.data.read_parquet(output, columns=["error"]).aggregate(
+    found = ray.data.read_parquet(output, columns=["error"]).aggregate(
         Count(alias_name="all"), Count("error", ignore_nulls=True, alias_name="errors")
     )
-    return counts["all"], counts["errors"]
-
-
-def _our_error(error: BaseException | None) -> DataError | None:
-    """The error of a bad ballot inside what Ray makes of it."""
-    while error is not None:
-        if isinstance(error, DataError):
-            return DataError(error.problem, field=error.field, where=error.where)
-        cause = getattr(error, "cause", None)
-        error = cause if isinstance(cause, BaseException) else error.__cause__
-    return None
+    return found["all"], found["errors"]
 
 
 def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:500]
 
 
-def _file_system(url: str) -> tuple[Any, str]:
+def _file_system(path: str) -> tuple[Any, str]:
     fs = need("pyarrow.fs", "ray", "--engine ray")
-    if "://" not in url:
-        return fs.LocalFileSystem(), os.path.abspath(url)
     try:
-        system, path = fs.FileSystem.from_uri(url)
+        system, name = fs.FileSystem.from_uri(path)
     except (ValueError, OSError) as error:
-        raise SetupError(f"cannot use {url}: {_one_line(error)}") from None
-    return system, path
+        raise SetupError(f"cannot use {path}: {_one_line(error)}") from None
+    return system, name
 
 
-def _exists(url: str) -> bool:
-    system, path = _file_system(url)
-    return bool(system.get_file_info(path).type.name != "NotFound")
+def _exists(path: str) -> bool:
+    system, name = _file_system(path)
+    return bool(system.get_file_info(name).type.name != "NotFound")
 
 
-def _delete(url: str) -> None:
-    system, path = _file_system(url)
-    if _exists(url):
-        system.delete_dir(path)
+def _delete(path: str) -> None:
+    system, name = _file_system(path)
+    if _exists(path):
+        system.delete_dir(name)

@@ -321,7 +321,7 @@ def _vote_on_ray(
         raise UsageError("--engine ray reads ballots as jsonl or parquet: make them with rangevote convert.")
     parquet = (reading.format or ballots.rstrip("/").rpartition(".")[2]) == "parquet"
     options = {name: str(value) for name, value in remembered.items()} | {"rangevote": __version__}
-    files = RayFiles(ballots, output, parquet, fingerprint(options))
+    files = RayFiles(ballots, output, fingerprint(options))
     files.prepare(resume=given["resume"], force=given["force"])
     elect = Elect(
         settings=settings,
@@ -333,7 +333,7 @@ def _vote_on_ray(
     hint = f"Results so far are kept in {output}; go on with --resume."
     try:
         with ray_session(given["ray_address"]) as ray:
-            total, skipped = files.elect(ray, elect, force=given["force"])
+            total, skipped = files.elect(ray, elect, parquet=parquet, force=given["force"])
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted. {hint}") from None
     except RangevoteError as error:
