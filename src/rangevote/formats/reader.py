@@ -10,9 +10,10 @@ import importlib
 import math
 import os
 import warnings
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from hashlib import blake2b
 from itertools import zip_longest
 from typing import Any, Literal, NamedTuple
 
@@ -35,7 +36,7 @@ from rangevote.hypothesis import Ballot
 LOG_BASES = {"e": 1.0, "2": math.log(2), "10": math.log(10)}
 #: The power of the length (in tokens, with the end of the sequence) that scores were divided by.
 NORMALISATIONS = {"none": 0.0, "length": 1.0}
-#: Digests of ids that are kept in a set before they are sorted into the array.
+#: Hashes of ids that are kept in a set before they are sorted into the array.
 RECENT_IDS = 2**18
 
 Decode = Callable[[bytes], Ballot]
@@ -233,26 +234,25 @@ class Reading(OnStream, Iterator[Entry]):
 
 
 class SeenIds:
-    """The ids so far, in about 8 bytes each: digests of 64 bits, the latest in a set, the others sorted."""
+    """The ids so far, in about 8 bytes each: 64-bit hashes, the latest in a set, the others sorted."""
 
     def __init__(self) -> None:
         self._recent: set[int] = set()
-        self._sorted = np.empty(0, np.uint64)
+        self._sorted = array("q")
 
     def add(self, id: str | int) -> bool:
         """Take an id in; whether it is new. 1 and "1" are two ids."""
-        named = repr(id).encode("utf-8", "surrogatepass")
-        digest = int.from_bytes(blake2b(named, digest_size=8).digest(), "little")
+        digest = hash(repr(id))
         if digest in self._recent:
             return False
-        if len(self._sorted):
-            index = int(np.searchsorted(self._sorted, np.uint64(digest)))
-            if index < len(self._sorted) and int(self._sorted[index]) == digest:
-                return False
+        index = bisect_left(self._sorted, digest)
+        if index < len(self._sorted) and self._sorted[index] == digest:
+            return False
         self._recent.add(digest)
         if len(self._recent) == RECENT_IDS:
-            recent = np.fromiter(self._recent, np.uint64, RECENT_IDS)
-            self._sorted = np.sort(np.concatenate([self._sorted, recent]))
+            recent = np.fromiter(self._recent, np.int64, RECENT_IDS)
+            merged = np.sort(np.concatenate([np.array(self._sorted, np.int64), recent]))
+            self._sorted = array("q", merged.tobytes())
             self._recent.clear()
         return True
 
