@@ -300,13 +300,19 @@ def _logprob(value: object, index: int, role: str) -> float:
         number = float(value)
     except OverflowError:  # an integer beyond all floats
         number = math.inf if value > 0 else -math.inf
-    if math.isnan(number) or number > LOGPROB_SLACK:
-        raise DataError(
-            f"{number!r} is not a log-probability; it must be a number from -inf to 0 (natural log of "
-            f"P, summed over all tokens).",
-            field=f"{role}[{index}].logprob",
-        )
+    check_logprob(number, f"{role}[{index}].logprob")
     return min(number, 0.0)
+
+
+def check_logprob(number: float, field: str) -> float:
+    """A log-probability that can be one: from -inf to 0, give or take the noise of float32 sums."""
+    if number <= LOGPROB_SLACK:  # false for NaN too
+        return number
+    raise DataError(
+        f"{number!r} is not a log-probability; it must be a number from -inf to 0 (natural log of "
+        f"P, summed over all tokens).",
+        field=field,
+    )
 
 
 def _weights_of(weights: Sequence[float | None], role: str) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 
 from rangevote.errors import DataError, UsageError
 from rangevote.formats.reader import LOG_BASES, NORMALISATIONS, ReadOptions
-from rangevote.hypothesis import LOGPROB_SLACK, Ballot, Hypothesis, check
+from rangevote.hypothesis import Ballot, Hypothesis, check, check_logprob
 
 #: Rounding in files of few digits may make probabilities add up to this much more than 1.
 MASS_SLACK = 1e-3
@@ -93,15 +93,12 @@ def settled(options: ReadOptions, format: str) -> bool:
 
 
 def checked(logprob: float, index: int, role: str = "candidates") -> float:
-    """A log-probability that can be one: from -inf to 0, give or take the noise of float32 sums."""
-    if logprob <= LOGPROB_SLACK:  # false for NaN too
-        return logprob
-    raise DataError(
-        f"{logprob!r} is not a log-probability; it must be a number from -inf to 0 (natural log of "
-        f"P, summed over all tokens). Scores that are costs need --sign -, scores of another kind "
-        f"--score-scale.",
-        field=f"{role}[{index}].logprob",
-    )
+    """A log-probability that can be one; if a score makes none, options may tell what it is."""
+    try:
+        return check_logprob(logprob, f"{role}[{index}].logprob")
+    except DataError as error:
+        hint = "Scores that are costs need --sign -, scores of another kind --score-scale."
+        raise DataError(f"{error.problem} {hint}", field=error.field) from None
 
 
 def number(text: bytes, what: str) -> float:

@@ -251,65 +251,48 @@ def _looks_like_utf16(head: bytes) -> bool:
 # Bytes to lines
 
 
-def too_long(limit: int) -> DataError:
-    """The error that stands for a line of more than `limit` bytes."""
-    return DataError(f"line exceeds --max-line-bytes ({limit:,} bytes)")
-
-
 class Lines:
     """Cuts chunks of bytes into lines; yields an error for each line that is too long.
 
-    The current line is kept as the list of its chunks and dropped as soon as it passes the limit,
-    so at most `limit` bytes and one chunk are in memory. `torn` is set when the last line had no line
-    end, as a file has that was cut off.
+    Lines end at b"\\n" and nowhere else: JSON strings may have U+2028, U+0085 or a vertical tab in them, at
+    which `str.splitlines` would cut. The current line is kept as the list of its pieces and dropped as soon
+    as it passes the limit, so at most `limit` bytes and one chunk are in memory. `torn` is set when the last
+    line had no line end, as a file has that was cut off.
     """
 
     def __init__(self, chunks: Iterable[bytes], limit: int) -> None:
         self.torn = False
         self._chunks, self._limit = chunks, limit
-        self._held: list[bytes] = []
-        self._size = 0  # bytes of the line under way, also those dropped
+        self._pieces: list[bytes] = []
+        self._size = 0  # bytes of the current line, also those dropped
 
     def __iter__(self) -> Iterator[bytes | DataError]:
         for chunk in self._chunks:
-            pieces: list[bytes] = chunk.split(b"\n")
-            tail = pieces.pop()
-            if pieces:
-                if self._size:
-                    self._hold(pieces[0])
-                    first = self._release()
-                    if isinstance(first, DataError):
-                        yield first
-                        del pieces[0]
-                    else:
-                        pieces[0] = first
-                yield from self._finished(pieces, chunk)
-            self._hold(tail)
+            *ends, rest = chunk.split(b"\n")
+            for end in ends:
+                yield self._line(end)
+            self._extend(rest)
         if self._size:
             self.torn = True
-            last = self._release()
-            yield last if isinstance(last, DataError) else last.removesuffix(b"\r")
+            yield self._line(b"")
 
-    def _finished(self, pieces: list[bytes], chunk: bytes) -> Iterable[bytes | DataError]:
-        """Whole lines without their line ends, those over the limit as errors."""
-        if b"\r" in chunk or (pieces[:1] and pieces[0].endswith(b"\r")):
-            pieces = [piece[:-1] if piece.endswith(b"\r") else piece for piece in pieces]
-        if len(chunk) <= self._limit:
-            return pieces
-        return [piece if len(piece) <= self._limit else too_long(self._limit) for piece in pieces]
+    def _line(self, end: bytes) -> bytes | DataError:
+        """The current line, of which this is the end."""
+        size = self._size + len(end)
+        if self._size:
+            self._extend(end)
+            end = b"".join(self._pieces)
+            self._pieces, self._size = [], 0
+        if size > self._limit:
+            return DataError(f"line exceeds --max-line-bytes ({self._limit:,} bytes)")
+        return end.removesuffix(b"\r")
 
-    def _hold(self, piece: bytes) -> None:
+    def _extend(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self._limit:
-            self._held.clear()
+            self._pieces.clear()
         elif piece:
-            self._held.append(piece)
-
-    def _release(self) -> bytes | DataError:
-        """The line under way as a whole."""
-        whole = too_long(self._limit) if self._size > self._limit else b"".join(self._held)
-        self._held, self._size = [], 0
-        return whole
+            self._pieces.append(piece)
 
 
 # Compressed bytes to plain ones

@@ -16,8 +16,7 @@ import numpy as np
 
 from rangevote.errors import DataError, choose
 from rangevote.formats.moses import BAR
-from rangevote.formats.scores import checked
-from rangevote.hypothesis import Ballot, Hypothesis, check
+from rangevote.hypothesis import Ballot, Hypothesis, check, check_logprob
 
 Writer = Callable[[Ballot], bytes]
 
@@ -130,7 +129,7 @@ def _known_logprob(hypothesis: Hypothesis, index: int, format: str) -> float:
             f"has no log-probability, which the format {format!r} needs",
             field=f"candidates[{index}].logprob",
         )
-    return float(checked(hypothesis.logprob, index))
+    return float(check_logprob(hypothesis.logprob, f"candidates[{index}].logprob"))
 
 
 def _one_line(hypothesis: Hypothesis, index: int, format: str) -> str:
