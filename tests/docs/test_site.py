@@ -153,18 +153,3 @@ def test_pages_look_as_they_should_in_a_browser(address, new_page, view):
     dark = page.evaluate("document.body.dataset.mdColorScheme") == "slate"
     assert dark == (scheme == "dark")
     assert violations(page) == []
-
-
-def test_a_command_is_copied_without_its_prompt_and_without_what_it_prints(address, new_page):
-    page = new_page(
-        viewport={"width": 1280, "height": 800}, permissions=["clipboard-read", "clipboard-write"]
-    )
-    page.goto(f"{address}/start.html")
-    block = page.locator("div.language-console").first
-    assert "$ rangevote vote nbest.jsonl --text\nthe train leaves at ten\n" in block.inner_text()
-    block.hover()
-    block.locator("[data-clipboard-target], .md-code__button, .md-clipboard").first.click()
-    page.wait_for_function("navigator.clipboard.readText().then(text => text.includes('rangevote'))")
-    commands = [line for line in page.evaluate("navigator.clipboard.readText()").splitlines() if line]
-    assert len(commands) == 3
-    assert all(line.startswith("rangevote vote nbest.jsonl") for line in commands)

@@ -142,13 +142,6 @@ def test_a_unanimous_electorate_of_two_is_decided_as_soon_as_the_best_bet_allows
     assert decisions == [False] * (needed - 1) + [True]
 
 
-def test_the_wealth_is_the_mean_of_the_products():
-    x = np.random.default_rng(0).uniform(-1, 1, size=(30, 4))
-    expected = np.mean([np.prod(1 + bet * x, axis=0) for bet in BETS], axis=0)
-    np.testing.assert_allclose(np.exp(log_wealth(x)), expected, rtol=1e-12)
-    assert log_wealth(np.zeros((0, 3))).tolist() == pytest.approx([0.0] * 3)
-
-
 def test_the_wealth_of_a_fair_game_does_not_grow_on_average():
     # all 2^12 sequences of wins and losses, equally likely: the mean wealth is exactly 1
     plays = np.array([[1 if i >> j & 1 else -1 for i in range(2**12)] for j in range(12)], dtype=float)
@@ -184,12 +177,6 @@ def test_voters_weighed_by_probability_are_refused(weights):
     ):
         electorate.decided()
     assert rv.Electorate(["a", "b"], weights="count").add(["a"], [-1.0]).decided() is False
-
-
-def test_voters_with_importance_weights_are_refused():
-    electorate = rv.Electorate(["a", "b"]).add([rv.Hypothesis(text="a", weight=2.0)])
-    with pytest.raises(rv.UsageError, match=r"not weights='importance'"):
-        electorate.decided()
 
 
 @pytest.mark.parametrize("confidence", [0, 1, -0.5, 1.5, 99, math.nan])

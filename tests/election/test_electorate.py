@@ -56,25 +56,6 @@ def test_every_option_of_elect_works_on_a_stream(options):
     assert streamed.signature == at_once.signature
 
 
-def test_texts_and_hypotheses_may_arrive_in_turn():
-    electorate = rv.Electorate(["a b", "c"], similarity="overlap_1")
-    electorate.add("a").add(["b", Hypothesis(text="c")]).add([Hypothesis(text="a b", tokens=(1,))]).add([])
-    assert electorate.result().scores.tolist() == pytest.approx([3 / 4, 1 / 4])
-
-
-def test_log_probabilities_known_of_some_batches_only_make_it_a_count():
-    electorate = rv.Electorate(["a", "b"]).add(["a"], [-1.0])
-    assert "|w:probability|" in electorate.result().signature
-    assert "|w:count|" in electorate.add(["b"]).result().signature
-
-
-def test_a_duplicate_in_a_later_batch_votes_once_under_probability():
-    electorate = (
-        rv.Electorate(["a", "b"], similarity="exact").add(["a", "b"], [-1.0, -1.0]).add(["a"], [-1.0])
-    )
-    assert electorate.result().weights.tolist() == [0.5, 0.5, 0.0]
-
-
 def test_asking_for_the_result_changes_nothing():
     electorate = rv.Electorate(["a b", "a c"]).add(["a b"])
     first = electorate.result().scores.tolist()

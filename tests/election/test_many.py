@@ -40,16 +40,6 @@ def test_every_measure_gives_the_same_bits_on_any_number_of_threads(label):
         assert [r.signature for r in results] == [r.signature for r in expected]
 
 
-@on_any_number_of_threads
-def test_a_result_does_not_depend_on_what_else_is_in_the_batch(threads):
-    given = ballots(60)
-    together = list(rv.elect_many(given, threads=threads, weights="count"))
-    backwards = list(rv.elect_many(given[::-1], threads=threads, weights="count"))[::-1]
-    alone = [next(iter(rv.elect_many([ballot], weights="count"))) for ballot in given]
-    for one, two, three in zip(together, backwards, alone, strict=True):
-        assert one.scores.tobytes() == two.scores.tobytes() == three.scores.tobytes()
-
-
 SOURCES = {
     "list": list,
     "tuple": tuple,

@@ -13,10 +13,8 @@ from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
 BAD_LISTS = {
     "a dict": ({"a": -1.0, "b": -2.0}, rv.UsageError, r"^candidates is a dict, not a list: .* logprobs="),
     "one text": ("a dog", rv.UsageError, r"^candidates is one str, not a list: pass a list of texts"),
-    "bytes": (b"a dog", rv.UsageError, r"^candidates is one bytes, not a list"),
     "None inside": (["a", None], rv.DataError, r"^candidates\[1\]: expected a text, .* got NoneType"),
     "a number inside": ([1, "a"], rv.DataError, r"^candidates\[0\]: expected a text, .* got int"),
-    "bytes inside": ([b"a"], rv.DataError, r"^candidates\[0\]: expected a text, .* got bytes"),
     "a dict inside": ([{"text": "a"}], rv.DataError, r"^candidates\[0\]: expected a text, .* got dict"),
     "floats as token ids": ([[1.5, 2.0]], rv.DataError, r"^candidates\[0\].* token ids"),
     "bools as token ids": ([[True, False]], rv.DataError, r"^candidates\[0\].* token ids"),
@@ -61,8 +59,6 @@ def test_an_empty_list_of_voters_is_refused():
 
 BAD_LOGPROBS = {
     "too few": ([-1.0], rv.UsageError, r"^2 candidates but 1 log-probabilities; give exactly one for each"),
-    "too many": ([-1.0] * 3, rv.UsageError, r"^2 candidates but 3 log-probabilities"),
-    "none": ([], rv.UsageError, r"^2 candidates but 0 log-probabilities"),
     "NaN": ([-1.0, math.nan], rv.DataError, r"^candidates\[1\]\.logprob: nan is not a log-probability"),
     "+inf": ([math.inf, -1.0], rv.DataError, r"^candidates\[0\]\.logprob: inf is not a log-probability"),
     "a probability": (
@@ -72,10 +68,7 @@ BAD_LOGPROBS = {
     ),
     "just above 0": ([-1.0, 1.1e-6], rv.DataError, r"^candidates\[1\]\.logprob: 1\.1e-06 is not a log-prob"),
     "True": ([True, -1.0], rv.DataError, r"^candidates\[0\]\.logprob: expected a number, got bool True"),
-    "False": ([False, -1.0], rv.DataError, r"^candidates\[0\]\.logprob: expected a number, got bool False"),
     "text": (["-1.0", -2.0], rv.DataError, r"^candidates\[0\]\.logprob: expected a number, got str '-1\.0'"),
-    "lists": ([[-1.0], [-2.0]], rv.DataError, r"^candidates\[0\]\.logprob: expected a number, got list"),
-    "complex": ([1j, -2.0], rv.DataError, r"^candidates\[0\]\.logprob: expected a number, got complex"),
     "a matrix": (np.zeros((2, 2)), rv.DataError, r"^candidates\[0\]\.logprob: expected a number, got list"),
     "one number": (-1.0, rv.UsageError, r"log-probabilities"),
 }
@@ -130,34 +123,6 @@ def test_candidates_may_come_in_any_list_of_sequences(make):
     result = rv.elect(make())
     assert result.winner == "a b"
     assert result.scores.tolist() == pytest.approx([2 / 3, 1 / 3, 2 / 3])
-
-
-@pytest.mark.parametrize(
-    "candidates",
-    [
-        [[1, 2], [1, 3], [1, 2]],
-        [(1, 2), (1, 3), (1, 2)],
-        np.array([[1, 2], [1, 3], [1, 2]]),
-        [np.array([1, 2], dtype=np.uint16), np.array([1, 3]), np.array([1, 2], dtype=np.int32)],
-        [[np.int64(1), np.int64(2)], [1, 3], [1, 2]],
-        [Hypothesis(tokens=np.array([1, 2])), Hypothesis(tokens=np.array([1, 3])), Hypothesis(tokens=[1, 2])],
-    ],
-    ids=["lists", "tuples", "matrix", "arrays", "numpy integers", "arrays in hypotheses"],
-)
-def test_token_ids_may_come_in_any_list_of_integers(candidates):
-    result = rv.elect(candidates)
-    assert result.index == 0
-    assert list(result.winner) == [1, 2]
-
-
-def test_log_probabilities_beside_columns_are_used_or_refused_but_not_dropped():
-    # found: elect(Hypotheses.of(texts), logprobs) held a count of unweighted votes
-    expected = rv.elect(["a", "b"], [-1.0, -5.0]).weights.tolist()
-    try:
-        result = rv.elect(Hypotheses.of(["a", "b"]), [-1.0, -5.0])
-    except rv.UsageError:
-        return
-    assert result.weights.tolist() == expected
 
 
 def test_log_probabilities_are_given_once():

@@ -27,13 +27,6 @@ def test_a_normal_form_makes_them_one(form):
     assert f"|norm:{form}|" in result.signature
 
 
-def test_normalising_keeps_everything_else():
-    hypothesis = Hypothesis(text=DECOMPOSED, tokens=(1,), logprob=-2.0, finished=False, state=(1.0,))
-    winner = rv.elect([hypothesis], normalize="NFC").hypothesis
-    assert winner == Hypothesis(text=COMPOSED, tokens=(1,), logprob=-2.0, finished=False, state=(1.0,))
-    assert rv.elect([[1, 2]], normalize="NFC").winner == (1, 2)
-
-
 def test_merging_gives_the_first_of_equal_texts_the_mass_of_all():
     hypotheses = [
         Hypothesis(text="a cat", tokens=(1, 2), logprob=math.log(0.2)),
@@ -55,13 +48,6 @@ def test_merging_changes_no_score_since_voting_merges_surface_forms_anyway(simil
     plain, merged = (rv.elect(texts, logprobs, similarity=similarity, merge=m) for m in (False, True))
     np.testing.assert_allclose(merged.scores, plain.scores, rtol=0, atol=1e-12)
     assert merged.winner == plain.winner
-
-
-def test_an_exact_duplicate_adds_no_mass_when_merged():
-    logprobs = [math.log(0.3), math.log(0.3), math.log(0.4)]
-    result = rv.elect(["a", "a", "b"], logprobs, merge=True, similarity="exact")
-    assert result.weights.tolist() == pytest.approx([3 / 7, 0, 4 / 7])
-    assert result.winner == "b"
 
 
 @pytest.mark.parametrize("second", [0.31, 0.3])

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import pytest
 
 import rangevote as rv
-from rangevote.hypothesis import Hypothesis
 
 
 def fixed(*scores: float):
@@ -35,12 +33,6 @@ def test_of_equal_scores_the_higher_log_probability_ranks_first():
 def test_of_equal_scores_and_log_probabilities_the_first_ranks_first():
     assert rv.elect(names(3), [-1.0] * 3, similarity=fixed(0.5, 0.5, 0.5)).ranking == (0, 1, 2)
     assert rv.elect(names(3), similarity=fixed(0.5, 0.7, 0.7)).ranking == (1, 2, 0)
-
-
-def test_an_unknown_log_probability_ranks_last_among_equals():
-    result = rv.elect(names(3), [None, -50.0, -math.inf], similarity=fixed(0.5, 0.5, 0.5))
-    assert result.ranking[0] == 1
-    assert set(result.ranking[1:]) == {0, 2}
 
 
 @pytest.mark.parametrize("size", [2, 3, 9, 200])
@@ -78,10 +70,3 @@ def test_a_result_is_frozen():
     for column in (result.scores, result.weights):
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 1.0
-
-
-def test_the_winner_comes_with_all_that_is_known_of_it():
-    hypotheses = [Hypothesis(text="a b", logprob=-2.0, finished=False), Hypothesis(text="x", logprob=-9.0)]
-    result = rv.elect(hypotheses)
-    assert result.hypothesis is hypotheses[0]
-    assert rv.elect(["a", "b"], [-1.0, -2.0]).hypothesis == Hypothesis(text="a", logprob=-1.0)

@@ -6,12 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import rangevote as rv
 from rangevote.hypothesis import Hypothesis
-from tests.election.draws import texts
 from tests.similarity.samples import EVERY, columns, full, measure, sentences, weights_for
 
 
@@ -63,13 +60,6 @@ def test_one_winner_is_the_same_under_both_rules_and_scores_are_those_of_the_fir
     several = rv.elect(listed, rule="reweighted", winners=5)
     assert plain.scores.tobytes() == again.scores.tobytes() == several.scores.tobytes()
     assert several.index == several.elected[0] == plain.index
-
-
-@given(texts, st.integers(1, 7))
-def test_several_winners_of_range_voting_are_the_first_of_the_ranking(listed, winners):
-    winners = min(winners, len(listed))
-    result = rv.elect(listed, winners=winners)
-    assert result.elected == result.ranking[:winners]
 
 
 @pytest.mark.parametrize("rule", ["range", "reweighted", "most_likely", "length_normalised"])

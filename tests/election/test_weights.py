@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,28 +50,9 @@ def test_when_every_probability_is_0_nobody_votes(temperature):
     assert weights_of(THREE, [-math.inf] * 3, weights="count") == pytest.approx([1 / 3] * 3)
 
 
-def test_count_gives_every_voter_the_same_and_counts_multiplicity():
-    assert weights_of(["a", "a", "b"], [-1, -1, -9], weights="count") == pytest.approx([1 / 3] * 3)
-    assert rv.elect(["a", "b"], voters=["b", "a", "b"], similarity="exact").scores.tolist() == pytest.approx(
-        [1 / 3, 2 / 3]
-    )
-
-
 def test_importance_weights_are_the_voters_own_normalised():
     voters = [Hypothesis(text=t, weight=w, logprob=-5.0) for t, w in zip(THREE, (2.0, 0.0, 6.0), strict=True)]
     assert weights_of(THREE, voters=voters, weights="importance") == [0.25, 0.0, 0.75]
-
-
-@pytest.mark.parametrize(
-    "given_as", [list, tuple, np.array, iter], ids=["list", "tuple", "array", "iterator"]
-)
-def test_weights_may_be_given_one_for_each_voter(given_as):
-    assert weights_of(THREE, weights=given_as([1.0, 0.0, 3.0])) == [0.25, 0.0, 0.75]
-
-
-@pytest.mark.parametrize("size", [5e-324, 1e-300, 1e308])
-def test_given_weights_of_any_size_are_normalised(size):
-    assert weights_of(THREE, weights=[size] * 3) == pytest.approx([1 / 3] * 3)
 
 
 # Duplicates: each distinct sequence votes once with its probability.
@@ -87,15 +67,6 @@ def test_where_tokens_are_known_they_decide_who_is_a_duplicate():
     texts = ["ab", "ab", "ab", "c"]  # the last: other text, same tokens (special tokens dropped)
     hypotheses = [Hypothesis(text=t, tokens=r, logprob=-2.0) for t, r in zip(texts, rows, strict=True)]
     assert weights_of(hypotheses) == [0.5, 0.0, 0.5, 0.0]
-
-
-def test_two_encodings_of_equal_probability_both_vote_even_beside_a_voter_without_tokens():
-    hypotheses = [
-        Hypothesis(text="ab", tokens=(1, 2), logprob=-2.0),
-        Hypothesis(text="ab", tokens=(3,), logprob=-2.0),
-        Hypothesis(text="c", logprob=-2.0),
-    ]
-    assert weights_of(hypotheses) == pytest.approx([1 / 3] * 3)
 
 
 def test_voters_that_repeat_are_pointed_out_where_nobody_said_how_to_weigh_them():
@@ -127,11 +98,6 @@ def test_the_default_weighting_follows_from_the_voters(name, voters):
     assert f"|w:{name}|" in rv.Electorate(["a"]).add(voters).result().signature
     (result,) = rv.elect_many([rv.Ballot(candidates=voters)])
     assert f"|w:{name}|" in result.signature
-
-
-def test_the_voters_and_not_the_candidates_decide_the_default():
-    assert "|w:count|" in rv.elect(["a", "b"], [-1.0, -2.0], voters=["a"]).signature
-    assert "|w:probability|" in rv.elect(["a", "b"], voters=["a"], voter_logprobs=[-3.0]).signature
 
 
 @pytest.mark.parametrize(

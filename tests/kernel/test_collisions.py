@@ -119,40 +119,9 @@ def ids_of_one_slot(wanted: int) -> list[int]:
     return [signed(key) for key in keys]
 
 
-def twins_of_one_slot(wanted: int, shift: int) -> list[int]:
-    """Pairs of keys that differ in one byte only, and whose hashes end in the same 10 bits."""
-    rng = np.random.default_rng(shift)
-    found: list[int] = []
-    while len(found) < 2 * wanted:
-        key = int(rng.integers(2**63))
-        other = key ^ int(rng.integers(1, 256)) << shift
-        if (key_hash(key) ^ key_hash(other)) & 1023 == 0:
-            found += [signed(key), signed(other)]
-    return found
-
-
 @each_kernel
 def test_token_ids_that_all_fall_into_one_slot_are_different_tokens(kernel):
     ids = ids_of_one_slot(700)
     assert len(set(ids)) == 700
     index = kernel.Index([[i] for i in ids], "ids", [1], True, True)
     np.testing.assert_array_equal(index.grades(0.0, True), np.eye(700))
-
-
-@each_kernel
-@pytest.mark.parametrize("shift", range(0, 64, 8))
-def test_token_ids_of_one_slot_that_differ_in_one_byte_are_different_tokens(kernel, shift):
-    ids = twins_of_one_slot(10, shift)
-    index = kernel.Index([[i] for i in ids], "ids", [1], True, True)
-    np.testing.assert_array_equal(index.grades(0.0, True), np.eye(20))
-
-
-@each_kernel
-def test_a_hundred_thousand_random_words_keep_their_own_votes(kernel):
-    rng = np.random.default_rng(1)
-    drawn = rng.integers(97, 123, size=(100_000, 12), dtype=np.uint8)
-    words = sorted({bytes(row).decode() for row in drawn})
-    half = words[::2]
-    index = kernel.Index([" ".join(half)], "words", [1], True, True)
-    index.add([" ".join(words)])
-    assert index.grades(0.0, False)[0, 0] == len(half) / len(words)

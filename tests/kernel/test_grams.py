@@ -16,26 +16,6 @@ def shared(kernel, unit: str, order: int, sequences, *, short: bool = True) -> n
 
 
 @each_kernel
-@pytest.mark.parametrize(
-    ("left", "right"),
-    [
-        ("ab c", "a bc"),
-        ("a b", "ab"),
-        ("a\x00b", "a b"),
-        ("a\x00 b", "a \x00b"),
-        ("\x00", "\x00\x00"),
-        ("a\x00", "a"),
-        ("é", "e\u0301"),
-        ("aa a", "a aa"),
-        ("1 11", "11 1"),
-        ("a,b c", "a b,c"),
-    ],
-)
-def test_other_cuts_of_the_same_letters_are_other_bigrams(kernel, left, right):
-    np.testing.assert_array_equal(shared(kernel, "words", 2, [left, right]), np.eye(2))
-
-
-@each_kernel
 def test_words_of_1_to_20_bytes_that_share_ends_are_all_different(kernel):
     # lengths around 4, 8 and 16 are where words are read in overlapping pieces
     words = set()
@@ -90,14 +70,6 @@ def test_voters_full_of_unknown_grams_keep_their_size(kernel):
     index = kernel.Index(["a b"], "words", [1], True, True)
     index.add(["a " + " ".join(f"new{i}" for i in range(9999)), "b b b b"])
     assert index.grades(0.0, False)[:, 0].tolist() == [1e-4, 0.25]
-
-
-@each_kernel
-def test_thousands_of_grams_make_the_tables_grow_and_lose_nothing(kernel):
-    words = [f"{i}" for i in range(5000)] + [f"long-word-number-{i}" for i in range(5000)]
-    index = kernel.Index([" ".join(words), " ".join(reversed(words))], "words", [1, 2], True, True)
-    index.add([" ".join(words[:2500] + words[-2500:])])
-    np.testing.assert_allclose(index.grades(0.0, False)[0], [(1 + 4998 / 4999) / 2, 0.5], atol=1e-15)
 
 
 @each_kernel

@@ -26,18 +26,6 @@ def test_a_poll_with_batches_of_voters_counts_as_one_with_all_of_them(label):
     np.testing.assert_allclose(poll.matrix(), measure(label).matrix(slate, whole), rtol=0, atol=1e-15)
 
 
-@pytest.mark.parametrize("label", EVERY)
-def test_a_poll_can_be_counted_again_under_other_weights(label):
-    rng = np.random.default_rng(1)
-    slate = columns(full(rng, sentences(rng, 6)))
-    poll = open_poll(measure(label), slate)
-    poll.add(slate)
-    first, second = weights_for(rng, 6), weights_for(rng, 6)
-    before = poll.tally(first).tobytes()
-    poll.tally(second)
-    assert poll.tally(first).tobytes() == before
-
-
 @pytest.mark.parametrize("label", ["overlap_2", "bleu_4", "chrf", "exact", "states", "edit"])
 def test_the_candidates_may_vote_first_and_others_after_them(label):
     rng = np.random.default_rng(2)

@@ -5,7 +5,6 @@ With the packages themselves: test_comet_real.py and test_bertscore_real.py.
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -17,7 +16,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import MissingExtra, RangevoteWarning, SetupError
-from rangevote.similarity import _named, neural
+from rangevote.similarity import _named
 from rangevote.similarity.neural import Bertscore, Comet
 from tests.similarity.samples import columns
 
@@ -107,14 +106,6 @@ def test_every_pair_of_different_texts_is_asked_once_in_one_call(model, tmp_path
     assert len(calls) == 1
 
 
-def test_many_pairs_go_in_blocks(model, tmp_path, monkeypatch):
-    monkeypatch.setattr(neural, "BLOCK", 4)
-    texts = ["a", "a b", "a b c", "c"]
-    in_blocks = measure(tmp_path).matrix(columns(texts), columns(texts))
-    assert [len(call) for call in model.calls] == [0, 4, 4, 4, 4]
-    assert in_blocks.tolist() == [[Model.one("", c, v) for c in texts] for v in texts]
-
-
 def test_the_model_is_loaded_once_also_for_many_sources(model, tmp_path):
     first = measure(tmp_path, source=None)
     for source in ("x", "y", "x"):
@@ -154,22 +145,6 @@ def test_the_name_of_comet_has_model_and_scale():
         rv.get_similarity("comet")
     with pytest.raises(rv.UsageError, match=r"scale must be a number above 0, got 0\.0"):
         rv.get_similarity("comet:x@0")
-
-
-def test_loggers_are_as_loud_as_before(model, tmp_path, monkeypatch):
-    lightning, heard = logging.getLogger("lightning"), []
-    lightning.setLevel(logging.DEBUG)
-    predict = model.predict
-
-    def spoken(*arguments: Any, **options: Any) -> Prediction:
-        heard.append(lightning.isEnabledFor(logging.INFO))
-        return predict(*arguments, **options)
-
-    monkeypatch.setattr(model, "predict", spoken)
-    rv.elect(["a"], similarity=measure(tmp_path))
-    assert heard == [False]
-    assert lightning.level == logging.DEBUG
-    lightning.setLevel(logging.NOTSET)
 
 
 def test_a_checkpoint_that_is_not_there_is_told(model, tmp_path):
@@ -245,25 +220,6 @@ def test_the_grade_is_f1_of_the_candidate_and_the_voter(scorer):
     assert scorer.made[0].calls == [(["a b c"], ["a"], 64)]
 
 
-def test_different_texts_are_scored_once_and_empty_ones_abstain(scorer):
-    slate = columns(["a", "", "a", "b"])
-    grades = Bertscore(batch_size=3).matrix(slate, slate)
-    assert grades.tolist() == [[1, 0, 1, 0], [0, 0, 0, 0], [1, 0, 1, 0], [0, 0, 0, 1]]
-    assert scorer.made[0].calls == [(["a", "b", "a", "b"], ["a", "a", "b", "b"], 3)]
-
-
-def test_the_name_names_the_model_and_the_layer(scorer):
-    for name, full in (
-        ("bertscore", "bertscore:roberta-large"),
-        ("bertscore:roberta-large", "bertscore:roberta-large"),
-        ("bertscore:my/model@9", "bertscore:my/model@9"),
-    ):
-        measure = rv.get_similarity(name)
-        assert measure.name == full
-        assert f"|sim:{full}|" in rv.elect(["a", "b"], similarity=measure).signature
-    assert (scorer.made[-1].model_type, scorer.made[-1].num_layers) == ("my/model", 9)
-
-
 def test_a_model_whose_layer_is_not_known_says_how_to_name_it(scorer):
     with pytest.raises(rv.UsageError, match=r"not tuned which layer.*as in bertscore:my/model@9"):
         rv.elect(["a"], similarity="bertscore:my/model")
@@ -278,14 +234,6 @@ def test_what_the_package_cannot_load_is_told(scorer, monkeypatch):
     monkeypatch.setattr(Scorer, "__init__", broken)
     with pytest.raises(SetupError, match=r"bert-score cannot load the model \(OSError: no such model\)"):
         rv.elect(["a"], similarity=Bertscore())
-
-
-def test_a_folder_may_be_in_the_users_own(scorer, monkeypatch, tmp_path):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "mine").mkdir()
-    result = rv.elect(["a b", "a"], similarity="bertscore:~/mine@2")
-    assert scorer.made[0].model_type == str(tmp_path / "mine")
-    assert "|sim:bertscore:~/mine@2|" in result.signature
 
 
 def test_a_model_that_is_not_here_is_told_at_once_where_there_is_no_network(scorer, monkeypatch):

@@ -70,24 +70,6 @@ def test_sacrebleus_tokenisations_are_sacrebleus(name, similarity):
     assert grades.tobytes() != rv.get_similarity(similarity).matrix(slate, slate).tobytes()
 
 
-def test_chinese_needs_the_zh_tokenisation_to_be_compared_at_all():
-    texts = ["我喜欢狗", "我喜欢猫", "他走了"]
-    assert rv.elect(texts, [-3.0, -2.0, -1.0], similarity="overlap_1").winner == "他走了"  # one word each
-    assert rv.elect(texts, [-3.0, -2.0, -1.9], similarity="overlap_1", tokenize="zh").winner == "我喜欢猫"
-
-
-def test_the_models_token_ids_can_be_compared_instead_of_the_text():
-    hypotheses = [
-        Hypothesis(text="un do", tokens=(7, 8)),
-        Hypothesis(text="undo", tokens=(7, 8, 9)),
-        Hypothesis(text="undo", tokens=(5,)),
-    ]
-    by_words = rv.elect(hypotheses, similarity="overlap_1").scores
-    by_tokens = rv.elect(hypotheses, similarity="overlap_1", tokenize="tokens").scores
-    np.testing.assert_allclose(by_words, [1 / 3, 2 / 3, 2 / 3], atol=1e-15)
-    np.testing.assert_allclose(by_tokens, [(1 + 2 / 3) / 3, 2 / 3, 1 / 3], atol=1e-15)
-
-
 def test_hypotheses_without_text_are_compared_by_their_token_ids():
     result = rv.elect([[1, 2, 3], [1, 2, 4], [9]])
     assert result.winner == (1, 2, 3)

