@@ -184,7 +184,7 @@ Each chapter is written by the command beside it; do not edit. What is measured 
 
 
 def write_chapter(name: str, page: str, path: Path = RESULTS) -> None:
-    """Put a page, from its `# title` on, in the place of the chapter `name`."""
+    """Put a page, from its `# title` on, instead of the chapter `name`."""
     kept = {**read_chapters(path), name: _deeper(page)}
     known = [chapter for chapter in CHAPTERS if chapter in kept]
     contents = "".join(

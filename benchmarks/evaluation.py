@@ -46,22 +46,22 @@ class Row(NamedTuple):
 def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
     """CPU seconds, wall seconds, and what came out."""
     cpu, wall = time.process_time(), time.perf_counter()
-    found = work()
-    return time.process_time() - cpu, time.perf_counter() - wall, found
+    result = work()
+    return time.process_time() - cpu, time.perf_counter() - wall, result
 
 
 def ballots() -> list[rv.Ballot]:
     """Generated lists; the reference is one of the ten most probable texts, with a word left out."""
     chance = random.Random(1)
-    found = []
+    generated = []
     for number in range(SENTENCES):
         made = generate.ballot(K, number)
         words = made.texts[chance.randrange(10)].split()
         words.pop(chance.randrange(len(words)))
         pairs = zip(made.texts, made.logprobs, strict=True)
         listed = [rv.Hypothesis(text, logprob=logprob) for text, logprob in pairs]
-        found.append(rv.Ballot(listed, id=number, references=[" ".join(words)]))
-    return found
+        generated.append(rv.Ballot(listed, id=number, references=[" ".join(words)]))
+    return generated
 
 
 def bootstrap(listed: list[rv.Ballot]) -> tuple[list[Row], str]:
@@ -73,13 +73,13 @@ def bootstrap(listed: list[rv.Ballot]) -> tuple[list[Row], str]:
     named = list(systems.items())
     ours, theirs = [], []
     for _ in range(ROUNDS):
-        cpu, _, told = timed(lambda: compare(systems, references, metrics=["bleu"], resamples=1_000))
+        cpu, _, comparison = timed(lambda: compare(systems, references, metrics=["bleu"], resamples=1_000))
         ours.append(cpu)
         cpu, _, other = timed(
             lambda: PairedTest(named, {"BLEU": BLEU(references=[references])}, None, "bs", 1_000)()
         )
         theirs.append(cpu)
-    mine, peer = told.systems[1].scores["bleu"].value, other[1]["BLEU"][1].score
+    mine, peer = comparison.systems[1].scores["bleu"].value, other[1]["BLEU"][1].score
     ratio = statistics.median(theirs) / statistics.median(ours)
     row = Row(
         "paired bootstrap of BLEU, 2 systems, statistics of sentences included",
@@ -97,7 +97,7 @@ def tuning(listed: list[rv.Ballot]) -> tuple[list[Row], str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(ROUNDS):
-            cpu, wall, found = timed(lambda: tune(listed, metric="bleu"))
+            cpu, wall, tuned = timed(lambda: tune(listed, metric="bleu"))
             ours.append(cpu)
             walls.append(wall)
     settings = grid()
@@ -115,19 +115,19 @@ def tuning(listed: list[rv.Ballot]) -> tuple[list[Row], str]:
         60.0,
         f"elections alone, one by one: {whole:.1f} s",
     )
-    return [row], f"Wall time of the last tuning: {walls[-1]:.1f} s. Chosen: {found.chosen.setting.name}."
+    return [row], f"Wall time of the last tuning: {walls[-1]:.1f} s. Chosen: {tuned.chosen.setting.name}."
 
 
 def page(rows: list[Row], notes: list[str], load: float) -> str:
     """The Markdown."""
-    told = machine()
+    host = machine()
     lines = [
         "# How fast are evaluation and tuning?",
         "",
         "Written by `make bench-evaluation`; do not edit. CPU time, median of "
         f"{ROUNDS} rounds, on generated lists ({SENTENCES:,} ballots, `generate.py`).",
         "",
-        f"{datetime.date.today().isoformat()}, {told['cpu']}, {told['cores']} cores; "
+        f"{datetime.date.today().isoformat()}, {host['cpu']}, {host['cores']} cores; "
         f"load average {load:.1f} and {os.getloadavg()[0]:.1f} before and after; "
         f"rangevote {rv.__version__}, sacrebleu {sacrebleu.__version__}.",
         "",

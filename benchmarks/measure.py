@@ -87,18 +87,18 @@ def growth(workers: dict[str, Worker], folder: Path, turns: int = 9) -> list[dic
     Of each turn the fastest pass: a list of 10,000 fills the caches that other work on the machine
     takes away, so load would be measured as growth. `folder` holds the lists of `measure_all`.
     """
-    found = []
+    times = []
     for turn in range(turns):
         path = {k: folder / f"lists-{k}-{turn % ROUNDS[k]}.jsonl" for k in (1_000, 10_000)}
         answers = {k: _ask(workers, "overlap_2", path[k], None, k) for k in path}
         if all("error" not in answer for answer in answers.values()):
-            found.append({str(k): answer["fastest"] for k, answer in answers.items()})
-    return found
+            times.append({str(k): answer["fastest"] for k, answer in answers.items()})
+    return times
 
 
 def real_lists(workers: dict[str, Worker], folder: Path) -> dict[str, Any]:
     """A few ballots of the real n-best lists, by file; empty where they are absent."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for k, count in REAL_LISTS.items():
         for path in sorted(REAL.glob(f"*.k{k}.jsonl.gz")):
             lists = _read(path, count)
@@ -109,8 +109,8 @@ def real_lists(workers: dict[str, Worker], folder: Path) -> dict[str, Any]:
                     if turn == 0 or CONTESTANTS[name].environment == "main":
                         answers[name].append(_ask(workers, name, written, None, k))
             looks = generate.describe([generate.Ballot(*ballot) for ballot in lists])
-            found[path.name.removesuffix(".jsonl.gz")] = {"k": k, "looks": looks, "answers": answers}
-    return found
+            results[path.name.removesuffix(".jsonl.gz")] = {"k": k, "looks": looks, "answers": answers}
+    return results
 
 
 def _read(path: Path, count: int) -> list[tuple[list[str], list[float]]]:
@@ -128,7 +128,7 @@ def memory(workers: dict[str, Worker], folder: Path) -> dict[str, dict[str, Any]
     wanted = [("overlap_2", k) for k in SIZES[1:]] + [("precision_2", 10_000)]
     wanted += [(name, 1_000) for name in ("bleu_4", "smoothed_bleu_4", "chrf")]
     wanted += [(name, 1_000) for name in ("plain overlap_2", "fastchrf")]
-    found = {}
+    peaks = {}
     for name, k in wanted:
         python = workers[CONTESTANTS[name].environment].python
         request: dict[str, Any] = {"contestant": name, "ballots": str(folder / f"lists-{k}-0.jsonl")}
@@ -136,8 +136,8 @@ def memory(workers: dict[str, Worker], folder: Path) -> dict[str, dict[str, Any]
             answer = fresh.ask(**request, resident=True)
         with Worker(python, COUNTED_MEMORY) as fresh:
             counted = fresh.ask(**request, memray=str(SCRATCH / "memray"))
-        found[f"{name}, k = {k:,}"] = answer | {"counted": counted.get("counted")}
-    return found
+        peaks[f"{name}, k = {k:,}"] = answer | {"counted": counted.get("counted")}
+    return peaks
 
 
 def agreement(measured: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, Any]:

@@ -103,8 +103,8 @@ def _bleu(data: Data) -> list[Row]:
         faster(data, "smoothed_bleu_4", "mbrs same+1", 1_000, 1_200),
     ]
     for name in ("bleu_4", "smoothed_bleu_4"):
-        found = data["memory"][f"{name}, k = 1,000"]
-        peak = found.get("peak")
+        memory = data["memory"][f"{name}, k = 1,000"]
+        peak = memory.get("peak")
         measured = megabytes(peak) if peak else "not measured"
         what = f"{name}, peak of the whole process, k = 1,000"
         rows.append(Row(what, "< 200 MB", measured, peak and peak < 200e6, measured, ""))
@@ -146,16 +146,16 @@ def finished(mine: list[Data], theirs: list[Data]) -> list[tuple[Data, Data]]:
 def on_real_lists(data: Data) -> list[tuple[Row, str, str]]:
     """The same comparisons on the real lists: row, agreement, largest difference of scores."""
     rows = []
-    for name, found in data["real"].items():
+    for name, file in data["real"].items():
         for mine, theirs, times in REAL_PAIRS:
             row = compare(
                 f"{name}: {mine} against {CONTESTANTS[theirs].label}",
-                finished(found["answers"][mine], found["answers"][theirs]),
-                times if found["k"] == 100 else None,
+                finished(file["answers"][mine], file["answers"][theirs]),
+                times if file["k"] == 100 else None,
                 "a library is missing",
             )
             same = CONTESTANTS[theirs].like == mine
-            agreed = found["agreement"][theirs]
+            agreed = file["agreement"][theirs]
             rows.append((row, winners(agreed) if same else "-", f"{agreed['apart']:.0e}" if same else "-"))
     return rows
 
@@ -207,15 +207,15 @@ def after_start(times: Data, name: str, clock: str) -> list[float]:
     return [took - start for took in times[f"{name} all"][clock]]
 
 
-def _start_up(found: Data) -> list[Row]:
-    if "error" in found:
-        return [Row("start-up", "", f"not measured: {found['error']}", None, "", "")]
+def _start_up(start_up: Data) -> list[Row]:
+    if "error" in start_up:
+        return [Row("start-up", "", f"not measured: {start_up['error']}", None, "", "")]
     wanted = {"help": ("`rangevote --help`", 0.3), "election": ("import and first election", 0.4)}
     rows = []
     for clock in ("cpu", "wall"):
-        python = median(found["times"]["python"][clock])
+        python = median(start_up["times"]["python"][clock])
         for name, (label, limit) in wanted.items():
-            took = median(found["times"][name][clock])
+            took = median(start_up["times"][name][clock])
             rows.append(
                 Row(
                     f"{label}, {'CPU' if clock == 'cpu' else 'wall'} time",
@@ -275,7 +275,7 @@ METHOD = """## How it was measured
 * Growth: {turns} turns of k = 1,000 and 10,000, one right after the other; of each the fastest pass, since
   what other work on the machine takes from the caches would be measured as growth.
 * Memory, each in a fresh process: "allocated" is the most that one election has allocated at a time,
-  counted by memray; "resident" is what the system says, above what the process held with the lists loaded.
+  counted by memray; "resident" is what the system says, above what the process had with the lists loaded.
   Under a megabyte the latter is mostly chance (pages, and room freed before), so growth is judged by
   the former.
 * File to file: whole commands, from start to exit, median of {file_rounds}, minus the same command on a
@@ -351,13 +351,13 @@ def _memory(data: Data) -> str:
     rows = [
         (
             name,
-            megabytes(found["input"]),
-            megabytes(found["counted"]) if found["counted"] else "-",
-            megabytes(found["grown"]),
-            megabytes(found["peak"]),
+            megabytes(memory["input"]),
+            megabytes(memory["counted"]) if memory["counted"] else "-",
+            megabytes(memory["grown"]),
+            megabytes(memory["peak"]),
         )
-        for name, found in data["memory"].items()
-        if "error" not in found
+        for name, memory in data["memory"].items()
+        if "error" not in memory
     ]
     head = ("one election", "input", "allocated above it", "resident above it", "peak of the process")
     return "## Memory\n\n" + table(head, rows)
@@ -367,10 +367,10 @@ def _agreement(data: Data) -> str:
     rows = [
         (
             pair,
-            winners(found),
-            f"{found['apart']:.1e} over {found['scores']:,} scores",
+            winners(agreed),
+            f"{agreed['apart']:.1e} over {agreed['scores']:,} scores",
         )
-        for pair, found in data["agreement"].items()
+        for pair, agreed in data["agreement"].items()
     ]
     return (
         "## Do they elect the same?\n\nmbrs computes in single precision. Scores lie in [0, 1].\n\n"
@@ -410,5 +410,5 @@ def _real(data: Data) -> str:
         for r, same, apart in on_real_lists(data)
     ]
     head = ("what", "must reach", "measured", "reached", "rangevote", "the other", "same winner")
-    looks = {name: found["looks"] for name, found in data["real"].items()}
+    looks = {name: file["looks"] for name, file in data["real"].items()}
     return title + REAL + table((*head, "largest difference"), rows) + "\n" + _looks(looks)

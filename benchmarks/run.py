@@ -50,8 +50,8 @@ def measure_all() -> dict[str, Any]:
         say("memory")
         data["memory"] = measure.memory(workers, folder)
     data["agreement"] = _agreements(data["speed"])
-    for found in data["real"].values():
-        found["agreement"] = _real_agreements(found["answers"])
+    for file in data["real"].values():
+        file["agreement"] = _real_agreements(file["answers"])
     data["date"] = datetime.date.today().isoformat()
     data["machine"] = machine() | {"load": [load, os.getloadavg()[0]]}
     data["seconds"] = time.time() - began
@@ -59,7 +59,7 @@ def measure_all() -> dict[str, Any]:
 
 
 def _or_error(measured: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What was measured; where the command fails, the reason in its place."""
+    """What was measured; where the command fails, the reason instead."""
     try:
         return measured()
     except RuntimeError as error:
@@ -69,7 +69,7 @@ def _or_error(measured: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 def _agreements(measured: measure.Measured) -> dict[str, Any]:
     """Every peer against the measure of ours that it shares."""
-    found = {}
+    agreed = {}
     for name, contestant in CONTESTANTS.items():
         if contestant.like and not contestant.ours:
             mine, theirs = measured[contestant.like], measured[name]
@@ -78,8 +78,8 @@ def _agreements(measured: measure.Measured) -> dict[str, Any]:
                 for k in map(str, SIZES)
                 for pair in zip(mine.get(k, []), theirs.get(k, []), strict=False)
             ]
-            found[f"{contestant.like}, {contestant.label}"] = measure.agreement(pairs)
-    return found
+            agreed[f"{contestant.like}, {contestant.label}"] = measure.agreement(pairs)
+    return agreed
 
 
 def _real_agreements(answers: dict[str, Any]) -> dict[str, Any]:
@@ -92,13 +92,13 @@ def _real_agreements(answers: dict[str, Any]) -> dict[str, Any]:
 
 def versions(workers: dict[str, Worker]) -> dict[str, str]:
     """What is compared; a peer that is absent says so."""
-    found = {"Python": platform.python_version()}
+    listed = {"Python": platform.python_version()}
     wanted = [("main", name) for name in ("rangevote", "numpy", "msgspec")]
     wanted += [("peers", name) for name in PEER_PACKAGES]
     for where, name in wanted:
         answer = workers[where].ask(version=name)
-        found[name] = answer.get("version", "absent")
-    return found
+        listed[name] = answer.get("version", "absent")
+    return listed
 
 
 def without_scores(data: Any) -> Any:
@@ -110,7 +110,7 @@ def without_scores(data: Any) -> Any:
 
 
 def render(data: dict[str, Any]) -> None:
-    """Write the page and, where matplotlib is found, the plot."""
+    """Write the page and, where matplotlib is installed, the plot."""
     write_chapter("elections", report.markdown(data))
     plotted = subprocess.run([PEERS if PEERS.exists() else sys.executable, HERE / "plot.py", RAW])
     say("wrote RESULTS.md" + (", results.svg, results.png" if plotted.returncode == 0 else " only"))

@@ -58,8 +58,8 @@ def quick(before: dict[str, Any]) -> dict[str, Any]:
     began, load = time.time(), os.getloadavg()[0]
     slow = [row for row in before["speed"] if row["case"] == "smollm2" and row["k"] == 100]
     rows = [speed(*row) for row in SPEED if not (row[0] == "smollm2" and row[2] == 100)]
-    found = machine() | {"load": [load, os.getloadavg()[0]]}
-    return {**before, "speed": rows + slow, "machine": found, "kept": True, "seconds": time.time() - began}
+    host = machine() | {"load": [load, os.getloadavg()[0]]}
+    return {**before, "speed": rows + slow, "machine": host, "kept": True, "seconds": time.time() - began}
 
 
 def speed(case: str, inputs: int, k: int, new: int, rounds: int, target: float) -> dict[str, Any]:
@@ -122,17 +122,17 @@ def page(data: dict[str, Any]) -> str:
     versions = ", ".join(
         f"{name} {importlib.metadata.version(name)}" for name in ("torch", "transformers", "rangevote")
     )
-    found = data["machine"]
-    told = (
-        f"{data['date']}, {found['cpu']}, {os.cpu_count()} cores, {platform.system()} "
-        f"{platform.machine()}; load average {found['load'][0]:.1f} and {found['load'][1]:.1f} "
+    host = data["machine"]
+    circumstances = (
+        f"{data['date']}, {host['cpu']}, {os.cpu_count()} cores, {platform.system()} "
+        f"{platform.machine()}; load average {host['load'][0]:.1f} and {host['load'][1]:.1f} "
         f"before and after, {data['seconds'] / 60:.0f} minutes.\n"
         f"Python {platform.python_version()}, {versions}."
     )
-    told += f" {KEPT}" if data.get("kept") else ""
-    told += f"\n{data['note']}" if data.get("note") else ""
+    circumstances += f" {KEPT}" if data.get("kept") else ""
+    circumstances += f"\n{data['note']}" if data.get("note") else ""
     tables = [speed_table(data), memory_table(data), voting_table(data), REASONS]
-    return "\n".join([HEAD.format(threads=2, machine=told), *tables])
+    return "\n".join([HEAD.format(threads=2, machine=circumstances), *tables])
 
 
 def speed_table(data: dict[str, Any]) -> str:

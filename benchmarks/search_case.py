@@ -117,7 +117,7 @@ def agreement(model: Any, inputs: list[list[int]], k: int, new: int) -> dict[str
     lengths = (out.beam_indices >= 0).sum(-1).tolist()
     ends = set(model.ends)
     same, apart, total = 0, 0.0, 0
-    for i, found in enumerate(ours(model, inputs, k, new)):
+    for i, hypotheses in enumerate(ours(model, inputs, k, new)):
         rows = range(i * k, i * k + k)
         known = {
             tuple(
@@ -125,7 +125,7 @@ def agreement(model: Any, inputs: list[list[int]], k: int, new: int) -> dict[str
             ): float(out.sequences_scores[row])
             for row in rows
         }
-        both = [one for one in found if tuple(one.tokens or ()) in known]
+        both = [one for one in hypotheses if tuple(one.tokens or ()) in known]
         same, total = same + len(both), total + len(rows)
         gaps = [abs(known[tuple(one.tokens or ())] - (one.logprob or 0.0)) for one in both]
         apart = max([apart, *gaps])
@@ -142,9 +142,9 @@ def timed(call: Any) -> float:
 
 def status(name: str) -> float:
     """A line of /proc/self/status in MB: VmRSS is what is resident now, VmHWM the most so far."""
-    found = re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())
-    assert found
-    return int(found[1]) / 1024
+    match = re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())
+    assert match
+    return int(match[1]) / 1024
 
 
 def memory(call: Any) -> dict[str, float]:
@@ -159,9 +159,9 @@ def memory(call: Any) -> dict[str, float]:
 def voting(model: Any, inputs: list[list[int]], k: int, new: int) -> dict[str, float]:
     """Seconds for searching and for electing by overlap_2, on text where there is some, else on tokens."""
     began = time.perf_counter()
-    found = ours(model, inputs, k, new)
+    lists = ours(model, inputs, k, new)
     searched = time.perf_counter()
-    for hypotheses in found:
+    for hypotheses in lists:
         rv.elect(hypotheses, similarity="overlap_2")
     return {"search": searched - began, "vote": time.perf_counter() - searched}
 
@@ -180,11 +180,11 @@ def main(request: dict[str, Any]) -> dict[str, Any]:
     if request["what"] == "voting":
         ours(model, inputs, k, 2)
         return voting(model, inputs, k, new)
-    found: dict[str, Any] = {"agreement": agreement(model, inputs, k, new), "ours": [], "theirs": []}
+    result: dict[str, Any] = {"agreement": agreement(model, inputs, k, new), "ours": [], "theirs": []}
     for _ in range(request["rounds"]):
         for side, call in sides.items():
-            found[side].append(timed(call))
-    return found
+            result[side].append(timed(call))
+    return result
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ The same file runs in `.venv` and in `.venv-peers`. A request names a contestant
 and how often to go over them; the answer, a line of JSON, gives CPU seconds (of the process and its
 children), wall seconds, winners and scores, or peak memory. Before each pass the ballots are parsed
 anew, so that nothing kept inside string objects (hash, UTF-8) carries over, and the garbage
-collector is told to leave them alone; it stays on, as it is for users.
+collector is set to leave them alone; it stays on, as it is for users.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def measure(elect: Elect, path: Path, passes: int, seconds: float) -> dict[str, 
 
 
 def _one_pass(elect: Elect, path: Path, copies: int) -> tuple[Spent, list[tuple[int, Any]]]:
-    """Hold the elections once; the time of one of them, and what they found."""
+    """Run the elections once; the time of one of them, and their results."""
     ballots = [json.loads(line) for _ in range(copies) for line in path.open(encoding="utf-8")]
     gc.collect()
     gc.freeze()
@@ -85,7 +85,7 @@ def cpu_seconds() -> float:
 
 
 def resident(elect: Elect, path: Path) -> dict[str, Any]:
-    """Peak resident memory of one election, in bytes: the process, and above what it held before.
+    """Peak resident memory of one election, in bytes: the process, and above what it had before.
 
     Needs Linux.
     """
@@ -118,8 +118,8 @@ def counted(elect: Elect, path: Path, memray: str) -> dict[str, Any]:
 
 
 def _status(field: str) -> int:
-    found = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    return int(found[1]) * 1024 if found else 0
+    match = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    return int(match[1]) * 1024 if match else 0
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from rangevote.errors import RangevoteError
 #: What a command may end with.
 CODES = frozenset({0, 2, 3, 4, 5})
 RUN = frozenset({"vote", "convert", "evaluate", "compare", "tune", "similarities", "study"})
-#: What would start processes, listen, download, or take the time that it is told to take.
+#: What would start processes, listen, download, or take as long as an option says.
 NOT_RUN = re.compile(
     r"^--(workers|engine|ray-address|threads|resamples|plot)|^serve$|\d{4}|embedding|bertscore|comet|bleurt"
     r"|flores|spm|mecab|^ja|^ko",
@@ -115,7 +115,7 @@ def arguments(data: bytes) -> None:
 def _parsed(group: click.Group, given: list[str]) -> None:
     with group.make_context("rangevote", list(given)) as context:
         rest = [*context._protected_args, *context.args]
-        if not rest:  # told when the group is run
+        if not rest:  # reported when the group is run
             return
         name, command, left = group.resolve_command(context, rest)
         assert command is not None
