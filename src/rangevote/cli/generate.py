@@ -295,7 +295,7 @@ def _body(text: str | None) -> dict[str, Any]:
 @click.option("--scores", is_flag=True, help="Write the scores of all candidates.")
 @click.option("--explain", is_flag=True, help="Write which n-grams and voters earned the winner its score.")
 @click.option("--text", is_flag=True, help="Write the winning text alone, one a line.")
-@click.option("--input-format", type=click.Choice(["text", "jsonl"]), help="Else told by the file's name.")
+@click.option("--input-format", type=click.Choice(["text", "jsonl"]), help="By default, by the file's name.")
 @click.option("--field", metavar="NAME", help="Where JSON lines have the text, messages, ids or image.")
 @click.option(
     "--on-error",

@@ -57,7 +57,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Elected:
-    """One election that was held, and how many seconds went into finding its hypotheses and into voting.
+    """One election, and how many seconds went into finding its hypotheses and into voting.
 
     What a batch did together is shared out evenly.
     """
@@ -71,7 +71,7 @@ class Elected:
 def elections(
     model: LanguageModel[Any], requests: Iterable[Request], plan: GenerationPlan
 ) -> Iterator[Elected]:
-    """Hold the election of every request, batch by batch; requests are taken as results are asked for."""
+    """The election of every request, batch by batch; requests are taken as results are asked for."""
     for batch in batched(requests, plan.batch):
         yield from elect_batch(model, batch, plan)
 
@@ -94,12 +94,12 @@ def elect_batch(
 def elect_each(
     model: LanguageModel[Any], requests: Sequence[Request], plan: GenerationPlan
 ) -> Iterator[Elected | DataError]:
-    """The same, with its error in the place of each input that cannot be answered.
+    """The same, with an error for each input that cannot be answered.
 
     Where they fail together they are tried one by one, in order, as results are asked for.
     """
     try:
-        held = elect_batch(model, requests, plan)
+        elected = elect_batch(model, requests, plan)
     except DataError as error:
         if len(requests) == 1:
             yield error
@@ -107,7 +107,7 @@ def elect_each(
         for request in requests:
             yield from elect_each(model, [request], plan)
     else:
-        yield from held
+        yield from elected
 
 
 def elect_batches(
@@ -128,7 +128,6 @@ class BatchElections:
         self._model = BatchReading(model, self._inputs, self._numbers)
 
     def elect(self) -> list[Elected]:
-        """Search, then vote."""
         plan, began = self._plan, perf_counter()
         candidates = self._search(plan.candidates, "candidates")
         voters: Sequence[Sequence[Hypothesis] | None] = [None] * len(candidates)
@@ -145,11 +144,7 @@ class BatchElections:
             began = perf_counter()
             ballot = msgspec.structs.replace(request.blank, candidates=candidates[i], voters=voters[i])
             try:
-                result = (
-                    elect_ballot(ballot, plan.settings)
-                    if adaptive is None
-                    else adaptive.electorates[i].result()
-                )
+                result = adaptive.electorates[i].result() if adaptive else elect_ballot(ballot, plan.settings)
             except DataError as error:
                 raise error.at(f"inputs[{request.number}]") from None
             seconds = voting / len(candidates) + perf_counter() - began

@@ -122,11 +122,11 @@ class GenerateCall:
     def elect(self, options: CustomGenerate) -> Any:
         """The elected sequences (inputs * num_return_sequences, length), or an object that has them."""
         from rangevote.models.huggingface.model import Continued
+        from rangevote.models.huggingface.prepare import Prepared
 
         self._check()
-        model = Continued.of(
-            self.model, self.ids, self.processors, self.config, self.kwargs, tokenizer=options.tokenizer
-        )
+        prepared = Prepared.of(self.model, self.ids, self.processors, self.config, self.kwargs)
+        model = Continued(prepared, options.tokenizer)
         plan = self._plan(options)
         requests = [Request.of(number, number) for number in model.inputs]
         # One batch, whatever its size: what was prepared can be read once.

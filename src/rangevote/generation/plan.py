@@ -16,7 +16,7 @@ from rangevote.similarity.base import Similarity
 from rangevote.similarity.mixture import Mixture
 from rangevote.similarity.vectors import States
 
-#: How sure an adaptive election is of its winner where nothing else is said.
+#: How sure an adaptive election is of its winner by default.
 CONFIDENCE = 0.99
 
 
@@ -48,14 +48,14 @@ class GenerationPlan:
         max_rows: int = MAX_ROWS,
     ) -> GenerationPlan:
         """Check every option."""
-        roll = None if voters is None else get_search(voters)
+        voting = None if voters is None else get_search(voters)
         if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
             raise UsageError(f"max_rows must be a whole number from 1, got {max_rows!r}.")
         confidence = _confidence(adaptive)
         if confidence is not None:
-            _check_adaptive(settings, roll)
+            _check_adaptive(settings, voting)
         kept = needs_states(settings.measure) if states is None else bool(states)
-        return cls(settings, get_search(candidates), roll, confidence, kept, max_rows)
+        return cls(settings, get_search(candidates), voting, confidence, kept, max_rows)
 
     @property
     def batch(self) -> int:
@@ -88,9 +88,9 @@ def _confidence(adaptive: float | bool | None) -> float | None:
 def _check_adaptive(settings: Settings, voters: Search | None) -> None:
     """Only independent voters of equal weight tell how the others will vote, and only about one winner."""
     if not isinstance(voters, Sampling):
-        came = "the candidates vote" if voters is None else f"the voters are {str(voters)!r}"
+        given = "the candidates vote" if voters is None else f"the voters are {str(voters)!r}"
         raise UsageError(
-            f"adaptive draws voters until the election is decided, so they must be samples, but {came}. "
+            f"adaptive draws voters until the election is decided, so they must be samples, but {given}. "
             f"Use voters='sample:1000', or leave adaptive out."
         )
     if settings.weights not in (None, "count"):

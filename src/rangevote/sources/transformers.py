@@ -114,7 +114,7 @@ class _Output:
         None where log P is not known.
         """
         if not self._sampled and self._beams is None:
-            return None  # which beam a token came from is not told
+            return None  # it is unknown which beam a token came from
         logits, scores = (getattr(self._output, name, None) for name in ("logits", "scores"))
         if logits is not None:
             return [(step, step.double().logsumexp(-1)) for step in logits]

@@ -8,6 +8,7 @@ import torch
 import transformers
 
 from rangevote.models.huggingface.model import Continued, HuggingFace
+from rangevote.models.huggingface.prepare import Prepared
 from rangevote.models.huggingface.shared_cache import SharedPrompt
 from tests.models.huggingface.tiny import IDS, SEEING, SHARING, images, make_processor
 
@@ -19,7 +20,7 @@ def handed(net, encoded, **settings) -> Continued:
 
     def decode(model, input_ids, logits_processor, stopping_criteria, generation_config, **model_kwargs):
         assert len(input_ids) % K == 0
-        return Continued.of(model, input_ids, logits_processor, generation_config, model_kwargs)
+        return Continued(Prepared.of(model, input_ids, logits_processor, generation_config, model_kwargs))
 
     return net.generate(
         **encoded, custom_generate=decode, num_beams=K, max_new_tokens=9, do_sample=False, **settings

@@ -312,7 +312,7 @@ def _configured(hf: Net) -> Any:
 
 
 def ends_at_separator(hf: Net) -> bool:
-    """Whether a model's `generate` ends at the separator, whatever it is told."""
+    """Whether a model's `generate` ends at the separator, whatever the configuration names."""
     return bool(hf.config.model_type == "blip")
 
 

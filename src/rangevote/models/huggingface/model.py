@@ -69,7 +69,6 @@ class PreparedModel:
         return HuggingFaceState(prompt, np.arange(0, count, prepared.stride), room)
 
     def step(self, state: HuggingFaceState, tokens: Integers | None) -> Step[HuggingFaceState]:
-        """Append one token to every row and predict the next; None: right after the prompt."""
         prompt = state.prompt
         if prompt is None or not len(state.owner):
             return Step(torch.zeros((0, vocabulary(self.hf)), device=self.hf.device), state)
@@ -84,7 +83,6 @@ class PreparedModel:
             return _ranked(prompt, rows.step(ids), replace(state, rows=rows, ids=ids))
 
     def select(self, state: HuggingFaceState, rows: Integers) -> HuggingFaceState:
-        """The state whose row i is row `rows[i]` of the given one."""
         rows = np.asarray(rows, dtype=np.int64)
         if state.rows is None or state.ids is None or not len(rows):
             return replace(state, owner=state.owner[rows], rows=None, ids=None)
@@ -94,7 +92,6 @@ class PreparedModel:
         return replace(state, owner=state.owner[rows], ids=ids)
 
     def room(self, state: HuggingFaceState) -> Integers | None:
-        """How many tokens may follow each row of a fresh state (rows,)."""
         return None if state.room is None else state.room[state.owner]
 
     def text(self, tokens: Sequence[int]) -> str | None:
@@ -154,12 +151,11 @@ class HuggingFace(PreparedModel):
             return self._read(Prepared.by(self.hf, {**encoded.tensors, **self._settings}), encoded.lengths)
 
     def source(self, input: Any) -> Sequence[int]:
-        """The input as the model would write it, for the copy filter: no special tokens, no chat template."""
         return self._encoder.source(input)
 
 
 class Continued(PreparedModel):
-    """What transformers prepared for a decoding method, as a model whose inputs are the numbers 0, 1, 2..."""
+    """What transformers prepared for a decoding method, as a model that takes the numbers in `inputs`."""
 
     def __init__(self, prepared: Prepared, tokenizer: Any = None, *, share: bool = True) -> None:
         super().__init__(share)
@@ -167,25 +163,8 @@ class Continued(PreparedModel):
         end_tokens = prepared.settings._eos_token_tensor
         self.ends = () if end_tokens is None else tuple(end_tokens.flatten().tolist())
 
-    @classmethod
-    def of(
-        cls,
-        model: Net,
-        input_ids: Tensor,
-        logits_processor: Any,
-        generation_config: Any,
-        model_kwargs: dict[str, Any],
-        *,
-        tokenizer: Any = None,
-    ) -> Continued:
-        """From the arguments of a `custom_generate` function, which have k rows for each input."""
-        return cls(
-            Prepared.of(model, input_ids, logits_processor, generation_config, model_kwargs), tokenizer
-        )
-
     @property
     def inputs(self) -> range:
-        """What `start` takes."""
         return range(len(self.prepared.ids) // self.prepared.stride)
 
     def start(self, inputs: Sequence[int]) -> HuggingFaceState:

@@ -130,7 +130,7 @@ def _as_given(
 
 
 def _dynamic(value: Any, net: Net) -> Any:
-    """A cache that grows in the place of one of fixed size, which is still empty."""
+    """A cache that grows, instead of one of fixed size, which is still empty."""
     pair = isinstance(value, EncoderDecoderCache)
     if not isinstance(value.self_attention_cache if pair else value, StaticCache):
         return value

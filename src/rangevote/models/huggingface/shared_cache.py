@@ -64,7 +64,7 @@ def shared_where_possible(prompt: Prompt, most: int | None, trials: Trials) -> P
 
 
 def _prefix_of(net: Net, kwargs: dict[str, Any]) -> SharedPrefix | None:
-    """What can be shared of the cache. A decoder's mask already has a place for the next token."""
+    """What can be shared of the cache. A decoder's mask already has a column for the next token."""
     mask = kwargs.get("attention_mask")
     if net.config.is_encoder_decoder:
         return SharedPrefix.of(kwargs.get("past_key_values"), None, mask)
