@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import openai
 
-from rangevote.service.app import ElectionSource, service_app
+from rangevote.service.app import service_app
 from rangevote.service.config import Limits, RequestOptions, ServiceConfig
 from rangevote.service.local import LocalModel
 from rangevote.service.metrics import Metrics
@@ -76,7 +76,7 @@ class Running:
         )
         self.metrics, self.log = Metrics(), list[str]()
         self._handler = ListHandler(self.log)
-        source: ElectionSource
+        source: Upstream | LocalModel
         if model is None:
             source = Upstream(self.settings, self.metrics, key=upstream_key)
         else:

@@ -9,54 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.options import grouped
 from rangevote.errors import RangevoteWarning, UsageError, need
 
 if TYPE_CHECKING:
-    from rangevote.service.app import ElectionSource
     from rangevote.service.config import ServiceConfig
+    from rangevote.service.local import LocalModel
     from rangevote.service.metrics import Metrics
     from rangevote.service.middleware import Keys
+    from rangevote.service.upstream import Upstream
 
 PORT = 8720
 #: Addresses that stand for all of the machine's.
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104
-
-
-def _request_options(command: Any) -> Any:
-    """How requests are answered that do not say otherwise; the command gets `options`, those given."""
-    listed = {
-        "samples": click.option("--samples", type=int, metavar="N", help="Samples of a request.  [16]"),
-        "candidates": click.option(
-            "--candidates",
-            metavar="N|SEARCH",
-            help="How many samples stand for election; of a local model or vLLM a search, as beam:10.",
-        ),
-        "adaptive": click.option(
-            "--adaptive",
-            is_flag=False,
-            flag_value=0.99,
-            type=float,
-            metavar="[CONFIDENCE]",
-            help="Sample in rounds, until the winner is certain; 0.99 if no number follows.",
-        ),
-        "min_votes": click.option("--min-votes", type=int, metavar="N", help="Usable samples needed.  [1]"),
-        "similarity": click.option(
-            "-s", "--similarity", metavar="NAME", help="How voters grade candidates.  [overlap_2]"
-        ),
-        "preset": click.option("--preset", metavar="NAME", help="Similarity and temperature, as 'blend'."),
-        "weights": click.option("--weights", metavar="NAME", help="count, or probability where it is known."),
-        "temperature": click.option("--temperature", type=float, help="Voters count P^(1/T).  [1]"),
-        "tokenize": click.option("--tokenize", metavar="NAME", help="words, chars, 13a, intl or zh."),
-    }
-
-    def build(**given: Any) -> dict[str, Any]:
-        options = {name: value for name, value in given.items() if value is not None}
-        if str(options.get("candidates", "")).isdecimal():
-            options["candidates"] = int(options["candidates"])
-        return options
-
-    return grouped(command, "options", listed, build)
+ELECTION_OPTIONS = ("similarity", "preset", "weights", "temperature", "tokenize")
+#: How requests are answered that do not say otherwise.
+REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "min_votes", *ELECTION_OPTIONS)
 
 
 @click.command()
@@ -65,7 +32,26 @@ def _request_options(command: Any) -> Any:
 @click.option("-m", "--model", metavar="NAME", help="A model to serve instead: a name, a folder or a file.")
 @click.option("--device", metavar="NAME", help="As cuda or cpu, for --model.")
 @click.option("--dtype", metavar="NAME", help="As float32 or bfloat16, for --model.")
-@_request_options
+@click.option("--samples", type=int, metavar="N", help="Samples of a request.  [16]")
+@click.option(
+    "--candidates",
+    metavar="N|SEARCH",
+    help="How many samples stand for election; of a local model or vLLM a search, as beam:10.",
+)
+@click.option(
+    "--adaptive",
+    is_flag=False,
+    flag_value=0.99,
+    type=float,
+    metavar="[CONFIDENCE]",
+    help="Sample in rounds, until the winner is certain; 0.99 if no number follows.",
+)
+@click.option("--min-votes", type=int, metavar="N", help="Usable samples needed.  [1]")
+@click.option("-s", "--similarity", metavar="NAME", help="How voters grade candidates.  [overlap_2]")
+@click.option("--preset", metavar="NAME", help="Similarity and temperature, as 'blend'.")
+@click.option("--weights", metavar="NAME", help="count, or probability where it is known.")
+@click.option("--temperature", type=float, help="Voters count P^(1/T).  [1]")
+@click.option("--tokenize", metavar="NAME", help="words, chars, 13a, intl or zh.")
 @click.option("--config", metavar="FILE", help="Settings, limits, profiles and aliases in TOML.")
 @click.option(
     "--profile",
@@ -156,7 +142,10 @@ def _config(given: dict[str, Any], hosts: tuple[str, ...]) -> ServiceConfig:
     upstream = given["upstream"] or (None if given["model"] else file.get("upstream"))
     if (upstream is None) == (given["model"] is None):
         raise UsageError("give --upstream URL, the server to sample from, or --model NAME, one of the two.")
-    base = RequestOptions().changed(file.get("options", {})).changed(given["options"])
+    options: dict[str, Any] = {name: given.get(name) for name in REQUEST_OPTIONS}
+    if str(options["candidates"]).isdecimal():
+        options["candidates"] = int(options["candidates"])
+    base = RequestOptions().changed(file.get("options", {})).changed(options)
     profiles = dict(file.get("profiles", {}))
     for named in given["profiles"]:
         name, equals, path = named.partition("=")
@@ -179,7 +168,7 @@ def _config(given: dict[str, Any], hosts: tuple[str, ...]) -> ServiceConfig:
     )
 
 
-def _source(config: ServiceConfig, metrics: Metrics, given: dict[str, Any]) -> ElectionSource:
+def _source(config: ServiceConfig, metrics: Metrics, given: dict[str, Any]) -> Upstream | LocalModel:
     """Where answers come from; a model is loaded before the port is taken."""
     from rangevote.cli.options import read_secret, secret_from_environment
 

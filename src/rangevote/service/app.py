@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Protocol
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -20,10 +19,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rangevote.service.config import ServiceConfig
 from rangevote.service.errors import ApiError, internal_error, json_response, timeout
+from rangevote.service.local import LocalModel
 from rangevote.service.metrics import CONTENT_TYPE, Metrics
 from rangevote.service.middleware import AccessLog, Auth, Keys, Queue, log_event, log_failure
 from rangevote.service.replies import ElectionResponse, Reply, new_id
 from rangevote.service.requests import CompletionRequest, Endpoint, read_request
+from rangevote.service.upstream import Upstream
 from rangevote.sources.openai.sampling import ElectionOutcome
 from rangevote.web.app import ElectionPage, election_app
 from rangevote.web.ballots import BallotLists, Ballots
@@ -39,27 +40,8 @@ SMALL = 32 * 2**10
 LARGEST_KEPT = 4 * 2**20
 
 
-class ElectionSource(Protocol):
-    """Where elections come from: `Upstream` or `LocalModel`."""
-
-    async def __aenter__(self) -> Any: ...
-    async def __aexit__(self, *error: Any) -> None: ...
-
-    async def models(self) -> tuple[str, ...]:
-        """The models that clients may ask for."""
-
-    async def check_ready(self) -> None:
-        """Raise an `ApiError` where there will be no answers."""
-
-    def check(self, request: CompletionRequest) -> None:
-        """Raise an `ApiError` where this source cannot do what is asked."""
-
-    async def elect(self, request: CompletionRequest, deadline: float) -> ElectionOutcome:
-        """The election; `deadline` is a time of `time.monotonic()`."""
-
-
 def service_app(
-    source: ElectionSource,
+    source: Upstream | LocalModel,
     config: ServiceConfig,
     metrics: Metrics,
     *,
@@ -89,7 +71,7 @@ class Service:
     """The handlers of all paths."""
 
     def __init__(
-        self, source: ElectionSource, config: ServiceConfig, metrics: Metrics, details: bool
+        self, source: Upstream | LocalModel, config: ServiceConfig, metrics: Metrics, details: bool
     ) -> None:
         self._source, self._config, self._metrics, self._details = source, config, metrics, details
         self._queue = Queue(config.limits)

@@ -1,27 +1,4 @@
-"""Options of a request, limits, and the configuration of a service: from the command line or a file.
-
-upstream = "http://127.0.0.1:8000/v1"
-allow_models = ["small", "large"]
-allow_image_hosts = ["images.example"]
-forward = ["chat_template_kwargs"]        # further parameters that go to the upstream as they are
-
-[options]                                 # of every request, as in its `rangevote` object
-samples = 16
-
-[limits]                                  # fields of `Limits`
-total_seconds = 120
-
-[profiles.careful]                        # at /v1/careful/chat/completions
-samples = 64
-adaptive = 0.99
-
-[profiles.tuned]
-file = "tuned.toml"                       # of `rangevote tune`
-
-[aliases.elected]                         # a name for a model with a profile
-model = "large"
-profile = "careful"
-"""
+"""Options of a request, limits, and the configuration of a service; docs/service.md shows a file."""
 
 from __future__ import annotations
 

@@ -15,7 +15,6 @@ from typing import Any
 from rangevote.decoding import get_search
 from rangevote.decoding.base import Search
 from rangevote.decoding.sample import Nucleus, Sample
-from rangevote.election.settings import Settings
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
 from rangevote.generation.batch import Elected, Request, elect_batch
 from rangevote.generation.plan import GenerationPlan
@@ -34,19 +33,8 @@ CANDIDATES = "beam:10"
 #: The default length of an answer.
 MAX_TOKENS = 256
 #: Parameters that a local model supports; the others are refused.
-SUPPORTED = frozenset(
-    {
-        "model",
-        "messages",
-        "prompt",
-        "temperature",
-        "top_p",
-        "max_tokens",
-        "max_completion_tokens",
-        "seed",
-        "user",
-    }
-)
+SUPPORTED = frozenset({"model", "messages", "prompt", "temperature", "top_p", "seed", "user"})
+SUPPORTED |= {"max_tokens", "max_completion_tokens"}
 PLAIN = {"response_format": {"type": "text"}}
 
 
@@ -130,37 +118,30 @@ class LocalModel:
             ) from None
         except SetupError as error:  # memory
             raise ApiError(503, "the model could not answer", code="model_failed", note=str(error)) from None
-        drawn = len(elected.ballot.voters or ())
-        wanted = plan.voters.size if plan.voters is not None else 0
-        return self._finished(request, plan.settings, elected, input, wanted, drawn)
+        return self._among_ended(request, plan, elected, self._length(input))
 
-    def _finished(
-        self,
-        request: CompletionRequest,
-        settings: Settings,
-        elected: Elected,
-        input: Any,
-        wanted: int,
-        drawn: int,
+    def _among_ended(
+        self, request: CompletionRequest, plan: GenerationPlan, elected: Elected, read: int
     ) -> ElectionOutcome:
-        """The election among what the model ended itself."""
-        ballot, result = elected.ballot, elected.result
+        """The election among what the model ended itself; `read` are the tokens of the input."""
+        ballot, result, least = elected.ballot, elected.result, request.options.min_votes
+        drawn = len(ballot.voters or ())
+        wanted = plan.voters.size if plan.voters is not None else 0
         everyone = [*ballot.candidates, *(ballot.voters or ())]
         if not all(one.finished for one in everyone):
             voters = None if ballot.voters is None else _ended(ballot.voters)
             ballot = Ballot(_ended(ballot.candidates), voters, source=ballot.source)
-            result = count_votes(ballot, settings)
+            result = count_votes(ballot, plan.settings)
         written = sum(len(one.tokens or ()) + one.finished for one in everyone)
-        read = self._length(input)
         cut = sum(not one.finished for one in everyone)
         counts = {"usable": len(everyone) - cut, "length": cut}
         certain = request.options.adaptive is not None and drawn < wanted
-        if wanted > 1 and not certain and len(result.voters) < request.options.min_votes:
-            raise insufficient_votes(len(result.voters), drawn, request.options.min_votes)
+        if wanted > 1 and not certain and len(result.voters) < least:
+            raise insufficient_votes(len(result.voters), drawn, least)
         return ElectionOutcome(
             ballot,
             result,
-            settings,
+            plan.settings,
             Usage(read, written, read + written),
             drawn or len(ballot.candidates),
             {name: count for name, count in counts.items() if count},

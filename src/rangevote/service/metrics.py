@@ -1,4 +1,4 @@
-"""Numbers about the service, in Prometheus' text format. Labels come from fixed sets alone."""
+"""Numbers about the service, in Prometheus' text format. Labels come only from fixed sets."""
 
 from __future__ import annotations
 
@@ -11,23 +11,20 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Counter:
-    """Counts, one for each combination of labels."""
+    """One count for each combination of labels."""
 
     def __init__(self, name: str, help: str, labels: tuple[str, ...] = ()) -> None:
         self.name, self.help, self._labels = name, help, labels
         self._counts: dict[tuple[str, ...], float] = {} if labels else {(): 0}
 
     def add(self, *labels: str, by: float = 1) -> None:
-        """Count one more, or `by` more."""
         assert len(labels) == len(self._labels)
         self._counts[labels] = self._counts.get(labels, 0) + by
 
     def value(self, *labels: str) -> float:
-        """The count so far."""
         return self._counts.get(labels, 0)
 
     def lines(self) -> Iterator[str]:
-        """In the text format."""
         yield from _head(self.name, self.help, "counter")
         for values, count in sorted(self._counts.items()):
             named = ",".join(f'{n}="{v}"' for n, v in zip(self._labels, values, strict=True))
@@ -42,12 +39,10 @@ class Histogram:
         self._counts, self._sum = [0] * (len(BOUNDS) + 1), 0.0
 
     def add(self, seconds: float) -> None:
-        """One more that took so long."""
         self._counts[bisect_left(BOUNDS, seconds)] += 1
         self._sum += seconds
 
     def lines(self) -> Iterator[str]:
-        """In the text format."""
         yield from _head(self.name, self.help, "histogram")
         total = 0
         for bound, count in zip((*BOUNDS, "+Inf"), self._counts, strict=True):
@@ -58,20 +53,17 @@ class Histogram:
 
 
 class Gauge:
-    """A number that goes up and down, asked for when it is wanted."""
+    """A number that goes up and down; `ask` gives it."""
 
     def __init__(self, name: str, help: str, ask: Callable[[], float]) -> None:
         self.name, self.help, self._ask = name, help, ask
 
     def lines(self) -> Iterator[str]:
-        """In the text format."""
         yield from _head(self.name, self.help, "gauge")
         yield f"{self.name} {self._ask():g}"
 
 
 class Metrics:
-    """All numbers of one service."""
-
     def __init__(self) -> None:
         self.requests = Counter("rangevote_requests_total", "Requests answered.", ("route", "status"))
         self.cancelled = Counter("rangevote_cancelled_total", "Requests whose client went away.")
@@ -85,14 +77,11 @@ class Metrics:
         self._gauges: list[Gauge] = []
 
     def gauge(self, name: str, help: str, ask: Callable[[], float]) -> None:
-        """Add a number that `ask` tells."""
         self._gauges.append(Gauge(name, help, ask))
 
     def text(self) -> str:
-        """Everything, as Prometheus reads it."""
-        found = [*vars(self).values()]
-        kept = [one for one in found if isinstance(one, (Counter, Histogram))]
-        return "\n".join(line for one in (*kept, *self._gauges) for line in one.lines()) + "\n"
+        metrics = [metric for metric in vars(self).values() if isinstance(metric, (Counter, Histogram))]
+        return "\n".join(line for metric in (*metrics, *self._gauges) for line in metric.lines()) + "\n"
 
 
 def _head(name: str, help: str, kind: str) -> tuple[str, str]:

@@ -99,7 +99,7 @@ class CompletionRequest:
 def read_request(
     content: bytes, endpoint: Endpoint, profile: str | None, config: ServiceConfig
 ) -> CompletionRequest:
-    """The request in a body; an `ApiError` names the field that cannot be meant."""
+    """The request in a body; an `ApiError` names the parameter that is wrong."""
     body = _object(content)
     check_names(body)
     given = {name: value for name, value in body.items() if value is not None}
@@ -126,9 +126,8 @@ def _object(content: bytes) -> dict[str, Any]:
     try:
         body = parse(content)
     except DataError as error:
-        raise ApiError(
-            400, f"the request is {error}"[:300] if not error.field else f"{error}"[:300], code="invalid_json"
-        ) from None
+        message = str(error) if error.field else f"the request is {error}"
+        raise ApiError(400, message[:300], code="invalid_json") from None
     if not isinstance(body, dict):
         raise ApiError(400, "the request must be a JSON object", code="invalid_json")
     return body
@@ -139,9 +138,8 @@ def _check_known(given: Mapping[str, Any], endpoint: Endpoint, config: ServiceCo
     for name, value in given.items():
         shown = name[:60]
         if name in TOOLS and not (value is False or value == "none" or value == []):
-            raise invalid(
-                shown, "is not supported: calls of tools cannot be voted on", "unsupported_parameter"
-            )
+            message = "is not supported: calls of tools cannot be voted on"
+            raise invalid(shown, message, "unsupported_parameter")
         if name in checks:
             expected, check = checks[name]
             if not check(value):
@@ -202,7 +200,7 @@ def _include_usage(given: Mapping[str, Any], stream: bool) -> bool:
     if options is None:
         return False
     if not stream or not isinstance(options, dict) or not options.keys() <= {"include_usage"}:
-        raise invalid("stream_options", "may hold include_usage, and needs stream")
+        raise invalid("stream_options", "may have include_usage, and needs stream")
     return _flag(options, "include_usage")
 
 
@@ -214,10 +212,8 @@ def check_names(body: dict[str, Any]) -> None:
         path, value, depth = pending.pop()
         seen += 1
         if depth > DEEPEST or seen > MOST:
-            message = (
-                f"the request is nested more than {DEEPEST} deep, or has more than {MOST:,} objects and lists"
-            )
-            raise ApiError(400, message, code="invalid_json")
+            most = f"nested more than {DEEPEST} deep, or has more than {MOST:,} objects and lists"
+            raise ApiError(400, f"the request is {most}", code="invalid_json")
         for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
             if isinstance(key, str) and key.lower() in FORBIDDEN:
                 raise invalid(_inside(path, key)[:200], "is not allowed in a request", "forbidden_parameter")
@@ -239,9 +235,8 @@ def check_messages(messages: Any, config: ServiceConfig) -> None:
     if not isinstance(messages, list) or not messages:
         raise invalid("messages", "must be a list of at least one message")
     if len(messages) > limits.messages:
-        raise invalid(
-            "messages", f"holds {len(messages)} messages; {limits.messages} are allowed", "too_many"
-        )
+        message = f"has {len(messages)} messages; {limits.messages} are allowed"
+        raise invalid("messages", message, "too_many")
     characters = 0
     for i, message in enumerate(messages):
         path = f"messages[{i}]"
