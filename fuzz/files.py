@@ -11,7 +11,7 @@ import numpy as np
 from fuzz.targets import scratch, scratch_file
 from rangevote.election.settings import read_profile, write_tables
 from rangevote.errors import RangevoteError
-from rangevote.evaluation.read import FileValues, in_step, read_outputs, read_references, read_sources
+from rangevote.evaluation.read import FileValues, align, read_outputs, read_references, read_sources
 from rangevote.models.arpa import read_arpa, write_arpa
 from rangevote.models.ngram import END, START, read_corpus
 
@@ -63,7 +63,7 @@ def outputs(data: bytes) -> None:
         assert one.ids is None or len(set(one.ids)) == len(one.values)
         for other in listed:
             with suppress(RangevoteError):
-                assert len(in_step(one, other)) == len(other.values)
+                assert len(align(one, other)) == len(other.values)
 
 
 def _references(source: io.BytesIO, *, plain: bool) -> FileValues[object]:

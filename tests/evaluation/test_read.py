@@ -8,7 +8,7 @@ import json
 import pytest
 
 from rangevote.errors import DataError, UsageError
-from rangevote.evaluation.read import in_step, read_beam, read_outputs, read_references, read_sources
+from rangevote.evaluation.read import align, read_beam, read_outputs, read_references, read_sources
 
 
 def stream(text):
@@ -112,25 +112,25 @@ def test_ids_bring_files_of_another_order_into_step():
     references, _ = read_references(
         [json_lines({"id": "a", "references": ["1"]}, {"id": "b", "references": ["2"]})]
     )
-    assert in_step(outputs, references) == ["A", "B"]
+    assert align(outputs, references) == ["A", "B"]
 
 
 def test_without_ids_on_one_side_lines_go_in_step():
     references, _ = read_references(
         [json_lines({"id": "b", "references": ["1"]}, {"id": "a", "references": ["2"]})]
     )
-    assert in_step(read_outputs(stream("x\ny\n")), references) == ["x", "y"]
+    assert align(read_outputs(stream("x\ny\n")), references) == ["x", "y"]
     with pytest.raises(DataError, match=r"input has 1 lines and input 2; without ids"):
-        in_step(read_outputs(stream("x\n")), references)
+        align(read_outputs(stream("x\n")), references)
 
 
 def test_an_id_without_partner_is_named_on_either_side():
     one = read_outputs(json_lines({"id": 1, "winner": "a"}, {"id": 3, "winner": "b"}))
     two, _ = read_references([json_lines({"id": 1, "references": ["x"]})])
     with pytest.raises(DataError, match=r"input:2: id: input has nothing for 3"):
-        in_step(one, two)
+        align(one, two)
     with pytest.raises(DataError, match=r"input:2: id: input has nothing for 3"):
-        in_step(two, one)
+        align(two, one)
 
 
 def test_a_beam_is_read_from_any_n_best_format(tmp_path):

@@ -197,10 +197,10 @@ def _references(
 def _selections(outputs: Mapping[str, FileValues[str]], ballots: FileValues[Ballot]) -> dict[str, Selection]:
     """What became of each system's outputs in the beam of the last one."""
     from rangevote.evaluation.evaluate import selection, texts_of
-    from rangevote.evaluation.read import in_step
+    from rangevote.evaluation.read import align
 
     beams = [texts_of(ballot) for ballot in ballots.values]
-    winners = {name: in_step(listing, ballots) for name, listing in outputs.items()}
+    winners = {name: align(listing, ballots) for name, listing in outputs.items()}
     *smaller, larger = winners
     return {name: selection(winners[name], beams, winners[larger]) for name in smaller}
 

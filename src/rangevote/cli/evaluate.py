@@ -189,15 +189,15 @@ def measure(
     from rich.progress import track
 
     from rangevote.evaluation.evaluate import Evaluator, compare_measured
-    from rangevote.evaluation.read import in_step
+    from rangevote.evaluation.read import align
     from rangevote.evaluation.texts import EvaluationCorpus
 
     order: FileValues[Any] = references or next(iter(systems.values()))
-    outputs = {name: in_step(listing, order) for name, listing in systems.items()}
+    outputs = {name: align(listing, order) for name, listing in systems.items()}
     corpus = EvaluationCorpus.of(
         len(order.values),
         references.values if references else None,
-        in_step(sources, order) if sources else None,
+        align(sources, order) if sources else None,
     )
     evaluator = Evaluator(corpus, evaluation.metrics or default, evaluation.units)
     hidden = quiet or not sys.stderr.isatty()

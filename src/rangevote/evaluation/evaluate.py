@@ -63,7 +63,7 @@ class Evaluator:
         """Every metric of one system's outputs, in the order of the corpus."""
         if len(outputs) != self.corpus.size:
             raise DataError(
-                f"there are {len(outputs):,} outputs but {self.corpus.size:,} items; they must go in step."
+                f"there are {len(outputs):,} outputs but {self.corpus.size:,} items; there must be one for each."
             )
         return self._measure(outputs, self.metrics)
 
@@ -312,7 +312,7 @@ def selection(
     if not len(winners) == len(beam) == len(winners_of_beam):
         raise DataError(
             f"there are {len(winners):,} winners, {len(beam):,} larger beams and {len(winners_of_beam):,} "
-            f"winners of these; they must go in step."
+            f"winners of these; there must be one of each for every item."
         )
     if not winners:
         raise DataError("there are no winners, so there is nothing to look for.")

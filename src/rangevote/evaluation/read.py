@@ -109,7 +109,7 @@ def read_beam(source: Source) -> FileValues[Ballot]:
     return FileValues(str(source), ballots, [entry.where for entry in listed], complete)
 
 
-def in_step(listing: FileValues[T], order: FileValues[object]) -> list[T]:
+def align(listing: FileValues[T], order: FileValues[object]) -> list[T]:
     """The values of `listing` in the order of `order`: by id where both have ids, else line by line."""
     if listing.ids is None or order.ids is None:
         _check_lengths(listing, order)
@@ -208,7 +208,9 @@ def _output(line: str | LineFields) -> str:
     if line.winner is not UNSET:
         return line.winner or ""
     if line.error is not None:
-        raise DataError(f"there is no winner, for the ballot was bad ({line.error}); mend or drop it.")
+        raise DataError(
+            f"there is no winner, because the ballot was bad ({line.error}); correct or remove it."
+        )
     if line.text is not UNSET:
         return line.text
     if line.candidates is not UNSET or line.hypotheses is not UNSET:

@@ -91,7 +91,7 @@ class EvaluationCorpus:
                 )
             if given is not None and len(given) != size:
                 raise DataError(
-                    f"there are {size:,} outputs but {len(given):,} {name}; they must go in step."
+                    f"there are {size:,} outputs but {len(given):,} {name}; there must be one for each."
                 )
         if references is None:
             return cls(size, None, sources)

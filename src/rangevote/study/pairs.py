@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rangevote.errors import DataError, UsageError
-from rangevote.evaluation.read import FileValues, in_step, read_outputs, read_sources
+from rangevote.evaluation.read import FileValues, align, read_outputs, read_sources
 from rangevote.formats.stream import open_stream
 from rangevote.study.images import StudyImage, load_image
 from rangevote.study.study_plan import Pair, Study
@@ -86,8 +86,8 @@ def pairs_of_outputs(
     """Pairs from two files (name of the system -> path), the baseline first."""
     (first, one), (second, two) = systems.items()
     order = read_outputs(one, plain=plain)
-    others = in_step(read_outputs(two, plain=plain), order)
-    texts = in_step(read_sources(source, plain=plain), order) if source else [None] * len(order.values)
+    others = align(read_outputs(two, plain=plain), order)
+    texts = align(read_sources(source, plain=plain), order) if source else [None] * len(order.values)
     paths, base = _image_paths(images, order) if images else ([None] * len(order.values), Path("."))
     keys = [str(id) for id in order.ids] if order.ids else [str(n) for n in range(1, len(order.values) + 1)]
     rows = zip(keys, order.values, others, texts, paths, strict=True)
@@ -99,7 +99,7 @@ def _image_paths(images: str, order: FileValues[str]) -> tuple[Sequence[str | No
     """The path of each item's image, and the folder that paths are relative to."""
     folder = Path(images)
     if not folder.is_dir():
-        return in_step(read_outputs(images, plain=True), order), folder.parent
+        return align(read_outputs(images, plain=True), order), folder.parent
     if order.ids is None:
         raise UsageError(
             f"{images} is a folder, so outputs need ids to find their images by, as in "
