@@ -10,7 +10,6 @@ import importlib
 import math
 import os
 import warnings
-from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -238,7 +237,7 @@ class SeenIds:
 
     def __init__(self) -> None:
         self._recent: set[int] = set()
-        self._sorted = array("q")
+        self._sorted = memoryview(np.empty(0, np.int64))  # type: ignore[arg-type]
 
     def add(self, id: str | int) -> bool:
         """Take an id in; whether it is new. 1 and "1" are two ids."""
@@ -251,8 +250,9 @@ class SeenIds:
         self._recent.add(digest)
         if len(self._recent) == RECENT_IDS:
             recent = np.fromiter(self._recent, np.int64, RECENT_IDS)
-            merged = np.sort(np.concatenate([np.array(self._sorted, np.int64), recent]))
-            self._sorted = array("q", merged.tobytes())
+            merged = np.concatenate([np.asarray(self._sorted), recent])
+            merged.sort()
+            self._sorted = memoryview(merged)  # type: ignore[arg-type]
             self._recent.clear()
         return True
 
