@@ -40,15 +40,6 @@ def test_every_measure_gives_the_same_bits_on_any_number_of_threads(label):
         assert [r.signature for r in results] == [r.signature for r in expected]
 
 
-SOURCES = {
-    "list": list,
-    "tuple": tuple,
-    "iterator": iter,
-    "generator": lambda items: (item for item in items),
-    "dict values": lambda items: dict(enumerate(items)).values(),
-}
-
-
 @on_any_number_of_threads
 def test_ballots_are_taken_as_results_are_asked_for(threads):
     taken = itertools.count()

@@ -87,6 +87,18 @@ def test_the_notebook_runs_and_draws_the_election():
     assert [len(axes.patches) for axes in shown[2].axes] == [20]  # two bars a caption
 
 
+@pytest.mark.slow
+def test_a_pipeline_of_ray_resumes_by_its_checkpoint(run, tmp_path):
+    pytest.importorskip("ray", reason="the extra 'ray' is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = importlib.import_module("pyarrow").table({"id": [1, 2], "prompt": ["a man", "a dog"]})
+    parquet.write_table(table, tmp_path / "prompts.parquet")
+    arguments = [str(tmp_path / name) for name in ("prompts.parquet", "winners", "progress")]
+    for _ in range(2):  # the second run finds everything done
+        run("ray_pipeline.py", *arguments)
+        assert sorted(parquet.read_table(tmp_path / "winners")["id"].to_pylist()) == [1, 2]
+
+
 def value_of(source: str, names: dict[str, object]):
     """Run a cell; what Jupyter would show below it: the value of its last line, where it is an expression."""
     tree = ast.parse(source)

@@ -17,12 +17,6 @@ SELF_SUPPORTING = [
     for label in EVERY
     if not label.startswith(("bleu", "exact:", "0.6*", "a user's function", "a mixture"))
 ]
-#: Measures of texts, other than `exact` and those in which a user's function decides.
-TEXT_MEASURES = [
-    label
-    for label in EVERY
-    if not label.startswith(("exact", "a ", "0.2", "0.5")) and "states" not in label and "key" not in label
-]
 
 
 def random_election(seed: int, candidates: int = 7, voters: int = 11):
