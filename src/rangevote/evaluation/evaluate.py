@@ -62,9 +62,8 @@ class Evaluator:
     def measure(self, outputs: Sequence[str]) -> Measured:
         """Every metric of one system's outputs, in the order of the corpus."""
         if len(outputs) != self.corpus.size:
-            raise DataError(
-                f"there are {len(outputs):,} outputs but {self.corpus.size:,} items; there must be one for each."
-            )
+            numbers = f"{len(outputs):,} outputs but {self.corpus.size:,} items"
+            raise DataError(f"there are {numbers}; there must be one for each.")
         return self._measure(outputs, self.metrics)
 
     def references(self) -> dict[str, float]:
