@@ -72,10 +72,7 @@ def scored(model, source: list[str], target: list[str], *, whole: bool) -> float
     "options",
     [
         {},
-        {"length_penalty": 0.0},
-        {"length_penalty": 0.6},
         {"return_end_token": True},
-        {"max_decoding_length": 4},
         {"max_decoding_length": 4, "return_end_token": True},
         {"beam_size": 1, "sampling_topk": 0, "sampling_temperature": 0.7},
     ],
@@ -120,7 +117,7 @@ def test_asynchronous_results_are_waited_for(translator):
     assert hypotheses_of(later, max_length=6) == at_once
 
 
-@pytest.mark.parametrize("length_penalty", [0.0, 1.0, 1.5])
+@pytest.mark.parametrize("length_penalty", [0.0, 1.5])
 @pytest.mark.parametrize("longest", [2, 6])
 def test_a_tiny_converted_translator_agrees_with_its_own_scores(translator, length_penalty, longest):
     source = ["<s>", "the", "dog", "sleeps"]

@@ -23,7 +23,6 @@ from tests.models.huggingface.tiny import (
     END,
     EYE,
     SEEING,
-    WORDS,
     images,
     make,
     make_processor,
@@ -83,12 +82,6 @@ def test_loading_is_quiet_and_leaves_transformers_as_talkative_as_before(tmp_pat
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_folder_without_tokenizer_takes_token_ids(tmp_path):
-    model = load(saved(tmp_path, "llama", tokenizer=False))
-    assert model.tokenizer is None
-    assert first(model, [5, 6]).shape == (1, 40)
-
-
 def test_another_tokenizer_may_be_named(tmp_path):
     saved(tmp_path / "model", "llama", tokenizer=False)
     make_tokenizer().save_pretrained(tmp_path / "words")
@@ -107,12 +100,9 @@ def test_numbers_are_float32_on_a_processor_unless_others_are_asked_for(tmp_path
     ("options", "message"),
     [
         ({"dtype": "int8"}, r"dtype='int8' is unknown. Choose from: float32"),
-        ({"dtype": "float33"}, r"dtype='float33' is unknown"),
         ({"device": "tpu"}, r"device='tpu' is not available here"),
-        ({"device": "cuda:7"}, r"device='cuda:7' is not available here"),
         ({"end": "nothing"}, r"end='nothing' is no token of this model"),
         ({"end": 40}, r"end=40 is no token of this model"),
-        ({"end": True}, r"end=True is no token of this model"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(tmp_path, options, message):
@@ -132,14 +122,7 @@ def test_ends_are_the_configurations_the_tokenizers_or_those_named(tmp_path):
         load(net)
 
 
-def test_an_object_is_taken_as_it_is():
-    net = make("llama")
-    model = load(net, make_tokenizer())
-    assert model.hf is net
-    assert model.text([4, 6]) == "a dog"
-
-
-@pytest.mark.parametrize("wrong", [3, None, torch.nn.Linear(2, 2), ["llama"]])
+@pytest.mark.parametrize("wrong", [3, torch.nn.Linear(2, 2)])
 def test_what_is_no_model_is_refused(wrong):
     with pytest.raises(UsageError, match=rf"cannot load a {type(wrong).__name__}"):
         load(wrong)
@@ -160,9 +143,7 @@ def test_device_and_dtype_are_not_for_objects():
         load(make("llama"), device="cpu")
 
 
-@pytest.mark.parametrize(
-    "name", ["./none", "/no/such/folder", "none.gguf", "none.arpa", "a/b/c", "none.arpa.gz", ""]
-)
+@pytest.mark.parametrize("name", ["./none", "none.gguf", "a/b/c", ""])
 def test_a_path_that_is_not_there_is_named(name):
     with pytest.raises(SetupError, match="there is no file or folder"):
         load(name)
@@ -247,10 +228,6 @@ def test_without_the_packages_it_says_what_to_install():
     assert "needs the package 'torch'" in done.stderr
     assert 'pip install "rangevote[models]"' in done.stderr
     assert MissingExtra.__name__ in done.stderr
-
-
-def test_words_of_the_tiny_tokenizer_are_tokens():
-    assert make_tokenizer()(" ".join(WORDS))["input_ids"] == [1, *range(4, 4 + len(WORDS))]
 
 
 def permuted(weight: np.ndarray, heads: int) -> np.ndarray:

@@ -12,7 +12,7 @@ from tests.models.huggingface.tiny import make
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("rows", [1, 2, 7, 20, 33, 100])
+@pytest.mark.parametrize("rows", [1, 7, 33])
 def test_the_product_in_blocks_is_the_product(rows, bias):
     torch.manual_seed(rows)
     layer = torch.nn.Linear(16, 3001, bias=bias)
@@ -22,7 +22,7 @@ def test_the_product_in_blocks_is_the_product(rows, bias):
         torch.testing.assert_close(found, layer(hidden), rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["llama", "marian", "t5"])
+@pytest.mark.parametrize("kind", ["llama", "marian"])
 def test_a_large_vocabulary_goes_the_quick_way_and_says_the_same(kind, monkeypatch):
     net, prompt = make(kind), [[5, 6, 7] * 7]
     found = []
