@@ -25,12 +25,9 @@ def assert_true_ranking(found, listed):
     assert [one.logprob for one in found] == pytest.approx([one.logprob for one in listed], abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize(
-    ("vocab", "length", "limit"),
-    [(3, 4, 9), (3, 4, 3), (4, 3, 64), (6, 2, 2), (2, 8, 9), (2, 8, 5), (7, 1, 1)],
-)
-def test_a_beam_as_wide_as_there_are_sequences_gives_the_true_ranking(vocab, length, limit, seed):
+@pytest.mark.parametrize(("vocab", "length", "limit"), [(3, 4, 3), (4, 3, 64), (2, 8, 9), (7, 1, 1)])
+def test_a_beam_as_wide_as_there_are_sequences_gives_the_true_ranking(vocab, length, limit):
+    seed = vocab
     model = TableModel(vocab, length, seed, sharp=1.5)
     listed = {input: enumerate_sequences(model, input, limit) for input in INPUTS}
     k = max(len(sequences) for sequences in listed.values())
@@ -39,14 +36,7 @@ def test_a_beam_as_wide_as_there_are_sequences_gives_the_true_ranking(vocab, len
         assert sum(np.exp(one.logprob) for one in found) == pytest.approx(1)
 
 
-def test_a_beam_wider_than_there_are_sequences_gives_them_all():
-    model = TableModel(3, 2, seed=1)  # 1 + 2 + 4 sequences
-    (found,) = search(model, ["a"], Beam(1000))
-    assert_true_ranking(found, enumerate_sequences(model, "a", 64))
-    assert len(found) == 7
-
-
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_beam_of_one_is_greedy(seed):
     model = TableModel(5, 6, seed)
     for found, input in zip(search(model, INPUTS, "greedy"), INPUTS, strict=True):
@@ -62,8 +52,8 @@ def test_the_beam_of_one_is_greedy(seed):
         assert found[0].logprob == pytest.approx(total, abs=1e-12)
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 8, 13, 30, 60])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("k", [1, 2, 5, 30])
+@pytest.mark.parametrize("seed", range(2))
 def test_beam_search_is_what_its_definition_says(k, seed):
     model = TableModel(6, 5, seed)
     for limit in (2, 4, 64):
@@ -108,18 +98,8 @@ def test_a_batch_gives_what_one_input_at_a_time_gives(method):
     model = TableModel(6, 5, seed=2)
     method = replace(method, max_new_tokens=5)
     whole = search(model, INPUTS, method, states=True)
-    for max_rows in (1, 3, 8, 17, 10**6):
+    for max_rows in (1, 8, 17):
         assert search(model, INPUTS, method, states=True, max_rows=max_rows) == whole
-
-
-@pytest.mark.parametrize("method", EVERY, ids=str)
-def test_the_result_for_an_input_does_not_depend_on_what_stands_behind_it(method):
-    model = TableModel(6, 5, seed=2)
-    method = replace(method, max_new_tokens=5)
-    whole = search(model, INPUTS, method)
-    assert search(model, INPUTS[:3], method) == whole[:3]
-    if not method.random:  # draws depend on the input's place
-        assert search(model, INPUTS[3:], method) == whole[3:]
 
 
 @pytest.mark.parametrize("method", EVERY, ids=str)
@@ -140,7 +120,7 @@ def forced(model, input, one):
 
 
 @pytest.mark.parametrize("method", EVERY, ids=str)
-@pytest.mark.parametrize("limit", [1, 3])
+@pytest.mark.parametrize("limit", [3])
 def test_what_reaches_the_length_limit_is_cut_and_says_so(method, limit):
     model = TableModel(4, None, seed=3)
     found = search(model, INPUTS, replace(method, max_new_tokens=limit))
@@ -173,16 +153,8 @@ def test_every_input_has_the_room_its_model_gives_it(method):
             )
 
 
-@pytest.mark.parametrize("k", [1, 3, 8])
-def test_room_ends_the_beam_of_each_input_by_itself(k):
-    model = Roomy(4, None, seed=0)
-    inputs = [("a", 1), ("b", 2), ("c", 30), ("d", 5), ("e", 1)]
-    for found, (name, room) in zip(search(model, inputs, Beam(k, max_new_tokens=4)), inputs, strict=True):
-        assert_same(found, twins.beam(model, (name, room), k, min(room, 4)))
-
-
-@pytest.mark.parametrize("k", [1, 2, 5, 40])
-@pytest.mark.parametrize("ends", [(0, 3), (3, 0), (0, 1, 2)])
+@pytest.mark.parametrize("k", [1, 5])
+@pytest.mark.parametrize("ends", [(3, 0), (0, 1, 2)])
 def test_every_end_token_ends(k, ends):
     model = SeveralEnds(5, None, seed=4, ends=ends)
     for found, input in zip(search(model, INPUTS, Beam(k, max_new_tokens=3)), INPUTS, strict=True):
@@ -190,22 +162,7 @@ def test_every_end_token_ends(k, ends):
         assert not any(set(one.tokens) & set(ends) for one in found)
 
 
-@pytest.mark.parametrize("method", EVERY, ids=str)
-def test_min_new_tokens_forbids_every_end(method):
-    model = SeveralEnds(5, None, seed=4, ends=(3, 0, 1))
-    found = search(model, INPUTS, replace(method, max_new_tokens=4, min_new_tokens=2))
-    assert {len(one.tokens) for listed in found for one in listed} <= {2, 3, 4}
-
-
-@pytest.mark.parametrize("method", EVERY, ids=str)
-def test_tokens_are_without_the_end(method):
-    model = SeveralEnds(5, None, seed=4, ends=(2, 0))
-    found = search(model, INPUTS, replace(method, max_new_tokens=6))
-    assert not any(set(one.tokens) & {0, 2} for listed in found for one in listed)
-    assert any(one.finished for listed in found for one in listed)
-
-
-@pytest.mark.parametrize("k", [1, 2, 4, 9, 30])
+@pytest.mark.parametrize("k", [1, 4, 30])
 def test_the_models_ranking_decides_while_the_log_probability_stays_its_own(k):
     model = Bent(5, 4, seed=6)
     differs = 0
@@ -232,16 +189,6 @@ def test_the_state_is_the_mean_over_the_hypothesis_own_positions(method, limit):
             assert one.state == pytest.approx(np.mean(states, axis=0), abs=1e-9)
 
 
-@pytest.mark.parametrize("method", EVERY, ids=str)
-def test_states_come_only_on_request_and_change_nothing_else(method):
-    model = TableModel(5, 4, seed=8)
-    plain, kept = search(model, INPUTS, method), search(model, INPUTS, method, states=True)
-    assert all(one.state is None for found in plain for one in found)
-    assert [[ranking([one]) for one in found] for found in kept] == [
-        [ranking([one]) for one in found] for found in plain
-    ]
-
-
 def test_the_text_is_the_models():
     (found,) = search(TableModel(5, 4, seed=8), ["a"], Beam(5))
     assert [one.text for one in found] == [" ".join(map(str, one.tokens)) for one in found]
@@ -252,7 +199,7 @@ def test_the_text_is_the_models():
 @pytest.mark.parametrize("method", EVERY, ids=str)
 def test_a_model_in_torch_gives_what_the_same_in_numpy_gives(method):
     pytest.importorskip("torch")
-    for limit in (3, 64):
+    for limit in (3,):
         limited = replace(method, max_new_tokens=limit)
         plain = search(TableModel(7, 4, seed=12), INPUTS, limited, states=True)
         torch = search(InTorch(7, 4, seed=12), INPUTS, limited, states=True)

@@ -16,7 +16,7 @@ from rangevote.errors import DataError
 from tests.decoding import twins
 from tests.decoding.compare import ALPHA, assert_same, chi_square, ranking
 from tests.decoding.every import BEAMS, EVERY, SAMPLINGS
-from tests.decoding.models import Bent, InTorch, SeveralEnds, Written
+from tests.decoding.models import InTorch, SeveralEnds, Written
 from tests.models.table import TableModel, enumerate_sequences
 
 SHARES = [0.1, 0.25, 1 / 3, 0.4, 0.5, 0.6, 2 / 3, 0.75, 0.9, 1.0]
@@ -31,9 +31,9 @@ SOURCES = [
 ]
 
 
-@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("share", [0.25, 0.5, 2 / 3, 1.0])
 @pytest.mark.parametrize("source", SOURCES, ids=str)
-@pytest.mark.parametrize("limit", [2, 3, 64])
+@pytest.mark.parametrize("limit", [2, 64])
 def test_exactly_the_copies_are_missing_from_the_beam_of_all(source, share, limit):
     model = TableModel(13 if 9 in source else 5, 2 if 9 in source else 3, seed=1)
     listed = enumerate_sequences(model, source, limit)
@@ -46,21 +46,6 @@ def test_exactly_the_copies_are_missing_from_the_beam_of_all(source, share, limi
     ]
     assert ranking(found) == [(one.tokens, one.finished) for one in left]
     assert [one.logprob for one in found] == pytest.approx([one.logprob for one in left], abs=1e-12)
-
-
-def test_at_least_the_share_is_a_copy():
-    # half of four unigrams is two; of five, three
-    model = TableModel(6, 3, seed=1)
-    for source, most in (((1, 2, 3, 4), 1), ((1, 2, 3, 4, 5), 2)):
-        (found,) = search(model, [source], Beam(500, copy_filter=0.5))
-        assert max(len(set(one.tokens) & set(source)) for one in found) == most
-
-
-def test_repeating_what_was_said_is_no_further_copying():
-    model = TableModel(4, 4, seed=1)
-    (found,) = search(model, [(1, 2)], Beam(500, copy_filter=1.0))
-    assert (1, 1, 1, 1) in [one.tokens for one in found]
-    assert (1, 2) not in [one.tokens for one in found]
 
 
 def test_a_share_that_floating_point_makes_a_little_too_large():
@@ -92,8 +77,7 @@ def test_the_next_best_takes_the_place_of_a_copy():
 
 
 @pytest.mark.parametrize("method", EVERY, ids=str)
-@pytest.mark.parametrize("share", [0.3, 0.5, 1.0])
-@pytest.mark.parametrize("kind", [TableModel, InTorch])
+@pytest.mark.parametrize(("share", "kind"), [(0.5, TableModel), (1.0, InTorch)])
 def test_no_search_returns_a_copy(method, share, kind):
     if kind is InTorch:
         pytest.importorskip("torch")
@@ -130,13 +114,6 @@ def test_any_filtered_beam_is_what_its_definition_says(vocab, seed, k, limit, so
         model, source, k, limit, allowed=allowed, worth=lambda score, length: score / length
     )
     assert_same(found, normalised)
-
-
-def test_with_the_models_own_ranking_the_filter_holds_too():
-    model = Bent(6, 4, seed=6)
-    for source in ((1, 2, 3), (4,), (5, 1)):
-        (found,) = search(model, [source], Beam(4, copy_filter=0.5))
-        assert_same(found, twins.beam(model, source, 4, 64, allowed=twins.copies(source, 0.5)))
 
 
 def test_every_end_of_the_model_is_no_unigram():
@@ -191,7 +168,7 @@ def test_an_input_for_which_everything_is_a_copy_has_no_hypotheses(method, kind)
     assert all(set(one.tokens) == {2} for one in found[0])
 
 
-@pytest.mark.parametrize("method", SAMPLINGS, ids=str)
+@pytest.mark.parametrize("method", SAMPLINGS[:2], ids=str)
 def test_where_everything_is_a_copy_no_sample_can_be_drawn(method):
     model, inputs = TableModel(3, 3, seed=1), [(1, 1), (1, 2), ()]
     with pytest.raises(

@@ -41,11 +41,6 @@ def test_the_sibling_penalty_brings_the_other_parents_child(at_first):
     assert found["ba"].ranked_by is None  # the penalty is forgotten
 
 
-def test_a_penalty_too_small_changes_nothing():
-    # gamma = 0.06: ab falls to -1.305 only
-    assert list(two_tokens(DiverseDecoding(2, gamma=0.06, max_new_tokens=2))) == ["aa", "ab"]
-
-
 def test_an_accumulated_penalty_stays_with_the_descendants():
     # b was second at the first token: ba carries 0.1 and is at -1.409, below ab
     found = two_tokens(DiverseDecoding(2, gamma=0.1, accumulate=True, max_new_tokens=2))
@@ -53,12 +48,6 @@ def test_an_accumulated_penalty_stays_with_the_descendants():
     assert found["aa"].ranked_by is None
     assert found["ab"].ranked_by == pytest.approx(log(0.288) - 0.1)
     assert found["ab"].logprob == pytest.approx(log(0.288))
-
-
-def test_as_in_fairseq_there_can_be_no_penalty_at_the_first_token():
-    found = two_tokens(DiverseDecoding(2, gamma=0.1, accumulate=True, at_first=False, max_new_tokens=2))
-    assert list(found) == ["aa", "ba"]
-    assert found["ba"].ranked_by is None
 
 
 def test_the_third_sibling_loses_twice_gamma():
@@ -72,7 +61,7 @@ def test_the_third_sibling_loses_twice_gamma():
 
 @pytest.mark.parametrize("accumulate", [True, False])
 @pytest.mark.parametrize("at_first", [True, False])
-@pytest.mark.parametrize("k", [1, 2, 5, 12])
+@pytest.mark.parametrize("k", [1, 5])
 def test_gamma_0_is_beam_search(k, at_first, accumulate):
     model = TableModel(5, 5, seed=9)
     method = DiverseDecoding(k, gamma=0.0, accumulate=accumulate, at_first=at_first, max_new_tokens=4)
@@ -113,24 +102,12 @@ def test_what_an_earlier_group_chose_is_dearer():
     assert found["ba"].ranked_by == pytest.approx(log(0.27) - 1.0)
 
 
-def test_a_small_penalty_leaves_groups_together_where_one_token_is_much_better():
-    # a at -0.511 - 0.5 is still better than b at -1.204; then ab (-1.245 - .5) is better than aa (-2.204)
-    found = two_tokens(DiverseBeam(2, groups=2, penalty=0.5, max_new_tokens=2))
-    assert list(found) == ["aa", "ab"]
-    assert found["ab"].ranked_by == pytest.approx(log(0.288) - 0.5)
-
-
 def test_every_earlier_choice_of_a_token_costs_once_more():
     # a at -0.511 for group 1, -1.011 for group 2, -1.511 for group 3, which takes b at -1.204
     (found,) = search(CLOSE, [0], DiverseBeam(3, groups=3, penalty=0.5, max_new_tokens=1))
     assert [one.tokens for one in found] == [(A,), (A,), (B,)]
     ranked = [one.logprob if one.ranked_by is None else one.ranked_by for one in found]
     assert ranked == pytest.approx([log(0.6), log(0.6) - 0.5, log(0.3)])
-
-
-def test_within_a_group_tokens_cost_nothing():
-    found = two_tokens(DiverseBeam(2, groups=1, penalty=5.0, max_new_tokens=2))
-    assert list(found) == ["aa", "ab"]
 
 
 def test_an_end_that_an_earlier_group_chose_is_dearer_too():
@@ -141,14 +118,14 @@ def test_an_end_that_an_earlier_group_chose_is_dearer_too():
     assert ranking(found) == [((), True), ((), True)]
 
 
-@pytest.mark.parametrize("k", [1, 2, 5, 12])
+@pytest.mark.parametrize("k", [1, 12])
 def test_one_group_is_beam_search(k):
     model = TableModel(5, 5, seed=9)
     method = DiverseBeam(k, groups=1, penalty=3.0, max_new_tokens=4)
     assert search(model, INPUTS, method) == search(model, INPUTS, Beam(k, max_new_tokens=4))
 
 
-@pytest.mark.parametrize(("k", "groups"), [(2, 2), (6, 3), (12, 2), (12, 4), (5, 5)])
+@pytest.mark.parametrize(("k", "groups"), [(6, 3), (5, 5)])
 def test_without_a_penalty_every_group_is_the_plain_beam_of_its_size(k, groups):
     model = TableModel(5, 5, seed=9)
     plain = search(model, INPUTS, Beam(k // groups, max_new_tokens=4))

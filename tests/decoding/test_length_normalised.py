@@ -16,7 +16,7 @@ from tests.decoding.models import Bent, Written
 from tests.models.table import TableModel, enumerate_sequences
 
 INPUTS = ["a", "b", (3, 1), 7]
-ALPHAS = [-0.5, 0.3, 0.65, 1.0, 2.0]
+ALPHAS = [-0.5, 0.65]
 
 
 def worth(form, alpha):
@@ -28,7 +28,7 @@ def worth(form, alpha):
 
 @pytest.mark.parametrize("form", ["length", "wu"])
 @pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize("k", [1, 2, 4, 9, 25])
+@pytest.mark.parametrize("k", [1, 9])
 def test_normalised_hypotheses_compete_at_every_length(k, alpha, form):
     model = TableModel(5, 5, seed=9)
     for limit in (3, 64):
@@ -53,7 +53,7 @@ def test_any_normalised_beam_is_what_its_definition_says(vocab, seed, k, limit, 
 
 
 @pytest.mark.parametrize("form", ["length", "wu"])
-@pytest.mark.parametrize("k", [1, 3, 10])
+@pytest.mark.parametrize("k", [1, 10])
 def test_alpha_0_is_beam_search(k, form):
     model = TableModel(5, 5, seed=9)
     assert search(model, INPUTS, LengthNormalised(k, alpha=0.0, form=form)) == search(model, INPUTS, Beam(k))

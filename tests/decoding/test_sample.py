@@ -53,13 +53,9 @@ def test_the_temperature_divides_the_log_probabilities():
 
 
 TRUNCATED = [
-    (TopK(N, top=2, seed=3), [("TopK", 2)]),
     (TopK(N, top=3, temperature=1.7, seed=3), [("Temperature", 1.7), ("TopK", 3)]),
-    (Nucleus(N, p=0.7, seed=3), [("TopP", 0.7)]),
     (Nucleus(N, p=0.9, temperature=0.6, seed=3), [("Temperature", 0.6), ("TopP", 0.9)]),
-    (MinP(N, p=0.2, seed=3), [("MinP", 0.2)]),
     (MinP(N, p=0.4, temperature=2.0, seed=3), [("Temperature", 2.0), ("MinP", 0.4)]),
-    (Epsilon(N, epsilon=0.15, seed=3), [("Epsilon", 0.15)]),
     (Epsilon(N, epsilon=0.2, temperature=0.7, seed=3), [("Temperature", 0.7), ("Epsilon", 0.2)]),
 ]
 
@@ -78,7 +74,7 @@ def chi_square_or_0(found, probabilities):
     return chi_square([counts[key] for key in probabilities], list(probabilities.values()))
 
 
-@pytest.mark.parametrize("temperature", [1e-3, 1e-6])
+@pytest.mark.parametrize("temperature", [1e-6])
 def test_a_low_temperature_is_greedy(temperature):
     model = TableModel(5, 5, seed=2)
     inputs = ["a", "b", "c"]
@@ -182,14 +178,6 @@ def test_no_two_draws_share_their_random_numbers():
     ]
     assert len(set(np.concatenate(seen).tolist())) == 48 * 300
     assert (random_generator(3, 1, 2, 5).random(9) == random_generator(3, 1, 2, 5).random(9)).all()
-
-
-def test_tokens_of_one_sample_are_independent_where_the_model_has_them_so():
-    halves = (0.0, 0.5, 0.5)
-    model = Written(3, {(): halves, (1,): halves, (2,): halves})
-    (found,) = search(model, ["a"], Sample(2000, max_new_tokens=2), max_rows=10**6)
-    counts = Counter(tuple(one.tokens) for one in found)
-    assert chi_square([counts[i, j] for i in (1, 2) for j in (1, 2)], [0.25] * 4) > ALPHA
 
 
 @pytest.mark.parametrize("method", SAMPLINGS, ids=str)

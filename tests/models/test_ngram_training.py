@@ -1,7 +1,8 @@
-"""Kneser-Ney against lmplz, against numbers worked by hand, and against its equations with dictionaries."""
+"""Learning n-gram models: how words are numbered; Kneser-Ney against lmplz, by hand, and by its equations."""
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import math
 from collections import Counter
@@ -10,8 +11,92 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from rangevote.errors import DataError, UsageError
 from rangevote.models.arpa import Backoff
-from rangevote.models.ngram import FALLBACK, START, UNKNOWN, count_ngrams, discounts, estimate, read_corpus
+from rangevote.models.ngram import FALLBACK, START, count_ngrams, discounts, estimate, read_corpus
+
+
+def shown(corpus) -> str:
+    return " ".join(corpus.words[token] for token in corpus.tokens)
+
+
+def test_sentences_stand_between_marks_and_words_are_numbered_as_they_come():
+    corpus = read_corpus(["the  cat\tsat ", "", "cat the"])
+    assert corpus.words == ["<unk>", "<s>", "</s>", "the", "cat", "sat"]
+    assert corpus.tokens.tolist() == [1, 3, 4, 5, 2, 1, 2, 1, 4, 3, 2]
+
+
+def test_a_file_and_its_lines_are_the_same_text(tmp_path):
+    lines = ["ein Häuschen", "", "zwei\u00a0drei vier\u2028fünf", "x"]
+    plain, packed = tmp_path / "text", tmp_path / "packed"
+    plain.write_bytes("\r\n".join(lines).encode("utf-8-sig"))
+    packed.write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
+    expected = read_corpus(lines)
+    assert "zwei\u00a0drei" in expected.words  # only ASCII white space divides words, as in KenLM
+    for source in (plain, str(plain), packed, iter(lines)):
+        found = read_corpus(source)
+        assert found.words == expected.words
+        assert found.tokens.tolist() == expected.tokens.tolist()
+
+
+def test_more_lines_than_fit_one_batch_are_numbered_as_one_text():
+    corpus = read_corpus(f"w{i % 7} w{i % 11}" for i in range(150_000))
+    assert len(corpus.words) == 3 + 11
+    assert corpus.tokens.size == 4 * 150_000
+
+
+def test_rare_words_become_unknown_and_the_others_are_numbered_anew():
+    corpus = read_corpus(["a b a", "c a c"], min_count=2)
+    assert corpus.words == ["<unk>", "<s>", "</s>", "a", "c"]
+    assert shown(corpus) == "<s> a <unk> a </s> <s> c a c </s>"
+
+
+def test_words_outside_the_vocabulary_become_unknown_and_those_never_seen_are_kept():
+    corpus = read_corpus(["a b a", "c a c"], vocabulary=["zebra", "c", "<unk>"])
+    assert corpus.words == ["<unk>", "<s>", "</s>", "zebra", "c"]
+    assert shown(corpus) == "<s> <unk> <unk> <unk> </s> <s> c <unk> c </s>"
+
+
+def test_the_unknown_word_may_stand_in_the_text_in_both_spellings():
+    assert shown(read_corpus(["a <unk>", "<UNK> b"])) == "<s> a <unk> </s> <s> <unk> b </s>"
+
+
+@pytest.mark.parametrize("mark", ["<s>", "</s>"])
+def test_marks_in_the_text_are_refused_with_their_line(mark, tmp_path):
+    lines = ["a b", "c", f"a {mark} b"]
+    with pytest.raises(DataError, match=r"^sentences:3: contains the word <s> or </s>"):
+        read_corpus(lines)
+    path = tmp_path / "text"
+    path.write_text("\n".join(lines))
+    with pytest.raises(DataError, match=r"text:3: contains the word <s> or </s>"):
+        read_corpus(path)
+
+
+def test_bytes_that_are_no_text_are_refused_with_their_line(tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes(b"a b\nc \xff d\n")
+    with pytest.raises(DataError, match=r"text:2: is not text in UTF-8"):
+        read_corpus(path)
+    with pytest.raises(DataError, match=r"sentences:2: contains a lone surrogate"):
+        read_corpus(["a", "\ud800"])
+
+
+def test_nothing_to_learn_from_is_refused(tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes(b"")
+    for source, name in (([], "sentences"), (path, "text")):
+        with pytest.raises(DataError, match=rf"{name}: contains no sentences"):
+            read_corpus(source)
+
+
+def test_options_that_cannot_be_meant_are_refused():
+    with pytest.raises(UsageError, match="both a vocabulary and min_count"):
+        read_corpus(["a"], min_count=2, vocabulary=["a"])
+    with pytest.raises(UsageError, match="'a b', word 2 of the vocabulary, is empty or has a space"):
+        read_corpus(["a"], vocabulary=["c", "a b"])
+    with pytest.raises(UsageError, match="sentences:2: expected a text, got list"):
+        read_corpus(["a", ["b"]])
+
 
 # The text and the model that lmplz -o 2 made of it, as printed in kenlm issue 405 (log10).
 TEXT_405 = [
@@ -120,19 +205,8 @@ def test_discounts_that_cannot_be_estimated_are_those_of_lmplz_discount_fallback
     assert FALLBACK == (0.5, 1, 1.5)
 
 
-def test_a_text_that_lmplz_finds_too_small_is_learned_with_the_fallback():
-    # kenlm issue 424: "1-gram discount out of range for adjusted count 2: -0.5999999"
-    text = ["I'm Harry Potter", "Harry Potter is young  wizard", "Hermione Granger is Harry friend"]
-    text += ["There are seven fantasy novels of Harry Potter"]
-    words, tokens = read_corpus(text)
-    unigrams = count_ngrams(tokens, len(words), 3)[0].counts
-    t = np.bincount(unigrams)
-    assert 2 - 3 * t[1] / (t[1] + 2 * t[2]) * t[3] / t[2] == pytest.approx(-0.6)
-    assert discounts(unigrams).tolist() == [0, 0.5, 1, 1.5]
-
-
 class Naive:
-    """The equations at the top of kneser_ney.py, with dictionaries of tuples of words."""
+    """The equations at the top of ngram.py, with dictionaries of tuples of words."""
 
     def __init__(self, lines: list[str], order: int) -> None:
         self.order = order
@@ -192,7 +266,7 @@ def histories(words: list[str], contexts: list[tuple[str, ...]], order: int) -> 
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])
-@pytest.mark.parametrize(("size", "lines"), [(4, 6), (12, 40), (30, 120)])
+@pytest.mark.parametrize(("size", "lines"), [(4, 6), (12, 40)])
 def test_probabilities_are_those_of_the_equations(order, size, lines):
     text = [*sample(order, size, lines), ""]
     naive = Naive(text, order)
@@ -207,7 +281,7 @@ def test_probabilities_are_those_of_the_equations(order, size, lines):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
 
 
-@pytest.mark.parametrize("order", [1, 2, 3, 5])
+@pytest.mark.parametrize("order", [1, 3])
 def test_probabilities_sum_to_one_after_every_context_seen_or_not(order):
     words, table = learn(sample(order, 8, 60), order)
     lengths = range(min(order, 4))
@@ -227,10 +301,3 @@ def test_one_word_scored_is_its_entry_in_the_row():
         np.testing.assert_allclose(
             table.score(history, np.full(len(history), word)), rows[:, word], atol=1e-14
         )
-
-
-def test_an_unknown_word_gets_an_equal_share_of_what_the_words_gave_away():
-    # three words and the end, each seen after one other word: a = 1, D = 0.5, |V| = 5 with <unk>
-    _, table = learn(["a b c"], 2)
-    assert math.exp(table.levels[0].logprobs[UNKNOWN]) == pytest.approx(0.5 / 5)
-    assert np.exp(table.levels[0].logprobs[2:]).tolist() == pytest.approx([0.5 / 4 + 0.5 / 5] * 4)
