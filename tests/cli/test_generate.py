@@ -45,11 +45,6 @@ def test_a_line_of_text_is_an_input_and_a_line_of_json_its_result(run, prompts, 
         assert line["signature"] == result.signature
 
 
-def test_inputs_come_from_a_pipe_as_well(run, prompts, speaker):
-    piped = run("generate", "-m", "speaker", stdin=prompts.read_bytes())
-    assert piped.out == run("generate", "-m", "speaker", "-i", prompts).out
-
-
 def test_text_writes_the_winners_alone(run, prompts, speaker):
     done = run("generate", "-m", "speaker", "-i", prompts, "--text")
     assert done.out.decode().splitlines() == [result.winner for result in expected(speaker)]
@@ -212,12 +207,6 @@ def test_skipping_loses_only_the_bad_input(run, speaker, bad, tmp_path):
     assert "there are no candidates" in again.results()[2]["error"]
 
 
-def test_with_text_a_skipped_input_is_an_empty_line(run, speaker, bad):
-    done = run("generate", "-m", "speaker", "-i", bad, "--on-error", "skip", "--text")
-    assert done.code == 4
-    assert [bool(line) for line in done.out.splitlines()] == [True, True, False, True, True]
-
-
 def test_a_line_that_cannot_be_read_is_skipped_in_its_place(run, speaker, tmp_path):
     data = tmp_path / "in.jsonl"
     data.write_bytes(b'{"text": "a"}\nbroken\n{"id": 3}\n{"text": "d"}\n')
@@ -276,29 +265,11 @@ def test_a_folder_needs_a_model_that_reads_images_and_images(run, speaker, tmp_p
     assert "no images in the folder" in done.err
 
 
-def test_an_image_that_is_not_there_is_skipped(run, speaker, tmp_path):
-    speaker.see()
-    (tmp_path / "a.png").write_bytes(b"x")
-    data = lines(tmp_path / "in.txt", "a.png", "b.png")
-    done = run("generate", "-m", "speaker", "-i", data, "--on-error", "skip")
-    assert done.code == 4
-    assert "in.txt:2: there is no image file 'b.png'" in done.err
-
-
 def test_a_missing_input_file_leaves_no_output_behind(run, speaker, tmp_path):
     done = run("generate", "-m", "speaker", "-i", tmp_path / "no.txt", "-o", tmp_path / "out.jsonl")
     assert done.code == 5
     assert "cannot read" in done.err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_terminal_without_input_is_not_waited_on(run, speaker, monkeypatch):
-    monkeypatch.setattr(
-        "rangevote.cli.progress.sys.stdin", type("Terminal", (), {"isatty": lambda self: True})()
-    )
-    import rangevote.cli
-
-    assert rangevote.cli.run(["generate", "-m", "speaker"]) == 2
 
 
 # runs that end early: results and ballots stay in step, nothing is done twice
@@ -381,20 +352,6 @@ def test_results_on_standard_output_resume_by_the_ballots(run, data, speaker, tm
     rest = run("generate", "-m", "speaker", "-i", data, *OPTIONS, "--ballots", paths.ballots, "--resume")
     assert rest.code == 0
     assert (first.out + rest.out, paths.ballots.read_bytes()) == whole(run, data, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        (["-m", "other"], "model was 'speaker', now 'other'"),
-        (["--seed", "3"], "seed was '2', now '3'"),
-    ],
-)
-def test_other_options_cannot_resume(run, data, interrupted, changed, message):
-    done = run("generate", "-m", "speaker", "-i", data, *OPTIONS, *interrupted.options, *changed, "--resume")
-    assert done.code == 5
-    assert f"the fingerprint differs ({message})" in done.err
-    assert len(interrupted.out_partial.read_bytes().splitlines()) == 6
 
 
 def test_other_batches_and_another_way_with_errors_can_resume(run, data, interrupted, tmp_path):

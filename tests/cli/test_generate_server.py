@@ -13,7 +13,6 @@ from tests.cli.asking import KEY, PROMPTS, ask, failing, prompt_of, prompts, sho
 from tests.cli.conftest import spawn
 from tests.sources.llama import llama
 from tests.sources.openai.upstream import (
-    LOGPROBS,
     SENTENCES,
     Asked,
     Reply,
@@ -43,14 +42,6 @@ def test_every_line_is_asked_and_elected_in_order(ask, tmp_path):
     assert upstream.most_open > 1
 
 
-def test_the_first_samples_are_ten_and_carry_a_seed_for_every_input(ask):
-    with Upstream() as upstream:
-        assert ask(upstream).code == 0
-    assert {asked.n for asked in upstream.asked} == {10}
-    assert len({asked.body["seed"] for asked in upstream.asked}) == len(PROMPTS)
-    assert all(asked.body["temperature"] == 1.0 and "logprobs" not in asked.body for asked in upstream.asked)
-
-
 @pytest.mark.parametrize("mode", ["ignores_n", "at_most_two"])
 def test_servers_that_do_not_understand_n_give_the_same_ballots(ask, mode, tmp_path):
     options = ("--candidates=sample:5", "--voters=sample:7", "--seed=3", "--scores", "--concurrency=4")
@@ -66,15 +57,6 @@ def test_candidates_and_voters_are_different_draws(ask):
     seeds = [asked.body["seed"] for asked in upstream.asked if prompt_of(asked) == PROMPTS[0]]
     assert len(seeds) == 2
     assert abs(seeds[0] - seeds[1]) > 5
-
-
-def test_probabilities_are_asked_for_where_they_weigh(ask, tmp_path):
-    with Upstream() as upstream:
-        done = ask(upstream, "--weights", "probability", "--ballots", tmp_path / "nbest.jsonl")
-    assert done.code == 0
-    assert all(asked.body["logprobs"] is True for asked in upstream.asked)
-    for entry in read(str(tmp_path / "nbest.jsonl")):
-        assert {one.logprob for one in entry.get().candidates} == {sum(LOGPROBS)}
 
 
 def test_voters_are_drawn_only_until_the_election_is_decided(ask):
@@ -93,20 +75,6 @@ def test_voters_are_drawn_only_until_the_election_is_decided(ask):
     assert sum(rounds) < 200
     seeds = [asked.body["seed"] for asked in upstream.asked if prompt_of(asked) == PROMPTS[0]]
     assert seeds[2] == seeds[1] + 16
-
-
-def test_plain_prompts_conversations_and_token_ids_are_asked_as_what_they_are(ask, tmp_path):
-    path = tmp_path / "in.jsonl"
-    chat = [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}]
-    path.write_text("\n".join(json.dumps({"id": i, "input": v}) for i, v in enumerate(["a", chat, [5, 6]])))
-    with Upstream() as upstream:
-        assert ask(upstream, input=path).code == 0
-        assert ask(upstream, "--no-chat").code == 0
-    sent = {asked.path: asked.body for asked in upstream.asked[:3]}
-    assert sent["/v1/completions"]["prompt"] == [5, 6]
-    talks = [asked.body["messages"] for asked in upstream.asked[:3] if asked.chat]  # in any order
-    assert sorted(talks, key=len) == [[{"role": "user", "content": "a"}], chat]
-    assert {asked.body["prompt"] for asked in upstream.asked[3:]} == set(PROMPTS)
 
 
 def test_beams_of_a_vllm_server_are_weighed_by_their_probability(ask, tmp_path):
@@ -137,12 +105,6 @@ def test_fewer_beams_than_asked_for_are_told(ask):
         done = ask(upstream, "--candidates", "beam:3", source="vllm")
     assert done.code == 0
     assert "warning: inputs[0]: only 2 of 3 candidates came." in done.err
-
-
-def test_no_more_calls_are_under_way_than_allowed(ask):
-    with Upstream("ignores_n", delay=0.02) as upstream:
-        assert ask(upstream, "--candidates", "sample:4", "--concurrency", 2).code == 0
-    assert upstream.most_open == 2
 
 
 def test_further_fields_are_sent_and_the_seed_can_be_left_out(ask):
@@ -242,14 +204,6 @@ def test_a_key_that_others_could_read_on_its_way_is_told():
     elector("http://example.org/v1", None)
 
 
-def test_a_server_that_stalls_is_left_in_time(ask):
-    with Upstream("stalls") as upstream:
-        done = ask(upstream, "--timeout", "0.3", "--concurrency", 2)
-        assert done.code == 5
-        assert "did not answer in time" in done.err
-        until(lambda: upstream.open == 0)
-
-
 @pytest.mark.parametrize(
     ("mode", "code", "message"),
     [
@@ -312,14 +266,6 @@ def test_samples_that_fail_are_told_and_the_others_elect(ask, tmp_path):
         (
             ["--source", "openai", "--base-url", "http://h/v1", "--device", "cpu"],
             "--device is for models in this",
-        ),
-        (
-            ["--source", "openai", "--base-url", "http://h/v1", "--states"],
-            "servers do not give hidden states",
-        ),
-        (
-            ["--source", "openai", "--base-url", "http://h/v1", "--candidates", "beam:4"],
-            "cannot search by 'beam:4'",
         ),
     ],
 )
