@@ -212,14 +212,12 @@ class StudyEndpoints:
         return item
 
     async def judgement(self, request: Request) -> Response:
-        """Save one answer."""
         annotator = self._annotator(request)
         sent = parse_message(await request.body(), JudgementMessage)
         answer = SentAnswer(sent.item, sent.value, sent.key, sent.time, sent.duration, sent.image_missing)
         return await self._record(annotator, answer)
 
     async def undo(self, request: Request) -> Response:
-        """Take one back."""
         annotator = self._annotator(request)
         sent = parse_message(await request.body(), UndoMessage)
         return await self._record(annotator, SentAnswer(sent.item, None, sent.key, sent.time))
@@ -229,7 +227,6 @@ class StudyEndpoints:
         return JSONResponse({"value": saved.shown, "replaced": saved.replaced})
 
     async def finish(self, request: Request) -> Response:
-        """Close an annotator's answers."""
         annotator = self._annotator(request)
         parse_message(await request.body(), FinishMessage)
         await run_in_threadpool(self._store.finish, annotator)

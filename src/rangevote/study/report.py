@@ -50,7 +50,6 @@ def result_table(findings: Findings) -> Table:
 
 
 def answer_table(findings: Findings) -> Table:
-    """How many items got which answer."""
     total = findings.answers.total
     rows = [
         _row(name, count, f"{100 * count / total:.1f} %" if total else "")
@@ -199,7 +198,6 @@ def _exclusion_note(findings: Findings) -> str:
 
 
 def as_html(findings: Findings) -> str:
-    """The report as one HTML file."""
     folders = [importlib.resources.files(name) / "static" for name in ("rangevote.web", "rangevote.study")]
     files = zip(folders, ("base.css", "report.css"), strict=True)
     style = "".join((folder / name).read_text(encoding="utf-8") for folder, name in files)

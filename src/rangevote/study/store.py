@@ -91,7 +91,6 @@ class Store:
             self._db.close()
 
     def back_up(self) -> None:
-        """A whole copy beside the file, for the day on which the file is damaged."""
         backup = backup_of(self.path)
         draft = backup.with_name(backup.name + ".partial")
         try:
@@ -148,7 +147,6 @@ class Store:
         return self._read(lambda db: dict(db.execute(query, (annotator,)).fetchall()))
 
     def finished(self, annotator: int) -> bool:
-        """Whether the annotator has closed their answers."""
         query = "SELECT 1 FROM finish WHERE annotator = ?"
         return self._read(lambda db: db.execute(query, (annotator,)).fetchone() is not None)
 

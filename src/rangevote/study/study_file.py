@@ -136,7 +136,6 @@ def check_kind(db: sqlite3.Connection, path: Path) -> None:
 
 
 def quick_check(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse a damaged file."""
     try:
         rows = [row[0] for row in db.execute("PRAGMA quick_check")]
     except sqlite3.DatabaseError as error:

@@ -73,7 +73,6 @@ class StudyPlan:
     software: str = f"rangevote {__version__}"
 
     def text(self) -> str:
-        """The plan as canonical JSON."""
         return canonical(asdict(self))
 
     @classmethod

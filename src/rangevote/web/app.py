@@ -76,7 +76,6 @@ class ElectionPage:
         }
 
     def page(self, page: int) -> Json:
-        """One page of the list of ballots."""
         pages = -(-self.kept // PAGE)
         if not 0 <= page < pages:
             raise NotFound(f"there is no page {page}; pages go from 0 to {pages - 1}.")
@@ -105,7 +104,6 @@ class ElectionPage:
         return {"number": number if number is not None and number < self.kept else None}
 
     def election(self, number: int, list: int) -> Json:
-        """The election of one ballot in one of the lists."""
         ballot, result = self._elect(number, list)
         return page_data.election(ballot, number, result, self._settings.rule)
 
@@ -119,7 +117,6 @@ class ElectionPage:
         return page_data.score_parts(result, _index(index, len(result.candidates), "candidates"))
 
     def text(self, number: int, list: int, role: str, index: int) -> Json:
-        """One whole text."""
         result = self._elect(number, list).result
         if role not in ("candidates", "voters"):
             raise NotFound(f"a role is candidates or voters, not {role!r}.")

@@ -78,11 +78,9 @@ class Ballots:
         return bool(self._numbers)
 
     def ids(self) -> Iterable[str]:
-        """The ids that ballots have, in the order of the file."""
         return self._numbers.keys()
 
     def find(self, id: str) -> int | None:
-        """The number of the ballot of this id."""
         return self._numbers.get(id)
 
 

@@ -53,7 +53,6 @@ class GuardedResponse:
         self.refused: Refused | None = None
 
     async def send(self, message: Message) -> None:
-        """Pass a message of the application on."""
         if self.refused is None:
             await self._pass(message)
         elif not self.begun:

@@ -29,8 +29,6 @@ MEDIA_TYPES = {
 
 @dataclass(frozen=True)
 class Asset:
-    """A file and its media type."""
-
     content: bytes
     media_type: str
 
