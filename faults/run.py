@@ -12,8 +12,6 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -23,23 +21,8 @@ sys.path.insert(1, str(HERE.parent / "benchmarks"))  # its ballots
 import scale_ballots  # noqa: E402
 
 import rangevote as rv  # noqa: E402
-from faults.cluster import Cluster, cluster  # noqa: E402
-from faults.ray_trials import RAY_TRIALS  # noqa: E402
-from faults.runs import WAYS, Bench  # noqa: E402
-from faults.suite import Count, suite, table  # noqa: E402
-from rangevote.errors import SetupError  # noqa: E402
+from faults.trials import TRIALS, WAYS, Bench, Count, repeat, table  # noqa: E402
 
-#: How often each fault is to happen, over all ways to vote.
-TIMES = {
-    "killed": 120,
-    "worker killed": 30,
-    "disk full": 20,
-    "input cut off": 20,
-    "checkpoint damaged": 40,
-    "two at once": 20,
-    "Ray worker killed": 12,
-    "Ray driver killed": 12,
-}
 HEAD = """# Runs through faults
 
 Written by `make faults`; do not edit. Each fault is brought about at a random point of `rangevote vote`; then
@@ -50,42 +33,27 @@ and what counts as lost: [trials.py](trials.py).
 SIZE = 6 * 10**6
 
 
-def page(counts: Mapping[str, Count], seed: int, seconds: float) -> str:
-    """The page of a whole run."""
-    ways = ", ".join(way.name for way in WAYS)
-    told = f"{datetime.date.today().isoformat()}, rangevote {rv.__version__}, seed {seed}"
-    size = f"{seconds / 60:.0f} minutes; {SIZE / 1e6:.0f} MB of ballots; in turn with {ways}, or on Ray"
-    return f"{HEAD}\n{told}, {size}.\n\n{table(counts)}"
-
-
 def main() -> int:
-    """Run, tell, write."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--times", type=int, help="so often each, and print the table only")
-    parser.add_argument("--only", choices=TIMES, help="this fault alone")
+    parser.add_argument("--only", choices=TRIALS, help="this fault alone")
     parser.add_argument("--seed", type=int, default=1, help="of the random points [1]")
     options = parser.parse_args()
-    times = TIMES if options.times is None else dict.fromkeys(TIMES, options.times)
-    if options.only is not None:
-        times = {options.only: times[options.only]}
-    began = time.monotonic()
+    began, counts = time.monotonic(), dict[str, Count]()
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "ballots.jsonl"
         scale_ballots.write(data, SIZE, numbered=False)
-        with ExitStack() as stack:
-            ray: Cluster | str = ""
-            try:
-                if times.keys() & RAY_TRIALS:
-                    ray = stack.enter_context(cluster())
-            except SetupError as error:
-                ray = " ".join(str(error).split())
-            counts = suite(Bench(Path(folder), data, random.Random(options.seed), ray), times)
+        bench = Bench(Path(folder), data, random.Random(options.seed))
+        for name in [options.only] if options.only else TRIALS:
+            counts[name] = repeat(bench, name, options.times or TRIALS[name][1])
+            print(f"{name}: lost {len(counts[name].lost)}", file=sys.stderr, flush=True)
     if options.times is None and options.only is None:
-        (HERE / "RESULTS.md").write_text(
-            page(counts, options.seed, time.monotonic() - began), encoding="utf-8"
-        )
+        ways, minutes = ", ".join(way.name for way in WAYS), (time.monotonic() - began) / 60
+        line = f"{datetime.date.today().isoformat()}, rangevote {rv.__version__}, seed {options.seed}"
+        line += f", {minutes:.0f} minutes; {SIZE / 1e6:.0f} MB of ballots; in turn with {ways}."
+        (HERE / "RESULTS.md").write_text(f"{HEAD}\n{line}\n\n{table(counts)}", encoding="utf-8")
     sys.stdout.write(table(counts))
     return 1 if any(count.lost for count in counts.values()) else 0
 
