@@ -64,7 +64,7 @@ bench-service: $(VENV)/.dev
 	benchmarks/setup_optillm.sh
 	$(BIN)/python benchmarks/service.py
 
-# Many ballots from file to file: memory, CPU and bytes, beside Ray where it is installed; a chapter of RESULTS.md.
+# Many ballots from file to file: memory and CPU; a chapter of RESULTS.md.
 bench-scale: $(VENV)/.dev
 	$(BIN)/python benchmarks/scale.py
 
