@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import rangevote as rv
-from rangevote.errors import DataError, UsageError
-from rangevote.ray_data import Elect
+from rangevote.errors import DataError, SetupError, UsageError
+from rangevote.ray_data import Elect, RayFiles, ray_session
 
 TEXTS = [
     "i do not know",
@@ -120,3 +122,41 @@ def test_a_dataset_of_hugging_face_is_mapped(tmp_path, monkeypatch):
     assert mapped["id"][:] == list(range(7))
     assert list(mapped["winner"]) == [None if i == 3 else EXPECTED.winner for i in range(7)]
     assert "has neither text nor tokens" in mapped["error"][3]
+
+
+@pytest.mark.slow
+def test_the_engine_elects_as_one_process_does_and_goes_on_where_it_stopped(tmp_path):
+    """Results of Ray, row by row; a checkpoint that holds half of the ids, and the other half."""
+    pytest.importorskip("ray", reason="ray is not installed")
+    pq = pytest.importorskip("pyarrow.parquet")
+    data, out = tmp_path / "in.jsonl", tmp_path / "out"
+    rows = [{"id": f"n{i}", "candidates": [*OBJECTS, {"text": f"a {i}", "logprob": -3.0}]} for i in range(40)]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    files = RayFiles(str(data), str(out), "x")
+    with ray_session() as ray:
+        files.prepare(resume=False, force=False)
+        assert files.elect(ray, Elect(), parquet=False, force=False) == (40, 0)
+        found = {row["id"]: row for row in pq.read_table(out).to_pylist()}
+        for row in rows:
+            one = rv.elect([c["text"] for c in row["candidates"]], [c["logprob"] for c in row["candidates"]])
+            assert (found[row["id"]]["winner"], found[row["id"]]["score"]) == (one.winner, one.score)
+        with pytest.raises(SetupError, match="exists already and is left as it is"):
+            files.prepare(resume=False, force=False)
+        with pytest.raises(SetupError, match="the checkpoint of a run with these options, does not exist"):
+            files.prepare(resume=True, force=False)
+        Path(files.checkpoint).mkdir()
+        pq.write_table(pq.read_table(out, columns=["id"]).slice(0, 20), f"{files.checkpoint}/done.parquet")
+        files.prepare(resume=True, force=False)
+        assert files.elect(ray, Elect(), parquet=False, force=False) == (60, 0)
+
+
+@pytest.mark.slow
+def test_a_bad_ballot_is_named_or_kept_as_an_error(tmp_path):
+    pytest.importorskip("ray", reason="ray is not installed")
+    data = tmp_path / "in.jsonl"
+    data.write_text(json.dumps({"id": "bad", "candidates": [{"text": "a", "logprob": 0.5}]}) + "\n")
+    with ray_session() as ray:
+        files = RayFiles(str(data), str(tmp_path / "out"), "x")
+        with pytest.raises(DataError, match=r"ballot 'bad': .*0\.5 is not a log-probability"):
+            files.elect(ray, Elect(on_error="stop"), parquet=False, force=False)
+        assert files.elect(ray, Elect(), parquet=False, force=True) == (1, 1)

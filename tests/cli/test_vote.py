@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import math
 from pathlib import Path
-
-import pytest
 
 import rangevote as rv
 from tests.cli.conftest import ballot, lines
@@ -38,12 +34,6 @@ def test_a_dash_reads_standard_input(run, three):
     assert run("vote", "-", stdin=three.read_bytes()).out == run("vote", three).out
 
 
-def test_compressed_input_gives_the_same_bytes(run, three, tmp_path):
-    packed = tmp_path / "packed"
-    packed.write_bytes(gzip.compress(three.read_bytes()))
-    assert run("vote", packed).out == run("vote", three).out
-
-
 def test_text_prints_the_winner_alone_one_a_line(run):
     done = run("vote", "--text", stdin=lines(ballot(1, "a\nb c", "zz"), ballot(2, "x")))
     assert done.out == b"a b c\nx\n"
@@ -53,17 +43,6 @@ def test_scores_writes_every_candidates_score(run, three):
     for result in run("vote", three, "--scores").results():
         assert max(result["scores"]) == result["score"]
     assert [len(r["scores"]) for r in run("vote", three, "--scores").results()] == [4, 2, 1]
-
-
-def test_explain_writes_parts_that_sum_to_the_score(run, three):
-    for result in run("vote", three, "--explain").results():
-        parts = result["explanation"]
-        assert math.fsum(part["score"] for part in parts["ngrams"]) == pytest.approx(
-            result["score"], abs=1e-12
-        )
-        assert math.fsum(vote["score"] for vote in parts["voters"]) == pytest.approx(
-            result["score"], abs=1e-12
-        )
 
 
 def test_a_second_file_brings_the_voters(run, three, tmp_path):
@@ -97,22 +76,6 @@ def test_several_winners_by_reweighted_range_voting(run, three):
     assert len(result["winners"]) == 2
     assert result["winners"][0] == {"index": result["index"], "winner": result["winner"]}
     assert "|rule:reweighted|win:2|" in result["signature"]
-
-
-def test_merge_and_normalize_are_named_in_the_signature(run):
-    data = lines(
-        {"id": 1, "candidates": [{"text": "cafe\u0301", "logprob": -2}, {"text": "caf\u00e9", "logprob": -2}]}
-    )
-    result = run("vote", "--normalize", "NFC", "--merge", stdin=data).results()[0]
-    assert "|norm:NFC|merge:text|" in result["signature"]
-    assert result["score"] == 1.0
-    apart = run("vote", stdin=data).results()[0]
-    assert apart["score"] == 0.5
-
-
-def test_a_preset_brings_its_similarity_and_temperature(run, three):
-    signature = run("vote", three, "--preset", "blend").results()[0]["signature"]
-    assert "sim:overlap_1-4@0.25|on:words|w:probability|T:2|" in signature
 
 
 def test_every_format_can_be_voted_on_as_it_is(run, tmp_path: Path):

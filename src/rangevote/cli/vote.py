@@ -307,10 +307,10 @@ def _vote_on_ray(
     from rangevote.ray_data import Elect, RayFiles, ray_session
 
     ballots, output = given["ballots"], given["output"]
-    local = {"text": "--text", "voters": "--voters", "allow_empty": "--allow-empty", "workers": "--workers"}
-    wrong = [option for name, option in local.items() if given[name] not in (None, False, 1)]
-    if wrong:
-        raise UsageError(f"{', '.join(wrong)} belongs to --engine local.")
+    local = {"--text": given["text"], "--voters": given["voters"], "--allow-empty": given["allow_empty"]}
+    for option, value in {**local, "--workers": given["workers"] != 1}.items():
+        if value:
+            raise UsageError(f"{option} belongs to --engine local.")
     if ballots == "-" or output in (None, "-") or given["to"] == "jsonl":
         raise UsageError(
             "--engine ray reads files and writes a folder of Parquet: give BALLOTS and -o FOLDER."

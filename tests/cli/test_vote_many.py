@@ -205,3 +205,19 @@ def test_ids_that_are_trusted_are_not_compared(run, tmp_path):
             "a",
             "b",
         ]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--ray-address", "auto"), "--ray-address belongs to --engine ray"),
+        (("--engine", "ray", "--workers", 2, "-o", "out"), "--workers belongs to --engine local"),
+        (("--engine", "ray", "--text", "-o", "out"), "--text belongs to --engine local"),
+        (("--engine", "ray"), "give BALLOTS and -o FOLDER"),
+        (("--engine", "ray", "-o", "out", "--sign", "-"), "reads ballots as jsonl or parquet"),
+    ],
+)
+def test_options_of_one_engine_are_refused_by_the_other(run, three, options, message):
+    done = run("vote", three, *options)
+    assert done.code == 2
+    assert message in done.err
