@@ -13,7 +13,7 @@ import click
 
 from rangevote.cli.options import election_options, reading_options
 from rangevote.cli.output import open_output
-from rangevote.cli.progress import Bar, Notes, check_input
+from rangevote.cli.progress import Bar, Notes, check_inputs
 from rangevote.errors import UsageError, need
 
 if TYPE_CHECKING:
@@ -80,14 +80,9 @@ def show(
 
 
 def _check(ballots: Sequence[str], export: str | None) -> None:
-    for path in ballots:
-        check_input(path)
-    if ballots.count("-") > 1:
-        raise UsageError("standard input ('-') is named twice, but can be read once.")
-    if export is None:
-        return
-    for path in ballots:
-        if path != "-" and Path(export).exists() and Path(path).exists() and Path(export).samefile(path):
+    check_inputs(ballots)
+    for path in map(Path, ballots):
+        if export and path.exists() and Path(export).exists() and path.samefile(export):
             raise UsageError(f"{export} is one of the inputs; write to another file.")
 
 
