@@ -120,7 +120,7 @@ $(VENV)/.dev: $(VENV)/bin/python $(SOURCES)
 
 # What only slow tests need.
 $(VENV)/.slow: $(VENV)/.dev $(VENV)/.smollm2 $(VENV)/.minilm
-	$(INSTALL) --editable ".[$(EXTRAS),ray]" datasets schemathesis bert-score
+	$(INSTALL) --editable ".[$(EXTRAS),ray]" datasets bert-score
 	touch $@
 
 # Where atheris has no build, bytes are changed at random (fuzz/mutate.py).

@@ -97,19 +97,19 @@ def upstream_failure(error: UpstreamError) -> ApiError:
     Its 401 and 403 are 502 here: the service's own key is wrong, not the client's.
     """
     if error.kind == "timeout":
-        found = timeout()
+        answer = timeout()
     elif error.kind == "rate":
-        found = ApiError(
+        answer = ApiError(
             429,
             "the model's server is asked too often",
             code="upstream_rate",
             retry_after=error.retry_after or 1,
         )
     elif error.kind == "status" and error.status in CLIENT_CAUSED:
-        found = ApiError(
+        answer = ApiError(
             400, f"the model's server refused the request ({error.status})", code="upstream_refused"
         )
     else:
-        found = ApiError(502, "the model's server failed to answer", code=f"upstream_{error.kind}")
-    found.note = f"{error.kind} {error.status or ''} {error.detail or ''}".strip()
-    return found
+        answer = ApiError(502, "the model's server failed to answer", code=f"upstream_{error.kind}")
+    answer.note = f"{error.kind} {error.status or ''} {error.detail or ''}".strip()
+    return answer
