@@ -143,7 +143,7 @@ class UpstreamElection(ServerElection):
         return await asyncio.get_running_loop().run_in_executor(self._upstream.workers, work)
 
     def failed(self, query: Query, pool: SamplePool, error: UpstreamError) -> None:
-        if query.beams and error.kind == "shape":
+        if query.beams and error.kind == "shape" and error.detail:  # an answer, but without choices
             raise _no_beams(error.detail) from None
         if not pool.usable:
             raise upstream_failure(error) from None
