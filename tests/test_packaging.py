@@ -17,8 +17,6 @@ import pytest
 import rangevote
 from tests.wheels import CONSTRAINED, LEFT_OUT, ROOT, done
 
-#: Extras that install in seconds; the others take gigabytes, or minutes.
-LIGHT = {"zstd"}
 #: Tools for those who work on the package, and all extras together.
 NOT_TRIED = {"all", "dev", "docs"}
 BALLOT = '{"id": 1, "candidates": ["a dog runs", "a dog sits", "a dog runs", "cats"]}\n'
@@ -33,12 +31,6 @@ def declared() -> dict[str, str]:
         .partition("\n[")[0]
     )
     return dict(re.findall(r"^([a-z_]+) = \[(.*?)\]$", table, re.MULTILINE | re.DOTALL))
-
-
-EXTRAS = [
-    pytest.param(name, marks=[] if name in LIGHT else [pytest.mark.slow])
-    for name in sorted(set(declared()) - NOT_TRIED)
-]
 
 
 class Environment(NamedTuple):
@@ -147,7 +139,8 @@ print(0 if code == b"a dog runs\\n" else code)
 }
 
 
-@pytest.mark.parametrize("extra", EXTRAS)
+@pytest.mark.slow
+@pytest.mark.parametrize("extra", sorted(set(declared()) - NOT_TRIED))
 def test_an_extra_installs_imports_and_works(wheel, tmp_path, extra):
     place = installed(wheel, tmp_path, extra)
     (told,) = [one for one in place.doctor("--try")["extras"] if one["name"] == extra]

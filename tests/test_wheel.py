@@ -92,6 +92,7 @@ def served(commands: Path, folder: Path, *arguments: object) -> Iterator[str]:
         process.stderr.close()
 
 
+@pytest.mark.slow
 def test_both_pages_work_in_a_browser_from_the_wheel(installed, tmp_path, new_page):  # noqa: F811
     """And ask for nothing beyond this machine, which the fixture `watch` sees to."""
     page = new_page()
