@@ -77,8 +77,9 @@ def test_a_long_first_line_is_known_by_its_keys() -> None:
     assert found(json.dumps({"prompt": prompt, "outputs": [{"text": prompt}]}).encode()) == "vllm"
 
 
-def test_half_a_line_is_enough_if_it_tells() -> None:
+def test_half_a_line_is_enough_if_no_more_can_be_had() -> None:
     assert format_of(b'{"id": 3, "candidates": [{"te') == "jsonl"
+    assert format_of(b'{"id": 3, "candidates": [{"te', whole=False) is None
     assert format_of(b'{"id": 3, "cand') is None
 
 

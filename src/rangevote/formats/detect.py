@@ -38,10 +38,11 @@ def detect(stream: Stream, formats: Iterable[str]) -> str | None:
     while True:
         size = max(size, 2 * len(head))
         head = stream.peek(size)
-        format = format_of(head)
+        whole = len(head) < size or len(head) >= LOOK
+        format = format_of(head, whole=whole)
         if format is not None:
             return format
-        if len(head) < size or len(head) >= LOOK:
+        if whole:
             break
     first = head.lstrip().partition(b"\n")[0].rstrip()
     if not first:
@@ -51,13 +52,13 @@ def detect(stream: Stream, formats: Iterable[str]) -> str | None:
     raise UsageError(_cannot_tell(stream.name, first, formats))
 
 
-def format_of(head: bytes) -> str | None:
-    """The format of a text that begins with `head`, None if that does not tell."""
+def format_of(head: bytes, *, whole: bool = True) -> str | None:
+    """The format of a text that begins with `head`, None if that does not tell; `whole`: no more can be had."""
     if head.startswith(PARQUET):
         return "parquet"
     text = head.lstrip()
     if text.startswith(b"{"):
-        return _format_of_object(text)
+        return _format_of_object(text, whole)
     if text.startswith(b"["):
         return "pipeline" if _PIPELINE.search(text) else None
     if _MOSES.match(text):
@@ -65,7 +66,7 @@ def format_of(head: bytes) -> str | None:
     return "fairseq" if _FAIRSEQ.search(text) else None  # a log may come before
 
 
-def _format_of_object(text: bytes) -> str | None:
+def _format_of_object(text: bytes, whole: bool) -> str | None:
     """By the outermost keys of the first line where it is whole, else by the first key that tells."""
     line, newline, _ = text.partition(b"\n")
     if newline:
@@ -75,6 +76,8 @@ def _format_of_object(text: bytes) -> str | None:
             pass
         else:
             return next((name for key, name in _BY_KEY.items() if key in keys), "jsonl")
+    elif not whole:
+        return None
     match = _KEY.search(line)
     return _BY_KEY[match[1].decode()] if match else None
 
