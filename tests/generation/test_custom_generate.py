@@ -221,7 +221,7 @@ def test_options_are_bound_or_given_and_what_is_given_counts():
     model = make("llama")
     given = inputs(model, 6)
     bound = CustomGenerate(similarity="exact", max_rows=7)
-    assert bound.with_options(rule="most_likely").similarity == "exact"
+    assert bound.with_options(rule="most_likely").options["similarity"] == "exact"
     other = generate(model, given, custom_generate=bound, similarity="overlap_1")
     assert other.tolist() == generate(model, given, similarity="overlap_1").tolist()
     likely = generate(model, given, custom_generate=bound, rule="most_likely", length_penalty=0.0)

@@ -10,7 +10,9 @@ token ids vote unless one is bound: `custom_generate.with_options(tokenizer=toke
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +22,10 @@ from rangevote.decoding.beam import Beam
 from rangevote.decoding.run import MAX_ROWS
 from rangevote.decoding.sample import Sample
 from rangevote.election.result import Result
-from rangevote.election.settings import Grader, Settings
+from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.errors import DataError, UsageError, choose, need
 from rangevote.generation.batch import Request, elect_batch
 from rangevote.generation.plan import GenerationPlan
-from rangevote.similarity.tokens import Tokenise
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,36 +34,42 @@ if TYPE_CHECKING:
 NOT_KEPT = ("output_logits", "output_attentions", "output_hidden_states")
 
 
-@dataclass(frozen=True)
+#: The options of an election, by the names that `generate` can take: its own `temperature` is that of
+#: sampling, and `num_return_sequences` says how many are elected.
+ELECTION = {
+    "voting_temperature" if name == "temperature" else name: name
+    for name in ElectionOptions.__annotations__
+    if name != "winners"
+}
+OPTIONS = ("candidates", "voters", *ELECTION, "adaptive", "max_rows")
+ARGUMENTS = ("model", "input_ids", "logits_processor", "stopping_criteria", "generation_config")
+SIGNATURE = Signature(
+    [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in ARGUMENTS]
+    + [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in OPTIONS]
+    + [Parameter("model_kwargs", Parameter.VAR_KEYWORD)]
+)
+
+
 class CustomGenerate:
     """A decoding method for `generate(custom_generate=...)`; options are bound here, or given to `generate`.
 
     `candidates` and `voters` are searches or their names, for which `generate` still sets the longest
     output; without `candidates` they come from `num_beams`, `length_penalty`, `early_stopping` and
     `do_sample`. `voting_temperature` is the `temperature` of `rangevote.elect`: in `generate` that word
-    means the one of sampling. The other options are those of `rangevote.generate`.
+    means the one of sampling. `tokenizer` is bound only. The other options are those of `rangevote.generate`.
     """
 
-    tokenizer: Any = None
-    candidates: Search | str | None = None
-    voters: Search | str | None = None
-    similarity: Grader = "overlap_2"
-    weights: str | None = None
-    voting_temperature: float = 1.0
-    rule: str = "range"
-    tokenize: Tokenise = "words"
-    preset: str | None = None
-    normalize: str | None = None
-    merge: bool = False
-    adaptive: float | bool | None = None
-    max_rows: int = MAX_ROWS
+    def __init__(self, **options: Any) -> None:
+        for name in options:
+            choose("option of custom_generate", name, dict.fromkeys(("tokenizer", *OPTIONS)))
+        self.options = options
+        # `generate` takes for options of the method what its signature names, and for arguments of the
+        # network the rest: none of those may be named.
+        self.__signature__ = SIGNATURE
 
     def with_options(self, **options: Any) -> CustomGenerate:
         """The same with other options."""
-        known = {field.name: field for field in fields(self)}
-        for name in options:
-            choose("option of custom_generate", name, known)
-        return replace(self, **options)
+        return CustomGenerate(**{**self.options, **options})
 
     @property
     def folder(self) -> str:
@@ -76,33 +83,13 @@ class CustomGenerate:
         logits_processor: Any,
         stopping_criteria: Any,
         generation_config: Any,
-        *,
-        candidates: Search | str | None = None,
-        voters: Search | str | None = None,
-        similarity: Grader | None = None,
-        weights: str | None = None,
-        voting_temperature: float | None = None,
-        rule: str | None = None,
-        tokenize: Tokenise | None = None,
-        preset: str | None = None,
-        normalize: str | None = None,
-        merge: bool | None = None,
-        adaptive: float | bool | None = None,
-        max_rows: int | None = None,
-        **model_kwargs: Any,
+        **named: Any,
     ) -> Any:
-        """Called by `generate` with all that it has prepared; returns sequences as `generate` does.
-
-        `model_kwargs` are the network's arguments. None of them may be named here: `generate` takes what a
-        signature names for options of the method, and would pass them twice.
-        """
-        names, arguments = {field.name for field in fields(self)}, locals()
-        given = {name: arguments[name] for name in names if arguments.get(name) is not None}
+        """Called by `generate` with all that it has prepared; returns sequences as `generate` does."""
         need("torch", "models", "generation")
-        call = GenerateCall(
-            model, input_ids, logits_processor, stopping_criteria, generation_config, model_kwargs
-        )
-        return call.elect(replace(self, **given))
+        given = {name: value for name in OPTIONS if (value := named.pop(name, None)) is not None}
+        call = GenerateCall(model, input_ids, logits_processor, stopping_criteria, generation_config, named)
+        return call.elect({**self.options, **given})
 
 
 custom_generate = CustomGenerate()
@@ -119,14 +106,14 @@ class GenerateCall:
     config: Any
     kwargs: dict[str, Any]
 
-    def elect(self, options: CustomGenerate) -> Any:
+    def elect(self, options: Mapping[str, Any]) -> Any:
         """The elected sequences (inputs * num_return_sequences, length), or an object that has them."""
         from rangevote.models.huggingface.model import Continued
         from rangevote.models.huggingface.prepare import Prepared
 
         self._check()
         prepared = Prepared.of(self.model, self.ids, self.processors, self.config, self.kwargs)
-        model = Continued(prepared, options.tokenizer)
+        model = Continued(prepared, options.get("tokenizer"))
         plan = self._plan(options)
         requests = [Request.of(number, number) for number in model.inputs]
         # One batch, whatever its size: what was prepared can be read once.
@@ -147,32 +134,21 @@ class GenerateCall:
         if asked:
             raise UsageError(f"{asked[0]}=True has no meaning for an election; leave it out.")
 
-    def _plan(self, options: CustomGenerate) -> GenerationPlan:
-        settings = Settings(
-            similarity=options.similarity,
-            preset=options.preset,
-            weights=options.weights,
-            temperature=options.voting_temperature,
-            rule=options.rule,
-            winners=self._winners(options),
-            tokenize=options.tokenize,
-            normalize=options.normalize,
-            merge=options.merge,
-        )
-        candidates = self._candidates() if options.candidates is None else get_search(options.candidates)
-        voters = None if options.voters is None else self._limited(get_search(options.voters))
+    def _plan(self, options: Mapping[str, Any]) -> GenerationPlan:
+        election = {name: options[own] for own, name in ELECTION.items() if own in options}
+        candidates, voters = (options.get(name) for name in ("candidates", "voters"))
         return GenerationPlan.of(
-            settings,
-            self._limited(candidates),
-            voters,
-            adaptive=options.adaptive,
-            max_rows=options.max_rows,
+            Settings(**election, winners=self._winners(candidates)),
+            self._limited(self._candidates() if candidates is None else get_search(candidates)),
+            None if voters is None else self._limited(get_search(voters)),
+            adaptive=options.get("adaptive"),
+            max_rows=options.get("max_rows", MAX_ROWS),
         )
 
-    def _winners(self, options: CustomGenerate) -> int:
+    def _winners(self, candidates: Search | str | None) -> int:
         """`num_return_sequences`; but as many samples as that, without beams, are one election."""
         config = self.config
-        only_samples = config.do_sample and (config.num_beams or 1) == 1 and options.candidates is None
+        only_samples = config.do_sample and (config.num_beams or 1) == 1 and candidates is None
         return 1 if only_samples else config.num_return_sequences or 1
 
     def _candidates(self) -> Search:
