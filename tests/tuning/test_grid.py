@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import random
+from itertools import islice
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import rangevote as rv
 from rangevote.errors import DataError, UsageError
+from rangevote.formats import read
 from rangevote.similarity import PRESETS
 from rangevote.tuning.grid import BASELINES, UNKNOWN, GridElections, Setting, grid
 from tests.tuning.made_up import ballots
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "nbest"
 
 
 def test_the_usual_grid_has_a_hundred_settings_with_the_default_and_blend_among_them():
@@ -95,6 +102,63 @@ def test_winners_are_those_of_an_election_for_each_setting(options, voters):
     for ballot in ballots(3, voters=voters):
         expected = [separately(ballot, setting, **options).index for setting in elections.settings]
         assert elections.winners(ballot) == expected
+
+
+#: Every measure that needs no model, and mixtures of them.
+MEASURES = [
+    "overlap_1-4@0.25",
+    "precision_2",
+    "bleu_6",
+    "smoothed_bleu_4",
+    "chrf",
+    "states",
+    "exact",
+    "exact:last_number",
+    "rouge_l",
+    "edit",
+    "0.5*edit+0.5*chrf",
+    "0.6*rouge_l+0.4*states",
+    "0.3*overlap_1+0.7*exact",
+]
+UNITS = ["words", "chars", "13a", "intl", "zh", "tokens"]
+
+
+def test_every_measure_on_every_tokenisation_elects_whom_elect_elects():
+    """In one grid, so that whatever can be shared between two settings is."""
+    pytest.importorskip("rapidfuzz")
+    pytest.importorskip("sacrebleu")
+    settings = grid(MEASURES, [0.0], [1.0, 3.0], UNITS)
+    assert len(settings) == len(MEASURES) * len(UNITS) * 2
+    for ballot in punctuated(4):
+        expected = [rv.elect(ballot, **setting.options).index for setting in settings]
+        assert GridElections(settings).winners(ballot) == expected
+
+
+def punctuated(number):
+    """Ballots that tokenisations cut differently, with token ids and state vectors."""
+    chance = random.Random(6)
+    pieces = ["dog", "Dog", "dogs", "cat's", "3.5", "ca", "t", ",", ".", "-", "(a)", "狗", "跑"]
+
+    def hypothesis():
+        words = chance.choices(pieces, k=chance.randint(1, 7))
+        text = "".join(word + chance.choice(["", " "]) for word in words)
+        ids = [pieces.index(word) for word in words]
+        state = [chance.gauss(0, 1) for _ in range(3)]
+        return rv.Hypothesis(text, tokens=ids, state=state, logprob=-chance.uniform(1, 3))
+
+    return [rv.Ballot([hypothesis() for _ in range(9)]) for _ in range(number)]
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the real n-best lists (../shared/data) are not here")
+def test_on_real_beams_winners_are_those_of_elect_on_every_tokenisation():
+    pytest.importorskip("rapidfuzz")
+    pytest.importorskip("sacrebleu")
+    settings = grid(["overlap_2", "edit", "rouge_l", "0.5*edit+0.5*overlap_1"], [0], [2], UNITS[:4])
+    with read(DATA / "test_2016_flickr.en-de.k100.jsonl.gz") as entries:
+        for entry in islice(entries, 5):
+            ballot = entry.get()
+            expected = [rv.elect(ballot, **setting.options).index for setting in settings]
+            assert GridElections(settings).winners(ballot) == expected
 
 
 def test_scores_are_the_same_bit_for_bit():

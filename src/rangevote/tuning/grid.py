@@ -14,7 +14,7 @@ from rangevote.election.weights import weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import PRESETS, get_similarity
-from rangevote.similarity.base import Poll, open_poll, short
+from rangevote.similarity.base import Measure, Poll, Similarity, open_poll, short
 from rangevote.similarity.ngram import IndexMeasure, IndexPoll, Ngrams
 
 #: 5 measures x 5 exponents x 4 temperatures: 100 settings.
@@ -171,7 +171,7 @@ class SharedCounts:
     def poll(self, setting: Setting) -> Poll:
         """The poll of a setting's measure, with all voters in it."""
         measure = get_similarity(setting.similarity, setting.tokenize)
-        key = measure.features if isinstance(measure, IndexMeasure) else measure.name
+        key = _counted_by(measure, self._candidates)
         if key not in self._polls:
             poll = self._polls[key] = open_poll(measure, self._candidates)
             poll.add(self._voters)
@@ -179,3 +179,10 @@ class SharedCounts:
         if isinstance(measure, IndexMeasure) and isinstance(poll, IndexPoll):
             return poll.under(measure)
         return poll
+
+
+def _counted_by(measure: Similarity, candidates: Hypotheses) -> Hashable:
+    """Measures with the same key can share a poll."""
+    if isinstance(measure, IndexMeasure):
+        return measure.features
+    return measure.name, measure.signature_on(candidates) if isinstance(measure, Measure) else ""
