@@ -4,7 +4,6 @@ from rangevote.formats.batches import RawBatch, entry_batches, read_batches
 from rangevote.formats.reader import (
     FORMATS,
     Entry,
-    Format,
     Reading,
     ReadOptions,
     SeenIds,
@@ -19,7 +18,6 @@ __all__ = [
     "FORMATS",
     "WRITERS",
     "Entry",
-    "Format",
     "RawBatch",
     "ReadOptions",
     "Reading",

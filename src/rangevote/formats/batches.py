@@ -13,10 +13,10 @@ from typing import Any
 
 from rangevote.errors import DataError
 from rangevote.formats.reader import (
-    FORMATS,
     Entry,
     ReadOptions,
     line_entry,
+    module_of,
     numbered_lines,
     open_format,
     read_entries,
@@ -53,7 +53,7 @@ class RawBatch:
         if self.format is None:
             yield from self.records
             return
-        module, last = FORMATS[self.format].load(), len(self) - 1
+        module, last = module_of(self.format), len(self) - 1
         if self.format == "parquet":
             yield from module.entries_of(self.records, self.name, self.numbers, options)
             return
@@ -92,7 +92,7 @@ def _batches(stream: Stream, format: str | None, options: ReadOptions) -> Iterat
     if format == "parquet":
         return _row_batches(stream, options)
     entries = read_entries(stream, format, options)  # refuses options that do not apply at once
-    if format is not None and FORMATS[format].by_line:
+    if format is not None and hasattr(module_of(format), "decoder"):
         return _line_batches(stream, format, options)
     return entry_batches(entries)
 

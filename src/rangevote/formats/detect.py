@@ -53,7 +53,7 @@ def detect(stream: Stream, formats: Iterable[str]) -> str | None:
 
 
 def format_of(head: bytes, *, whole: bool = True) -> str | None:
-    """The format of a text that begins with `head`, None if that does not tell; `whole`: no more can be had."""
+    """The format of a text that begins with `head`, None if that does not tell. `whole`: there is no more."""
     if head.startswith(PARQUET):
         return "parquet"
     text = head.lstrip()

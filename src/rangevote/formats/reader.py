@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -125,29 +125,23 @@ def entry_at(where: str, make: Callable[[], Ballot]) -> Entry:
         return Entry(where, error=error.at(where))
 
 
-class Format(NamedTuple):
-    """What a format is, and its module; `by_line`: each line is a ballot."""
-
-    description: str
-    module: str
-    by_line: bool = False
-
-    def load(self) -> Any:
-        """The module, which may need packages that are loaded on use."""
-        return importlib.import_module(f"rangevote.formats.{self.module}")
-
-
-FORMATS: dict[str, Format] = {
-    "jsonl": Format("ballots as JSON, one a line", "jsonl", by_line=True),
-    "parquet": Format("ballots as Parquet, one a row", "parquet"),
-    "moses": Format("Moses, Marian and cdec n-best lists (|||)", "moses"),
-    "fairseq": Format("fairseq-generate output (S- T- H- D- P-)", "fairseq"),
-    "sockeye": Format("Sockeye n-best JSON, one a line", "sockeye", by_line=True),
-    "mbrs": Format("flat text with N lines a source", "mbrs"),
-    "vllm": Format("dumped vLLM outputs, one request a line", "vllm", by_line=True),
-    "openai": Format("OpenAI or vLLM batch output, one request a line", "openai", by_line=True),
-    "pipeline": Format("saved Hugging Face pipeline output", "pipeline"),
+#: What is read; each format has a module of its name.
+FORMATS = {
+    "jsonl": "ballots as JSON, one a line",
+    "parquet": "ballots as Parquet, one a row",
+    "moses": "Moses, Marian and cdec n-best lists (|||)",
+    "fairseq": "fairseq-generate output (S- T- H- D- P-)",
+    "sockeye": "Sockeye n-best JSON, one a line",
+    "mbrs": "flat text with N lines a source",
+    "vllm": "dumped vLLM outputs, one request a line",
+    "openai": "OpenAI or vLLM batch output, one request a line",
+    "pipeline": "saved Hugging Face pipeline output",
 }
+
+
+def module_of(format: str) -> Any:
+    """The module of a format, which may need packages that are loaded on use."""
+    return importlib.import_module(f"rangevote.formats.{format}")
 
 
 def read(source: Source | Stream, options: ReadOptions | None = None) -> Reading:
@@ -188,8 +182,8 @@ def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, 
 def read_entries(stream: Stream, format: str | None, options: ReadOptions) -> Iterator[Entry]:
     if format is None:
         return iter(())
-    module = FORMATS[format].load()
-    if FORMATS[format].by_line:
+    module = module_of(format)
+    if hasattr(module, "decoder"):
         return read_lines(stream, options, module.decoder(options))
     entries: Iterator[Entry] = module.reader(stream, options)
     return entries
