@@ -46,14 +46,14 @@ def is_checkpoint(folder: Folder) -> bool:
 
 def save_checkpoint(model: Model, folder: Folder, training: Mapping[str, Any] | None = None) -> None:
     """Write a model; `training` are facts about it that JSON can hold."""
-    place = Path(folder)
+    path = Path(folder)
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SetupError(f"cannot make the folder {place}: {error.strerror or error}.") from error
-    write_vocabulary(model.vocabulary, place / WORDS)
-    write_tensors(place / WEIGHTS, model.net.state_dict())
-    write_card(model, place, training or {})
+        raise SetupError(f"cannot make the folder {path}: {error.strerror or error}.") from error
+    write_vocabulary(model.vocabulary, path / WORDS)
+    write_tensors(path / WEIGHTS, model.net.state_dict())
+    write_card(model, path, training or {})
 
 
 def write_card(model: Model, folder: Folder, training: Mapping[str, Any]) -> None:
@@ -116,8 +116,8 @@ def read_card(folder: Folder) -> dict[str, Any]:
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: str = "") -> None:
     """Write a safetensors file; `about` is a text kept in its head."""
-    told = {"rangevote": about} if about else None
-    packed = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, told)
+    metadata = {"rangevote": about} if about else None
+    packed = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, metadata)
     with replacing(path) as file:
         file.write(packed)
 

@@ -1,6 +1,6 @@
 """What the paper says, and whether it was found here: each claim is asked of the recorded numbers.
 
-A claim holds or not by the means over seeds of the main system; how far is told beside it. Nothing is said
+A claim holds or not by the means over seeds of the main system; the numbers are beside it. Nothing is written
 of a claim whose numbers are missing.
 """
 
@@ -21,7 +21,7 @@ class Verdict:
     """Whether a claim holds, and the numbers that say so."""
 
     holds: bool
-    told: str
+    numbers: str
 
 
 Asked = Callable[[Findings], "Verdict | None"]
@@ -63,8 +63,8 @@ def falls(*methods: str) -> Asked:
     """The methods lose from their best k to the largest."""
 
     def ask(found: Findings) -> Verdict:
-        told = {method: fall(found, method) for method in present(found, methods)}
-        return Verdict(all(lost > 0 for lost in told.values()), _listed(found, told, "-"))
+        numbers = {method: fall(found, method) for method in present(found, methods)}
+        return Verdict(all(lost > 0 for lost in numbers.values()), _listed(found, numbers, "-"))
 
     return ask
 
@@ -75,8 +75,8 @@ def falls_less(methods: Sequence[str], than: Sequence[str]) -> Asked:
     def ask(found: Findings) -> Verdict:
         ours = {method: fall(found, method) for method in present(found, methods)}
         theirs = {method: fall(found, method) for method in present(found, than)}
-        told = f"{_listed(found, ours, '-')}; {_listed(found, theirs, '-')}"
-        return Verdict(max(ours.values()) < min(theirs.values()), told)
+        numbers = f"{_listed(found, ours, '-')}; {_listed(found, theirs, '-')}"
+        return Verdict(max(ours.values()) < min(theirs.values()), numbers)
 
     return ask
 
@@ -127,14 +127,13 @@ def significant(asked: str) -> Asked:
         answer = found.answer(asked)
         if answer is None:
             return None
-        told, (low, high) = answer["all"], answer["all"]["interval"]
+        every, (low, high) = answer["all"], answer["all"]["interval"]
         ours, theirs = (
             f"{label_of(m, found.experiment)}, k = {k}" for m, k in (answer["ours"], answer["theirs"])
         )
-        text = (
-            f"{ours} against {theirs}: {told['difference']:+.2f} [{low:.2f}, {high:.2f}], p = {told['p']:.4f}"
-        )
-        return Verdict(told["difference"] > 0 and told["p"] < 0.05, text)
+        difference, p = every["difference"], every["p"]
+        text = f"{ours} against {theirs}: {difference:+.2f} [{low:.2f}, {high:.2f}], p = {p:.4f}"
+        return Verdict(difference > 0 and p < 0.05, text)
 
     return ask
 
@@ -157,9 +156,9 @@ def best_is(method: str, among: Sequence[str]) -> Asked:
 def sampling_is_poor(found: Findings) -> Verdict:
     """Every sampling method is below greedy search."""
     greedy = at(found, found.metric, "beam", 1)
-    told = {m: at(found, found.metric, m, 0) for m in present(found, ("top_k_4", "top_k_10", "nucleus"))}
-    text = f"{_listed(found, told)}; greedy search {greedy:.2f}"
-    return Verdict(all(value < greedy for value in told.values()), text)
+    numbers = {m: at(found, found.metric, m, 0) for m in present(found, ("top_k_4", "top_k_10", "nucleus"))}
+    text = f"{_listed(found, numbers)}; greedy search {greedy:.2f}"
+    return Verdict(all(value < greedy for value in numbers.values()), text)
 
 
 def more_voters_help(found: Findings) -> Verdict | None:
@@ -175,8 +174,8 @@ def more_voters_help(found: Findings) -> Verdict | None:
             for n in (numbers[0], numbers[-1])
         ]
         gains[kind] = ends[1] - ends[0]
-    told = ", ".join(f"{kind} {gain:+.2f}" for kind, gain in gains.items())
-    return Verdict(all(gain > 0 for gain in gains.values()), told)
+    gained = ", ".join(f"{kind} {gain:+.2f}" for kind, gain in gains.items())
+    return Verdict(all(gain > 0 for gain in gains.values()), gained)
 
 
 def chosen_again_less(found: Findings) -> Verdict | None:
@@ -189,8 +188,8 @@ def chosen_again_less(found: Findings) -> Verdict | None:
     ks = sorted({k for method, k in means if method == "beam" and ("overlap_2", k) in means})
     if not ks:
         return None
-    told = "; ".join(f"k = {k}: {means['beam', k]:.0f} % and {means['overlap_2', k]:.0f} %" for k in ks)
-    return Verdict(all(means["overlap_2", k] < means["beam", k] for k in ks), told)
+    numbers = "; ".join(f"k = {k}: {means['beam', k]:.0f} % and {means['overlap_2', k]:.0f} %" for k in ks)
+    return Verdict(all(means["overlap_2", k] < means["beam", k] for k in ks), numbers)
 
 
 def beats_baselines(method: str) -> Asked:
@@ -204,8 +203,8 @@ def beats_baselines(method: str) -> Asked:
                 gaps[k] = at(found, found.metric, method, k) - at(found, found.metric, *rival)
         if not gaps:
             raise KeyError(method)
-        told = ", ".join(f"{gap:+.2f} at k = {k}" for k, gap in gaps.items())
-        return Verdict(all(gap > 0 for gap in gaps.values()), told)
+        numbers = ", ".join(f"{gap:+.2f} at k = {k}" for k, gap in gaps.items())
+        return Verdict(all(gap > 0 for gap in gaps.values()), numbers)
 
     return ask
 

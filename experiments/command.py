@@ -19,9 +19,9 @@ from typing import Any
 from experiments.measuring import read_numbers
 from experiments.page import write_page
 from experiments.plan import KINDS, Plan
-from experiments.settings import EXPERIMENTS, HERE, Places, Settings, read_settings
+from experiments.settings import EXPERIMENTS, HERE, Folders, Settings, read_settings
 from experiments.steps import Say, Stage, run, say, wanted, write_json
-from experiments.voting import told
+from experiments.voting import profile_facts
 from rangevote.errors import RangevoteError, UsageError
 
 
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parse, do, and say what went wrong in one line; the exit code is that of `rangevote`."""
     options = parser().parse_args(arguments)
     try:
-        return _main(options, Places.usual(options.data))
+        return _main(options, Folders.usual(options.data))
     except RangevoteError as error:
         say(f"error: {error}")
         return error.exit_code
@@ -59,9 +59,9 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-def _main(options: argparse.Namespace, places: Places) -> int:
+def _main(options: argparse.Namespace, folders: Folders) -> int:
     if options.render:
-        write_page(places.results, HERE)
+        write_page(folders.results, HERE)
         return 0
     if options.experiment is None:
         raise UsageError(f"say which experiment: {' or '.join(EXPERIMENTS)} (or --render).")
@@ -70,10 +70,10 @@ def _main(options: argparse.Namespace, places: Places) -> int:
     settings = settings_of(options.experiment, options.scale)
     seeds = tuple(options.seeds or settings.seeds)
     if options.list:
-        show(Plan(settings, places, seeds, options.systems or ()))
+        show(Plan(settings, folders, seeds, options.systems or ()))
         return 0
     systems = tuple(options.systems or ())
-    run_experiment(settings, places, seeds, systems=systems, jobs=options.jobs, last=options.stage)
+    run_experiment(settings, folders, seeds, systems=systems, jobs=options.jobs, last=options.stage)
     return 0
 
 
@@ -88,7 +88,7 @@ def settings_of(experiment: str, scale: str, folder: Path = HERE) -> Settings:
 
 def run_experiment(
     settings: Settings,
-    places: Places,
+    folders: Folders,
     seeds: Sequence[int],
     *,
     systems: Sequence[str] = (),
@@ -101,7 +101,7 @@ def run_experiment(
 
     Other seeds and systems of the settings that have been run before are part of the results.
     """
-    plan = Plan(settings, places, seeds, systems)
+    plan = Plan(settings, folders, seeds, systems)
     if last is not None and last != KINDS[-1]:
         kinds = KINDS[: KINDS.index(last) + 1]
         run(
@@ -113,13 +113,13 @@ def run_experiment(
         return None
     run([*plan.evaluated.values(), *plan.voters.values()], jobs=jobs, threads=settings.threads, tell=tell)
     every = sorted({*seeds, *settings.seeds})
-    whole = Plan(settings, places, every).done()
+    whole = Plan(settings, folders, every).done()
     if not whole.trials:
         tell(f"nothing to write yet: the main system, {settings.main}, has not been run")
         return None
     run(whole.stages, jobs=jobs, threads=settings.threads, tell=tell)
     path = collect(whole)
-    write_page(places.results, page)
+    write_page(folders.results, page)
     tell(f"wrote {path.name} (seeds {', '.join(map(str, whole.seeds))}) and RESULTS.md")
     return path
 
@@ -128,8 +128,8 @@ def show(plan: Plan) -> None:
     """A line for each step: seconds it took, or a dash."""
     stages = wanted(plan.stages)
     for stage in stages:
-        told = "-" if stage.seconds is None else f"{stage.seconds:.1f} s"
-        sys.stdout.write(f"{told:>10}  {stage.name}\n")
+        seconds = "-" if stage.seconds is None else f"{stage.seconds:.1f} s"
+        sys.stdout.write(f"{seconds:>10}  {stage.name}\n")
     done = sum(stage.done for stage in stages)
     sys.stdout.write(f"{done} of {len(stages)} steps are done\n")
 
@@ -139,7 +139,7 @@ PACKAGES = ("rangevote", "torch", "numpy", "tokenizers", "sacrebleu", "matplotli
 
 def collect(plan: Plan) -> Path:
     """Write the results of a plan whose steps are all done."""
-    path = plan.places.results / f"{plan.settings.name}.json"
+    path = plan.folders.results / f"{plan.settings.name}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, results(plan))
     return path
@@ -156,7 +156,7 @@ def results(plan: Plan) -> dict[str, Any]:
         found = systems.setdefault(name, {"label": plan.settings.systems[name].label, "seeds": {}})
         found["seeds"][str(seed)] = numbers
     for trial in plan.trials:
-        profiles = {str(k): told(stage.output) for k, stage in trial.profiles.items()}
+        profiles = {str(k): profile_facts(stage.output) for k, stage in trial.profiles.items()}
         if profiles:
             systems[trial.name]["seeds"][str(trial.seed)]["tuned"] = profiles
     for name, stage in plan.compared.items():

@@ -71,14 +71,14 @@ def evaluate(
         for name, by_k in found.items()
     }
     facts = read_card(model)["training"]
-    told = ("dev_loss", "best_step", "steps", "tokens", "examples", "threads")  # no times: they differ
+    kept = ("dev_loss", "best_step", "steps", "tokens", "examples", "threads")  # no times: they differ
     data = {
         "methods": methods,
         "references": measurer.evaluator.references(),
         "signatures": {name: measurer.evaluator.signature(name) for name in metrics},
         "items": measurer.evaluator.corpus.size,
         "selection": list(_selections(found, small, followed, large)),
-        "training": {name: facts[name] for name in told},
+        "training": {name: facts[name] for name in kept},
     }
     write_json(output, data)
 

@@ -68,7 +68,9 @@ def _blocks(found: Findings, folder: Path) -> Iterator[str]:
 
 def _claims(found: Findings) -> Table:
     rows = [
-        TableRow(claim.text, [Cell(claim.where), Cell("yes" if verdict.holds else "no"), Cell(verdict.told)])
+        TableRow(
+            claim.text, [Cell(claim.where), Cell("yes" if verdict.holds else "no"), Cell(verdict.numbers)]
+        )
         for claim, verdict in verdicts(found)
     ]
     return Table([Column("section"), Column("found here"), Column("numbers")], rows, "claim")
@@ -94,7 +96,7 @@ def _tables(found: Findings) -> Iterator[str]:
 
 
 def _shares(found: Findings, system: str) -> Iterator[str]:
-    """What is nowhere found is told in a line, not in a table of zeros."""
+    """What occurs nowhere is a line, not in a table of zeros."""
     for table in tables.shares(found, system):
         if any(cell.value for row in table.rows for cell in row.cells):
             yield to_markdown(table)
@@ -104,7 +106,7 @@ def _shares(found: Findings, system: str) -> Iterator[str]:
 
 def _figures(found: Findings) -> Iterator[str]:
     name = f"{found.experiment}-{found.data['scale']}"
-    told = {
+    texts = {
         f"{name}-beam-size": "Against the beam size; baselines dashed, voting solid, references black",
         f"{name}-voters": "Against the number of voters for fixed candidates (figure 3)",
     }
@@ -113,7 +115,7 @@ def _figures(found: Findings) -> Iterator[str]:
         drawn.append(f"{name}-voters")
     yield "### Figures"
     for picture in drawn:
-        yield f"![{escape_markdown(told[picture])}]({FIGURES}/{picture}.svg)"
+        yield f"![{escape_markdown(texts[picture])}]({FIGURES}/{picture}.svg)"
 
 
 def _comparisons(found: Findings) -> Iterator[str]:
@@ -175,12 +177,12 @@ def _list(values: list[Any]) -> str:
 def _training(found: Findings, system: str) -> str:
     """Options, and how the trainings ended."""
     options: Mapping[str, Any] = found.settings["systems"][system]["training"]
-    told = ", ".join(f"{name} {value}" for name, value in options.items())
+    texts = ", ".join(f"{name} {value}" for name, value in options.items())
     losses = [f"{found.of(system, seed)['training']['dev_loss']:.3f}" for seed in found.seeds(system)]
     steps = [f"{found.of(system, seed)['training']['best_step']:,}" for seed in found.seeds(system)]
     seeds = ", ".join(found.seeds(system))
     return escape_markdown(
-        f"{told}; development loss {', '.join(losses)} after {', '.join(steps)} steps (seeds {seeds})"
+        f"{texts}; development loss {', '.join(losses)} after {', '.join(steps)} steps (seeds {seeds})"
     )
 
 
@@ -198,9 +200,9 @@ def _durations(found: Findings) -> Table:
     kinds = list(dict.fromkeys(kind for by_kind in seconds.values() for kind in by_kind))
     rows = []
     for seed, by_kind in seconds.items():
-        told = [duration(by_kind[kind]) if kind in by_kind else "" for kind in kinds]
+        texts = [duration(by_kind[kind]) if kind in by_kind else "" for kind in kinds]
         name = "all seeds" if seed == "all" else f"seed {seed}"
-        rows.append(TableRow(name, [Cell(text) for text in (*told, duration(sum(by_kind.values())))]))
+        rows.append(TableRow(name, [Cell(text) for text in (*texts, duration(sum(by_kind.values())))]))
     columns = [Column(kind) for kind in (*kinds, "all steps")]
     threads, cores = found.settings["threads"], found.data["run"]["machine"]["cores"]
     notes = [

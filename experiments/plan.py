@@ -16,8 +16,8 @@ from typing import Any
 from experiments.data import prepare_captions, prepare_translation
 from experiments.measuring import compare, evaluate, evaluate_voters
 from experiments.searching import search_items
-from experiments.settings import Places, Settings, System, Voters, once, spec
-from experiments.steps import Given, Stage
+from experiments.settings import Folders, Settings, System, Voters, independent_of_k, spec
+from experiments.steps import InputFile, Stage
 from experiments.training import TRAIN
 from experiments.voting import tune_ballots, vote, vote_with_voters
 from rangevote.errors import choose
@@ -35,12 +35,12 @@ class Plan:
     """
 
     def __init__(
-        self, settings: Settings, places: Places, seeds: Sequence[int], systems: Sequence[str] = ()
+        self, settings: Settings, folders: Folders, seeds: Sequence[int], systems: Sequence[str] = ()
     ) -> None:
-        self.settings, self.places, self.seeds = settings, places, tuple(seeds)
+        self.settings, self.folders, self.seeds = settings, folders, tuple(seeds)
         for name in systems:
             choose("system", name, settings.systems)
-        self.folder = places.work / settings.name
+        self.folder = folders.work / settings.name
         self.data = {split: self._data(split) for split in SPLITS}
         self.trials = [
             Trial(settings, self.data, self.folder / f"seed-{seed}" / name, name, seed)
@@ -94,27 +94,27 @@ class Plan:
     def _data(self, split: str) -> Stage:
         data, named = self.settings.data, self.settings.data.splits[split]
 
-        def given(pattern: str, language: str = "") -> Given:
-            return Given(self.places.given(data.folder, pattern.format(split=named, language=language)))
+        def given(pattern: str, language: str = "") -> InputFile:
+            return InputFile(self.folders.given(data.folder, pattern.format(split=named, language=language)))
 
-        place = self.folder / "data" / f"{split}.jsonl.gz"
+        path = self.folder / "data" / f"{split}.jsonl.gz"
         if self.settings.experiment == "captions":
             needs = {"captions": given(data.captions), "features": given(data.features)}
-            return Stage(f"data {split}", "data", place, prepare_captions, {"split": named}, needs)
+            return Stage(f"data {split}", "data", path, prepare_captions, {"split": named}, needs)
         source, target = data.languages
         pair = {"source": given(data.files, source), "target": given(data.files, target)}
-        return Stage(f"data {split}", "data", place, prepare_translation, {"split": split}, pair)
+        return Stage(f"data {split}", "data", path, prepare_translation, {"split": split}, pair)
 
     def _compare(self, trials: Sequence[Trial]) -> Stage:
         report, name = self.settings.report, trials[0].name
         options = {"metric": report.metric, "words": report.words, "resamples": report.resamples}
         outputs = {f"seed_{trial.seed}": list(trial.votes.values()) for trial in trials}
-        place = self.folder / f"compare-{name}.json"
+        path = self.folder / f"compare-{name}.json"
         needs: Needs = {"items": self.data["test"], **outputs}
-        return Stage(f"compare {name}", "compare", place, compare, options, needs)
+        return Stage(f"compare {name}", "compare", path, compare, options, needs)
 
 
-Needs = Mapping[str, "Stage | Given | Sequence[Stage]"]
+Needs = Mapping[str, "Stage | InputFile | Sequence[Stage]"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,7 @@ class Trial:
         found = {}
         for name in dict.fromkeys((*self.system.searches, *self.system.vote_on)):
             template = self.settings.searches[name]
-            for k in (0,) if once(template) else self.system.ks or self.settings.ks:
+            for k in (0,) if independent_of_k(template) else self.system.ks or self.settings.ks:
                 found[name, k] = self.search("test", name, template, k)
         return found
 
@@ -239,7 +239,7 @@ class Trial:
     def stage(
         self,
         kind: str,
-        told: str,
+        detail: str,
         file: str,
         work: Callable[..., None],
         options: Mapping[str, Any],
@@ -249,17 +249,17 @@ class Trial:
         draft: bool = False,
     ) -> Stage:
         """A step of this trial."""
-        name = " ".join(filter(None, (f"seed {self.seed}", self.name, kind, told)))
-        place = self.folder / file
-        return Stage(name, kind, place, work, options, needs, self.seed, keyed=keyed, draft=draft)
+        name = " ".join(filter(None, (f"seed {self.seed}", self.name, kind, detail)))
+        path = self.folder / file
+        return Stage(name, kind, path, work, options, needs, self.seed, keyed=keyed, draft=draft)
 
 
 def figure_of(trial: Trial, voters: Voters) -> Stage:
     """The numbers behind the figure."""
     votes = [
-        _vote(trial, voters, kind, number, roll)
+        _vote(trial, voters, kind, number, voter_list)
         for kind in voters.searches
-        for number, roll in _rolls(trial, voters, kind).items()
+        for number, voter_list in _voter_lists(trial, voters, kind).items()
     ]
     report = trial.settings.report
     options = {"metrics": report.metrics, "words": report.words}
@@ -267,7 +267,7 @@ def figure_of(trial: Trial, voters: Voters) -> Stage:
     return trial.stage("evaluate", "voters", "voters.json", evaluate_voters, options, needs)
 
 
-def _rolls(trial: Trial, voters: Voters, kind: str) -> dict[int, Stage]:
+def _voter_lists(trial: Trial, voters: Voters, kind: str) -> dict[int, Stage]:
     """number -> the list that has at least so many voters; samples are drawn once."""
     template = voters.searches[kind]
     if kind in voters.sampled:
@@ -276,7 +276,7 @@ def _rolls(trial: Trial, voters: Voters, kind: str) -> dict[int, Stage]:
     return {number: trial.search("test", kind, template, number, voters.items) for number in voters.numbers}
 
 
-def _vote(trial: Trial, voters: Voters, kind: str, number: int, roll: Stage) -> Stage:
+def _vote(trial: Trial, voters: Voters, kind: str, number: int, voter_list: Stage) -> Stage:
     options = {
         "kind": kind,
         "number": number,
@@ -285,7 +285,7 @@ def _vote(trial: Trial, voters: Voters, kind: str, number: int, roll: Stage) -> 
         "subset": kind in voters.sampled,
         "seed": trial.seed,
     }
-    needs = {"candidates": trial.lists[voters.candidates, voters.k], "voters": roll}
+    needs = {"candidates": trial.lists[voters.candidates, voters.k], "voters": voter_list}
     if trial.profiles:
         needs["profile"] = trial.profiles[max(trial.profiles)]
     file = f"voters/{kind}-{number}.json.gz"

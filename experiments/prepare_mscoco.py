@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 HELD_OUT = 2000
-Eyes = Callable[[Sequence[Path]], Any]
+FeatureReader = Callable[[Sequence[Path]], Any]
 
 
 def images_of(folder: Path, part: str) -> list[dict[str, Any]]:
@@ -32,16 +32,18 @@ def images_of(folder: Path, part: str) -> list[dict[str, Any]]:
     return [{"file": image["file_name"], "captions": captions[image["id"]]} for image in listed]
 
 
-def prepare(folder: Path, output: Path, eyes: Eyes, held_out: int = HELD_OUT) -> None:
+def prepare(folder: Path, output: Path, read_features: FeatureReader, held_out: int = HELD_OUT) -> None:
     """Write the files of all splits."""
     output.mkdir(parents=True, exist_ok=True)
     train, test = images_of(folder, "train"), images_of(folder, "val")
     splits = {"train": train[:-held_out], "dev": train[-held_out:], "test": test}
     images = [{**image, "split": split} for split, listed in splits.items() for image in listed]
     for split, listed in splits.items():
-        place = folder / ("val2014" if split == "test" else "train2014")
+        originals = folder / ("val2014" if split == "test" else "train2014")
         names = [image["file"] for image in listed]
-        features = np.asarray(eyes([place / name for name in names]), dtype=np.float16)  # (images, features)
+        features = np.asarray(
+            read_features([originals / name for name in names]), dtype=np.float16
+        )  # (images, features)
         np.savez(output / f"inception_v3_pool_{split}.npz", names=np.array(names), features=features)
     (output / "captions.json").write_text(json.dumps({"images": images}), encoding="utf-8")
 

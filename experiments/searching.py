@@ -83,7 +83,7 @@ def _part(task: Task, start: int, stop: int, folder: Path) -> Path:
 
 
 def _found(task: Task, start: int, stop: int) -> Iterator[list[Hypothesis]]:
-    """Item by item; chance depends on an item's place in the whole, not in its part."""
+    """Item by item; random numbers depend on an item's index in the whole, not in its part."""
     inputs = task.items.inputs[start:stop]
     for batch in batches(
         task.model, inputs, task.spec, states=task.states, max_rows=task.max_rows, first=start

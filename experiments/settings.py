@@ -208,7 +208,7 @@ def spec(template: str, k: int, seed: int, max_new_tokens: int) -> str:
     return f"{found},max_new_tokens={max_new_tokens}"
 
 
-def once(template: str) -> bool:
+def independent_of_k(template: str) -> bool:
     """Whether a search does not depend on k: one sample is one sample."""
     return "{k}" not in template
 
@@ -220,7 +220,7 @@ VARIABLE = "RANGEVOTE_DATA"
 
 
 @dataclass(frozen=True)
-class Places:
+class Folders:
     """`data`: the folder of data sets; `work`: what steps leave behind; `results`: the recorded numbers."""
 
     data: Path
@@ -228,7 +228,7 @@ class Places:
     results: Path
 
     @classmethod
-    def usual(cls, data: str | None = None) -> Places:
+    def usual(cls, data: str | None = None) -> Folders:
         """The repository's own; `data` or the environment variable name another folder of data sets."""
         named = data or os.environ.get(VARIABLE) or ROOT.parent / "shared" / "data"
         return cls(Path(named), ROOT / ".experiments", HERE / "results")

@@ -24,7 +24,7 @@ Floats = NDArray[np.floating[Any]]
 #: The features of an image (features,), or the path of one for a model that can see.
 Image = Floats | Sequence[float] | str | os.PathLike[str]
 #: Paths of images -> their features (images, features); `inception.py` has two.
-Eyes = Callable[[Sequence[str | os.PathLike[str]]], Floats]
+FeatureReader = Callable[[Sequence[str | os.PathLike[str]]], Floats]
 
 
 @dataclass(frozen=True)
@@ -96,17 +96,21 @@ class State:
 class ShowAndTell:
     """P(next word | image, words), a `LanguageModel` whose inputs are feature vectors.
 
-    With `eyes`, which turn image files into the kind of features that the model was trained on, paths are
-    inputs too.
+    With `read_features`, which turns image files into the kind of features that the model was trained on,
+    paths are inputs too.
     """
 
     kind = "show_and_tell"
     ends = (END,)
 
     def __init__(
-        self, options: ShowAndTellOptions, vocabulary: Vocabulary, *, eyes: Eyes | None = None
+        self,
+        options: ShowAndTellOptions,
+        vocabulary: Vocabulary,
+        *,
+        read_features: FeatureReader | None = None,
     ) -> None:
-        self.options, self.vocabulary, self.eyes = options, vocabulary, eyes
+        self.options, self.vocabulary, self.read_features = options, vocabulary, read_features
         self.net = ShowAndTellNet(options, len(vocabulary))
 
     @torch.no_grad()
@@ -148,12 +152,12 @@ class ShowAndTell:
         if isinstance(inputs, (str, os.PathLike)):
             raise UsageError(f"inputs is one path, {os.fspath(inputs)!r}; give a list of images.")
         paths = [one for one in inputs if isinstance(one, (str, os.PathLike))]
-        if paths and self.eyes is None:
+        if paths and self.read_features is None:
             raise UsageError(
-                f"{os.fspath(paths[0])!r} is a path, and this model takes feature vectors. Give it `eyes`: "
-                f"StoredFeatures or Inception of experiments.data, as it was trained with."
+                f"{os.fspath(paths[0])!r} is a path, and this model takes feature vectors. "
+                f"Give it `read_features`: StoredFeatures or Inception, as in training."
             )
-        seen = iter(self.eyes(paths)) if paths and self.eyes is not None else iter(())
+        seen = iter(self.read_features(paths)) if paths and self.read_features is not None else iter(())
         vectors = [next(seen) if isinstance(one, (str, os.PathLike)) else one for one in inputs]
         return np.stack([self._vector(i, vector) for i, vector in enumerate(vectors)])
 

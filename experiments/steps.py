@@ -32,7 +32,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class InputFile:
     """A file that is there already, known by its contents."""
 
     output: Path
@@ -58,10 +58,10 @@ class Stage:
 
     name: str
     kind: str
-    place: Path
+    path: Path
     work: Callable[..., None]
     options: Mapping[str, Any]
-    needs: Mapping[str, Stage | Given | Sequence[Stage]] = field(default_factory=dict)
+    needs: Mapping[str, Stage | InputFile | Sequence[Stage]] = field(default_factory=dict)
     seed: int = 0
     keyed: bool = False
     draft: bool = False
@@ -85,7 +85,7 @@ class Stage:
     @cached_property
     def output(self) -> Path:
         """What the step makes, a file or a folder."""
-        return self.place.with_name(f"{self.place.name}-{self.key[:8]}") if self.keyed else self.place
+        return self.path.with_name(f"{self.path.name}-{self.key[:8]}") if self.keyed else self.path
 
     @property
     def before(self) -> list[Stage]:

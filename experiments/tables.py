@@ -35,8 +35,8 @@ def beside_paper(found: Findings, metric: str, system: str | None = None) -> Tab
 def value_cell(values: Sequence[float], metric: str) -> Cell:
     """The mean, with the standard deviation behind it where there are several seeds."""
     apart = spread(values)
-    told = "" if apart is None else f" ±{apart:.{METRICS[metric].decimals}f}"
-    return Cell(mean(values), told)
+    shown = "" if apart is None else f" ±{apart:.{METRICS[metric].decimals}f}"
+    return Cell(mean(values), shown)
 
 
 def _column(metric: str, name: str, best: Best, target: float | None) -> Column:
@@ -81,18 +81,18 @@ def comparisons(found: Findings, asked: Iterable[dict[str, Any]], title: str) ->
     names = ["ours", "theirs", "difference", "95 % interval", "p", "seeds with the same sign"]
     rows = []
     for one in asked:
-        told = one["all"]
-        low, high = told["interval"]
-        same = sum((seed["difference"] > 0) == (told["difference"] > 0) for seed in one["seeds"])
+        shown = one["all"]
+        low, high = shown["interval"]
+        same = sum((seed["difference"] > 0) == (shown["difference"] > 0) for seed in one["seeds"])
         texts = [
             f"{_point(found, one['ours'])}: {one['ours_mean']:.2f}",
             f"{_point(found, one['theirs'])}: {one['theirs_mean']:.2f}",
-            f"{told['difference']:+.2f}",
+            f"{shown['difference']:+.2f}",
             f"[{low:.2f}, {high:.2f}]",
-            f"{told['p']:.4f}",
+            f"{shown['p']:.4f}",
             f"{same} of {len(one['seeds'])}",
         ]
-        cells = [Cell(text, stars(told["p"]) if i == 4 else "") for i, text in enumerate(texts)]
+        cells = [Cell(text, stars(shown["p"]) if i == 4 else "") for i, text in enumerate(texts)]
         rows.append(TableRow(one["asked"], cells))
     return Table([Column(name) for name in names], rows, "question", title)
 
@@ -142,8 +142,8 @@ def _share_table(found: Findings, system: str, metric: str) -> Table:
         rows.append(TableRow(label_of(method, found.experiment), cells, group_of(method)))
     label = "outputs cut by the length limit (%)" if cut else METRICS[metric].label
     paper = {"exact_copies": EXACT_COPIES, "partial_copies": PARTIAL_COPIES}.get(metric, {})
-    told = ", ".join(f"{value} at k = {k}" for k, value in paper.items())
-    notes = [f"Beam search in the paper: {told}."] if told and system == found.main else []
+    shown = ", ".join(f"{value} at k = {k}" for k, value in paper.items())
+    notes = [f"Beam search in the paper: {shown}."] if shown and system == found.main else []
     title = f"{label}, {found.label(system)}"
     return Table([Column(f"k={k}", decimals=1) for k in ks], rows, "beam size", title, notes)
 

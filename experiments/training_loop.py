@@ -125,7 +125,7 @@ def batches(lengths: Integers, tokens: int, rng: np.random.Generator | None = No
 
     A batch's examples times the longest side of any of them is at most `tokens`, but for examples that are
     longer alone. With `rng` examples of equal lengths are mixed, and so are the batches; their number is the
-    same for every draw, since only equal lengths change places. Without it they go from short to long.
+    same for every draw, since only equal lengths change order. Without it they go from short to long.
     """
     order = np.arange(len(lengths)) if rng is None else rng.permutation(len(lengths))
     widest = lengths.max(axis=1)  # (examples,)
@@ -301,10 +301,10 @@ class Run:
         if not math.isfinite(loss):
             raise UsageError(f"the development loss is {loss} at step {at.step}; try a lower learning_rate.")
         better = at.best is None or loss < at.best
-        told = self._mean_loss()
+        mean = self._mean_loss()
         seconds = round(at.seconds, 1)
-        log.write({"step": at.step, "epoch": epoch + 1, **told, "dev_loss": loss, "seconds": seconds})
-        progress.evaluated(at.step, epoch, told["loss"], loss, better)
+        log.write({"step": at.step, "epoch": epoch + 1, **mean, "dev_loss": loss, "seconds": seconds})
+        progress.evaluated(at.step, epoch, mean["loss"], loss, better)
         if better:
             self.position = replace(self.position, best=loss, best_step=at.step, waited=0)
             save_checkpoint(self.model, self.folder, self._facts(finished=False))
@@ -312,7 +312,7 @@ class Run:
             self.position = replace(self.position, waited=at.waited + 1)
 
     def _mean_loss(self) -> dict[str, Any]:
-        """The training loss since it was last told, and the learning rate; the count begins anew."""
+        """The training loss since it was last logged, and the learning rate; the count begins anew."""
         at = self.position
         self.position = replace(at, loss=0.0, counted=0)
         return {"loss": at.loss / max(1, at.counted), "learning_rate": self._optimizer.param_groups[0]["lr"]}

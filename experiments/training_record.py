@@ -33,7 +33,7 @@ class Position:
     """How far a run has come: `step` steps in all, of which `batch` in this `epoch` (from 0).
 
     `best` is the lowest development loss, `waited` the evaluations since; `loss` and `counted` are the sum
-    and the number of the training losses that the log has not told yet; `seconds` were spent on `tokens`
+    and the number of the training losses that are not logged yet; `seconds` were spent on `tokens`
     target tokens.
     """
 
@@ -202,15 +202,15 @@ class Progress:
     def evaluated(self, step: int, epoch: int, loss: float, dev_loss: float, better: bool) -> None:
         """An evaluation is done."""
         if self._loud:
-            told = f"loss {loss:.3f}  dev {dev_loss:.4f}{' *' if better else ''}"
-            self._write(self.line(step, epoch, told, time.monotonic() - self._begun), end="\n")
+            losses = f"loss {loss:.3f}  dev {dev_loss:.4f}{' *' if better else ''}"
+            self._write(self.line(step, epoch, losses, time.monotonic() - self._begun), end="\n")
 
-    def line(self, step: int, epoch: int, told: str, seconds: float) -> str:
+    def line(self, step: int, epoch: int, losses: str, seconds: float) -> str:
         """What is shown after `seconds` of this run; speed and time left know nothing of earlier ones."""
         seconds = max(seconds, 1e-9)
         left = (self._total - step) * seconds / max(1, self._steps)
         return (
-            f"epoch {epoch + 1}/{self._epochs}  step {step:,}/{self._total:,}  {told}  "
+            f"epoch {epoch + 1}/{self._epochs}  step {step:,}/{self._total:,}  {losses}  "
             f"{self._tokens / seconds:,.0f} tokens/s  {duration(left)} left"
         )
 

@@ -123,20 +123,23 @@ def vote_with_voters(
         choices["tuned"] = elected(**read_profile(profile))
     found: dict[str, list[Hypothesis]] = {name: [] for name in choices}
     pairs = zip(read_ballots(candidates), read_ballots(voters), strict=False)  # voters of the first items
-    for place, (slate, roll) in enumerate(pairs):
-        if slate.id != roll.id:
-            raise ValueError(f"candidates of {slate.id} met voters of {roll.id}")
-        several = list(roll.candidates)
+    for index, (own, other) in enumerate(pairs):
+        if own.id != other.id:
+            raise ValueError(f"candidates of {own.id} met voters of {other.id}")
+        several = list(other.candidates)
         if subset:
-            drawn = np.random.default_rng([seed, place]).permutation(len(several))[:number]
+            drawn = np.random.default_rng([seed, index]).permutation(len(several))[:number]
             several = [several[i] for i in drawn]
-        ballot = Ballot([_told(one) for one in slate.candidates], [_told(one) for one in several])
+        ballot = Ballot(
+            [_text_and_probability(one) for one in own.candidates],
+            [_text_and_probability(one) for one in several],
+        )
         for name, choose in choices.items():
             found[name].append(choose(ballot))
     write_outputs(output, kind, number, found)
 
 
-def _told(hypothesis: Hypothesis) -> Hypothesis:
+def _text_and_probability(hypothesis: Hypothesis) -> Hypothesis:
     """Text and probability alone, which are known of all voters."""
     return msgspec.structs.replace(hypothesis, tokens=None, state=None)
 
@@ -169,7 +172,7 @@ def tune_ballots(output: Path, *, metric: str, words: str, grid: Mapping[str, An
         file.write(found.profile().encode())
 
 
-def told(profile: Path) -> dict[str, Any]:
+def profile_facts(profile: Path) -> dict[str, Any]:
     """What a profile says of its choice: the options, and how they were found."""
     found = read_toml(profile)
     return {"options": found["election"], **found["tuned"]}

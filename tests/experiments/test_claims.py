@@ -53,4 +53,4 @@ def test_a_claim_that_does_not_hold_says_by_how_much():
     found = {claim.text: verdict for claim, verdict in verdicts(Findings(told))}
     verdict = found["blend is above every baseline at every k."]
     assert not verdict.holds
-    assert "-0.83 at k = 2" in verdict.told
+    assert "-0.83 at k = 2" in verdict.numbers

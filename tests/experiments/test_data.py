@@ -64,11 +64,11 @@ def test_mscoco_becomes_the_files_that_the_captions_experiment_reads(tmp_path):
         (tmp_path / "annotations" / f"captions_{part}2014.json").write_text(json.dumps(found))
     seen = []
 
-    def eyes(paths):
+    def read_features(paths):
         seen.extend(path.relative_to(tmp_path).as_posix() for path in paths)
         return np.ones((len(paths), 4))
 
-    prepare(tmp_path, tmp_path / "out", eyes, held_out=2)
+    prepare(tmp_path, tmp_path / "out", read_features, held_out=2)
     assert seen[0] == "train2014/train6.jpg"
     assert seen[-1] == "val2014/val10.jpg"
     for split, size in (("train", 3), ("dev", 2), ("test", 3)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from experiments.command import settings_of
 from experiments.findings import group_of
-from experiments.settings import HERE, Places, once, read_settings, spec
+from experiments.settings import HERE, Folders, independent_of_k, read_settings, spec
 from experiments.training import CaptionerOptions, TranslatorOptions
 
 from rangevote.decoding import get_search
@@ -23,7 +23,7 @@ def test_every_file_names_searches_measures_metrics_and_options_that_exist(path)
     assert found.name == path.stem
     templates = [*found.searches.values(), *(found.voters.searches.values() if found.voters else ())]
     for template in templates:
-        for k in (0,) if once(template) else found.ks:
+        for k in (0,) if independent_of_k(template) else found.ks:
             get_search(spec(template, k, 1, found.search.max_new_tokens))
     for measure in (*found.vote.measures, *found.vote.other_measures):
         assert measure in PRESETS or Election(similarity=measure)
@@ -83,12 +83,12 @@ def test_a_scale_that_does_not_exist_is_refused_with_those_that_do():
 
 def test_the_folder_of_data_is_the_argument_or_the_variable_or_beside_the_repository(monkeypatch, tmp_path):
     monkeypatch.delenv("RANGEVOTE_DATA", raising=False)
-    assert Places.usual().data == HERE.parent.parent / "shared" / "data"
+    assert Folders.usual().data == HERE.parent.parent / "shared" / "data"
     monkeypatch.setenv("RANGEVOTE_DATA", str(tmp_path))
-    assert Places.usual().data == tmp_path
-    assert Places.usual(str(tmp_path / "other")).data == tmp_path / "other"
+    assert Folders.usual().data == tmp_path
+    assert Folders.usual(str(tmp_path / "other")).data == tmp_path / "other"
 
 
 def test_missing_data_are_named_with_what_to_do(tmp_path):
     with pytest.raises(SetupError, match=r"no file flickr8k/captions.json.*RANGEVOTE_DATA"):
-        Places(tmp_path, tmp_path, tmp_path).given("flickr8k", "captions.json")
+        Folders(tmp_path, tmp_path, tmp_path).given("flickr8k", "captions.json")

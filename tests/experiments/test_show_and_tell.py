@@ -86,7 +86,7 @@ def test_dropout_is_off_when_searching_after_training(model):
 def test_paths_are_seen_with_eyes_and_mix_with_features(tmp_path):
     names = np.array(["one.jpg", "two.jpg"])
     np.savez(tmp_path / "features.npz", names=names, features=np.stack(IMAGES[:2]).astype(np.float16))
-    model = lively(eyes=StoredFeatures(tmp_path / "features.npz"))
+    model = lively(read_features=StoredFeatures(tmp_path / "features.npz"))
     seen = model.start(["images/two.jpg", IMAGES[3], tmp_path / "one.jpg"])
     known = model.start([IMAGES[1].astype(np.float16), IMAGES[3], IMAGES[0].astype(np.float16)])
     torch.testing.assert_close(seen.hidden, known.hidden)

@@ -12,7 +12,7 @@ pytest.importorskip("tokenizers")
 from experiments.command import main, run_experiment, settings_of
 from experiments.page import PAGE, rendered
 from experiments.plan import Plan
-from experiments.settings import Places
+from experiments.settings import Folders
 
 from experiments import searching
 from experiments.steps import wanted
@@ -30,20 +30,20 @@ class Experiment:
 
     def __init__(self, name, folder):
         self.settings, self.folder = settings_of(name, "smoke"), folder
-        self.places = Places(folder / "data", folder / "work", folder / "results")
-        if not self.places.data.exists():
-            MAKE[name](self.places.data)
+        self.folders = Folders(folder / "data", folder / "work", folder / "results")
+        if not self.folders.data.exists():
+            MAKE[name](self.folders.data)
 
     def run(self, seeds=None, **options):
         """Returns the lines that were told."""
         lines: list[str] = []
         seeds = seeds or self.settings.seeds
-        run_experiment(self.settings, self.places, seeds, tell=lines.append, page=self.folder, **options)
+        run_experiment(self.settings, self.folders, seeds, tell=lines.append, page=self.folder, **options)
         return lines
 
     def results(self):
         """The numbers, without how long they took."""
-        found = json.loads((self.places.results / f"{self.settings.name}.json").read_bytes())
+        found = json.loads((self.folders.results / f"{self.settings.name}.json").read_bytes())
         del found["run"]
         return found
 
@@ -73,9 +73,9 @@ def test_every_method_has_numbers_at_every_k_for_every_seed(done):
 def test_results_are_of_what_has_been_run(done):
     """Systems that are not evaluated yet are left out, and seeds without the main system."""
     settings = done.settings
-    whole = Plan(settings, done.places, settings.seeds).done()
+    whole = Plan(settings, done.folders, settings.seeds).done()
     assert whole.seeds == settings.seeds
-    assert whole.evaluated.keys() == Plan(settings, done.places, settings.seeds).evaluated.keys()
+    assert whole.evaluated.keys() == Plan(settings, done.folders, settings.seeds).evaluated.keys()
     hidden = {
         key: stage.mark for key, stage in whole.evaluated.items() if key[0] == 2 or key[1] != settings.main
     }
@@ -83,7 +83,7 @@ def test_results_are_of_what_has_been_run(done):
     for mark in contents:
         mark.unlink()
     try:
-        partly = Plan(settings, done.places, settings.seeds).done()
+        partly = Plan(settings, done.folders, settings.seeds).done()
     finally:
         for mark, content in contents.items():
             mark.write_bytes(content)
@@ -107,7 +107,7 @@ def test_parts_for_some_seeds_are_run_for_these_alone(done):
 
 
 def test_every_k_has_its_own_list_kept_as_ballots(done):
-    seed = done.places.work / done.settings.name / "seed-1" / done.settings.main / "lists"
+    seed = done.folders.work / done.settings.name / "seed-1" / done.settings.main / "lists"
     search = done.settings.systems[done.settings.main].vote_on[0]
     for k in done.settings.ks:
         with read(seed / f"test-{search}-k{k}.jsonl.gz") as entries:
@@ -120,7 +120,7 @@ def test_every_k_has_its_own_list_kept_as_ballots(done):
 
 def test_the_page_is_what_the_results_render_to(done):
     text = (done.folder / PAGE).read_text(encoding="utf-8")
-    assert text == rendered(done.places.results, done.folder)
+    assert text == rendered(done.folders.results, done.folder)
     assert done.settings.title in text
 
 
@@ -168,15 +168,15 @@ def test_a_run_up_to_the_training_trains_and_no_more(tmp_path):
         "data train",
         "seed 1 show_and_tell train",
     ]
-    assert not experiment.places.results.exists()
+    assert not experiment.folders.results.exists()
 
 
 def test_the_list_of_steps_says_what_is_done(done, capsys, monkeypatch):
-    monkeypatch.setenv("RANGEVOTE_DATA", str(done.places.data))
+    monkeypatch.setenv("RANGEVOTE_DATA", str(done.folders.data))
     monkeypatch.setattr("experiments.settings.ROOT", done.folder)
     assert main([done.settings.experiment, "--scale", "smoke", "--list", "--jobs", "1"]) == 0
     told = capsys.readouterr().out
-    steps = wanted(Plan(done.settings, done.places, done.settings.seeds).stages)
+    steps = wanted(Plan(done.settings, done.folders, done.settings.seeds).stages)
     assert f"0 of {len(steps)} steps are done" in told
     assert "seed 1" in told
 

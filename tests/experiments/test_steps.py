@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.steps import Given, Stage, run, wanted
+from experiments.steps import InputFile, Stage, run, wanted
 from tests.experiments.steps import fail, in_parts, write
 
 
@@ -37,10 +37,10 @@ def test_another_option_runs_the_step_again_and_all_that_follow(tmp_path):
 
 def test_another_given_file_runs_the_step_again(tmp_path):
     (tmp_path / "given").write_text("x")
-    assert ran([step(tmp_path, "a", "1", before=Given(tmp_path / "given"))]) == ["a"]
-    assert ran([step(tmp_path, "a", "1", before=Given(tmp_path / "given"))]) == []
+    assert ran([step(tmp_path, "a", "1", before=InputFile(tmp_path / "given"))]) == ["a"]
+    assert ran([step(tmp_path, "a", "1", before=InputFile(tmp_path / "given"))]) == []
     (tmp_path / "given").write_text("y")
-    assert ran([step(tmp_path, "a", "1", before=Given(tmp_path / "given"))]) == ["a"]
+    assert ran([step(tmp_path, "a", "1", before=InputFile(tmp_path / "given"))]) == ["a"]
 
 
 def test_an_interrupted_step_is_not_done_even_if_an_earlier_one_was(tmp_path):
