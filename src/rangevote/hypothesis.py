@@ -69,17 +69,7 @@ class Hypotheses(Sequence[Hypothesis]):
     `complete` tells that there is none.
     """
 
-    __slots__ = (
-        "_rows",
-        "complete",
-        "logprobs",
-        "role",
-        "sampled",
-        "states",
-        "texts",
-        "tokens",
-        "weights",
-    )
+    __slots__ = ("_rows", "complete", "logprobs", "role", "sampled", "states", "texts", "tokens", "weights")
 
     def __init__(
         self,

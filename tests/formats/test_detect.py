@@ -21,10 +21,7 @@ EXAMPLES = {
     "openai": b'{"id":"b","custom_id":"r","response":{"status_code":200,"body":{"choices":[]}}}\n',
     "pipeline": b'[[{"generated_text": "a"}]]\n',
 }
-SETTLED: dict[str, dict[str, Any]] = {
-    "mbrs": {"per_source": 2},
-    "sockeye": {"normalisation": "length"},
-}
+SETTLED: dict[str, dict[str, Any]] = {"mbrs": {"per_source": 2}, "sockeye": {"normalisation": "length"}}
 
 
 def found(data: bytes, **options: Any) -> str | None:
@@ -94,10 +91,7 @@ def test_an_empty_input_has_no_format_and_no_entries() -> None:
     ("data", "message"),
     [
         (b"just some text\nand more\n", r"input, which begins 'just some text'; .*--per-source N"),
-        (
-            b'{\n  "candidates": []\n}\n',
-            r"which begins '\{'; name it with --format.* jq -c \. FILE",
-        ),
+        (b'{\n  "candidates": []\n}\n', r"which begins '\{'; name it with --format.* jq -c \. FILE"),
         (b'[\n  {"candidates": []}\n]\n', r"which begins '\['; .* jq -c '\.\[\]' FILE"),
         (b"\xff\xfd\xfc\n", "cannot tell the format of input"),
     ],

@@ -83,10 +83,7 @@ def test_lengths_are_not_guessed_from_detokenised_text(fault: Callable[..., Data
 
 
 def test_scores_may_be_scaled_or_ignored(ballots: Ballots) -> None:
-    assert [h.logprob for h in ballots(GENERATED, score_scale="count")[1].candidates] == [
-        None,
-        None,
-    ]
+    assert [h.logprob for h in ballots(GENERATED, score_scale="count")[1].candidates] == [None, None]
     weights = [math.exp(h.logprob or 0) for h in ballots(GENERATED, score_scale=1)[1].candidates]
     odds = math.exp(-0.2639 + 1.5)
     assert weights == pytest.approx([odds / (1 + odds), 1 / (1 + odds)])

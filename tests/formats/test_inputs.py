@@ -115,11 +115,7 @@ def test_a_line_that_is_no_input_is_named(tmp_path, value, options, message):
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (b'{"text": "\\ud800"}', "lone surrogate"),
-        (b'{"text": "a"', "not valid JSON"),
-    ],
+    ("line", "message"), [(b'{"text": "\\ud800"}', "lone surrogate"), (b'{"text": "a"', "not valid JSON")]
 )
 def test_broken_json_is_named(tmp_path, line, message):
     path = tmp_path / "in.jsonl"

@@ -95,10 +95,7 @@ def test_failed_requests_are_errors_and_reading_goes_on(entries: Entries) -> Non
     [
         ({"message": {"content": 5}}, r"response.body.choices\[0\].message.content: expected"),
         ({"finish_reason": "stop"}, r"choices\[0\]: has neither message nor text"),
-        (
-            {"message": {"content": None, "tool_calls": [{}]}},
-            r"choices\[0\].message: is a tool call",
-        ),
+        ({"message": {"content": None, "tool_calls": [{}]}}, r"choices\[0\].message: is a tool call"),
         (
             {"text": "a", "logprobs": {"token_logprobs": [2.0]}},
             r"choices\[0\].logprob: 2.0 is not a log-probability",

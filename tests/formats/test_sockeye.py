@@ -61,15 +61,9 @@ def test_without_scores_nothing_needs_settling(ballots: Ballots) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (
-            b'{"translations": ["a"], "scores": [[1], [2]]}',
-            "scores: has 1 translations but 2 scores",
-        ),
+        (b'{"translations": ["a"], "scores": [[1], [2]]}', "scores: has 1 translations but 2 scores"),
         (b'{"translations": ["a"], "scores": [[]]}', r"scores\[0\]: is empty"),
-        (
-            b'{"translations": ["a"], "scores": [[-1]]}',
-            r"logprob: 1.0 is not a log-probability.*--sign",
-        ),
+        (b'{"translations": ["a"], "scores": [[-1]]}', r"logprob: 1.0 is not a log-probability.*--sign"),
         (b'{"translations": ["a"], "scores": [[NaN]]}', r"nan is not a log-probability"),
         (
             b'{"translations": ["a", 5], "scores": [[1], [2]]}',

@@ -49,19 +49,10 @@ def test_scores_may_be_ignored_but_not_reinterpreted(ballots: Ballots) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (
-            b'{"prompt": "a", "outputs": [{"text": 5}]}',
-            r"\[0\].text: expected a string, got an integer",
-        ),
+        (b'{"prompt": "a", "outputs": [{"text": 5}]}', r"\[0\].text: expected a string, got an integer"),
         (b'{"outputs": [{"token_ids": [1]}]}', r"outputs\[0\]: object missing required field text"),
-        (
-            b'{"outputs": [{"text": "a", "cumulative_logprob": 3}]}',
-            r"outputs\[0\].logprob: 3.0 is not",
-        ),
-        (
-            b'{"outputs": [{"text": "a", "cumulative_logprob": NaN}]}',
-            "nan is not a log-probability",
-        ),
+        (b'{"outputs": [{"text": "a", "cumulative_logprob": 3}]}', r"outputs\[0\].logprob: 3.0 is not"),
+        (b'{"outputs": [{"text": "a", "cumulative_logprob": NaN}]}', "nan is not a log-probability"),
         (b'{"outputs": {"text": "a"}}', r"outputs: expected an array, got an object"),
     ],
 )

@@ -65,31 +65,13 @@ def test_ballots_without_id_are_numbered() -> None:
 @pytest.mark.parametrize(
     ("ballot", "message"),
     [
-        (
-            Ballot([Hypothesis("a\nb", logprob=-1.0)]),
-            r"\[0\].text: contains a line end, which the format",
-        ),
-        (
-            Ballot([Hypothesis("a ||| b", logprob=-1.0)]),
-            r"\[0\].text: contains '\|\|\|', which separates",
-        ),
-        (
-            Ballot([Hypothesis("a")]),
-            r"\[0\].logprob: has no log-probability, which the format 'moses'",
-        ),
-        (
-            Ballot([Hypothesis(None, [1])]),
-            r"\[0\].text: has no text, which the format 'moses' needs",
-        ),
-        (
-            Ballot([Hypothesis("a", logprob=-1.0, sampled=True)]),
-            r"candidates\[0\]: is a sample or has",
-        ),
+        (Ballot([Hypothesis("a\nb", logprob=-1.0)]), r"\[0\].text: contains a line end, which the format"),
+        (Ballot([Hypothesis("a ||| b", logprob=-1.0)]), r"\[0\].text: contains '\|\|\|', which separates"),
+        (Ballot([Hypothesis("a")]), r"\[0\].logprob: has no log-probability, which the format 'moses'"),
+        (Ballot([Hypothesis(None, [1])]), r"\[0\].text: has no text, which the format 'moses' needs"),
+        (Ballot([Hypothesis("a", logprob=-1.0, sampled=True)]), r"candidates\[0\]: is a sample or has"),
         (Ballot([Hypothesis("a", logprob=-1.0, weight=1.0)]), r"keep it in the format 'jsonl'"),
-        (
-            Ballot([Hypothesis("a", logprob=-1.0)], []),
-            "voters: the format 'moses' cannot have voters",
-        ),
+        (Ballot([Hypothesis("a", logprob=-1.0)], []), "voters: the format 'moses' cannot have voters"),
         (Ballot([], id="a b"), "id: 'a b' cannot be an id in the format 'moses'"),
         (Ballot([], id="a|||b"), "cannot be an id"),
         (Ballot([], id=""), "cannot be an id"),

@@ -1,16 +1,7 @@
 """Files to ballots and back: `read` opens a path or '-' and yields an `Entry` for each record."""
 
 from rangevote.formats.batches import RawBatch, entry_batches, read_batches
-from rangevote.formats.reader import (
-    FORMATS,
-    Entry,
-    Reading,
-    ReadOptions,
-    SeenIds,
-    pair,
-    read,
-    repeated,
-)
+from rangevote.formats.reader import FORMATS, Entry, Reading, ReadOptions, SeenIds, pair, read, repeated
 from rangevote.formats.stream import Stream, open_stream
 from rangevote.formats.write import WRITERS, Writer, ending, writer
 

@@ -21,14 +21,7 @@ import numpy as np
 
 from rangevote.errors import DataError, UsageError, choose
 from rangevote.formats.detect import detect
-from rangevote.formats.stream import (
-    MAX_EXPANSION,
-    MAX_LINE_BYTES,
-    OnStream,
-    Source,
-    Stream,
-    open_stream,
-)
+from rangevote.formats.stream import MAX_EXPANSION, MAX_LINE_BYTES, OnStream, Source, Stream, open_stream
 from rangevote.hypothesis import Ballot
 
 #: ln(base) of the logarithms that scores come in.

@@ -50,12 +50,7 @@ class Scale:
 
 
 def scale_of(
-    options: ReadOptions,
-    *,
-    base: str = "e",
-    alpha: float | None = 0.0,
-    sign: int = 1,
-    unsettled: str = "",
+    options: ReadOptions, *, base: str = "e", alpha: float | None = 0.0, sign: int = 1, unsettled: str = ""
 ) -> Scale | None:
     """How this file's scores are meant: the format's own way, and the options over it.
 

@@ -29,12 +29,7 @@ MAX_EXPANSION = 500.0
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_UNSUPPORTED = {
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\x00": "xz",
-    b"PK\x03\x04": "zip",
-    b"\x04\x22\x4d\x18": "lz4",
-}
+_UNSUPPORTED = {b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip", b"\x04\x22\x4d\x18": "lz4"}
 #: Raw bytes asked for at a time; a pipe may give fewer.
 CHUNK = 2**19
 #: What a Parquet file begins with; it is no stream, see `random_access`.
@@ -67,12 +62,7 @@ class Stream(Closing):
     """
 
     def __init__(
-        self,
-        raw: BinaryIO,
-        name: str,
-        *,
-        owned: bool = True,
-        max_expansion: float = MAX_EXPANSION,
+        self, raw: BinaryIO, name: str, *, owned: bool = True, max_expansion: float = MAX_EXPANSION
     ) -> None:
         self.name, self.position, self.size = name, 0, _size(raw)
         self._raw, self._owned = raw, owned

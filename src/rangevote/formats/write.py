@@ -126,8 +126,7 @@ def _moses_line(name: str, hypothesis: Hypothesis, index: int) -> bytes:
 def _known_logprob(hypothesis: Hypothesis, index: int, format: str) -> float:
     if hypothesis.logprob is None:
         raise DataError(
-            f"has no log-probability, which the format {format!r} needs",
-            field=f"candidates[{index}].logprob",
+            f"has no log-probability, which the format {format!r} needs", field=f"candidates[{index}].logprob"
         )
     return float(check_logprob(hypothesis.logprob, f"candidates[{index}].logprob"))
 
@@ -138,8 +137,7 @@ def _one_line(hypothesis: Hypothesis, index: int, format: str) -> str:
         raise DataError(f"has no text, which the format {format!r} needs", field=f"candidates[{index}].text")
     if "\n" in text or text.endswith("\r"):
         raise DataError(
-            f"contains a line end, which the format {format!r} cannot",
-            field=f"candidates[{index}].text",
+            f"contains a line end, which the format {format!r} cannot", field=f"candidates[{index}].text"
         )
     try:
         text.encode()
