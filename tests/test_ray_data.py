@@ -125,6 +125,7 @@ def test_a_dataset_of_hugging_face_is_mapped(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
 def test_the_engine_elects_as_one_process_does_and_goes_on_where_it_stopped(tmp_path):
     """Results of Ray, row by row; a checkpoint that holds half of the ids, and the other half."""
     pytest.importorskip("ray", reason="ray is not installed")
@@ -151,6 +152,7 @@ def test_the_engine_elects_as_one_process_does_and_goes_on_where_it_stopped(tmp_
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
 def test_a_bad_ballot_is_named_or_kept_as_an_error(tmp_path):
     pytest.importorskip("ray", reason="ray is not installed")
     data = tmp_path / "in.jsonl"
