@@ -108,6 +108,16 @@ def test_who_fails_the_attention_checks_is_left_out_and_checks_are_never_among_t
     assert result.complete
 
 
+@pytest.mark.parametrize(("passed", "excluded"), [(14, False), (13, True)])
+def test_who_passes_exactly_the_share_of_the_attention_checks_stays(tmp_path, passed, excluded):
+    path = study_file(tmp_path, 25, checks=25, pass_share=0.56)
+    right = [pair.expected for pair in take_snapshot(path).study.pairs if pair.expected is not None]
+    wrong = [-1 if value == 0 else 0 for value in right]
+    judge(path, [1] * 25 + right[:passed] + wrong[passed:])
+    [person] = findings(path).people
+    assert (person.passed, person.checked, person.excluded) == (passed, 25, excluded)
+
+
 def test_second_judgements_are_no_results_but_show_who_agrees_with_themselves(tmp_path):
     path = study_file(tmp_path, 4, repeats=4)
     first = {"1": 2, "2": 1, "3": 0, "4": -1}

@@ -196,7 +196,8 @@ def _person(snapshot: Snapshot, number: int, current: Sequence[Judgement]) -> Pe
         sides=Split(sum(value < 0 for value in shown), sum(value > 0 for value in shown)),
         passed=passed,
         checked=len(checks),
-        excluded=plan.pass_share is not None and bool(checks) and passed < plan.pass_share * len(checks),
+        # the quotient of a decimal share rounds to that very share: 14 / 25 == 0.56, but 0.56 * 25 > 14
+        excluded=plan.pass_share is not None and bool(checks) and passed / len(checks) < plan.pass_share,
         seconds=statistics.median(durations) / 1000 if durations else None,
         changed=sum(row.annotator == number and row.supersedes is not None for row in snapshot.rows),
         without_image=sum(row.image_missing for row in mine),
