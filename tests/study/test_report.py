@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from rangevote.study.export import as_data
 from rangevote.study.report import as_html, as_text, tables
+from rangevote.study.store import Store
 from rangevote.study.study_file import take_snapshot
 from rangevote.study.study_plan import Pair
-from tests.study.samples import findings, judge, pairs, study_file
+from tests.study.samples import answer, findings, handles, judge, pairs, study_file
 from tests.study.test_analysis import CAPTIONS
 
 
@@ -66,6 +68,21 @@ def test_case_69_without_judgements_there_are_no_data_and_ties_alone_have_p_1(tm
     result = findings(path)
     assert result.answers.all.p == 1
     assert "alpha (ordinal) undefined (all answers are the same), same answer 100.0 %" in as_text(result)
+
+
+def test_the_chart_of_sides_shows_the_share_of_the_table(tmp_path):
+    path = study_file(tmp_path, 4)
+    store = Store(path)
+    for handle, value in zip(handles(store), (-2, -1, -1, 1), strict=True):
+        store.record(0, answer(handle, value))
+    store.close()
+    page = as_html(findings(path))
+    [row] = re.findall(r"<tr><th[^>]*>annotator-1</th>(?:<td>[^<]*</td>){5}</tr>", page)
+    assert re.findall("<td>([^<]*)</td>", row) == ["3", "1", "0.6250", "75.0 %", "[19.4, 99.4]"]
+    chart = page[page.index("<figcaption>Share of answers for the left side") :]
+    assert "<title>annotator-1: 3 : 1, 75.0 % [19.4, 99.4], p 0.6250</title>" in chart
+    ends = re.findall(r'<text[^>]* x="([0-9.]+)"[^>]*>always (\w+)</text>', chart)
+    assert [name for _, name in sorted(ends, key=lambda end: float(end[0]))] == ["right", "left"]
 
 
 def test_the_page_is_whole_and_shows_hostile_names_as_text(tmp_path):

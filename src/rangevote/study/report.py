@@ -249,7 +249,7 @@ def _plots(findings: Findings) -> list[str]:
     if len(people) > 1:
         counts |= {person.name: person.answers.counts for person in people}
         wins |= {person.name: person.answers.all for person in people}
-    sides = {person.name: Split(person.sides.worse, person.sides.better) for person in people}
+    sides = {person.name: person.sides for person in people}
     return [
         _figure(_bars(counts, answers, "How often each answer was given"), "Answers", _legend(answers)),
         _figure(
@@ -257,8 +257,8 @@ def _plots(findings: Findings) -> list[str]:
             f"Share of wins of {challenger}, ties left out, with exact 95 % intervals",
         ),
         _figure(
-            _shares(sides, ("left", "right"), "Share of answers for the right side"),
-            "Share of answers for the right side, ties left out, with exact 95 % intervals",
+            _shares(sides, ("right", "left"), "Share of answers for the left side"),
+            "Share of answers for the left side, ties left out, with exact 95 % intervals",
         ),
     ]
 
