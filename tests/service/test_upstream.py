@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import socket
+import sys
+from types import ModuleType
+from typing import ClassVar
 
+import numpy as np
 import pytest
 
 pytest.importorskip("starlette", reason="the extra 'web' is not installed")
@@ -264,6 +268,62 @@ def test_samples_that_cannot_be_voted_on_as_asked_are_the_requests_fault(upstrea
         assert service.ask(rangevote={"similarity": "overlap_1-4"}).status_code == 200
         assert service.ask(rangevote={"similarity": "chrf", "samples": 2}).status_code == 200
     assert (impossible.status_code, error_of(impossible)["code"]) == (400, "election_impossible")
+
+
+class Encoder:
+    """Stands for a model of sentence-transformers; `loaded` has the folders that were loaded."""
+
+    loaded: ClassVar[list[str]] = []
+
+    def __init__(self, folder: str, **options: object) -> None:
+        self.loaded.append(folder)
+
+    def encode(self, texts: list[str], **options: object) -> np.ndarray:
+        return np.array([[len(text), text.count(" ") + 1.0] for text in texts])
+
+
+@pytest.fixture
+def encoders(monkeypatch, tmp_path):
+    module = ModuleType("sentence_transformers")
+    module.SentenceTransformer = Encoder
+    monkeypatch.setitem(sys.modules, "sentence_transformers", module)
+    monkeypatch.setattr(Encoder, "loaded", [])
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "modules.json").touch()
+    monkeypatch.chdir(tmp_path)
+    return Encoder.loaded
+
+
+@pytest.mark.parametrize(
+    "similarity", ["embedding:org/model", "embedding:/etc", "0.50*embedding:/etc", "comet:x", "bertscore_1"]
+)
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_a_client_cannot_choose_a_model_that_is_loaded(service, upstream, encoders, similarity, adaptive):
+    refused = service.ask(rangevote={"similarity": similarity, "adaptive": adaptive})
+    assert (refused.status_code, error_of(refused)["param"]) == (400, "rangevote.similarity")
+    assert "only those that the service's options and profiles name: none" in error_of(refused)["message"]
+    assert upstream.asked == encoders == []
+
+
+def test_models_that_the_operator_named_are_loaded_once_however_they_are_spelt(upstream, encoders, tmp_path):
+    named, other = "embedding:./m", "embedding:../" + tmp_path.name + "/m"
+    with Running(upstream.url, profiles={"a": {"similarity": named}, "b": {"similarity": other}}) as service:
+        for share in ("0.5", "0.50", "0.51"):
+            answer = service.ask(rangevote={"similarity": f"{share}*{named}+0.1*overlap_1"})
+            assert (answer.status_code, named in answer.json()["rangevote"]["signature"]) == (200, True)
+        for profile in "ab":
+            assert service.ask(f"/v1/{profile}/chat/completions").status_code == 200
+        assert service.ask(rangevote={"similarity": f"{named}/"}).status_code == 400
+    assert encoders == ["m"]
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_a_model_of_the_operators_that_cannot_be_loaded_is_503(upstream, encoders, adaptive):
+    options = {"similarity": "embedding:./none", "adaptive": adaptive, "samples": 32}
+    with Running(upstream.url, options=options) as service:
+        failed = service.ask()
+    assert (failed.status_code, error_of(failed)["code"]) == (503, "similarity_failed")
+    assert "./none" not in failed.text
 
 
 @pytest.mark.parametrize("kind", ["refused", "no such name", "no TLS"])

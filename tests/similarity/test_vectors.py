@@ -5,6 +5,7 @@ With a real encoder: test_embedding_real.py.
 
 from __future__ import annotations
 
+import gc
 import math
 import sys
 import threading
@@ -148,6 +149,28 @@ def test_threads_do_not_use_an_encoder_at_the_same_time():
     ballots = [["dog", "cat"]] * 20
     results = list(rv.elect_many(ballots, similarity=Embedding(Jealous()), threads=2))
     assert len(results) == 20
+
+
+def test_one_model_is_loaded_for_all_spellings_of_a_folder_and_forgotten_with_the_last(tmp_path, monkeypatch):
+    folder, made = tmp_path / "model", []
+    folder.mkdir()
+    (folder / "modules.json").touch()
+    (tmp_path / "link").symlink_to(folder)
+
+    def load(model, device, measure):
+        made.append(model)
+        return Words()
+
+    monkeypatch.setattr("rangevote.similarity.vectors.load_encoder", load)
+    for spelling in (folder, f"{folder}/", tmp_path / "link", tmp_path / "model" / ".." / "model"):
+        one = Embedding(spelling)
+        assert rv.elect(["dog", "cat"], similarity=one)
+        kept = one
+    assert len(made) == 1
+    del one, kept
+    gc.collect()
+    rv.elect(["dog"], similarity=Embedding(folder))
+    assert len(made) == 2
 
 
 @pytest.mark.parametrize("vectors", [[[np.nan, 1.0]], [[1.0], [2.0]], [1.0]], ids=["nan", "two", "flat"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import OPTION_TYPES, Settings, check_option, read_profile, read_toml
 from rangevote.errors import DataError, RangevoteError, UsageError, choose
 from rangevote.generation.plan import CONFIDENCE
+from rangevote.similarity import WITH_MODELS
 from rangevote.similarity.base import Similarity
 from rangevote.similarity.mixture import Mixture
 from rangevote.sources.openai.generating import DIALECTS
@@ -246,6 +247,21 @@ class ServiceConfig:
                 f"allowed (limits.orders)."
             )
 
+    def check_models(self, options: RequestOptions) -> None:
+        """Whether the operator named every model that a measure would load: clients cannot."""
+        for name in models_of(options.settings(1).measure) - self.named_models:
+            allowed = ", ".join(sorted(self.named_models)) or "none"
+            raise UsageError(
+                f"similarity {name} loads a model, and requests may use only those that the service's "
+                f"options and profiles name: {allowed}."
+            )
+
+    @cached_property
+    def named_models(self) -> frozenset[str]:
+        """The measures with models that the operator's options and profiles name."""
+        every = (self.options, *self.profiles.values())
+        return frozenset(name for options in every for name in models_of(options.settings(1).measure))
+
     def check_searches(self, options: RequestOptions) -> None:
         """Whether the candidates and voters can be had: local models search, few servers do."""
         if self.upstream is None:
@@ -274,6 +290,18 @@ def orders_of(measure: Similarity) -> int:
     if isinstance(measure, Mixture):
         return sum(orders_of(part) for _, part in measure.parts)
     return len(getattr(measure, "orders", ()))
+
+
+def models_of(measure: Similarity) -> frozenset[str]:
+    """The parts of a measure that load a model.
+
+    >>> from rangevote.similarity import get_similarity
+    >>> sorted(models_of(get_similarity("0.5*overlap_2+0.50*embedding:x")))
+    ['embedding:x']
+    """
+    if isinstance(measure, Mixture):
+        return frozenset(name for _, part in measure.parts for name in models_of(part))
+    return frozenset({measure.name} if measure.name.partition(":")[0] in WITH_MODELS else ())
 
 
 KEYS: dict[str, type[Any]] = {

@@ -166,6 +166,7 @@ def _options(given: Mapping[str, Any], profile: str | None, config: ServiceConfi
     try:
         options = options.changed(asked)
         config.check_orders(options)
+        config.check_models(options)
     except RangevoteError as error:
         named = next((name for name in asked if str(error).startswith((name, f"unknown {name}"))), None)
         param = "rangevote" if named is None else f"rangevote.{named}"

@@ -14,7 +14,7 @@ from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
-from rangevote.errors import DataError, UsageError
+from rangevote.errors import DataError, SetupError, UsageError
 from rangevote.hypothesis import Ballot
 from rangevote.service.config import ServiceConfig
 from rangevote.service.errors import ApiError, insufficient_votes, invalid, upstream_failure
@@ -213,4 +213,8 @@ def count_votes(ballot: Ballot, settings: Settings) -> Result:
             code="election_impossible",
             param="rangevote",
             note=str(error),
+        ) from None
+    except SetupError as error:  # a model that the operator named cannot be used
+        raise ApiError(
+            503, "the model of the similarity could not be used", code="similarity_failed", note=str(error)
         ) from None

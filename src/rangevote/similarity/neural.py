@@ -16,9 +16,11 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -46,9 +48,20 @@ BERTSCORE_MODEL = "roberta-large"
 class LazyModel:
     """A model that is loaded at its first use, and used by one thread at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: Any = None) -> None:
         self.lock = threading.Lock()
-        self.model: Any = None
+        self.model = model
+
+
+_shared: WeakValueDictionary[tuple[object, ...], LazyModel] = WeakValueDictionary()
+_sharing = threading.Lock()
+
+
+def shared_model(measure: str, model: str | Path, *options: object) -> LazyModel:
+    """One model for all measures that name the same folder, however they spell it, as long as one lives."""
+    with _sharing:
+        key = (measure, os.path.realpath(os.path.expanduser(model)), *options)
+        return _shared.setdefault(key, LazyModel())
 
 
 class NeuralMeasure(Measure):
@@ -120,7 +133,10 @@ class Comet(NeuralMeasure):
             raise UsageError(f"comet: scale must be a number above 0, got {scale!r}.")
         self.model, self.scale, self.source, self.batch_size = model, scale, source, batch_size
         self.name = f"comet:{model}" + ("" if scale == 1.0 else f"@{short(scale)}")
-        self._lazy = LazyModel()
+
+    @cached_property
+    def _lazy(self) -> LazyModel:
+        return shared_model("comet", self.model)
 
     def about(self, source: str | None) -> Comet:
         """The same measure, and the same loaded model, for translations of this source."""
@@ -216,7 +232,10 @@ class Bertscore(NeuralMeasure):
             raise UsageError(f"bertscore: layer must be a whole number from 1, got {layer!r}.")
         self.model, self.layer, self.batch_size = model, layer, batch_size
         self.name = f"bertscore:{model}" + ("" if layer is None else f"@{layer}")
-        self._lazy = LazyModel()
+
+    @cached_property
+    def _lazy(self) -> LazyModel:
+        return shared_model("bertscore", self.model, self.layer)
 
     def grade_pairs(self, voters: list[str], candidates: list[str]) -> Sequence[float]:
         with self._lazy.lock:

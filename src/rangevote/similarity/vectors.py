@@ -6,8 +6,8 @@ Linear, since a sum of cosines is one inner product:  score(c) = < sum of P(v) v
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import counted, unit_bits
 from rangevote.quiet import quiet
 from rangevote.similarity.base import Measure, check_pairs, refuse_argument
-from rangevote.similarity.neural import folder_of, one_line, refuse_unreachable
+from rangevote.similarity.neural import LazyModel, folder_of, one_line, refuse_unreachable, shared_model
 from rangevote.similarity.tokens import Tokenise, texts_of
 
 #: Hypotheses, and the number of dimensions where it is known -> unit vectors, (hypotheses, dim).
@@ -133,10 +133,14 @@ class Embedding(Measure):
                 f"{type(model).__name__}."
             )
         self._path = os.fspath(model) if named else ""
-        self._model: Any = None if named else model
+        if not named:
+            self._lazy = LazyModel(model)
         self.name = f"embedding:{name or self._path or type(model).__name__}"
         self._device, self._batch_size = device, batch_size
-        self._lock = threading.Lock()  # tokenizers are not to be used by two threads at a time
+
+    @cached_property
+    def _lazy(self) -> LazyModel:
+        return shared_model("embedding", folder_of(self._path, MODEL_FILE) or self._path, self._device)
 
     def poll(self, candidates: Hypotheses) -> VectorPoll:
         """Open an election among these candidates; a text that comes again is not encoded again."""
@@ -157,10 +161,10 @@ class Embedding(Measure):
 
     def _encode(self, texts: list[str]) -> Array:
         """Unit vectors of texts, all different and none empty, shape (texts, dim)."""
-        with self._lock:
-            if self._model is None:
-                self._model = load_encoder(self._path, self._device, self.name)
-            vectors = self._model.encode(
+        with self._lazy.lock:  # tokenizers are not to be used by two threads at a time
+            if self._lazy.model is None:
+                self._lazy.model = load_encoder(self._path, self._device, self.name)
+            vectors = self._lazy.model.encode(
                 texts, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
             )
         vectors = np.asarray(vectors, dtype=np.float64)

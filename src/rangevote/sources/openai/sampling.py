@@ -18,7 +18,7 @@ from rangevote.election.elect import elect_ballot
 from rangevote.election.electorate import Electorate
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
-from rangevote.errors import DataError, UsageError
+from rangevote.errors import DataError, SetupError, UsageError
 from rangevote.generation.adaptive import FIRST_ROUND, rounds
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.similarity.ngram import Ngrams
@@ -404,7 +404,7 @@ class ServerElection:
             if not election.decided(self.confidence):
                 return False
             leader = election.result().winner if later else None
-        except DataError:  # raised again by the final election
+        except (DataError, SetupError):  # raised again by the final election
             return False
         finally:
             self.seconds += perf_counter() - began
