@@ -40,11 +40,19 @@ def test_marians_feature_is_the_log_probability(ballots: Ballots) -> None:
         ("a b ||| F0= -1 ||| -1", "a b"),
         ("a ||| b ||| F0= -1 ||| -1", "a ||| b"),
         ("a ||| b ||| c ||| F0= -1 ||| -1", "a ||| b ||| c"),
-        ("||| ||| F0= -1 ||| -1", "|||"),
+        ("||| ||| F0= -1 ||| -1", ""),
+        ("||| a ||| F0= -1 ||| -1", "||| a"),
         (" ||| F0= -1 ||| -1", ""),
         ("a ||| 0-0 1-1 ||| F0= -1 ||| -1", "a"),
         ("a ||| 0-0 ||| WordScores= -0.1 -0.9 ||| F0= -1 ||| -1", "a"),
         ("a ||| WordScores= -0.1 ||| F0= -1 ||| -1", "a"),
+        ("a b ||| 0.6,0.4 0.1,0.9 1.2e-05,0.99999 ||| F0= -1 ||| -1", "a b"),
+        ("a ||| 0.6,0.4 1,0 ||| WordScores= -0.1 -0.9 ||| F0= -1 ||| -1", "a"),
+        ("a ||| 1 1 ||| F0= -1 ||| -1", "a"),  # the source is empty, and its end has the whole share
+        ("a ||| 3 5 ||| F0= -1 ||| -1", "a ||| 3 5"),
+        ("0.6,0.4 ||| F0= -1 ||| -1", "0.6,0.4"),
+        ("a b |||  ||| F0= -1 ||| -1", "a b"),
+        ("a b |||  ||| WordScores= -0.1 ||| F0= -1 ||| -1", "a b"),
         ("0-0 1-1 ||| F0= -1 ||| -1", "0-0 1-1"),
         ("a ||| b ||| LM= -1 ||| -1 ||| 0-0 1-1", "a ||| b"),
         ("a ||| LM= -1 ||| -1 ||| 0-1=0-1 2-2=2-2 ||| 0-0 1-1", "a"),
@@ -139,7 +147,8 @@ def test_bad_lines_are_named(fault: Callable[..., DataError], line: bytes, messa
 
 
 @pytest.mark.parametrize(
-    "text", ["1-" + "111-" * 20_000 + "x", "1 " * 50_000 + "x", "a=" * 50_000, "-" * 100_000]
+    "text",
+    ["1-" + "111-" * 20_000 + "x", "1 " * 50_000 + "x", "0.5," * 50_000, "a=" * 50_000, "-" * 100_000],
 )
 def test_no_text_takes_long_to_tell_from_a_column(text: str) -> None:
     assert row_of(f" {text} ||| {text} ||| F0= -1 ||| -1").text.startswith(text.strip())

@@ -2,9 +2,9 @@
 
     0 ||| Das ist gut . ||| F0= -2.41205 ||| -0.48241
 
-Lines of one id follow each other. Marian may put an alignment and `WordScores= ...` before the
-features, Moses a segmentation and an alignment after the score. A text may have `|||` in it, so
-fields are split off from both ends.
+Lines of one id follow each other. Marian may put an alignment (`0-0 1-1`, or soft: `0.6,0.4 0.1,0.9`; empty
+where nothing is aligned) and `WordScores= ...` before the features, Moses a segmentation and an alignment
+after the score. A text may have `|||` in it, so fields are split off from both ends.
 
 What scores mean: Marian's only feature `F0` is the natural log of P, summed. The last field is divided
 by a length there, and with several features (an ensemble, or Moses and cdec) a weighted sum of
@@ -30,7 +30,10 @@ _NUMBER = r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|inf(?:inity)?|nan)"
 _SCORE = re.compile(rf"\s*{_NUMBER}\s*", re.IGNORECASE)
 _FEATURES = re.compile(rf"\s*(?:(?:\S+=(?:{_NUMBER})?|{_NUMBER})\s+)*", re.IGNORECASE)
 _LINK = r"\d+-\d+(?:=\d+-\d+)?"
-_ALIGNMENT = re.compile(rf"\s*{_LINK}(?:\s+{_LINK})*\s*")
+_ALIGNMENT = re.compile(rf"(?:\s*{_LINK}(?:\s+{_LINK})*)?\s*")
+_SHARE = r"\d(?:\.\d*)?(?:e-\d+)?"
+_SHARES = rf"(?:{_SHARE}(?:,{_SHARE})+|1)"  # those of one target word, which add up to 1
+_SOFT_ALIGNMENT = re.compile(rf"\s*{_SHARES}(?:\s+{_SHARES})*\s*")
 _MARIAN = re.compile(r"\s*F0=\s*(\S+)\s*")
 
 
@@ -98,7 +101,7 @@ def row_of(rest: str, *, scored: bool = True) -> NbestLine:
     """What follows the id, split from the end: alignments, score, features, and what is left."""
     parts = rest.split(BAR)
     for extra in range(3):  # Moses adds up to two fields after the score
-        if extra and not _ALIGNMENT.fullmatch(parts[-extra]) and parts[-extra].strip():
+        if extra and not _ALIGNMENT.fullmatch(parts[-extra]):
             break
         columns = parts[: len(parts) - extra]
         if len(columns) < 3:
@@ -114,7 +117,7 @@ def row_of(rest: str, *, scored: bool = True) -> NbestLine:
 def _without_marian_columns(parts: list[str]) -> list[str]:
     if len(parts) > 1 and parts[-1].lstrip().startswith("WordScores="):
         parts = parts[:-1]
-    if len(parts) > 1 and _ALIGNMENT.fullmatch(parts[-1]):
+    if len(parts) > 1 and (_ALIGNMENT.fullmatch(parts[-1]) or _SOFT_ALIGNMENT.fullmatch(parts[-1])):
         parts = parts[:-1]
     return parts
 
