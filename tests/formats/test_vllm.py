@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -24,9 +25,34 @@ def test_outputs_are_samples(ballots: Ballots) -> None:
     (ballot,) = ballots(LINE)
     assert (ballot.id, ballot.source) == ("0", "Say hi")
     assert ballot.candidates == [
-        Hypothesis("Hi", [5, 2], -1.2, sampled=True),
+        Hypothesis("Hi", [5], -1.2, sampled=True),
         Hypothesis("Hello there", [6, 7], None, sampled=True, finished=False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "tokens"),
+    [
+        (b'"finish_reason": "stop", "stop_reason": null', [5]),  # the end of the sequence
+        (b'"finish_reason": "stop"', [5]),
+        (b'"finish_reason": "stop", "stop_reason": 2', [5]),  # a stop token
+        (b'"finish_reason": "stop", "stop_reason": "\\n"', [5, 2]),  # a stop string
+        (b'"finish_reason": "length", "stop_reason": null', [5, 2]),
+        (b'"finish_reason": null', [5, 2]),
+        (b'"stop_reason": null', [5, 2]),
+    ],
+)
+def test_the_token_that_ends_a_sequence_is_none_of_its_tokens(
+    ballots: Ballots, fields: bytes, tokens: list[int]
+) -> None:
+    (ballot,) = ballots(b'{"outputs": [{"text": "Hi", "token_ids": [5, 2], ' + fields + b"}]}")
+    assert ballot.candidates[0].tokens == tokens
+
+
+def test_a_sequence_that_ended_at_once_has_no_tokens(ballots: Ballots) -> None:
+    outputs = [{"text": "", "token_ids": ids, "finish_reason": "stop"} for ids in ([2], [])]
+    (ballot,) = ballots(json.dumps({"outputs": outputs}).encode())
+    assert [candidate.tokens for candidate in ballot.candidates] == [[], []]
 
 
 def test_only_texts_are_needed(ballots: Ballots) -> None:

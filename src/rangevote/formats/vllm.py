@@ -1,7 +1,10 @@
 """Outputs of vLLM's `LLM.generate`, dumped one request a line.
 
     {"prompt": "..", "outputs": [{"text": "..", "token_ids": [5], "cumulative_logprob": -1.2,
-                                  "finish_reason": "stop"}]}
+                                  "finish_reason": "stop", "stop_reason": null}]}
+
+The last of the `token_ids` is the end of the sequence where the output ended by itself: `finish_reason` is
+"stop" and `stop_reason` is null or the id of a stop token, not a stop string.
 
 What scores mean: natural log of P, summed, of the model itself (before temperature); null unless
 log-probabilities were asked for. Outputs are samples: each counts once.
@@ -27,6 +30,7 @@ class VllmOutput(msgspec.Struct):
     token_ids: list[int] | None = None
     cumulative_logprob: float | None = None
     finish_reason: str | None = None
+    stop_reason: str | int | None = None
 
 
 class VllmRequest(msgspec.Struct):
@@ -47,7 +51,7 @@ def _ballot(row: VllmRequest, scored: bool, options: ReadOptions) -> Ballot:
     hypotheses = [
         Hypothesis(
             output.text,
-            tokens=output.token_ids,
+            tokens=_tokens(output),
             logprob=_logprob(output, i) if scored else None,
             finished=ended(output.finish_reason),
             sampled=True,
@@ -60,6 +64,12 @@ def _ballot(row: VllmRequest, scored: bool, options: ReadOptions) -> Ballot:
         source=row.prompt if isinstance(row.prompt, str) else None,
     )
     return accept(ballot, options)
+
+
+def _tokens(output: VllmOutput) -> list[int] | None:
+    """The tokens without the one that ended the sequence."""
+    by_token = output.finish_reason == "stop" and not isinstance(output.stop_reason, str)
+    return output.token_ids[:-1] if output.token_ids and by_token else output.token_ids
 
 
 def _logprob(output: VllmOutput, index: int) -> float | None:
