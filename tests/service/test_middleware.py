@@ -19,6 +19,7 @@ from rangevote.errors import DataError, SetupError
 from rangevote.service import middleware
 from rangevote.service.middleware import Keys, read_keys
 from tests.service.running import HEAD, MESSAGES, Running, error_of, read_all
+from tests.web.ambiguous import AMBIGUOUS
 
 KEY, OTHER = "a-key-of-more-than-16-letters", "schlüssel-mit-umlaut"
 PATHS = ("/v1/models", "/readyz", "/metrics", "/elections/x/", "/static/base.css", "/v1/x/models", "/nothing")
@@ -133,6 +134,16 @@ def test_case_45_bodies_are_refused_by_their_length_or_as_they_come(service):
     longer = service.raw(HEAD + b"Content-Length: 2\r\n\r\n{}GET /metrics")
     assert longer.startswith(b"HTTP/1.1 400 ")
     assert b"rangevote_requests_total" not in longer
+
+
+@pytest.mark.parametrize("name", AMBIGUOUS)
+def test_a_request_that_others_may_read_differently_is_refused_and_the_connection_closed(
+    service, upstream, name
+):
+    answer = service.raw(AMBIGUOUS[name] + b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert (answer.count(b"HTTP/1.1 "), code_in(answer)) == (1, "invalid_http")
+    assert upstream.asked == []
 
 
 @pytest.mark.parametrize("begun", [b"", HEAD, HEAD + b"X-Slow: "])

@@ -12,21 +12,21 @@ from typing import Any
 import h11
 import msgspec
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from rangevote.service.config import Limits
 from rangevote.service.errors import ApiError
 from rangevote.web.serving import server as web_server
+from rangevote.web.strict_http import StrictProtocol
 
 #: Seconds after which a thread that counts votes yields to the event loop, several times in one request;
 #: Python's default of 5 ms would be felt.
 SWITCH_INTERVAL = 0.001
 
 
-def protocol_of(limits: Limits) -> type[H11Protocol]:
+def protocol_of(limits: Limits) -> type[StrictProtocol]:
     """HTTP/1.1 whose clients must send their headers in time, and not too much of them."""
 
-    class TimedHeaders(H11Protocol):
+    class TimedHeaders(StrictProtocol):
         timer: asyncio.TimerHandle | None = None
         head_bytes = 0
 
@@ -71,6 +71,7 @@ def protocol_of(limits: Limits) -> type[H11Protocol]:
 
         def send_400_response(self, msg: str) -> None:
             """Answer what is not HTTP, or has too long headers, with an error of the API."""
+            self.abandon()
             long = self.head_bytes > limits.header_bytes
             error = (
                 ApiError(431, "the headers are too long", code="headers_too_long")

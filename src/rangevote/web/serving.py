@@ -110,6 +110,7 @@ def server(app: Any, *, ready: Callable[[], None] | None = None, drain: float = 
     `ready` is called when requests are answered. Nothing is logged: addresses hold secrets.
     """
     uvicorn = need("uvicorn", "web", "a page in the browser")
+    from rangevote.web.strict_http import StrictProtocol
 
     class PageServer(uvicorn.Server):  # type: ignore[name-defined,misc]
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -124,7 +125,7 @@ def server(app: Any, *, ready: Callable[[], None] | None = None, drain: float = 
         server_header=False,
         timeout_graceful_shutdown=max(1, round(drain)),
         timeout_keep_alive=15,
-        **{"h11_max_incomplete_event_size": 32 * 1024, **options},
+        **{"http": StrictProtocol, "h11_max_incomplete_event_size": 32 * 1024, **options},
     )
     return PageServer(config)
 
