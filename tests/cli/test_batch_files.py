@@ -103,3 +103,16 @@ def test_a_batch_of_requests_is_asked_as_it_stands(run, tmp_path, kind, asked, o
     assert sent.path == PATHS[kind]
     assert {name: sent.body[name] for name in asked} == asked
     assert (sent.body["model"], sent.body["n"]) == ("tiny", 5)  # options of the command, not of the file
+
+
+def test_refusals_are_left_out_with_a_note_and_a_request_of_nothing_else_ends_the_run(run, tmp_path):
+    path = tmp_path / "batch_output.jsonl"
+    refusal = {"message": {"content": None, "refusal": "No."}, "finish_reason": "stop"}
+    answer = {"message": {"content": "yes"}, "finish_reason": "stop"}
+    path.write_text(line("r1", {"choices": [refusal, answer]}) + line("r2", {"choices": [answer, refusal]}))
+    done = run("vote", path)
+    assert ([one["winner"] for one in done.results()], done.err.count("is left out")) == (["yes", "yes"], 1)
+    assert run("vote", path, "-q").err == ""
+    path.write_text(line("r1", {"choices": [refusal, refusal]}))
+    done = run("vote", path)
+    assert (done.code, f"{path}:1: response.body.choices: every choice is a refusal" in done.err) == (3, True)

@@ -69,6 +69,39 @@ def test_no_content_is_an_empty_text(ballots: Ballots) -> None:
     assert ballots(line)[0].candidates == [Hypothesis("", sampled=True, finished=False)]
 
 
+REFUSAL = {"message": {"content": None, "refusal": "I cannot help with that."}, "finish_reason": "stop"}
+FILTERED = {"message": {"content": ""}, "finish_reason": "content_filter"}
+ANSWER = {"message": {"content": "yes", "refusal": None}, "finish_reason": "stop"}
+
+
+def test_refusals_and_filtered_answers_are_left_out_with_one_warning(ballots: Ballots) -> None:
+    lines = [batch(REFUSAL, ANSWER, FILTERED, custom_id=f"r{i}") for i in range(2)]
+    with pytest.warns(UserWarning, match=r"^response.body.choices: a refusal, .* is left out") as warned:
+        found = ballots(b"".join(lines))
+    assert [ballot.candidates for ballot in found] == [[Hypothesis("yes", sampled=True)]] * 2
+    assert len(warned) == 1
+
+
+def test_a_refusal_is_refused_where_strict(fault: Callable[..., DataError]) -> None:
+    error = fault(batch(REFUSAL, ANSWER), strict=True)
+    assert str(error).startswith("input:1: response.body.choices: a refusal, ")
+
+
+@pytest.mark.parametrize("choices", [[REFUSAL], [FILTERED, REFUSAL]])
+def test_a_request_with_refusals_alone_is_an_error(
+    fault: Callable[..., DataError], choices: list[dict[str, Any]]
+) -> None:
+    assert str(fault(batch(*choices))) == (
+        "input:1: response.body.choices: every choice is a refusal or was filtered out, so there is nothing to "
+        "vote on"
+    )
+
+
+def test_what_a_filter_left_of_an_answer_is_not_finished(ballots: Ballots) -> None:
+    line = batch({"message": {"content": "yes, but"}, "finish_reason": "content_filter"})
+    assert ballots(line)[0].candidates == [Hypothesis("yes, but", sampled=True, finished=False)]
+
+
 def test_content_in_parts_is_joined(ballots: Ballots) -> None:
     parts = [{"type": "text", "text": "a "}, {"type": "text", "text": "b"}]
     assert ballots(batch({"message": {"content": parts}}))[0].candidates[0].text == "a b"

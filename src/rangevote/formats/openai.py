@@ -7,7 +7,8 @@
 A bare response body (`{"choices": [...]}`) is read too. What scores mean: natural log of P of each
 token, without the end of the sequence; -9999 stands for "very unlikely" and is no number to add up.
 Choices are samples: each counts once, and its log-probability only breaks ties. Since the end of the
-sequence is missing, these may add up to more than 1, which is therefore not looked at.
+sequence is missing, these may add up to more than 1, which is therefore not looked at. Refusals, and answers
+of which a filter left nothing, are no candidates; a request that got nothing else is an error.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Message(msgspec.Struct):
     """What a chat model answered."""
 
     content: str | list[Part] | None = None
+    refusal: str | None = None
     tool_calls: list[Any] | None = None
 
 
@@ -71,16 +73,16 @@ class Body(msgspec.Struct):
 
 def ended(reason: str | None) -> bool:
     """Whether the model ended the sequence itself, by a server's `finish_reason`."""
-    return reason not in ("length", "abort")
+    return reason not in ("length", "abort", "content_filter")
 
 
 def decoder(options: ReadOptions) -> Decode:
     """Ballots come in the order of the file, which is not that of the requests; failed ones are errors."""
     scored = settled(options, "openai")
-    return lambda line: _ballot(parse(line), scored)
+    return lambda line: _ballot(parse(line), scored, options)
 
 
-def _ballot(row: Any, scored: bool) -> Ballot:
+def _ballot(row: Any, scored: bool, options: ReadOptions) -> Ballot:
     if not isinstance(row, dict):
         raise DataError(_EXPECTED)
     path = "response.body." if "choices" not in row else ""
@@ -97,8 +99,32 @@ def _ballot(row: Any, scored: bool) -> Ballot:
             sampled=True,
         )
         for i, choice in enumerate(answer.choices)
+        if not _refused(choice)
     ]
+    _report_refusals(len(answer.choices) - len(hypotheses), len(answer.choices), f"{path}choices", options)
     return Ballot(hypotheses, id=custom)
+
+
+def _refused(choice: Choice) -> bool:
+    """Whether there is no answer: a refusal, or one of which a filter left nothing."""
+    message = choice.message
+    if message is not None and message.refusal:
+        return True
+    text = choice.text if message is None else message.content
+    return choice.finish_reason == "content_filter" and not text
+
+
+def _report_refusals(refused: int, choices: int, field: str, options: ReadOptions) -> None:
+    if refused and refused == choices:
+        raise DataError(
+            "every choice is a refusal or was filtered out, so there is nothing to vote on", field=field
+        )
+    if refused:
+        options.report(
+            "a refusal, or an answer that was filtered out, is no candidate and is left out",
+            field=field,
+            key=("refusal", field),
+        )
 
 
 def _body(row: dict[str, Any]) -> Any:
