@@ -62,6 +62,29 @@ def test_servers_that_cannot_do_n_are_asked_until_all_samples_are_there(service,
         assert answer["usage"] == {"prompt_tokens": 42, "completion_tokens": 18, "total_tokens": 60}
 
 
+def test_at_temperature_0_one_sample_is_asked_for_and_others_are_not_affected(service, upstream):
+    upstream.mode = "greedy_once"
+    client = service.client()
+    for temperature in (0, 0.0, 1e-6):
+        answer = client.chat.completions.create(model="tiny", messages=MESSAGES, temperature=temperature)
+        assert (answer.rangevote["votes"], answer.rangevote["samples"]["asked"]) == (1, 1)
+    adaptive = service.ask(temperature=0, rangevote={**ADAPTIVE, "min_votes": 4}).json()["rangevote"]
+    assert (adaptive["votes"], adaptive["samples"]["saved"]) == (1, 0)
+    client.chat.completions.create(model="tiny", messages=MESSAGES, temperature=0.7)
+    assert [asked.body.get("n") for asked in upstream.asked] == [None, None, None, None, 6]
+    refused = service.ask(temperature=0, n=2)
+    assert (refused.status_code, error_of(refused)["param"]) == (400, "n")
+
+
+def test_one_client_that_asks_for_more_than_the_upstream_allows_does_not_cost_the_others(upstream):
+    upstream.mode = "refuses_more_than_four"
+    with Running(upstream.url, options={"samples": 4}) as service:
+        assert service.ask(rangevote={"samples": 16}).json()["rangevote"]["votes"] == 16
+        upstream.asked.clear()
+        assert service.ask().json()["rangevote"]["votes"] == 4
+    assert [asked.n for asked in upstream.asked] == [4]
+
+
 def test_options_come_in_the_object_rangevote_by_extra_body(service, upstream):
     answer = service.client().chat.completions.create(
         model="tiny",

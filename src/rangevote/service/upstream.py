@@ -22,7 +22,14 @@ from rangevote.service.metrics import Metrics
 from rangevote.service.requests import CompletionRequest
 from rangevote.sources.openai.client import CallLimits, Client, UpstreamError
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS
-from rangevote.sources.openai.sampling import ElectionOutcome, Query, SamplePool, Samples, ServerElection
+from rangevote.sources.openai.sampling import (
+    ElectionOutcome,
+    Query,
+    SamplePool,
+    Samples,
+    ServerElection,
+    is_greedy,
+)
 
 T = TypeVar("T")
 
@@ -101,6 +108,8 @@ class Upstream:
             most = get_search(most).size
             if most > self.config.limits.samples:
                 raise invalid("rangevote.candidates", f"must be at most {self.config.limits.samples} beams")
+        elif is_greedy(request.body):
+            most = 1  # whatever was asked for
         if most is not None and most < request.n:
             raise invalid("n", f"must be at most the number of candidates, {most}")
 
@@ -124,7 +133,7 @@ class UpstreamElection(ServerElection):
             _beams(request) if isinstance(options.candidates, str) else options.candidates,
             None if options.voters == "candidates" else _samples(request),
             confidence=options.adaptive if request.n == 1 else None,
-            min_votes=options.min_votes,
+            min_votes=min(options.min_votes, _size(request)),
             longest=upstream.config.limits.candidate_tokens,
             deadline=deadline,
         )
@@ -184,7 +193,12 @@ def _samples(request: CompletionRequest) -> Query:
     body, settings = dict(request.body), request.options.settings(request.n)
     if settings.weights == "probability" or settings.rule in WITHOUT_VOTERS:
         body["logprobs"] = LOGPROBS[request.endpoint]
-    return Query(PATHS[request.endpoint], body, request.options.samples, request.seed)
+    return Query(PATHS[request.endpoint], body, _size(request), request.seed)
+
+
+def _size(request: CompletionRequest) -> int:
+    """How many samples are asked for: at temperature 0 all are the same, so one."""
+    return 1 if is_greedy(request.body) else request.options.samples
 
 
 def _beams(request: CompletionRequest) -> Query:

@@ -115,6 +115,16 @@ class Behaviour:
     def at_most_two(self, asked: Asked) -> Reply:
         return completion(asked, [choice(asked, i) for i in range(min(2, asked.n))])
 
+    def refuses_more_than_four(self, asked: Asked) -> Reply:
+        if asked.n > 4:
+            return refusal(400, "n must be at most 4")
+        return self.well(asked)
+
+    def greedy_once(self, asked: Asked) -> Reply:
+        if asked.n > 1 and asked.body.get("temperature", 1) < 1e-5:
+            return refusal(400, "n must be 1 when using greedy sampling")
+        return self.well(asked)
+
     def busy(self, asked: Asked) -> Reply:
         return refusal(429, "slow down", **{"retry-after": "1"})
 

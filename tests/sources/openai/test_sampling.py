@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rangevote.sources.openai.client import Client, UpstreamError
+from rangevote.sources.openai import client as client_module
+from rangevote.sources.openai.client import CallLimits, Client, UpstreamError
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS, Usage
 from rangevote.sources.openai.sampling import sample
 from tests.sources.openai.drawing import ASK, asked, drawn, fault, short_pauses, texts
@@ -32,14 +33,15 @@ def test_plain_completions_are_asked_in_the_same_way():
     assert samples.choices[0].logprob == sum(LOGPROBS)
 
 
-@pytest.mark.parametrize(("mode", "extra"), [("ignores_n", 0), ("refuses_n", 1)])
-def test_a_server_without_n_is_topped_up_with_single_calls_of_other_seeds(mode, extra):
+@pytest.mark.parametrize(("mode", "refused"), [("ignores_n", []), ("refuses_n", [5, 3])])
+def test_a_server_without_n_is_topped_up_with_single_calls_of_other_seeds(mode, refused):
     with Upstream(mode) as upstream:
         samples = drawn(upstream, 5)
     assert texts(samples) == [text_of(100 + i) for i in range(5)]
-    assert samples.calls == len(upstream.asked) == 5 + extra
-    assert sorted(request.body["seed"] for request in upstream.asked[extra:]) == [100, 101, 102, 103, 104]
-    assert ["n" in request.body for request in upstream.asked] == [True] + [False] * (4 + extra)
+    answered = [request for request in upstream.asked if not (refused and request.n > 1)]
+    assert samples.calls == len(upstream.asked) == 5 + len(refused)
+    assert sorted(request.body["seed"] for request in answered) == [100, 101, 102, 103, 104]
+    assert [request.n for request in upstream.asked if "n" in request.body] == (refused or [5])
     assert samples.usage == Usage(35, 15, 50)
 
 
@@ -71,6 +73,40 @@ def test_a_server_with_a_greatest_n_is_asked_in_such_lots_and_no_seed_is_used_tw
         (104, 2),
         (106, 1),
     ]
+
+
+def test_what_a_server_allows_is_learnt_by_halving_and_forgotten_after_a_while(monkeypatch):
+    with Upstream("refuses_more_than_four") as upstream:
+        samples = drawn(upstream, 16)
+        assert texts(samples) == [text_of(100 + i) for i in range(16)]
+        assert [request.n for request in upstream.asked[:4]] == [16, 1, 8, 4]
+        assert sorted(request.n for request in upstream.asked[4:]) == [3, 4, 4]
+        upstream.asked.clear()
+        drawn(upstream, 16, times=2)
+        assert sorted(request.n for request in upstream.asked[7:]) == [4] * 4
+        monkeypatch.setattr(client_module, "MOST_KEPT", 0.0)
+        upstream.asked.clear()
+        drawn(upstream, 3, times=2)
+        assert [request.n for request in upstream.asked] == [3, 3]
+        drawn(upstream, 16, times=2)
+    assert [request.n for request in upstream.asked].count(16) == 2
+
+
+def test_halving_ends_with_what_came_where_the_server_breaks():
+    with Upstream(["refuses", "well", "broken"]) as upstream:
+        samples = drawn(upstream, 8, limits=CallLimits(retries=0))
+    assert [request.n for request in upstream.asked] == [8, 1, 4, 4, 3]
+    assert (len(samples.choices), [error.status for error in samples.failed]) == (1, [500] * 3)
+
+
+def test_greedy_requests_that_get_one_choice_do_not_change_how_others_are_sent():
+    async def use(client: Client) -> None:
+        for temperature in (0, 1e-6, 0.7):
+            await sample(client, CHAT, {**ASK, "temperature": temperature}, 4)
+
+    with Upstream("greedy_once") as upstream:
+        asked(upstream, use)
+    assert [request.n for request in upstream.asked] == [4, 1, 2, 1, 1, 1, 1, 1, 1, 1, 4]
 
 
 def test_a_seed_in_the_body_is_where_seeds_begin_and_without_one_there_is_none():

@@ -33,6 +33,8 @@ ErrorKind = Literal["connect", "timeout", "status", "rate", "redirect", "not_jso
 
 #: Seconds before a call is repeated: doubled each time, and randomly reduced down to a half.
 PAUSE, LONGEST_PAUSE = 0.5, 8.0
+#: Seconds after which a server is asked again for more choices in one call than it gave.
+MOST_KEPT = 300.0
 #: Bytes that are read of an error's body.
 ERROR_BYTES = 16 * 2**10
 #: Answers of more bytes than this are parsed in a thread.
@@ -109,8 +111,7 @@ class Client:
         except httpx.InvalidURL as error:
             raise UsageError(f"the base URL {self.base_url!r} is not valid: {error}.") from None
         self.limits = limits or CallLimits()
-        #: (path, model) -> choices that one call gives, where that is fewer than were asked for
-        self.choices_per_call: dict[tuple[str, object], int] = {}
+        self._most_choices: dict[tuple[object, ...], tuple[int, float]] = {}
         self._concurrency, self._transport = concurrency, transport
         self._http: httpx.AsyncClient | None = None
         self._turns: asyncio.Semaphore
@@ -139,6 +140,14 @@ class Client:
         http, self._http = self._http, None
         assert http is not None
         await http.aclose()
+
+    def most_choices(self, requests: tuple[object, ...]) -> int | None:
+        """How many choices one call of these requests gives, where it was fewer than asked for of late."""
+        most, until = self._most_choices.get(requests, (None, math.inf))
+        return most if time.monotonic() < until else None
+
+    def remember_most(self, requests: tuple[object, ...], most: int) -> None:
+        self._most_choices[requests] = most, time.monotonic() + MOST_KEPT
 
     async def models(self) -> list[str]:
         answer = await self._repeat("GET", "/models", None, None)

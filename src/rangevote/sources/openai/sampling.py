@@ -37,6 +37,8 @@ T = TypeVar("T")
 
 #: Statuses by which servers refuse a request that they do not understand, as one with `n`.
 NOT_UNDERSTOOD = frozenset({400, 422, 501})
+#: Below this vLLM is greedy; a few more differ from greedy in nothing that could be seen.
+SMALLEST_TEMPERATURE = 1e-5
 #: Characters whose votes are counted in less time than it takes to wake a thread, and that are split quickly.
 FEW, MANY = 16 * 2**10, 256 * 2**10
 
@@ -73,7 +75,8 @@ async def sample(
 ) -> Samples:
     """`n` choices: by one call where the server can, else by as many as it takes.
 
-    What a server can do is remembered for each model. Every choice has a seed of its own, from `seed` (else
+    How many one call gives is remembered for a while, for each model and for greedy requests apart, of which
+    some servers allow only one. Every choice has a seed of its own, from `seed` (else
     that of the body) on: with one for all they would be clones. Raises where not one choice came.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
@@ -94,7 +97,7 @@ class SampleCollector:
         self, client: Client, path: str, body: Mapping[str, Any], seed: int | None, deadline: float | None
     ) -> None:
         self._client, self._path, self._body, self._seed = client, path, body, seed
-        self._deadline, self._server = deadline, (path.strip("/"), body.get("model"))
+        self._deadline, self._requests = deadline, (path.strip("/"), body.get("model"), is_greedy(body))
         self._by_first: dict[
             int, list[ServerChoice]
         ] = {}  # the choices of each call, by the number of its first
@@ -102,10 +105,12 @@ class SampleCollector:
 
     async def collect(self, n: int) -> Samples:
         """Ask for all at once where that may work, then for what is missing, all calls together."""
-        known = self._client.choices_per_call
-        if n > 1 and self._server not in known:
-            await self._probe(n)
-        await self._call_all(self._missing(n), known.get(self._server, 1))
+        most = self._client.most_choices(self._requests)
+        if n > 1 and most is None:
+            most = await self._probe(n)
+            if most < n:
+                self._client.remember_most(self._requests, most)
+        await self._call_all(self._missing(n), most or 1)
         if not self._failed:  # some call may have given fewer than the one before it
             await self._call_all(self._missing(n), 1)
         choices = [choice for _, some in sorted(self._by_first.items()) for choice in some]
@@ -118,16 +123,24 @@ class SampleCollector:
         there = {first + i for first, choices in self._by_first.items() for i in range(len(choices))}
         return [number for number in range(n) if number not in there]
 
-    async def _probe(self, n: int) -> None:
-        """Find out whether the server understands `n`."""
+    async def _probe(self, n: int) -> int:
+        """How many of `n` choices the server gives in one call."""
         try:
-            got = await self._call(0, n)
+            return await self._call(0, n)
         except UpstreamError as error:
             if error.status not in NOT_UNDERSTOOD:
                 raise
-            got = await self._call(0, 1)  # where this fails too, `n` was not the reason
-        if got < n:
-            self._client.choices_per_call[self._server] = got
+        await self._call(0, 1)  # where this fails too, `n` was not the reason
+        size = (n + 1) // 2
+        while size > 1:
+            try:
+                return await self._call(1, size)
+            except UpstreamError as error:
+                if error.status not in NOT_UNDERSTOOD:
+                    self._failed.append(error)
+                    break
+            size //= 2
+        return size
 
     async def _call_all(self, numbers: Sequence[int], size: int) -> None:
         """Calls for the choices of these numbers, `size` a call; the errors of those that fail are kept."""
@@ -154,6 +167,12 @@ class SampleCollector:
         self._usage += usage_of(answer)
         self._by_first[number] = answered(answer, self._path)[:size]
         return len(self._by_first[number])
+
+
+def is_greedy(body: Mapping[str, Any]) -> bool:
+    """Whether all samples of a request would be the same; servers take the smallest temperatures for 0."""
+    temperature = body.get("temperature")
+    return isinstance(temperature, (int, float)) and temperature < SMALLEST_TEMPERATURE
 
 
 def answered(answer: Mapping[str, Any], path: str) -> list[ServerChoice]:
