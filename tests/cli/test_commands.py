@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -44,6 +45,14 @@ def test_click_completes_commands_and_options():
     assert rangevote_with(**typed).split() == [f"plain,{name}" for name in sorted(COMMANDS)]
     typed |= {"COMP_WORDS": "rangevote vote --temp", "COMP_CWORD": "2"}
     assert rangevote_with(**typed).split() == ["plain,--temperature"]
+
+
+def test_warnings_are_shown_as_before_when_a_command_is_done(run, three):
+    show, filters = warnings.showwarning, list(warnings.filters)
+    assert run("vote", three).code == 0
+    assert run("serve", "--host", "0.0.0.0").code != 0
+    assert warnings.showwarning is show
+    assert warnings.filters == filters
 
 
 def test_help_loads_nothing_heavy():

@@ -9,7 +9,9 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
@@ -57,6 +59,11 @@ class Commands(click.Group):
         if args and args[0] not in COMMANDS:
             ctx.fail(f"no such command {args[0]!r}.{nearest(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; how it shows warnings ends with it."""
+        with warnings.catch_warnings():
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in `--help`, from the table."""
