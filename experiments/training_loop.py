@@ -371,7 +371,7 @@ def train(
             run = Run(model, examples, dev, options, folder, fingerprint)
             run.run(quiet=quiet)
             run.finish()
-        return load_checkpoint(folder)
+        return load_checkpoint(folder, device=options.device)
 
 
 def _ended(folder: Path, fingerprint: str) -> bool:

@@ -50,6 +50,8 @@ def test_a_model_comes_back_as_it_was(model, input, folder):
     assert (chain(found, input, [5, 6]).log_probs == expected.log_probs).all()
     assert found.text([5, 6]) == model.text([5, 6])
     assert read_card(folder)["training"] == {"dev_loss": 1.5}
+    moved = next(load_checkpoint(folder, device="meta", dtype=torch.float64).net.parameters())
+    assert (moved.device.type, moved.dtype) == ("meta", torch.float64)
 
 
 def test_an_empty_folder_is_no_model(tmp_path):

@@ -42,8 +42,8 @@ def load(
     `device`: by default a graphics card if there is one. `dtype`: by default float32 on a processor,
     elsewhere what the file has. `chat`: whether a text is put as a user's message into the chat template of a
     model that has one. `end`: the tokens that end a sequence, where the model's own settings name none or the
-    wrong ones. `revision`: the version of a model on the hub. `processor`: what prepares images for a model
-    object.
+    wrong ones. `revision`: the version of a model on the hub. `processor`: what prepares images, if not what
+    comes with the model.
     """
     if not isinstance(model, (str, os.PathLike)):
         return _wrapped(model, tokenizer, processor, device, dtype, chat, end)
@@ -52,9 +52,14 @@ def load(
     if path is not None and path.name.endswith((".arpa", ".arpa.gz")):
         from rangevote.models.ngram import NgramModel
 
+        given = {"tokenizer": tokenizer, "processor": processor, "device": device, "dtype": dtype, "end": end}
+        for option, value in given.items():
+            if value is not None:
+                raise UsageError(f"leave {option} out: it is for neural models, but {path} has n-grams.")
         return NgramModel.read(path)
     read = _part("huggingface.loading").read
-    return read(path or name, tokenizer, device=device, dtype=dtype, chat=chat, end=end, revision=revision)  # type: ignore[no-any-return]
+    options = {"device": device, "dtype": dtype, "chat": chat, "end": end, "revision": revision}
+    return read(path or name, tokenizer, processor, **options)  # type: ignore[no-any-return]
 
 
 def _wrapped(

@@ -25,6 +25,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from rangevote.errors import DataError, MissingExtra, SetupError, UsageError, warn
+from rangevote.hub import is_cached, refuse_unreachable
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.quiet import quiet
 from rangevote.similarity.base import Measure, short
@@ -33,8 +34,6 @@ from rangevote.similarity.tokens import Tokenise, texts_of
 
 #: Pairs that a model is given in one call; it makes batches of them itself.
 BLOCK = 1 << 14
-#: Seconds to wait for the hub's answer to a first call.
-HUB_TIMEOUT = 5.0
 #: What brings a module that other packages take for granted.
 INSTALLS = {"pkg_resources": '"setuptools<81"'}
 #: How far a COMET score may lie beyond 1 without a warning; models trained on 0 to 1 overshoot a little.
@@ -303,39 +302,6 @@ def folder_of(model: str, file: str) -> Path | None:
     spec = importlib.util.find_spec(module)
     folders = [] if spec is None else [Path(folder) for folder in spec.submodule_search_locations or ()]
     return next((match.parent for folder in folders for match in sorted(folder.glob(f"**/{file}"))), None)
-
-
-def refuse_unreachable(model: str, measure: str) -> None:
-    """Raise where the model is not here and the hub cannot be asked for it."""
-    import socket
-    from urllib.parse import urlsplit
-    from urllib.request import getproxies
-
-    from huggingface_hub import constants
-
-    missing = f"{measure}: no folder, package or downloaded model has the name {model!r}"
-    remedy = "Download it where there is a network, and give its folder in place of the name."
-    if constants.HF_HUB_OFFLINE:
-        raise SetupError(f"{missing}, and HF_HUB_OFFLINE forbids to fetch it. {remedy}")
-    if getproxies():  # then a direct call says nothing about the hub
-        return
-    address = urlsplit(constants.ENDPOINT)
-    port = address.port or (80 if address.scheme == "http" else 443)
-    try:
-        socket.create_connection((address.hostname or "", port), timeout=HUB_TIMEOUT).close()
-    except OSError as error:
-        raise SetupError(f"{missing}, and the hub cannot be reached ({error}). {remedy}") from error
-
-
-def is_cached(model: str) -> bool:
-    """Whether the model was downloaded from the hub before."""
-    from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
-
-    try:
-        return isinstance(try_to_load_from_cache(model, "config.json"), (str, os.PathLike))
-    except HFValidationError as error:
-        raise SetupError(f"{model!r} is no folder, and no name that the hub can have: {error}") from error
 
 
 def import_package(module: str, package: str, measure: str) -> ModuleType:

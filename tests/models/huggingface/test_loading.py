@@ -93,7 +93,13 @@ def test_numbers_are_float32_on_a_processor_unless_others_are_asked_for(tmp_path
     make("llama").bfloat16().save_pretrained(tmp_path)
     assert load(tmp_path).hf.dtype == torch.float32
     assert load(tmp_path, dtype="bfloat16").hf.dtype == torch.bfloat16
-    assert load(tmp_path, dtype=torch.float64, device="cpu").hf.dtype == torch.float64
+    assert load(tmp_path, dtype=torch.float64, device="meta").hf.dtype == torch.float64
+    assert load(tmp_path, device="meta").hf.device.type == "meta"
+
+
+def test_a_processor_that_is_given_is_used(tmp_path):
+    processor = make_processor()
+    assert load(saved(tmp_path, "vit-gpt2"), processor=processor).processor is processor
 
 
 @pytest.mark.parametrize(
@@ -149,9 +155,28 @@ def test_a_path_that_is_not_there_is_named(name):
         load(name)
 
 
-def test_a_name_that_cannot_be_found_says_what_was_tried_and_what_to_do():
-    with pytest.raises(SetupError, match=r"cannot load 'nobody/nothing': no file or folder.*give its folder"):
+@pytest.mark.parametrize(
+    ("offline", "reason"), [(True, "HF_HUB_OFFLINE forbids"), (False, "the hub cannot be reached")]
+)
+def test_a_name_that_cannot_be_fetched_is_refused_at_once(monkeypatch, offline, reason):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")  # nobody listens there
+    monkeypatch.setattr("rangevote.hub.getproxies", dict)
+    waits: list[float] = []
+    monkeypatch.setattr("time.sleep", waits.append)
+    with pytest.raises(SetupError, match=rf"has the name 'nobody/nothing', and {reason}.*give its folder"):
         load("nobody/nothing")
+    assert waits == []
+
+
+def test_a_downloaded_model_is_read_without_the_hub(tmp_path, monkeypatch):
+    folder = tmp_path / "models--some--one"
+    saved(folder / "snapshots" / "0123", "llama")
+    (folder / "refs").mkdir()
+    (folder / "refs" / "main").write_text("0123")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("rangevote.hub.socket.create_connection", None)
+    assert load("some/one", dtype="float64").hf.dtype == torch.float64
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path):
@@ -220,6 +245,9 @@ def test_an_arpa_file_is_an_n_gram_model(tmp_path):
     ngram = pytest.importorskip("rangevote.models.ngram")
     ngram.NgramModel.train(["a dog runs", "a cat sits"], order=2).write(tmp_path / "small.arpa")
     assert isinstance(load(tmp_path / "small.arpa"), ngram.NgramModel)
+    for option in ("device", "dtype", "end"):
+        with pytest.raises(UsageError, match=rf"leave {option} out: it is for neural models"):
+            load(tmp_path / "small.arpa", **{option: "cpu"})
 
 
 def test_without_the_packages_it_says_what_to_install():
@@ -295,6 +323,8 @@ def test_a_gguf_file_has_weights_configuration_and_tokenizer(tmp_path, capfd):
     assert model.ends == (END,)
     assert model.source("ab") == [5]
     assert model.text([5, 3]) == "aba"
+    other = load(tmp_path / "tiny.gguf", device="meta", dtype="bfloat16").hf
+    assert (other.device.type, other.dtype) == ("meta", torch.bfloat16)
 
 
 @NEEDS_GGUF

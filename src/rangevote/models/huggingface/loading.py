@@ -18,6 +18,7 @@ from transformers import modeling_gguf_pytorch_utils
 from transformers.models.auto import modeling_auto
 
 from rangevote.errors import RangevoteError, SetupError, UsageError, need, warn
+from rangevote.hub import is_cached, refuse_unreachable
 from rangevote.models.huggingface.inputs import End, sees
 from rangevote.models.huggingface.model import HuggingFace
 from rangevote.quiet import quiet
@@ -40,6 +41,7 @@ _gguf: Any = modeling_gguf_pytorch_utils
 def read(
     name: str | Path,
     tokenizer: Any,
+    processor: Any,
     *,
     device: str | torch.device | None,
     dtype: str | torch.dtype | None,
@@ -54,7 +56,8 @@ def read(
     with _load_errors(name), _local_reading(), quiet():
         config = _auto.AutoConfig.from_pretrained(**source)
         hf = _weights(config, source, number, str(name)).to(where).eval()
-        processor = _processor(source) if sees(hf) else None
+        if processor is None and sees(hf):
+            processor = _processor(source)
         if tokenizer is None:
             tokenizer = getattr(processor, "tokenizer", None) or _tokenizer(name, source)
         elif isinstance(tokenizer, (str, Path)):
@@ -75,6 +78,8 @@ def _source(name: str | Path, revision: str | None) -> dict[str, Any]:
         source.update(pretrained_model_name_or_path=str(name.parent), gguf_file=name.name)
     elif isinstance(name, Path):
         check_folder(name)
+    elif not is_cached(name, revision):
+        refuse_unreachable(name, "cannot load the model")
     return source if revision is None else {**source, "revision": revision}
 
 
