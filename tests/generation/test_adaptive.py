@@ -11,6 +11,7 @@ from rangevote.generation.batch import Elected, Request, elections
 from rangevote.generation.plan import GenerationPlan
 from tests.generation.test_generate import same
 from tests.models.table import TableModel
+from tests.similarity.samples import Sourced
 
 INPUTS = list("abcdefgh")
 OPTIONS = {"similarity": "overlap_1", "tokenize": "tokens"}
@@ -60,6 +61,13 @@ def test_the_voters_are_the_first_of_those_that_would_all_vote(model):
         else:
             for token in drawn:
                 tokens.remove(token)
+
+
+def test_a_measure_that_looks_at_the_source_gets_that_of_each_input(model):
+    measure = Sourced()
+    plan = GenerationPlan.of(Settings(similarity=measure), "beam:5", "sample:64,seed=3", adaptive=0.9)
+    list(elections(model, [Request.of(i, x) for i, x in enumerate(INPUTS)], plan))
+    assert sorted(measure.seen) == INPUTS
 
 
 def test_batches_change_nothing(model):

@@ -76,6 +76,22 @@ class SameLength:
         return (weights[:, None] * self.matrix(candidates, voters)).sum(axis=0)
 
 
+class Sourced(rv.Ngrams):
+    """overlap_1 that does not vote without the source; `seen` are the sources it was given."""
+
+    def __init__(self, source: str | None = None, seen: list[str] | None = None) -> None:
+        super().__init__(range(1, 2), bag=False, tokenize="words")
+        self.source, self.seen = source, [] if seen is None else seen
+
+    def about(self, source: str | None) -> Sourced:
+        return Sourced(source, self.seen)
+
+    def poll(self, candidates: Hypotheses) -> Any:
+        assert self.source is not None
+        self.seen.append(self.source)
+        return super().poll(candidates)
+
+
 def letters(text: str) -> list[str]:
     """A user's own tokenisation: pairs of characters."""
     return [text[i : i + 2] for i in range(0, len(text), 2)]

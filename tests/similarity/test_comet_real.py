@@ -12,8 +12,8 @@ import pytest
 
 import rangevote as rv
 from rangevote.similarity.neural import Comet, quiet_comet
+from tests.similarity.comet_stand_in import EncodingModel, JointModel, WordEncoder
 from tests.similarity.samples import columns
-from tests.similarity.test_neural import Model
 
 if importlib.util.find_spec("comet") is None:
     pytest.skip("unbabel-comet is not installed", allow_module_level=True)
@@ -102,9 +102,30 @@ def test_nothing_is_written_and_nothing_warned_of(folder, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_each_text_is_encoded_once(folder, monkeypatch):
+    encoded = []
+    prepare = comet.encoders.base.Encoder.prepare_sample
+
+    def counted(self, sample, *arguments, **options):
+        encoded.extend(sample)
+        return prepare(self, sample, *arguments, **options)
+
+    monkeypatch.setattr(comet.encoders.base.Encoder, "prepare_sample", counted)
+    rv.elect([*TEXTS, TEXTS[0]], similarity=Comet(str(folder), source=SOURCE))
+    assert sorted(encoded) == sorted([SOURCE, *TEXTS])
+
+
 def test_the_stand_in_of_the_other_tests_has_the_packages_own_arguments():
-    own = inspect.signature(comet.models.CometModel.predict).parameters
-    assert list(inspect.signature(Model.predict).parameters) == list(own)
+    regression, encoder = comet.models.RegressionMetric, comet.encoders.base.Encoder
+    for own, stand_in in [
+        (comet.models.CometModel.predict, JointModel.predict),
+        (regression.get_sentence_embedding, EncodingModel.get_sentence_embedding),
+        (regression.estimate, EncodingModel.estimate),
+        (regression.requires_references, EncodingModel.requires_references),
+        (encoder.prepare_sample, WordEncoder.prepare_sample),
+    ]:
+        names = list(inspect.signature(own).parameters)
+        assert list(inspect.signature(stand_in).parameters) == names
     loading = inspect.signature(comet.load_from_checkpoint).parameters
     assert list(loading) == ["checkpoint_path", "reload_hparams", "strict", "local_files_only"]
     fetching = inspect.signature(comet.download_model).parameters

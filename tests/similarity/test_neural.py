@@ -18,71 +18,23 @@ import rangevote as rv
 from rangevote.errors import MissingExtra, RangevoteWarning, SetupError
 from rangevote.similarity import _named
 from rangevote.similarity.neural import Bertscore, Comet
+from tests.similarity.comet_stand_in import EncodingModel, JointModel, install
 from tests.similarity.samples import columns
 
 pytest.importorskip("torch")
 
 
-class Prediction(dict[str, Any]):
-    """What `predict` returns: a dictionary whose keys are attributes, too."""
-
-    def __getattr__(self, name: str) -> Any:
-        return self[name]
-
-
-class Model:
-    """A metric that can be computed by hand: the share of the reference's words in the translation."""
-
-    def __init__(self) -> None:
-        self.calls: list[list[dict[str, str]]] = []
-        self.scale = 1.0
-
-    def predict(
-        self,
-        samples: list[dict[str, str]],
-        batch_size: int = 16,
-        gpus: int = 1,
-        devices: Any = None,
-        mc_dropout: int = 0,
-        progress_bar: bool = True,
-        accelerator: str = "auto",
-        num_workers: int | None = None,
-        length_batching: bool = True,
-    ) -> Prediction:
-        assert not progress_bar
-        assert gpus in (0, 1)
-        self.calls.append(samples)
-        scores = [self.scale * self.one(**sample) for sample in samples]
-        return Prediction(scores=scores, system_score=sum(scores) / len(scores))
-
-    @staticmethod
-    def one(src: str, mt: str, ref: str) -> float:
-        return len(set(mt.split()) & set(ref.split())) / len(set(ref.split()))
+@pytest.fixture
+def model(monkeypatch, tmp_path) -> JointModel:
+    loaded = JointModel()
+    install(loaded, tmp_path, monkeypatch)
+    return loaded
 
 
 @pytest.fixture
-def model(monkeypatch, tmp_path) -> Model:
-    """The module `comet`, and a checkpoint that its loader takes."""
-    loaded = Model()
-    module = ModuleType("comet")
-
-    def download_model(model: str, saving_directory: Any = None, local_files_only: bool = False) -> str:
-        raise KeyError(f"Model '{model}' not supported by COMET.")
-
-    def load_from_checkpoint(
-        checkpoint_path: str,
-        reload_hparams: bool = False,
-        strict: bool = False,
-        local_files_only: bool = False,
-    ) -> Model:
-        assert checkpoint_path == str(tmp_path / "checkpoints" / "model.ckpt")
-        loaded.calls.append([])
-        return loaded
-
-    module.download_model, module.load_from_checkpoint = download_model, load_from_checkpoint  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "comet", module)
-    (tmp_path / "checkpoints").mkdir()
-    (tmp_path / "checkpoints" / "model.ckpt").touch()
+def encoding(monkeypatch, tmp_path) -> EncodingModel:
+    loaded = EncodingModel()
+    install(loaded, tmp_path, monkeypatch)
     return loaded
 
 
@@ -104,6 +56,53 @@ def test_every_pair_of_different_texts_is_asked_once_in_one_call(model, tmp_path
     assert loading == []
     assert [(s["ref"], s["mt"]) for s in calls[0]] == [("a b", "a b"), ("a b", "a"), ("a", "a b"), ("a", "a")]
     assert len(calls) == 1
+
+
+def test_each_text_is_encoded_once_and_each_pair_estimated_once(encoding, tmp_path):
+    texts = [f"w{i} w{i + 1} w{i + 2}" for i in range(100)]
+    result = rv.elect([*texts, texts[0], ""], similarity=measure(tmp_path))
+    assert sorted(encoding.encoder.encoded) == sorted([*texts, "die Katze"])
+    assert encoding.estimated == 100 * 100
+    assert result.scores[0] == result.scores[100]
+    assert result.scores[101] == 0
+
+
+def test_grades_from_encoded_texts_know_voter_candidate_and_source(encoding, tmp_path):
+    voters, candidates = ["the cat", "a", ""], ["the cat sat", "die cat", "a"]
+    grades = measure(tmp_path, batch_size=2).matrix(columns(candidates), columns(voters, "voters"))
+    expected = [[1.0, 0.5 - 0.1, 0.0], [0.0, -0.1, 1.0], [0.0, 0.0, 0.0]]
+    np.testing.assert_allclose(grades, expected, rtol=0, atol=1e-6)
+
+
+def test_votes_counted_again_and_a_matrix_ask_the_model_nothing_new(encoding, tmp_path):
+    poll = measure(tmp_path).poll(columns(["a b", "b c"]))
+    poll.add(columns(["a", "b"], "voters"))
+    equal = poll.tally(np.array([0.5, 0.5]))
+    np.testing.assert_allclose(poll.matrix(), [[1, 0], [1, 1]], rtol=0, atol=1e-6)
+    assert poll.tally(np.array([0.0, 1.0])).tolist() != equal.tolist()
+    assert encoding.estimated == 4
+    poll.add(columns(["a", "c d"], "voters"))
+    poll.matrix()
+    assert encoding.estimated == 8
+    assert sorted(encoding.encoder.encoded) == ["a", "a b", "b", "b c", "c d", "die Katze"]
+
+
+def test_an_election_that_can_be_decided_encodes_each_text_once(encoding, tmp_path):
+    electorate = rv.Electorate(["a b", "c d"], similarity=measure(tmp_path), weights="count")
+    for start in range(0, 40, 10):
+        electorate.add([f"a v{i}" for i in range(start, start + 10)])
+        electorate.decided()
+    assert electorate.decided()
+    assert electorate.result().winner == "a b"
+    assert len(encoding.encoder.encoded) == len(set(encoding.encoder.encoded)) == 2 + 40 + 1
+    assert encoding.estimated == 2 * 40
+
+
+def test_a_model_without_references_is_not_estimated_with_them(encoding, tmp_path, monkeypatch):
+    monkeypatch.setattr(EncodingModel, "requires_references", lambda self: False)
+    monkeypatch.setattr(EncodingModel, "predict", JointModel.predict)
+    assert measure(tmp_path).matrix(columns(["a"]), columns(["a"], "voters")).tolist() == [[1.0]]
+    assert encoding.estimated == 0
 
 
 def test_the_model_is_loaded_once_also_for_many_sources(model, tmp_path):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from itertools import islice
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from rangevote.errors import DataError, UsageError
 from rangevote.formats import read
 from rangevote.similarity import PRESETS
 from rangevote.tuning.grid import BASELINES, UNKNOWN, GridElections, Setting, grid
+from tests.similarity.comet_stand_in import EncodingModel, install
 from tests.tuning.made_up import ballots
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "nbest"
@@ -175,6 +178,24 @@ def test_a_count_is_shared_by_all_exponents_of_a_measure():
         shared.winner(setting)
     assert len(shared._polls) == 3
     assert len(shared._weights) == 4
+
+
+def test_comet_is_about_the_source_of_the_ballot_and_encodes_each_text_once(monkeypatch, tmp_path):
+    pytest.importorskip("torch")
+    model = EncodingModel()
+    install(model, tmp_path, monkeypatch)
+    settings = grid(
+        [f"comet:{tmp_path}", f"0.5*comet:{tmp_path}+0.5*overlap_1"], [0], [1, 2], ["words", "13a"]
+    )
+    for source in ("a dog", "two cats"):
+        ballot = msgspec.structs.replace(ballots(1)[0], source=source)
+        expected = [rv.elect(ballot, **setting.options).index for setting in settings]
+        model.encoder.encoded.clear()
+        assert GridElections(settings).winners(ballot) == expected
+        texts = {h.text for h in ballot.candidates if h.text} | {source}
+        times = Counter(model.encoder.encoded)
+        assert times.keys() == texts
+        assert set(times.values()) == {3}  # by itself, and in the mixture on each tokenisation
 
 
 def test_a_rule_without_voters_has_no_winner_where_a_log_probability_is_missing():

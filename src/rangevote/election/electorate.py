@@ -66,7 +66,6 @@ class Electorate:
             raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
         self._poll = open_poll(self._settings.measure, self._candidates)
         self._voters: list[Hypotheses] = []
-        self._grades: list[Array] = []  # of the voters already graded for `decided`, in batches
 
     def __len__(self) -> int:
         """How many voters there are so far."""
@@ -125,7 +124,7 @@ class Electorate:
                 f"decided() is for sampled voters of equal weight, not weights={weighting!r}; "
                 f"use weights='count'."
             )
-        grades = self._graded()  # (voters, candidates)
+        grades = self._poll.matrix()  # (voters, candidates)
         leader = leaders(grades.sum(axis=0), self._candidates, 1)[0]
         rivals = self._rivals(leader)
         if not len(rivals):
@@ -134,17 +133,6 @@ class Electorate:
         return bool(
             (log_wealth(differences / self._width()) >= math.log(len(rivals) / (1 - confidence))).all()
         )
-
-    def _graded(self) -> Array:
-        """Grades of all voters, shape (voters, candidates); only new voters are graded."""
-        done = sum(map(len, self._grades))
-        fresh = self._all()[done:]
-        if len(fresh):
-            batch = self._normal(Hypotheses.of(fresh, role="voters"))
-            self._grades.append(self._settings.measure.matrix(self._candidates, batch))
-        if len(self._grades) != 1:
-            self._grades = [np.concatenate([np.zeros((0, len(self._candidates))), *self._grades])]
-        return self._grades[0]
 
     def _rivals(self, leader: int) -> list[int]:
         """Everybody but the leader and its clones, which have the same grades from every voter."""

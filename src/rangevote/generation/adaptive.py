@@ -2,7 +2,7 @@
 
 `rounds` is the one adaptive loop of the package. A model here runs it for a batch of elections,
 
-    elections = AdaptiveElections([candidates], settings, confidence=0.99)
+    elections = AdaptiveElections([candidates], [settings], confidence=0.99)
     for draws, undecided in elections.rounds(1000):
         for i in undecided:
             elections.add(i, [draw(number) for number in draws])
@@ -24,16 +24,18 @@ FIRST_ROUND = 16
 
 
 class AdaptiveElections:
-    """Elections among fixed candidates; each gets voters until it is decided.
+    """Elections among fixed candidates, each with its settings; each gets voters until it is decided.
 
     `decided` may be asked after every round (`election/electorate.py` says why). Which draws are made for an
     election does not depend on the others. `seconds` is the time spent on voting so far.
     """
 
     def __init__(
-        self, candidates: Sequence[Sequence[Hypothesis]], settings: Settings, confidence: float
+        self, candidates: Sequence[Sequence[Hypothesis]], settings: Sequence[Settings], confidence: float
     ) -> None:
-        self.electorates = [Electorate(some, settings=settings) for some in candidates]
+        self.electorates = [
+            Electorate(some, settings=own) for some, own in zip(candidates, settings, strict=True)
+        ]
         self.voters: list[list[Hypothesis]] = [[] for _ in candidates]
         self.confidence, self.seconds = confidence, 0.0
 

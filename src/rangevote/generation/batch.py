@@ -155,7 +155,8 @@ class BatchElections:
         """Elections whose voters are drawn until each is decided."""
         plan = self._plan
         assert plan.voters is not None
-        elections = AdaptiveElections(candidates, plan.settings, confidence)
+        settings = [plan.settings.about(request.blank.source) for request in self._requests]
+        elections = AdaptiveElections(candidates, settings, confidence)
         with self._read(plan.voters, "voters") as reading:
             for draws, undecided in elections.rounds(plan.voters.size):
                 several = max(1, plan.max_rows // len(undecided))

@@ -16,7 +16,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -34,6 +34,8 @@ from rangevote.similarity.tokens import Tokenise, texts_of
 
 #: Pairs that a model is given in one call; it makes batches of them itself.
 BLOCK = 1 << 14
+#: Pairs whose vectors a COMET model is given in one call: 25 MB of what it computes from 1,024 dimensions.
+ESTIMATES = 1 << 10
 #: What brings a module that other packages take for granted.
 INSTALLS = {"pkg_resources": '"setuptools<81"'}
 #: How far a COMET score may lie beyond 1 without a warning; models trained on 0 to 1 overshoot a little.
@@ -69,33 +71,38 @@ class NeuralMeasure(Measure):
     lowest = -1.0
 
     def poll(self, candidates: Hypotheses) -> PairPoll:
-        return PairPoll(self._texts(candidates), self._grade, self._texts)
+        return PairPoll(self._texts(candidates), partial(self._grade, {}), self._texts)
 
     @abstractmethod
-    def grade_pairs(self, voters: list[str], candidates: list[str]) -> Sequence[float]:
-        """The grade of each candidate from the voter at the same index."""
+    def grade_pairs(
+        self, voters: list[str], candidates: list[str], vectors: dict[str, Any]
+    ) -> Sequence[float]:
+        """The grade of each candidate from the voter at the same index.
+
+        `vectors` is for what the model makes of each text alone; it lives as long as the election.
+        """
 
     def _texts(self, hypotheses: Hypotheses) -> list[str]:
         return texts_of(hypotheses, self.name)
 
-    def _grade(self, voters: Sequence[str], candidates: Sequence[str]) -> Array:
+    def _grade(self, vectors: dict[str, Any], voters: Sequence[str], candidates: Sequence[str]) -> Array:
         """sim(v, c), shape (voters, candidates)."""
         rows, columns = _distinct(voters), _distinct(candidates)
         table = np.zeros((len(rows) + 1, len(columns) + 1))  # the last row and column: empty texts
         if rows and columns:
-            table[:-1, :-1] = self._all_pairs(list(rows), list(columns))
+            table[:-1, :-1] = self._all_pairs(list(rows), list(columns), vectors)
         v = np.array([rows.get(text, -1) for text in voters], dtype=int)
         c = np.array([columns.get(text, -1) for text in candidates], dtype=int)
         return np.asarray(table[v[:, None], c[None, :]])
 
-    def _all_pairs(self, voters: list[str], candidates: list[str]) -> Array:
+    def _all_pairs(self, voters: list[str], candidates: list[str], vectors: dict[str, Any]) -> Array:
         """Grades of all pairs of different texts, a block at a time, shape (voters, candidates)."""
         width = len(candidates)
         grades = np.empty(len(voters) * width)
         for start in range(0, len(grades), BLOCK):
             pairs = range(start, min(start + BLOCK, len(grades)))
             given = self.grade_pairs(
-                [voters[p // width] for p in pairs], [candidates[p % width] for p in pairs]
+                [voters[p // width] for p in pairs], [candidates[p % width] for p in pairs], vectors
             )
             grades[start : pairs.stop] = self._checked(given, len(pairs))
         return np.clip(grades, -1.0, 1.0).reshape(len(voters), width)
@@ -145,7 +152,9 @@ class Comet(NeuralMeasure):
         bound._lazy = self._lazy
         return bound
 
-    def grade_pairs(self, voters: list[str], candidates: list[str]) -> Sequence[float]:
+    def grade_pairs(
+        self, voters: list[str], candidates: list[str], vectors: dict[str, Any]
+    ) -> Sequence[float]:
         if self.source is None:
             raise DataError(
                 f"is missing, and {self.name} compares translations with their source. Give the ballot "
@@ -158,10 +167,7 @@ class Comet(NeuralMeasure):
             if self._lazy.model is None:
                 self._lazy.model = load_comet(self.model, self.name)
             with quiet_comet():
-                prediction = self._lazy.model.predict(
-                    samples, batch_size=self.batch_size, gpus=int(_has_gpu()), progress_bar=False
-                )
-        scores = np.asarray(prediction.scores, dtype=np.float64) / self.scale
+                scores = comet_scores(self._lazy.model, samples, self.batch_size, vectors) / self.scale
         self._warn_beyond_one(scores)
         return scores  # type: ignore[return-value]
 
@@ -172,6 +178,38 @@ class Comet(NeuralMeasure):
                 f"{self.name} gave {worst:.3g}, which is cut to {np.sign(worst):.0f}: grades are from -1 to "
                 f"1. Divide its scores, as in comet:{self.model}@{short(np.ceil(abs(worst) * self.scale))}."
             )
+
+
+def comet_scores(
+    model: Any, samples: list[dict[str, str]], batch_size: int, vectors: dict[str, Any]
+) -> Array:
+    """The model's scores, shape (samples,).
+
+    COMET's regression models encode source, translation and reference one by one, so a text in many samples
+    is encoded once, and `vectors` keeps what was encoded. Others read the three together.
+    """
+    if not (hasattr(model, "estimate") and model.requires_references()):
+        prediction = model.predict(samples, batch_size=batch_size, gpus=int(_has_gpu()), progress_bar=False)
+        return np.asarray(prediction.scores, dtype=np.float64)
+    import torch
+
+    model.eval().to("cuda" if _has_gpu() else "cpu")
+    texts = dict.fromkeys(text for sample in samples for text in sample.values())
+    new = sorted((text for text in texts if text not in vectors), key=len)  # for little padding
+    scores = []
+    with torch.inference_mode():
+        for start in range(0, len(new), batch_size):
+            batch = new[start : start + batch_size]
+            inputs = model.encoder.prepare_sample(batch)
+            ids, mask = (inputs[name].to(model.device) for name in ("input_ids", "attention_mask"))
+            vectors.update(zip(batch, model.get_sentence_embedding(ids, mask), strict=True))
+        for start in range(0, len(samples), ESTIMATES):
+            block = samples[start : start + ESTIMATES]
+            source, translation, reference = (
+                torch.stack([vectors[sample[role]] for sample in block]) for role in ("src", "mt", "ref")
+            )
+            scores += model.estimate(source, translation, reference)["score"].flatten().tolist()
+    return np.array(scores, dtype=np.float64)
 
 
 @contextmanager
@@ -236,7 +274,9 @@ class Bertscore(NeuralMeasure):
     def _lazy(self) -> LazyModel:
         return shared_model("bertscore", self.model, self.layer)
 
-    def grade_pairs(self, voters: list[str], candidates: list[str]) -> Sequence[float]:
+    def grade_pairs(
+        self, voters: list[str], candidates: list[str], vectors: dict[str, Any]
+    ) -> Sequence[float]:
         with self._lazy.lock:
             if self._lazy.model is None:
                 self._lazy.model = load_bertscore(self.model, self.layer, self.name)

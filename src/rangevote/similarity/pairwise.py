@@ -29,13 +29,17 @@ GradeRows = Callable[[Sequence[Any], Sequence[Any]], Array]
 
 
 class PairPoll:
-    """Grades rows of voters against all candidates, a bounded number at a time."""
+    """Grades rows of voters against all candidates, a bounded number at a time.
+
+    Grades that were asked for as a matrix are kept, and those of few pairs: nobody is graded twice.
+    """
 
     def __init__(
         self, candidates: Sequence[Any], grade: GradeRows, read: Callable[[Hypotheses], Any]
     ) -> None:
         self._candidates, self._grade, self._read = candidates, grade, read
         self._voters: list[Any] = []
+        self._kept: Array = np.zeros((0, len(candidates)))  # (first voters, candidates)
 
     def add(self, voters: Hypotheses) -> None:
         self._voters.extend(self._read(voters))
@@ -43,19 +47,30 @@ class PairPoll:
     def tally(self, weights: Array) -> Array:
         """score(c), shape (candidates,): votes counted in units of 2^-60, so in any order."""
         check_pairs(len(self._voters), len(self._candidates))
+        if len(self._voters) * len(self._candidates) <= CHUNK:
+            self.matrix()
         votes = np.zeros(len(self._candidates), dtype=np.int64)  # (candidates,)
         bits = unit_bits(weights.tolist())
         step = max(1, CHUNK // max(1, len(self._candidates)))
         for start in range(0, len(self._voters), step):
-            rows = self._voters[start : start + step]
-            grades = self._grade(rows, self._candidates)  # (rows, candidates)
+            grades = self._rows(start, start + step)  # (rows, candidates)
             strengths = np.ldexp(weights[start : start + step, None] * grades, bits)
             votes += np.rint(strengths).astype(np.int64).sum(axis=0)
         return np.asarray(np.ldexp(votes.astype(np.float64), -bits))
 
     def matrix(self) -> Array:
         check_pairs(len(self._voters), len(self._candidates), matrix=True)
-        return self._grade(self._voters, self._candidates)
+        self._kept = self._rows(0, len(self._voters))
+        return self._kept
+
+    def _rows(self, start: int, stop: int) -> Array:
+        """Grades of some voters; only those that are not kept are made."""
+        kept = self._kept[start:stop]
+        fresh = self._voters[start + len(kept) : stop]
+        if not fresh:
+            return kept
+        grades = self._grade(fresh, self._candidates)
+        return np.concatenate([kept, grades]) if len(kept) else grades
 
 
 class SequenceMeasure(Measure):

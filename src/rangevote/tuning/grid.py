@@ -136,10 +136,11 @@ class GridElections:
         if not len(given):
             raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
         candidates = prepare(given, self.normalize, self.merge)
-        if ballot.voters is None:
-            return SharedCounts(candidates, candidates, given, self.weights)
-        given = Hypotheses.of(ballot.voters, role="voters")
-        return SharedCounts(candidates, prepare(given, self.normalize, self.merge), given, self.weights)
+        voters = candidates
+        if ballot.voters is not None:
+            given = Hypotheses.of(ballot.voters, role="voters")
+            voters = prepare(given, self.normalize, self.merge)
+        return SharedCounts(candidates, voters, given, self.weights, ballot.source)
 
 
 class SharedCounts:
@@ -147,10 +148,15 @@ class SharedCounts:
     that count the same ones."""
 
     def __init__(
-        self, candidates: Hypotheses, voters: Hypotheses, given: Hypotheses, weights: str | None
+        self,
+        candidates: Hypotheses,
+        voters: Hypotheses,
+        given: Hypotheses,
+        weights: str | None,
+        source: str | None,
     ) -> None:
         self._candidates, self._voters = candidates, voters
-        self._given, self._scheme = given, weights
+        self._given, self._scheme, self._source = given, weights, source
         self._weights: dict[float, Array] = {}
         self._polls: dict[Hashable, Poll] = {}
 
@@ -173,7 +179,8 @@ class SharedCounts:
         measure = get_similarity(setting.similarity, setting.tokenize)
         key = _counted_by(measure, self._candidates)
         if key not in self._polls:
-            poll = self._polls[key] = open_poll(measure, self._candidates)
+            about = measure.about(self._source) if isinstance(measure, Measure) else measure
+            poll = self._polls[key] = open_poll(about, self._candidates)
             poll.add(self._voters)
         poll = self._polls[key]
         if isinstance(measure, IndexMeasure) and isinstance(poll, IndexPoll):

@@ -11,9 +11,11 @@ from rangevote.election.settings import Settings
 from rangevote.errors import DataError, UsageError
 from rangevote.generation.batch import Request
 from rangevote.generation.plan import GenerationPlan
-from rangevote.sources.openai.generating import RequestBuilder
+from rangevote.sources.openai.client import Client
+from rangevote.sources.openai.generating import InputElection, RequestBuilder
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS
 from rangevote.sources.openai.sampling import Query
+from tests.similarity.samples import Sourced
 
 
 def builder(
@@ -149,3 +151,11 @@ def test_further_fields_go_over_ours_and_null_takes_one_out():
 def test_what_a_server_cannot_do_is_said_before_it_is_asked(kind, options, told):
     with pytest.raises(UsageError, match=told):
         builder(kind, **options)
+
+
+def test_a_measure_that_looks_at_the_source_gets_that_of_the_input():
+    plan = GenerationPlan.of(Settings(similarity=Sourced()), "sample:4", "sample:32", adaptive=0.9)
+    requests = RequestBuilder.of("openai", "tiny", plan, chat=True, extra={})
+    client = Client("http://127.0.0.1:1/v1")
+    election = InputElection(client, requests, plan, Request.of(0, "ein Hund"))
+    assert election.settings.measure.source == "ein Hund"

@@ -181,7 +181,8 @@ class InputElection(ServerElection):
     ) -> None:
         candidates = builder.query(plan.candidates, request, "candidates")
         voters = None if plan.voters is None else builder.query(plan.voters, request, "voters")
-        super().__init__(client, plan.settings, candidates, voters, confidence=plan.confidence)
+        settings = plan.settings.about(request.blank.source)
+        super().__init__(client, settings, candidates, voters, confidence=plan.confidence)
         self._request = request
 
     def received(self, query: Query, pool: SamplePool, samples: Samples, asked: int) -> None:
