@@ -7,7 +7,7 @@
         for i in undecided:
             elections.add(i, [draw(number) for number in draws])
 
-and `sources/openai/sampling.py` for one election whose candidates are themselves among the samples.
+and `sources/openai/server_election.py` for one election whose candidates are themselves among the samples.
 """
 
 from __future__ import annotations

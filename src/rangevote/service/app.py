@@ -25,7 +25,7 @@ from rangevote.service.middleware import AccessLog, Auth, Keys, Queue, log_event
 from rangevote.service.replies import ElectionResponse, Reply, new_id
 from rangevote.service.requests import CompletionRequest, Endpoint, read_request
 from rangevote.service.upstream import Upstream
-from rangevote.sources.openai.sampling import ElectionOutcome
+from rangevote.sources.openai.server_election import ElectionOutcome
 from rangevote.web.app import ElectionPage, election_app
 from rangevote.web.ballots import BallotLists, Ballots
 from rangevote.web.serving import asset_routes

@@ -26,7 +26,7 @@ from rangevote.service.metrics import Metrics
 from rangevote.service.requests import CompletionRequest
 from rangevote.service.upstream import count_votes
 from rangevote.sources.openai.messages import Usage
-from rangevote.sources.openai.sampling import ElectionOutcome
+from rangevote.sources.openai.server_election import ElectionOutcome
 
 #: The default search for candidates.
 CANDIDATES = "beam:10"

@@ -23,7 +23,7 @@ from starlette.types import Receive, Scope, Send
 from rangevote.service.config import Limits
 from rangevote.service.errors import ApiError, internal_error, json_response
 from rangevote.service.requests import CompletionRequest
-from rangevote.sources.openai.sampling import ElectionOutcome
+from rangevote.sources.openai.server_election import ElectionOutcome
 
 PREFIXES = {"chat": "chatcmpl-", "completions": "cmpl-"}
 DONE = b"data: [DONE]\n\n"

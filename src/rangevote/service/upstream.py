@@ -22,14 +22,8 @@ from rangevote.service.metrics import Metrics
 from rangevote.service.requests import CompletionRequest
 from rangevote.sources.openai.client import CallLimits, Client, UpstreamError
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS
-from rangevote.sources.openai.sampling import (
-    ElectionOutcome,
-    Query,
-    SamplePool,
-    Samples,
-    ServerElection,
-    is_greedy,
-)
+from rangevote.sources.openai.sampling import Samples, is_greedy
+from rangevote.sources.openai.server_election import ElectionOutcome, Query, SamplePool, ServerElection
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from rangevote.generation.plan import GenerationPlan
 from rangevote.sources.openai.client import Client
 from rangevote.sources.openai.generating import InputElection, RequestBuilder
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS
-from rangevote.sources.openai.sampling import Query
+from rangevote.sources.openai.server_election import Query
 from tests.similarity.samples import Sourced
 
 

@@ -28,7 +28,8 @@ from rangevote.generation.batch import STREAMS, Elected, ElectedBatches, Request
 from rangevote.generation.plan import GenerationPlan
 from rangevote.sources.openai.client import Client, UpstreamError
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS, ServerChoice, error_text
-from rangevote.sources.openai.sampling import Query, SamplePool, Samples, ServerElection
+from rangevote.sources.openai.sampling import Samples
+from rangevote.sources.openai.server_election import Query, SamplePool, ServerElection
 
 #: Fields of a request that users cannot set.
 OURS = frozenset({"model", "messages", "prompt", "n", "stream", "stream_options", "best_of"})

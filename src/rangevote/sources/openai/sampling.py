@@ -1,27 +1,14 @@
-"""Samples of a server and the election among them, for `generate --source` and for the service alike.
-
-`sample` draws from servers that do not all understand `n`. `ServerElection` draws candidates and voters, in
-rounds where that may save some, and elects; its users say what a failure means by overriding a few methods.
-"""
+"""Samples of a server, of those too that do not understand `n`."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from time import perf_counter
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import anyio
 
-from rangevote.election.elect import elect_ballot
-from rangevote.election.electorate import Electorate
-from rangevote.election.result import Result
-from rangevote.election.settings import Settings
-from rangevote.errors import DataError, SetupError, UsageError
-from rangevote.generation.adaptive import FIRST_ROUND, rounds
-from rangevote.hypothesis import Ballot, Hypothesis
-from rangevote.similarity.ngram import Ngrams
+from rangevote.errors import DataError, UsageError
+from rangevote.hypothesis import Hypothesis
 from rangevote.sources.openai.client import Client, UpstreamError
 from rangevote.sources.openai.messages import (
     ServerChoice,
@@ -29,18 +16,13 @@ from rangevote.sources.openai.messages import (
     choices_of,
     error_text,
     hypotheses_in,
-    hypothesis_of,
     usage_of,
 )
-
-T = TypeVar("T")
 
 #: Statuses by which servers refuse a request that they do not understand, as one with `n`.
 NOT_UNDERSTOOD = frozenset({400, 422, 501})
 #: Below this vLLM is greedy; a few more differ from greedy in nothing that could be seen.
 SMALLEST_TEMPERATURE = 1e-5
-#: Characters whose votes are counted in less time than it takes to wake a thread, and that are split quickly.
-FEW, MANY = 16 * 2**10, 256 * 2**10
 
 
 class Samples(NamedTuple):
@@ -187,263 +169,3 @@ def answered(answer: Mapping[str, Any], path: str) -> list[ServerChoice]:
         message = "the server's answer is not one to a completion request."
         raise UpstreamError(message, kind="shape", status=200, detail=detail)
     return choices
-
-
-@dataclass(frozen=True)
-class Query:
-    """A request for `n` samples with seeds from `seed` on, or (`beams`) for a search that finds `n`."""
-
-    path: str
-    body: Mapping[str, Any]
-    n: int
-    seed: int | None = None
-    beams: bool = False
-
-
-class SamplePool:
-    """The choices of one query over several rounds, with `size` characters in all.
-
-    Usable is every text; or, with a limit of `longest` tokens, texts that are not longer and that the model
-    ended itself. If it ended none, those that were cut off are usable, and keep their finish reason.
-    """
-
-    def __init__(self, longest: int | None = None) -> None:
-        self._longest = longest
-        self._complete: list[ServerChoice] = []
-        self._cut: list[ServerChoice] = []
-        self.counts: Counter[str] = Counter()
-        self.failed: list[UpstreamError] = []
-        self.usage = Usage()
-        self.asked = self.size = 0
-
-    def add(self, samples: Samples, asked: int) -> None:
-        """Take in a round in which so many were asked for."""
-        self.usage += samples.usage
-        self.size += samples.characters
-        for choice in samples.choices:
-            outcome = self._outcome(choice)
-            self.counts[outcome] += 1
-            if outcome == "usable":
-                self._complete.append(choice)
-            elif outcome == "length":
-                self._cut.append(choice)
-        self.fail(samples.failed, asked, missing=max(0, asked - len(samples.choices)))
-
-    def fail(self, errors: Sequence[UpstreamError], asked: int, missing: int) -> None:
-        """Samples that did not come."""
-        self.asked += asked
-        self.failed += errors
-        self.counts["failed"] += missing
-
-    def _outcome(self, choice: ServerChoice) -> str:
-        if choice.kind != "text" or choice.text is None:
-            return "null" if choice.kind == "text" else choice.kind
-        if self._longest is None:
-            return "usable"
-        size = len(choice.text.split()) if choice.tokens is None else choice.tokens
-        if size > self._longest:
-            return "too_long"
-        if choice.finish_reason == "content_filter":
-            return "filtered"
-        return "length" if choice.finish_reason == "length" else "usable"
-
-    @property
-    def usable(self) -> list[ServerChoice]:
-        return self._complete or self._cut
-
-    def hypotheses(self, *, sampled: bool = True) -> list[Hypothesis]:
-        """The usable choices for an election; beams are not `sampled`."""
-        return [hypothesis_of(choice, sampled=sampled) for choice in self.usable]
-
-
-@dataclass(frozen=True)
-class ElectionOutcome:
-    """One election. `counts` says what became of the samples, `saved` how many were not needed, `certain`
-    whether sampling stopped because the winner was certain; `seconds` is the time of counting votes."""
-
-    ballot: Ballot
-    result: Result
-    settings: Settings
-    usage: Usage
-    asked: int
-    counts: Mapping[str, int] = field(default_factory=dict)
-    saved: int = 0
-    certain: bool = False
-    reasons: Sequence[str] = ()
-    seconds: float = 0.0
-
-    def finish_reason(self, index: int) -> str:
-        """Why candidate `index` ended."""
-        if self.reasons:
-            return self.reasons[index]
-        return "stop" if self.ballot.candidates[index].finished else "length"
-
-    @property
-    def votes(self) -> int:
-        """How many voted; where nobody does, how many candidates there were."""
-        return len(self.result.voters) or len(self.ballot.candidates)
-
-    @property
-    def winner_is_mode(self) -> bool:
-        """Whether no text was sampled more often than the winner's."""
-        voters = self.ballot.voters or self.ballot.candidates
-        times = Counter(voter.content for voter in voters if voter.text is not None)
-        return bool(times) and times[str(self.result)] == max(times.values())
-
-
-class ServerElection:
-    """Queries to a server, and the election among what it answers.
-
-    `candidates` is a query of their own, or how many of the samples, the first ones, stand for election
-    (None: all, or with a confidence 16). Without `voters` the candidates vote. With a `confidence`, samples
-    are drawn in rounds until the winner is that certain. Only samples that are independent of who stands
-    decide that, those after the first round; so a winner that is called certain is, with probability at most
-    1 - confidence, not the one that endless sampling would elect. All samples vote in the final election.
-    """
-
-    def __init__(
-        self,
-        client: Client,
-        settings: Settings,
-        candidates: Query | int | None,
-        voters: Query | None,
-        *,
-        confidence: float | None = None,
-        min_votes: int = 1,
-        longest: int | None = None,
-        deadline: float | None = None,
-    ) -> None:
-        self.client, self.settings, self.candidates, self.voters = client, settings, candidates, voters
-        self.confidence, self.min_votes, self.deadline = confidence, min_votes, deadline
-        self.searched = SamplePool(longest) if isinstance(candidates, Query) else None
-        self.sampled = SamplePool(longest)
-        self.seconds = 0.0
-
-    async def elect(self) -> ElectionOutcome:
-        """Search for candidates, draw voters, count the votes."""
-        if isinstance(self.candidates, Query):
-            assert self.searched is not None
-            await self._ask(self.candidates, self.searched, range(self.candidates.n))
-        certain = self.voters is not None and await self._draw(self.voters)
-        self.check_votes()
-        return await self.run(lambda: self._outcome(certain), self.light)
-
-    async def _draw(self, voters: Query) -> bool:
-        """Draw voters; whether the winner was certain before all were drawn."""
-        first = voters.n if self.confidence is None else self._first
-        plan, stop = rounds(voters.n, first, self._decided), 0
-        while draws := await self.run(lambda: next(plan, None), self.light):
-            if not await self._ask(voters, self.sampled, draws):
-                return False
-            stop = draws.stop
-        return stop < voters.n
-
-    async def _ask(self, query: Query, pool: SamplePool, draws: range) -> bool:
-        """Ask for some of a query's hypotheses; False where none came but those before will do."""
-        try:
-            samples = await self.fetch(query, draws)
-        except UpstreamError as error:
-            self.failed(query, pool, error)
-            pool.fail([error], len(draws), missing=len(draws))
-            return False
-        await self.run(lambda: pool.add(samples, len(draws)), samples.characters <= MANY)
-        self.received(query, pool, samples, len(draws))
-        return True
-
-    async def fetch(self, query: Query, draws: range) -> Samples:
-        if query.beams:
-            body = {**query.body, "n": query.n}
-            answer = await self.client.call(query.path, body, deadline=self.deadline)
-            return Samples(answered(answer, query.path)[: query.n], usage_of(answer), 1, [])
-        seed = None if query.seed is None else query.seed + draws.start
-        return await sample(
-            self.client, query.path, query.body, len(draws), seed=seed, deadline=self.deadline
-        )
-
-    # What users of this class override.
-
-    async def run(self, work: Callable[[], T], light: bool) -> T:
-        """The result of `work`; where it is not light, others may not want to wait for it."""
-        return work()
-
-    def failed(self, query: Query, pool: SamplePool, error: UpstreamError) -> None:
-        """Raise unless the election can go on with what came before."""
-        raise error
-
-    def received(self, query: Query, pool: SamplePool, samples: Samples, asked: int) -> None:
-        """Raise or warn where these samples, which are in the pool, will not do."""
-
-    def check_votes(self) -> None:
-        """Raise where too few can vote."""
-
-    def vote(self, ballot: Ballot) -> Result:
-        return elect_ballot(ballot, self.settings)
-
-    # Counting.
-
-    @property
-    def size(self) -> int:
-        """Characters of all choices."""
-        return self.sampled.size + (0 if self.searched is None else self.searched.size)
-
-    @property
-    def light(self) -> bool:
-        """Whether the votes can be counted in a fraction of a millisecond."""
-        measure = self.settings.measure
-        linear = isinstance(measure, Ngrams) and measure.tokenize == "words" and len(measure.orders) <= 4
-        return linear and self.settings.rule == "range" and self.size <= FEW
-
-    @property
-    def _first(self) -> int:
-        """How many samples stand for election where not all do, and the first round in any case."""
-        return self.candidates if isinstance(self.candidates, int) else FIRST_ROUND
-
-    def _ballot(self) -> Ballot:
-        samples = self.sampled.hypotheses()
-        if self.searched is not None:
-            assert isinstance(self.candidates, Query)
-            return Ballot(self.searched.hypotheses(sampled=not self.candidates.beams), samples or None)
-        everyone = self.candidates is None and self.confidence is None
-        standing = samples if everyone else samples[: self._first]
-        return Ballot(standing, None if len(standing) == len(samples) else samples)
-
-    def _decided(self) -> bool:
-        """Whether those who vote after the candidates were fixed have decided, and all together agree."""
-        assert self.confidence is not None
-        if len(self.sampled.usable) < self.min_votes:
-            return False
-        began, ballot = perf_counter(), self._ballot()
-        later = self.sampled.hypotheses()
-        if self.searched is None:
-            later = later[self._first :]
-        try:
-            election = Electorate(ballot.candidates, settings=self.settings.replace(weights="count"))
-            if later:
-                election.add(later)
-            if not election.decided(self.confidence):
-                return False
-            leader = election.result().winner if later else None
-        except (DataError, SetupError):  # raised again by the final election
-            return False
-        finally:
-            self.seconds += perf_counter() - began
-        return leader is None or leader == self.vote(ballot).winner
-
-    def _outcome(self, certain: bool) -> ElectionOutcome:
-        began, ballot = perf_counter(), self._ballot()
-        result = self.vote(ballot)
-        self.seconds += perf_counter() - began
-        sampled, searched = self.sampled, self.searched
-        standing = sampled.usable if searched is None else searched.usable
-        return ElectionOutcome(
-            ballot,
-            result,
-            self.settings,
-            sampled.usage if searched is None else sampled.usage + searched.usage,
-            sampled.asked,
-            {name: count for name, count in sampled.counts.items() if count},
-            self.voters.n - sampled.asked if certain and self.voters is not None else 0,
-            certain,
-            [choice.finish_reason or "stop" for choice in standing[: len(ballot.candidates)]],
-            self.seconds,
-        )
