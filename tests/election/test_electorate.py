@@ -7,7 +7,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.hypothesis import Hypothesis
-from tests.similarity.samples import EVERY, full, sentences
+from tests.similarity.samples import EVERY, SameLength, first_letters, full, sentences
 
 BATCHES = {"one at a time": 1, "in threes": 3, "all at once": 11}
 
@@ -83,6 +83,28 @@ def test_a_refused_batch_leaves_the_electorate_as_it_was(similarity, batch):
     assert len(electorate) == 1
     assert electorate.result().scores.tobytes() == before.scores.tobytes()
     assert electorate.add(candidates[1:]).result().weights.tolist() == [0.5, 0.5]
+
+
+def test_a_users_measure_grades_nobody_twice_for_decisions():
+    by_object, by_function = [], []
+
+    class Counted(SameLength):
+        def matrix(self, candidates, voters):
+            by_object.extend(voters.texts)
+            return super().matrix(candidates, voters)
+
+    def counted(voter, candidate):
+        by_function.append((voter, candidate))
+        return first_letters(voter, candidate)
+
+    voters, candidates = [f"a{i}" for i in range(6)], ["aa", "b"]
+    for similarity in (Counted(), counted):
+        electorate = rv.Electorate(candidates, similarity=similarity, weights="count")
+        for voter in voters:
+            electorate.add([voter])
+            assert not electorate.decided(0.999)
+    assert by_object == voters
+    assert by_function == [(voter, candidate) for voter in voters for candidate in candidates]
 
 
 def test_before_anybody_votes_there_is_no_result():

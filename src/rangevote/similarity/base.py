@@ -13,6 +13,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
 from rangevote.errors import UsageError
 from rangevote.hypothesis import Array, Hypotheses
 
@@ -98,11 +100,12 @@ def same_content(candidates: Hypotheses) -> list[Hashable]:
 
 
 class StoredPoll:
-    """A poll for any `Similarity`: keeps the voters until votes are counted."""
+    """A poll for any `Similarity`: keeps the voters until votes are counted, and a matrix once it is made."""
 
     def __init__(self, similarity: Similarity, candidates: Hypotheses) -> None:
         self._similarity, self._candidates = similarity, candidates
         self._voters: Hypotheses | None = None
+        self._kept: Array = np.zeros((0, len(candidates)))  # (first voters, candidates)
 
     def add(self, voters: Hypotheses) -> None:
         if self._voters is None:
@@ -114,7 +117,11 @@ class StoredPoll:
         return self._similarity.tally(self._candidates, self._all(), weights)
 
     def matrix(self) -> Array:
-        return self._similarity.matrix(self._candidates, self._all())
+        voters, graded = self._all(), len(self._kept)
+        if graded < len(voters):
+            fresh = Hypotheses.of(voters[graded:], role="voters") if graded else voters
+            self._kept = np.concatenate([self._kept, self._similarity.matrix(self._candidates, fresh)])
+        return self._kept
 
     def _all(self) -> Hypotheses:
         return self._voters if self._voters is not None else Hypotheses.of([], role="voters")
