@@ -183,12 +183,9 @@ def _references(
     evaluation: EvaluationOptions, ballots: FileValues[Ballot] | None, notes: Notes
 ) -> tuple[FileValues[list[str]] | None, FileValues[str] | None]:
     """As the options name them, else as the beam has them."""
-    from rangevote.evaluation.read import FileValues
-
     references, sources = read_given_references(evaluation)
     if references is None and ballots is not None and all(ballot.references for ballot in ballots.values):
-        texts = [list(ballot.references) for ballot in ballots.values]
-        references = FileValues(ballots.name, texts, ballots.where, ballots.ids)
+        references = ballots.map(lambda ballot: list(ballot.references))
     if references is None:
         notes.tell("there are no references: BLEU and chrF are left out.")
     return references, sources

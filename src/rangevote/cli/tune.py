@@ -75,7 +75,11 @@ def list_option(default: str, help: str, convert: Callable[[str], object] = str)
     "--seed", type=click.IntRange(min=0), default=12345, show_default=True, help="Of the bootstrap."
 )
 @click.option(
-    "--threads", type=click.IntRange(min=1), default=1, show_default=True, help="Elections at a time."
+    "--threads",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Ballots at a time; threads, since votes are counted outside of Python's lock.",
 )
 @click.option(
     "--table",

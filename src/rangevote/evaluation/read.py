@@ -61,40 +61,47 @@ class FileValues(Generic[T_co]):
     ids: Sequence[Id] | None = None
     signatures: frozenset[str] = frozenset()
 
+    def map(self, value_of: Callable[[T_co], T]) -> FileValues[T]:
+        """The same file with other values; where there is none, the error names the line."""
+        values = []
+        for where, value in zip(self.where, self.values, strict=True):
+            try:
+                values.append(value_of(value))
+            except DataError as error:
+                raise error.at(where) from None
+        return FileValues(self.name, values, self.where, self.ids, self.signatures)
+
 
 def read_outputs(source: Source, *, plain: bool = False) -> FileValues[str]:
     """One output a line; an election without candidates counts as an empty one.
 
     `plain` takes lines of JSON for texts as well.
     """
-    return _listing(_read_lines(source, "outputs", plain), _output)
+    return _read_lines(source, "outputs", plain).map(_output)
 
 
 def read_references(
     sources: Sequence[Source], *, plain: bool = False
 ) -> tuple[FileValues[list[str]], FileValues[str] | None]:
     """The references of each item; and the sources, if every line has one."""
-    files = [_read_lines(source, "references", plain) for source in sources]
-    if len(files) == 1:
-        complete = all(isinstance(line, LineFields) and line.source for line in files[0].lines)
-        return _listing(files[0], _references), _listing(files[0], _source) if complete else None
-    if any(isinstance(line, LineFields) for file in files for line in file.lines):
+    first, *others = files = [_read_lines(source, "references", plain) for source in sources]
+    if not others:
+        complete = all(isinstance(line, LineFields) and line.source for line in first.values)
+        return first.map(_references), first.map(_source) if complete else None
+    if any(isinstance(line, LineFields) for file in files for line in file.values):
         raise UsageError(
             "several files of references must be plain text, with one reference a line each; JSON lines "
             "hold all references of an item in one file."
         )
-    first, *others = [_listing(file, _references) for file in files]
-    for column in others:
-        _check_lengths(column, first)
-    rows = zip(first.values, *(column.values for column in others), strict=True)
-    return FileValues(
-        first.name, [[text for texts in row for text in texts] for row in rows], first.where
-    ), None
+    for file in others:
+        _check_lengths(file, first)
+    rows = [[str(text) for text in texts] for texts in zip(*(file.values for file in files), strict=True)]
+    return FileValues(first.name, rows, first.where), None
 
 
 def read_sources(source: Source, *, plain: bool = False) -> FileValues[str]:
     """One source a line."""
-    return _listing(_read_lines(source, "sources", plain), _source)
+    return _read_lines(source, "sources", plain).map(_source)
 
 
 def read_beam(source: Source) -> FileValues[Ballot]:
@@ -134,16 +141,7 @@ def _check_ids(listing: FileValues[object], known: Set[Id], other: str) -> None:
             raise DataError(f"{other} has nothing for {id!r}.", field="id", where=where)
 
 
-@dataclass(frozen=True)
-class FileLines:
-    """The lines of a file with their locations: texts, or the fields of JSON objects."""
-
-    name: str
-    where: list[str]
-    lines: list[str | LineFields]
-
-
-def _read_lines(source: Source, what: str, plain: bool) -> FileLines:
+def _read_lines(source: Source, what: str, plain: bool) -> FileValues[str | LineFields]:
     """All lines of a path, of '-' or of a binary file; the first line tells texts from JSON."""
     with open_stream(source) as stream:
         raw = stream.lines()
@@ -151,8 +149,15 @@ def _read_lines(source: Source, what: str, plain: bool) -> FileLines:
         if first is None:
             raise DataError(f"is empty: there are no {what} in it.", where=stream.name)
         json = not plain and _is_json(first)
-        decoded_lines = list(_decode(chain([first], raw), stream.name, json))
-    return FileLines(stream.name, [where for where, _ in decoded_lines], [line for _, line in decoded_lines])
+        decoded = list(_decode(chain([first], raw), stream.name, json))
+    where, lines = [where for where, _ in decoded], [line for _, line in decoded]
+    fields = [line for line in lines if isinstance(line, LineFields)]
+    signatures = frozenset(line.signature for line in fields if line.signature is not None)
+    ids = [line.id for line in fields if line.id is not None]
+    if len(ids) < len(lines):
+        return FileValues(stream.name, lines, where, None, signatures)
+    _check_unique(ids, where)
+    return FileValues(stream.name, lines, where, ids, signatures)
 
 
 def _is_json(line: bytes) -> bool:
@@ -176,28 +181,12 @@ def _decode(lines: Iterator[bytes], name: str, json: bool) -> Iterator[tuple[str
             raise error.at(where) from None
 
 
-def _listing(file: FileLines, value_of: Callable[[str | LineFields], T]) -> FileValues[T]:
-    values = []
-    for where, line in zip(file.where, file.lines, strict=True):
-        try:
-            values.append(value_of(line))
-        except DataError as error:
-            raise error.at(where) from None
-    signatures = {line.signature for line in file.lines if isinstance(line, LineFields)} - {None}
-    return FileValues(file.name, values, file.where, _ids(file), frozenset(map(str, signatures)))
-
-
-def _ids(file: FileLines) -> list[Id] | None:
-    """The ids if every line has one; none may be used twice."""
-    ids = [line.id for line in file.lines if isinstance(line, LineFields) and line.id is not None]
-    if len(ids) < len(file.lines):
-        return None
+def _check_unique(ids: Sequence[Id], where: Sequence[str]) -> None:
     first: dict[Id, str] = {}
-    for where, id in zip(file.where, ids, strict=True):
-        if first.setdefault(id, where) != where:
+    for id, line in zip(ids, where, strict=True):
+        if first.setdefault(id, line) != line:
             problem = f"{id!r} was used before, at {first[id]}; ids must differ, or be left out."
-            raise DataError(problem, field="id", where=where)
-    return ids
+            raise DataError(problem, field="id", where=line)
 
 
 def _output(line: str | LineFields) -> str:
