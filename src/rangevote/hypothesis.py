@@ -318,14 +318,13 @@ def _check_weight(weight: float | None, field: str) -> None:
         )
 
 
-def check(ballot: Ballot, role: str = "candidates") -> tuple[Array | None, Array | None]:
+def check(ballot: Ballot, role: str = "candidates") -> None:
     """Refuse a ballot with a value that cannot be voted on, by the name of its field; `role` is what the
-    candidates are called there. Gives the log-probabilities of candidates and voters, NaN where not known."""
-    columns: list[Array | None] = []
+    candidates are called there."""
     state_size: int | None = None
     for name, rows in ((role, ballot.candidates), ("voters", ballot.voters or ())):
         for i, row in enumerate(rows):
-            # most have a text and none of the others
+            # most have a text, perhaps a log-probability, and none of the others
             if (
                 row.text is None
                 or row.weight is not None
@@ -333,9 +332,9 @@ def check(ballot: Ballot, role: str = "candidates") -> tuple[Array | None, Array
                 or row.ranked_by is not None
             ):
                 state_size = _check_row(row, f"{name}[{i}]", state_size)
-        logprobs = _present([row.logprob for row in rows])
-        columns.append(_logprobs_of(logprobs, len(rows), name)[0])
-    return columns[0], columns[1]
+            logprob = row.logprob
+            if logprob is not None and not (type(logprob) is float and logprob <= 0.0):
+                _logprob(logprob, i, name)
 
 
 def _check_row(row: Hypothesis, field: str, state_size: int | None) -> int | None:

@@ -64,7 +64,8 @@ def ballot_scale(options: ReadOptions, format: str) -> Scale | None:
     """How log-probabilities of ballots are meant; None: they are to be ignored."""
     if options.sign == -1:
         raise UsageError(f"--sign - does not apply to the format {format!r}: a logprob is never positive.")
-    return scale_of(options)
+    scale = scale_of(options)
+    return _AS_IS if scale == _AS_IS else scale
 
 
 def decode_ballot(line: bytes, options: ReadOptions | None = None, scale: Scale | None = _AS_IS) -> Ballot:
@@ -158,7 +159,7 @@ def accept_scaled(
     ballot: Ballot, options: ReadOptions, scale: Scale | None, role: str = "candidates"
 ) -> Ballot:
     """A ballot whose values are valid, with log-probabilities as the options say that they are meant."""
-    if scale != _AS_IS:
+    if scale is not _AS_IS:
         check(ballot, role)
         ballot = msgspec.structs.replace(
             ballot,

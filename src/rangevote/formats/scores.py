@@ -11,8 +11,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from rangevote.errors import DataError, UsageError
 from rangevote.formats.reader import LOG_BASES, NORMALISATIONS, ReadOptions
 from rangevote.hypothesis import Ballot, Hypothesis, check, check_logprob
@@ -138,11 +136,10 @@ def accept(ballot: Ballot, options: ReadOptions, role: str = "candidates") -> Ba
 
     Probabilities of distinct sequences that exceed 1 together are reported.
     """
-    columns = check(ballot, role)
-    roles = (("candidates", ballot.candidates), ("voters", ballot.voters or ()))
-    for (role, hypotheses), column in zip(roles, columns, strict=True):
-        # cheap bound first: all of them, equal ones too, seldom exceed 1; one that is not known makes it NaN
-        if column is None or float(np.exp(column).sum()) <= 1:
+    check(ballot, role)
+    for role, hypotheses in (("candidates", ballot.candidates), ("voters", ballot.voters or ())):
+        logprobs = [h.logprob for h in hypotheses if h.logprob is not None]
+        if sum(map(math.exp, logprobs)) <= 1:  # a bound: equal sequences are all in it
             continue
         mass = _mass(hypotheses)
         if mass > 1 + MASS_SLACK:
