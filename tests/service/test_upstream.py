@@ -1,8 +1,7 @@
-"""One POST becomes samples, an election and one ordinary completion; and what upstreams do wrong."""
+"""One POST becomes samples, an election and one ordinary completion."""
 
 from __future__ import annotations
 
-import socket
 import sys
 from types import ModuleType
 from typing import ClassVar
@@ -16,7 +15,7 @@ pytest.importorskip("openai", reason="the official client is not installed")
 import openai
 
 from rangevote import Hypothesis, elect
-from tests.service.running import MESSAGES, Running, ending, error_of, texts, until
+from tests.service.running import MESSAGES, Running, ending, error_of, texts
 from tests.sources.openai.upstream import SENTENCES, Asked, Reply, choice, completion
 
 ADAPTIVE = {"samples": 64, "adaptive": 0.99}
@@ -155,6 +154,61 @@ def test_a_choice_without_text_neither_stands_nor_votes_and_is_counted(service, 
     answer = service.ask().json()["rangevote"]
     assert f'rangevote_samples_total{{outcome="{outcome}"}} 1' in service.http.get("/metrics").text
     assert (answer["votes"], answer["samples"]["usable"], answer["samples"][outcome]) == (5, 5, 1)
+
+
+REFUSALS = ("I cannot help with that.", "I cannot help with this.", "No.")
+
+
+def refusing(asked: Asked) -> Reply:
+    """As a model that declines in every sample."""
+    message = {"role": "assistant", "content": None}
+    return completion(
+        asked,
+        [
+            {"index": i, "message": {**message, "refusal": REFUSALS[i % 3]}, "finish_reason": "stop"}
+            for i in range(asked.n)
+        ],
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"min_votes": 6}, ADAPTIVE])
+def test_where_all_samples_refuse_the_answer_is_a_refusal(service, upstream, options):
+    upstream.answer = refusing
+    client = service.client()
+    asked = {"model": "tiny", "messages": MESSAGES, "extra_body": {"rangevote": options}}
+    answer = client.chat.completions.create(**asked)
+    message = answer.choices[0].message
+    assert (message.content, message.refusal) == (None, REFUSALS[0])
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.rangevote["samples"]["refusal"] == answer.rangevote["votes"] >= 6
+    deltas = [chunk.choices[0].delta for chunk in client.chat.completions.create(**asked, stream=True)]
+    assert "".join(delta.refusal or "" for delta in deltas) == REFUSALS[0]
+    assert "".join(delta.content or "" for delta in deltas) == ""
+
+
+@pytest.mark.parametrize(("text", "expected"), [(None, ""), ("", ""), ("The tr", "The tr")])
+def test_where_all_samples_are_filtered_the_answer_is_what_was_left_and_says_so(
+    service, upstream, text, expected
+):
+    message = {"role": "assistant", "content": text}
+    upstream.answer = lambda asked: completion(
+        asked,
+        [{"index": i, "message": message, "finish_reason": "content_filter"} for i in range(asked.n)],
+    )
+    answer = service.client().chat.completions.create(model="tiny", messages=MESSAGES)
+    assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == (
+        expected,
+        "content_filter",
+    )
+    assert answer.rangevote["samples"]["filtered"] == 6
+
+
+def test_one_answer_outweighs_all_refusals(service, upstream):
+    upstream.answer = lambda asked: completion(
+        asked, [*refusing(asked).body["choices"][: asked.n - 1], choice(asked, asked.n - 1)]
+    )
+    answer = service.ask().json()
+    assert (answer["choices"][0]["message"]["refusal"], answer["rangevote"]["votes"]) == (None, 1)
 
 
 def test_samples_that_were_cut_off_stand_only_where_all_were(service, upstream):
@@ -347,77 +401,3 @@ def test_a_model_of_the_operators_that_cannot_be_loaded_is_503(upstream, encoder
         failed = service.ask()
     assert (failed.status_code, error_of(failed)["code"]) == (503, "similarity_failed")
     assert "./none" not in failed.text
-
-
-@pytest.mark.parametrize("kind", ["refused", "no such name", "no TLS"])
-def test_case_50_an_upstream_that_cannot_be_reached_is_502(upstream, kind):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        closed = free.getsockname()[1]
-    url = {
-        "refused": f"http://127.0.0.1:{closed}/v1",
-        "no such name": "http://nobody.invalid/v1",
-        "no TLS": upstream.url.replace("http:", "https:"),
-    }[kind]
-    with Running(url, models=("tiny",)) as service:
-        answer, ready = service.ask(), service.http.get("/readyz")
-        assert service.http.get("/healthz").status_code == 200
-    assert (answer.status_code, error_of(answer)["type"]) == (502, "upstream_error")
-    assert error_of(answer)["message"] == "the model's server failed to answer"
-    assert (ready.status_code, error_of(ready)["code"]) == (503, "not_ready")
-
-
-def test_case_50_an_upstream_that_stalls_is_504_at_the_deadline(upstream):
-    upstream.mode = "stalls"
-    with Running(upstream.url, limits={"total_seconds": 0.5}) as service:
-        answer = service.ask()
-    assert (answer.status_code, error_of(answer)["code"]) == (504, "timeout")
-    until(upstream.left.is_set, 1)
-
-
-@pytest.mark.parametrize(
-    ("mode", "status", "code"),
-    [
-        ("busy", 429, "upstream_rate"),
-        ("denied", 502, "upstream_status"),
-        ("refuses", 400, "upstream_refused"),
-        ("hangs_up", 502, "upstream_connect"),
-        ("half_json", 502, "upstream_not_json"),
-        ("huge_without_length", 502, "upstream_too_large"),
-        ("no_choices", 502, "upstream_shape"),
-        ("redirects", 502, "upstream_redirect"),
-    ],
-)
-def test_cases_50_to_52_failures_of_the_upstream_get_a_status_and_its_words_stay_inside(
-    service, upstream, mode, status, code
-):
-    upstream.mode = mode
-    answer = service.ask()
-    assert (answer.status_code, error_of(answer)["code"]) == (status, code)
-    assert answer.headers.get("retry-after") == ("1" if status == 429 else None)
-    log = "\n".join(service.log)
-    for secret in ("Incorrect API key", "slow down", "prompt is too long", "meta-data"):
-        assert secret not in answer.text + log
-
-
-def test_case_50_what_an_upstream_writes_is_logged_if_wanted_but_never_its_key(upstream):
-    upstream.mode = ["denied", "busy", "well"]
-    key = "sk-of-the-upstream"
-    with Running(upstream.url, upstream_key=key, details=True, limits={"retries": 1}) as service:
-        service.ask()
-        assert service.ask().status_code == 200  # a busy upstream is asked again
-        log = "\n".join(service.log)
-    assert upstream.asked[0].headers["authorization"] == f"Bearer {key}"
-    assert "Incorrect API key provided" in log
-    assert key not in log
-
-
-def test_case_51_samples_sent_twice_vote_once_and_missing_ones_are_counted(service, upstream):
-    upstream.mode = "duplicates"
-    assert service.ask().json()["rangevote"]["votes"] == 6
-    upstream.asked.clear()
-    upstream.mode = ["ignores_n", "well", *5 * ["broken"]]
-    some = service.ask(model="ignores_n", rangevote={"samples": 4})
-    assert some.status_code == 200
-    assert 1 <= some.json()["rangevote"]["votes"] < 4
-    assert some.json()["rangevote"]["samples"]["failed"] >= 1

@@ -13,6 +13,8 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from rangevote.errors import DataError
+from rangevote.formats.jsonl import parse
 from rangevote.sources.openai.client import UpstreamError
 
 #: `type` of an error by its status; others are "server_error".
@@ -35,6 +37,16 @@ TYPES = {
 CLOSING = frozenset({408, 413, 431})
 #: Statuses of an upstream that the client caused, by its values or their length.
 CLIENT_CAUSED = frozenset({400, 404, 413, 415, 422})
+#: Codes of an upstream's errors that clients know and act on; its words stay inside.
+PASSED_ON = {
+    "context_length_exceeded": "the prompt and the answer are longer than the model's context",
+    "string_above_max_length": "a text is longer than the model's server allows",
+    "invalid_prompt": "the model's server refused the prompt",
+    "content_filter": "the model's server refused the prompt for its content",
+    "content_policy_violation": "the model's server refused the prompt for its content",
+    "rate_limit_exceeded": "the model's server is asked too often",
+    "insufficient_quota": "the service has used up its quota at the model's server",
+}
 
 
 class ApiError(Exception):
@@ -111,5 +123,18 @@ def upstream_failure(error: UpstreamError) -> ApiError:
         )
     else:
         answer = ApiError(502, "the model's server failed to answer", code=f"upstream_{error.kind}")
+    code = _upstream_code(error.detail)
+    if code in PASSED_ON and answer.status in (400, 429):
+        answer.code, answer.message = code, PASSED_ON[code]
     answer.note = f"{error.kind} {error.status or ''} {error.detail or ''}".strip()
     return answer
+
+
+def _upstream_code(detail: str) -> str | None:
+    """The `code` of an error as OpenAI writes it."""
+    try:
+        error = parse(detail.encode())["error"]
+        code = error["code"]
+    except (DataError, KeyError, TypeError):  # not all errors are of this shape
+        return None
+    return code if isinstance(code, str) else None

@@ -64,7 +64,7 @@ class Reply:
         for index, candidate in enumerate(self._elected):
             if self.request.endpoint == "chat":
                 yield event({**head, "choices": [_delta(index, {"role": "assistant", "content": ""})]})
-                yield event({**head, "choices": [_delta(index, {"content": self._text(candidate)})]})
+                yield event({**head, "choices": [_delta(index, self._content(candidate))]})
             else:
                 yield event({**head, "choices": [_text_choice(index, self._text(candidate), None)]})
         last = [self._last(index, candidate) for index, candidate in enumerate(self._elected)]
@@ -88,8 +88,13 @@ class Reply:
         text, reason = self._text(candidate), self.outcome.finish_reason(candidate)
         if self.request.endpoint == "completions":
             return _text_choice(index, text, reason)
-        message = {"role": "assistant", "content": text, "refusal": None}
+        message = {"role": "assistant", "content": None, "refusal": None, **self._content(candidate)}
         return {"index": index, "message": message, "logprobs": None, "finish_reason": reason}
+
+    def _content(self, candidate: int) -> dict[str, str]:
+        """What a chat answers: an answer, or a refusal where every sample is one."""
+        field = "refusal" if self.outcome.refused(candidate) else "content"
+        return {field: self._text(candidate)}
 
     def _last(self, index: int, candidate: int) -> dict[str, Any]:
         reason = self.outcome.finish_reason(candidate)

@@ -53,6 +53,7 @@ class Upstream:
                 limits.total_seconds,
                 limits.response_bytes,
                 limits.retries,
+                busy_again=False,  # clients are told when to come back
             ),
             concurrency=limits.upstream_calls,
         )

@@ -77,13 +77,14 @@ class UpstreamError(SetupError):
 @dataclass(frozen=True)
 class CallLimits:
     """Seconds for connecting, for each silence while reading, and for a call with its repetitions; bytes of
-    a response, and how often a call is repeated."""
+    a response, and how often a call is repeated; with `busy_again` also one that was answered with 429."""
 
     connect: float = 5.0
     read: float = 120.0
     total: float = 300.0
     response_bytes: int = 4 * 2**20
     retries: int = 2
+    busy_again: bool = True
 
 
 class Client:
@@ -164,8 +165,9 @@ class Client:
     ) -> dict[str, Any]:
         """The response to one POST; `path` follows the base URL, as "/chat/completions".
 
-        The call is repeated only where no answer came or the server is busy or broken (429, 5xx), after a
-        random pause or the one that the server asks for, as far as the deadline allows.
+        The call is repeated only where no answer came or the server is busy or broken (429 unless the limits
+        say otherwise, 5xx), after a random pause or the one that the server asks for, as far as the deadline
+        allows.
         """
         return await self._repeat("POST", path, body, deadline)
 
@@ -179,7 +181,8 @@ class Client:
                     return await self._request(method, path, content, until)
                 except UpstreamError as error:
                     pause = _pause(repetition, error.retry_after)
-                    if not error.transient or time.monotonic() + pause >= until:
+                    again = error.transient and (error.kind != "rate" or self.limits.busy_again)
+                    if not again or time.monotonic() + pause >= until:
                         raise
                 await asyncio.sleep(pause)
             return await self._request(method, path, content, until)

@@ -21,7 +21,7 @@ from rangevote.sources.openai.messages import (
 
 #: Statuses by which servers refuse a request that they do not understand, as one with `n`.
 NOT_UNDERSTOOD = frozenset({400, 422, 501})
-#: Below this vLLM is greedy; a few more differ from greedy in nothing that could be seen.
+#: vLLM takes temperatures below this for 0.
 SMALLEST_TEMPERATURE = 1e-5
 
 

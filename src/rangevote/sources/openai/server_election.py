@@ -45,13 +45,15 @@ class SamplePool:
     """The choices of one query over several rounds, with `size` characters in all.
 
     Usable is every text; or, with a limit of `longest` tokens, texts that are not longer and that the model
-    ended itself. If it ended none, those that were cut off are usable, and keep their finish reason.
+    ended itself. If it ended none, those that were cut off are usable, and keep their finish reason; if there
+    is no text at all, the refusals are.
     """
 
     def __init__(self, longest: int | None = None) -> None:
         self._longest = longest
         self._complete: list[ServerChoice] = []
         self._cut: list[ServerChoice] = []
+        self._refused: list[ServerChoice] = []
         self.counts: Counter[str] = Counter()
         self.failed: list[UpstreamError] = []
         self.usage = Usage()
@@ -68,6 +70,8 @@ class SamplePool:
                 self._complete.append(choice)
             elif outcome == "length":
                 self._cut.append(choice)
+            elif outcome in ("refusal", "filtered"):
+                self._refused.append(choice._replace(text=choice.text or ""))
         self.fail(samples.failed, asked, missing=max(0, asked - len(samples.choices)))
 
     def fail(self, errors: Sequence[UpstreamError], asked: int, missing: int) -> None:
@@ -77,6 +81,8 @@ class SamplePool:
         self.counts["failed"] += missing
 
     def _outcome(self, choice: ServerChoice) -> str:
+        if choice.kind in ("text", "null") and choice.finish_reason == "content_filter" and self._longest:
+            return "filtered"
         if choice.kind != "text" or choice.text is None:
             return "null" if choice.kind == "text" else choice.kind
         if self._longest is None:
@@ -84,13 +90,11 @@ class SamplePool:
         size = len(choice.text.split()) if choice.tokens is None else choice.tokens
         if size > self._longest:
             return "too_long"
-        if choice.finish_reason == "content_filter":
-            return "filtered"
         return "length" if choice.finish_reason == "length" else "usable"
 
     @property
     def usable(self) -> list[ServerChoice]:
-        return self._complete or self._cut
+        return self._complete or self._cut or self._refused
 
     def hypotheses(self, *, sampled: bool = True) -> list[Hypothesis]:
         """The usable choices for an election; beams are not `sampled`."""
@@ -100,7 +104,8 @@ class SamplePool:
 @dataclass(frozen=True)
 class ElectionOutcome:
     """One election. `counts` says what became of the samples, `saved` how many were not needed, `certain`
-    whether sampling stopped because the winner was certain; `seconds` is the time of counting votes."""
+    whether sampling stopped because the winner was certain; `choices` are a server's own, one for each
+    candidate; `seconds` is the time of counting votes."""
 
     ballot: Ballot
     result: Result
@@ -110,14 +115,18 @@ class ElectionOutcome:
     counts: Mapping[str, int] = field(default_factory=dict)
     saved: int = 0
     certain: bool = False
-    reasons: Sequence[str] = ()
+    choices: Sequence[ServerChoice] = ()
     seconds: float = 0.0
 
     def finish_reason(self, index: int) -> str:
         """Why candidate `index` ended."""
-        if self.reasons:
-            return self.reasons[index]
+        if self.choices:
+            return self.choices[index].finish_reason or "stop"
         return "stop" if self.ballot.candidates[index].finished else "length"
+
+    def refused(self, index: int) -> bool:
+        """Whether candidate `index` is a refusal, and its text the reason."""
+        return bool(self.choices) and self.choices[index].kind == "refusal"
 
     @property
     def votes(self) -> int:
@@ -285,6 +294,6 @@ class ServerElection:
             {name: count for name, count in sampled.counts.items() if count},
             self.voters.n - sampled.asked if certain and self.voters is not None else 0,
             certain,
-            [choice.finish_reason or "stop" for choice in standing[: len(ballot.candidates)]],
+            standing[: len(ballot.candidates)],
             self.seconds,
         )
