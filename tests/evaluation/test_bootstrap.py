@@ -16,12 +16,11 @@ from rangevote.evaluation.bootstrap import (
     two_tailed,
 )
 from rangevote.evaluation.metrics import (
-    CharacterMatches,
-    SacreMatches,
-    beside_ones,
+    character_matches,
     f_score,
     mean,
     sacre_bleu,
+    sacre_matches,
 )
 from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 
@@ -55,7 +54,7 @@ def test_p_values_are_sacrebleus_under_its_definition_and_its_seed(spoiled):
     )
     _, expected = test()
     corpus = EvaluationCorpus.of(len(references), references)
-    for name, build, score in (("BLEU", SacreMatches, sacre_bleu), ("chrF2", CharacterMatches, f_score)):
+    for name, build, score in (("BLEU", sacre_matches, sacre_bleu), ("chrF2", character_matches, f_score)):
         statistics = build(corpus, WordUnits())
         found = paired_bootstrap(
             score, statistics.rows(second), statistics.rows(first), resamples=400, p_value="centred"
@@ -72,10 +71,15 @@ def test_the_draws_are_those_of_numpys_choice_also_in_blocks(monkeypatch):
     assert (resampled_sums(np.eye(7), resamples=50) == expected).all()
 
 
+def beside_ones(values):
+    """The rows whose sums `mean` takes."""
+    return np.stack([np.asarray(values, dtype=np.float64), np.ones(len(values))], axis=1)
+
+
 def test_the_interval_of_a_mean_is_near_its_normal_one():
     stats = pytest.importorskip("scipy.stats")
     values = np.random.default_rng(5).integers(0, 30, 400)
-    found = interval(mean(resampled_sums(beside_ones(values.tolist()))))
+    found = interval(mean(resampled_sums(beside_ones(values))))
     expected = stats.norm.interval(0.95, values.mean(), values.std() / 20)
     assert found == pytest.approx(expected, abs=0.05)
 
@@ -87,7 +91,7 @@ def test_the_p_value_of_a_mean_difference_is_near_that_of_the_paired_t_test():
     second = first + generator.integers(-4, 6, 500)
     for shift in (0, 1):
         ours, theirs = second - shift, first
-        found = paired_bootstrap(mean, beside_ones(ours.tolist()), beside_ones(theirs.tolist()))
+        found = paired_bootstrap(mean, beside_ones(ours), beside_ones(theirs))
         assert found.p == pytest.approx(stats.ttest_rel(ours, theirs).pvalue, abs=0.02)
 
 

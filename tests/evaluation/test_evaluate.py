@@ -9,7 +9,7 @@ import pytest
 
 from rangevote.errors import DataError, MissingExtra, UnknownName, UsageError
 from rangevote.evaluation.evaluate import compare, evaluate, selection, texts_of
-from rangevote.evaluation.metrics import METRICS, Metric, beside_ones, mean
+from rangevote.evaluation.metrics import METRICS, Metric, Statistics, mean
 from rangevote.evaluation.tables import (
     difference_table,
     evaluation_table,
@@ -82,16 +82,10 @@ def test_without_resamples_there_are_no_intervals():
 
 
 def test_a_users_own_metric_needs_statistics_and_a_score():
-    class Vowels:
-        signature = "vowels"
+    def vowels(corpus, units):
+        return Statistics("vowels", lambda _, text: (sum(c in "aeiou" for c in text), 1))
 
-        def __init__(self, corpus, units):
-            pass
-
-        def rows(self, outputs):
-            return beside_ones([sum(c in "aeiou" for c in text) for text in outputs])
-
-    metrics = {"vowels": Metric("vowels", Vowels, mean, needs="")}
+    metrics = {"vowels": Metric("vowels", vowels, mean, needs="")}
     found = compare({"a": ["aa", "b"], "b": ["eee", "ooo"]}, metrics=metrics)
     assert [system.scores["vowels"].value for system in found.systems] == [1, 3]
     assert found.systems[1].against["vowels"].above == 2

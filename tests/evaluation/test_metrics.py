@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from rangevote.errors import UnknownName
 from rangevote.evaluation.evaluate import evaluate
 from rangevote.evaluation.metrics import (
-    CharacterMatches,
-    SacreMatches,
-    WordMatches,
+    character_matches,
     f_score,
     sacre_bleu,
+    sacre_matches,
     word_bleu,
+    word_matches,
 )
 from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 
@@ -44,11 +44,11 @@ def by_nltk(outputs, references, order):
 @given(ITEMS)
 def test_word_bleu_is_nltks_and_bleu_is_sacrebleus(items):
     outputs, references = [output for output, _ in items], [listed for _, listed in items]
-    sums = rows_of(WordMatches, outputs, references).sum(axis=0)
+    sums = rows_of(word_matches, outputs, references).sum(axis=0)
     for order in range(1, 5):
         expected = by_nltk(outputs, references, order)
         assert float(word_bleu(order)(sums)) / 100 == pytest.approx(expected, abs=1e-12, rel=1e-9)
-    score = float(sacre_bleu(rows_of(SacreMatches, outputs, references).sum(axis=0)))
+    score = float(sacre_bleu(rows_of(sacre_matches, outputs, references).sum(axis=0)))
     most = max(map(len, references))
     columns = [[item[i] if i < len(item) else None for item in references] for i in range(most)]
     assert score == pytest.approx(sacrebleu.corpus_bleu(outputs, columns, force=True).score, abs=1e-9)
@@ -59,7 +59,7 @@ def test_word_bleu_is_nltks_and_bleu_is_sacrebleus(items):
 def test_chrf_is_sacrebleus_with_one_reference_and_with_two(items):
     outputs, references = [output for output, _ in items], [listed for _, listed in items]
     for number in (1, 2):
-        rows = rows_of(CharacterMatches, outputs, [item[:number] for item in references])
+        rows = rows_of(character_matches, outputs, [item[:number] for item in references])
         columns = [[item[i] for item in references] for i in range(number)]
         expected = sacrebleu.corpus_chrf(outputs, columns).score
         assert float(f_score(rows.sum(axis=0))) == pytest.approx(expected, abs=1e-9)
@@ -79,13 +79,13 @@ def test_the_example_of_nltks_own_documentation_has_its_score():
         ],
         ["he was interested in world history because he read the book"],
     ]
-    score = word_bleu(4)(rows_of(WordMatches, outputs, references).sum(axis=0))
+    score = word_bleu(4)(rows_of(word_matches, outputs, references).sum(axis=0))
     assert f"{score / 100:.5f}".startswith("0.5920")
 
 
 def test_a_word_counts_as_often_as_the_reference_that_has_most_of_it():
     # the example of Papineni et al. (2002): seven times "the", of which two match
-    rows = rows_of(WordMatches, ["the the the the the the the"], [["the cat is on the mat"]])
+    rows = rows_of(word_matches, ["the the the the the the the"], [["the cat is on the mat"]])
     assert rows[0, 2] == 2
     assert rows[0, 6] == 7
 
@@ -94,7 +94,7 @@ def test_sacrebleu_tokenises_and_folds_case_as_it_is_told():
     outputs, references = ["Hello, World!", "Das ist gut."], [["hello, world!"], ["das ist sehr gut."]]
     for tokenize, lowercase in (("13a", False), ("13a", True), ("none", False), ("char", True)):
         units = WordUnits(bleu_tokenize=tokenize, lowercase=lowercase)
-        score = sacre_bleu(rows_of(SacreMatches, outputs, references, units).sum(axis=0))
+        score = sacre_bleu(rows_of(sacre_matches, outputs, references, units).sum(axis=0))
         metric = sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase)
         columns = [[item[0] for item in references]]
         assert float(score) == pytest.approx(metric.corpus_score(outputs, columns).score, abs=1e-9)
@@ -104,15 +104,15 @@ def test_signatures_are_sacrebleus_own_and_name_the_words():
     metric = sacrebleu.BLEU()
     metric.corpus_score(["a b", "c"], [["a b", "c"], ["b", "d"]])
     corpus = EvaluationCorpus.of(2, [["a b", "b"], ["c", "d"]])
-    assert SacreMatches(corpus, WordUnits()).signature == str(metric.get_signature())
+    assert sacre_matches(corpus, WordUnits()).signature == str(metric.get_signature())
     uneven = EvaluationCorpus.of(2, [["a"], ["b", "c"]])
-    assert SacreMatches(uneven, WordUnits()).signature.startswith("nrefs:var|")
+    assert sacre_matches(uneven, WordUnits()).signature.startswith("nrefs:var|")
     units = WordUnits("13a", lowercase=True)
-    assert WordMatches(EvaluationCorpus.of(1, ["a"]), units).signature == "nltk|nrefs:1|on:13a|case:lc"
+    assert word_matches(EvaluationCorpus.of(1, ["a"]), units).signature == "nltk|nrefs:1|on:13a|case:lc"
 
 
 def test_many_sums_are_scored_at_a_time():
-    rows = rows_of(WordMatches, ["a b c d e", "a c"], [["a b c d"], ["a b"]])
+    rows = rows_of(word_matches, ["a b c d e", "a c"], [["a b c d"], ["a b"]])
     for score in (word_bleu(4), sacre_bleu):
         assert score(rows).tolist() == [score(rows[0]), score(rows[1])]
 
@@ -173,4 +173,4 @@ def test_unknown_tokenisations_offer_the_nearest():
     with pytest.raises(UnknownName, match=r"unknown tokenisation 'word'\. Did you mean 'words'\?"):
         value("length", ["a"], units=WordUnits("word"))
     with pytest.raises(UnknownName, match=r"unknown tokenisation of sacreBLEU '13b'\. Did you mean '13a'\?"):
-        SacreMatches(EvaluationCorpus.of(1, ["a"]), WordUnits(bleu_tokenize="13b"))
+        sacre_matches(EvaluationCorpus.of(1, ["a"]), WordUnits(bleu_tokenize="13b"))

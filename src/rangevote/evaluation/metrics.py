@@ -10,7 +10,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from functools import reduce
+from operator import or_
+from typing import Literal
 
 import numpy as np
 
@@ -25,15 +27,19 @@ Need = Literal["references", "sources", ""]
 Words = Sequence[str]
 
 
-class Statistics(Protocol):
-    """Counts for each output, made for one corpus: what is taken from its references is kept."""
+@dataclass(frozen=True)
+class Statistics:
+    """Counts for each output, made for one corpus: what is taken from its references is kept.
 
-    @property
-    def signature(self) -> str: ...
+    `row` gives whole numbers to be summed, for the index and the text of an output.
+    """
+
+    signature: str
+    row: Callable[[int, str], Sequence[float]]
 
     def rows(self, outputs: Sequence[str]) -> Array:
-        """Whole numbers to be summed, shape (outputs, statistics)."""
-        ...
+        """Shape (outputs, statistics)."""
+        return np.array([self.row(i, text) for i, text in enumerate(outputs)], dtype=np.float64)
 
 
 Builder = Callable[[EvaluationCorpus, WordUnits], Statistics]
@@ -87,39 +93,26 @@ def count_ngrams(words: Words) -> NgramCounts:
     return counts
 
 
-class WordMatches:
-    """An n-gram matches as often as the reference that has most of it.
+def word_matches(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
+    """An n-gram matches as often as the reference that has most of it; rows of 10 numbers.
 
     The number of n-grams of a sentence is at least 1, also where it is too short to have any: so counts NLTK.
     """
+    split = units.splitter()
+    references = [[split(text) for text in item] for item in corpus.references or ()]
+    sizes = [[len(words) for words in item] for item in references]
+    most = [reduce(or_, map(count_ngrams, item)) for item in references]
 
-    def __init__(self, corpus: EvaluationCorpus, units: WordUnits) -> None:
-        self._split = units.splitter()
-        self._references = [self._read(item) for item in corpus.references or ()]
-        self.signature = f"nltk|{corpus.signature}|{units.signature}"
-
-    def _read(self, references: Sequence[str]) -> tuple[list[int], NgramCounts]:
-        most: NgramCounts = Counter()
-        lengths = []
-        for text in references:
-            words = self._split(text)
-            lengths.append(len(words))
-            most |= count_ngrams(words)
-        return lengths, most
-
-    def rows(self, outputs: Sequence[str]) -> Array:
-        """Shape (outputs, 10)."""
-        pairs = zip(outputs, self._references, strict=True)
-        return np.array([self._row(text, *reference) for text, reference in pairs], dtype=np.float64)
-
-    def _row(self, text: str, lengths: list[int], most: NgramCounts) -> list[int]:
-        words = self._split(text)
+    def row(i: int, text: str) -> list[int]:
+        words = split(text)
         size = len(words)
         matches = [0] * BLEU_ORDER
         for ngram, count in count_ngrams(words).items():
-            matches[len(ngram) - 1] += min(count, most[ngram])
-        closest = min(lengths, key=lambda length: (abs(length - size), length))
+            matches[len(ngram) - 1] += min(count, most[i][ngram])
+        closest = min(sizes[i], key=lambda length: (abs(length - size), length))
         return [size, closest, *matches, *(max(1, size - n) for n in range(BLEU_ORDER))]
+
+    return Statistics(f"nltk|{corpus.signature}|{units.signature}", row)
 
 
 def word_bleu(order: int) -> Callable[[Array], Array]:
@@ -139,35 +132,29 @@ def word_bleu(order: int) -> Callable[[Array], Array]:
     return score
 
 
-class SacreMatches:
-    """Matches of sacreBLEU's tokens, counted by sacrebleu; n-grams may be 0."""
+def sacre_matches(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
+    """Matches of sacreBLEU's tokens, counted by sacrebleu; n-grams may be 0. Rows of 10 numbers."""
+    options = {"tokenize": units.bleu_tokenize, "lowercase": units.lowercase}
+    metrics = need("sacrebleu.metrics", "evaluate", "sacreBLEU")
+    known = metrics.BLEU.TOKENIZERS
+    if units.bleu_tokenize not in known:
+        raise UnknownName(
+            f"unknown tokenisation of sacreBLEU {units.bleu_tokenize!r}."
+            f"{nearest(units.bleu_tokenize, known)} Choose from: {', '.join(sorted(known))}."
+        )
+    # effective order changes the score of a sentence, not its counts, and keeps sacrebleu from
+    # warning about sentences: the scores are ours
+    counter = metrics.BLEU(effective_order=True, **options)
+    references = corpus.references or ()
+    # sacrebleu has a signature only once it has references: here any, since their number is set below
+    signature = metrics.BLEU(references=[[""]], **options).get_signature()
+    signature.update("nrefs", corpus.signature.removeprefix("nrefs:"))
 
-    def __init__(self, corpus: EvaluationCorpus, units: WordUnits) -> None:
-        options = {"tokenize": units.bleu_tokenize, "lowercase": units.lowercase}
-        metrics = need("sacrebleu.metrics", "evaluate", "sacreBLEU")
-        known = metrics.BLEU.TOKENIZERS
-        if units.bleu_tokenize not in known:
-            raise UnknownName(
-                f"unknown tokenisation of sacreBLEU {units.bleu_tokenize!r}."
-                f"{nearest(units.bleu_tokenize, known)} Choose from: {', '.join(sorted(known))}."
-            )
-        # effective order changes the score of a sentence, not its counts, and keeps sacrebleu from
-        # warning about sentences: the scores are ours
-        self._counter = metrics.BLEU(effective_order=True, **options)
-        self._references = corpus.references or ()
-        # sacrebleu has a signature only once it has references: here any, since their number is set below
-        signature = metrics.BLEU(references=[[""]], **options).get_signature()
-        signature.update("nrefs", corpus.signature.removeprefix("nrefs:"))
-        self.signature = str(signature)
-
-    def rows(self, outputs: Sequence[str]) -> Array:
-        """Shape (outputs, 10)."""
-        pairs = zip(outputs, self._references, strict=True)
-        return np.array([self._row(text, references) for text, references in pairs], dtype=np.float64)
-
-    def _row(self, text: str, references: Sequence[str]) -> list[int]:
-        score: Any = self._counter.sentence_score(text, references)
+    def row(i: int, text: str) -> list[int]:
+        score = counter.sentence_score(text, references[i])
         return [score.sys_len, score.ref_len, *score.counts, *score.totals]
+
+    return Statistics(str(signature), row)
 
 
 def sacre_bleu(sums: Array) -> Array:
@@ -205,35 +192,30 @@ BETA = 2
 CharacterCounts = list[Counter[str]]  # one for each order
 
 
-class CharacterMatches:
-    """Columns: for each order the n-grams of the output, of the reference, and those in both.
+def character_matches(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
+    """For each order the n-grams of the output, of the reference, and those in both: rows of 18 numbers.
 
     Of several references the one counts under which the sentence has the best score.
     """
 
-    def __init__(self, corpus: EvaluationCorpus, units: WordUnits) -> None:
-        self._lowercase = units.lowercase
-        self._references = [[self._read(text) for text in item] for item in corpus.references or ()]
-        self.signature = (
-            f"rv:{__version__.rpartition('.')[0]}|{corpus.signature}|case:{units.case}|eff:yes|"
-            f"nc:{CHRF_ORDER}|nw:0|space:no|beta:{BETA}"
-        )
-
-    def _read(self, text: str) -> CharacterCounts:
-        joined = "".join((text.lower() if self._lowercase else text).split())
+    def read(text: str) -> CharacterCounts:
+        joined = "".join((text.lower() if units.lowercase else text).split())
         orders = range(1, CHRF_ORDER + 1)
         return [Counter([joined[i : i + n] for i in range(len(joined) - n + 1)]) for n in orders]
 
-    def rows(self, outputs: Sequence[str]) -> Array:
-        """Shape (outputs, 18)."""
-        pairs = zip(outputs, self._references, strict=True)
-        return np.array([self._row(self._read(text), item) for text, item in pairs], dtype=np.float64)
+    references = [[read(text) for text in item] for item in corpus.references or ()]
 
-    @staticmethod
-    def _row(output: CharacterCounts, references: list[CharacterCounts]) -> Array:
-        against = np.array([_matches(output, reference) for reference in references], dtype=np.float64)
-        best: Array = against[np.argmax(f_score(against))] if len(against) > 1 else against[0]
-        return best
+    def row(i: int, text: str) -> Sequence[int]:
+        output = read(text)
+        against = [_matches(output, reference) for reference in references[i]]
+        best = np.argmax(f_score(np.array(against, dtype=np.float64))) if len(against) > 1 else 0
+        return against[best]
+
+    signature = (
+        f"rv:{__version__.rpartition('.')[0]}|{corpus.signature}|case:{units.case}|eff:yes|"
+        f"nc:{CHRF_ORDER}|nw:0|space:no|beta:{BETA}"
+    )
+    return Statistics(signature, row)
 
 
 def _matches(output: CharacterCounts, reference: CharacterCounts) -> list[int]:
@@ -258,23 +240,6 @@ def f_score(sums: Array) -> Array:
     return result
 
 
-@dataclass(frozen=True)
-class Averaged:
-    """A number for each output, to be averaged. Columns: the number, 1."""
-
-    values: Callable[[Sequence[str]], Sequence[float]]
-    signature: str
-
-    def rows(self, outputs: Sequence[str]) -> Array:
-        """Shape (outputs, 2)."""
-        return beside_ones(self.values(outputs))
-
-
-def beside_ones(values: Sequence[float]) -> Array:
-    """Each value with a 1 beside it, shape (values, 2), for `mean`."""
-    return np.stack([np.asarray(values, dtype=np.float64), np.ones(len(values))], axis=1)
-
-
 def mean(sums: Array) -> Array:
     """Sums of values and of ones (..., 2) -> means (...)."""
     result: Array = sums[..., 0] / sums[..., 1]
@@ -286,27 +251,22 @@ def percent(sums: Array) -> Array:
     return 100 * mean(sums)
 
 
-def lengths(corpus: EvaluationCorpus, units: WordUnits) -> Averaged:
+def lengths(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
     split = units.splitter()
-    return Averaged(lambda outputs: [len(split(text)) for text in outputs], units.signature)
+    return Statistics(units.signature, lambda _, text: (len(split(text)), 1))
 
 
-def empties(corpus: EvaluationCorpus, units: WordUnits) -> Averaged:
-    return Averaged(lambda outputs: [not text.strip() for text in outputs], "white space alone is empty")
+def empties(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
+    return Statistics("white space alone is empty", lambda _, text: (not text.strip(), 1))
 
 
 def copies(is_copy: Callable[[Words, Words], bool]) -> Builder:
     """Outputs for which `is_copy(words of the output, words of the source)`."""
 
-    def build(corpus: EvaluationCorpus, units: WordUnits) -> Averaged:
+    def build(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
         split = units.splitter()
         sources = [split(text) for text in corpus.sources or ()]
-
-        def values(outputs: Sequence[str]) -> list[float]:
-            pairs = zip(outputs, sources, strict=True)
-            return [is_copy(split(text), source) for text, source in pairs]
-
-        return Averaged(values, units.signature)
+        return Statistics(units.signature, lambda i, text: (is_copy(split(text), sources[i]), 1))
 
     return build
 
@@ -348,12 +308,12 @@ def distinct_ngrams(order: int) -> Callable[[Sequence[Words]], int]:
 
 
 METRICS: dict[str, Metric | Distinct] = {
-    "bleu": Metric("BLEU", SacreMatches, sacre_bleu),
-    "bleu_1": Metric("BLEU-1", WordMatches, word_bleu(1)),
-    "bleu_2": Metric("BLEU-2", WordMatches, word_bleu(2)),
-    "bleu_3": Metric("BLEU-3", WordMatches, word_bleu(3)),
-    "bleu_4": Metric("BLEU-4", WordMatches, word_bleu(4)),
-    "chrf": Metric("chrF", CharacterMatches, f_score),
+    "bleu": Metric("BLEU", sacre_matches, sacre_bleu),
+    "bleu_1": Metric("BLEU-1", word_matches, word_bleu(1)),
+    "bleu_2": Metric("BLEU-2", word_matches, word_bleu(2)),
+    "bleu_3": Metric("BLEU-3", word_matches, word_bleu(3)),
+    "bleu_4": Metric("BLEU-4", word_matches, word_bleu(4)),
+    "chrf": Metric("chrF", character_matches, f_score),
     "length": Metric("length", lengths, mean, "", "closest"),
     "distinct_outputs": Distinct("distinct outputs", distinct_outputs),
     "distinct_unigrams": Distinct("distinct unigrams", distinct_ngrams(1)),
