@@ -42,6 +42,19 @@ def test_every_line_is_asked_and_elected_in_order(ask, tmp_path):
     assert upstream.most_open > 1
 
 
+@pytest.mark.parametrize(
+    "mode", ["reasons_apart", "reasons_by_the_other_name", "reasons_inline", "reasons_after_the_prompt"]
+)
+def test_the_answer_votes_and_the_winners_reasoning_is_written(ask, mode, tmp_path):
+    with Upstream(mode) as upstream:
+        done = ask(upstream, "--candidates", "sample:6", "--ballots", tmp_path / "nbest.jsonl")
+        assert ask(upstream, "--candidates", "sample:6", "--text").out == b"42\n" * 9
+    for line, entry in zip(done.results(), read(str(tmp_path / "nbest.jsonl")), strict=True):
+        assert sorted(one.text for one in entry.get().candidates) == ["41"] * 2 + ["42"] * 4
+        assert line["winner"] == "42"
+        assert line["reasoning"].startswith("I said ")
+
+
 @pytest.mark.parametrize("mode", ["ignores_n", "at_most_two"])
 def test_servers_that_do_not_understand_n_give_the_same_ballots(ask, mode, tmp_path):
     options = ("--candidates=sample:5", "--voters=sample:7", "--seed=3", "--scores", "--concurrency=4")

@@ -8,6 +8,7 @@ import pytest
 
 from rangevote.errors import DataError, UsageError
 from rangevote.formats import Entry
+from rangevote.formats.openai import split_reasoning
 from rangevote.hypothesis import Ballot, Hypothesis
 
 Entries = Callable[..., list[Entry]]
@@ -100,6 +101,28 @@ def test_a_request_with_refusals_alone_is_an_error(
 def test_what_a_filter_left_of_an_answer_is_not_finished(ballots: Ballots) -> None:
     line = batch({"message": {"content": "yes, but"}, "finish_reason": "content_filter"})
     assert ballots(line)[0].candidates == [Hypothesis("yes, but", sampled=True, finished=False)]
+
+
+@pytest.mark.parametrize(
+    ("text", "reasoning", "answer"),
+    [
+        ("4", "", "4"),
+        ("<think>\na\n</think>\n\n4\n", "a", "4\n"),
+        (" <think>a <think> b</think>4", "a <think> b", "4"),
+        ("<think>\n\n</think>\n\n4", "", "4"),  # a model that was told not to think
+        ("a\n</think>\n\n4 </think>", "a", "4 </think>"),
+        ("write </think> here", "", "write </think> here"),
+        ("a <think>b</think> c", "", "a <think>b</think> c"),
+        ("<think> is a tag", "", "<think> is a tag"),
+    ],
+)
+def test_reasoning_is_cut_from_the_answer(text: str, reasoning: str, answer: str) -> None:
+    assert split_reasoning(text) == (reasoning, answer)
+
+
+def test_reasoning_without_an_end_is_all_there_is_where_it_was_cut_off() -> None:
+    assert split_reasoning("<think>a", ended=False) == ("a", "")
+    assert split_reasoning("a", ended=False) == ("", "a")
 
 
 def test_content_in_parts_is_joined(ballots: Ballots) -> None:

@@ -40,6 +40,28 @@ def test_the_official_client_reads_a_stream(service):
     assert all(chunk.usage is None for chunk in chunks)
 
 
+MODES = ["reasons_apart", "reasons_by_the_other_name", "reasons_inline", "reasons_after_the_prompt"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_answer_votes_and_the_winners_reasoning_is_returned(service, upstream, mode):
+    upstream.mode = mode
+    client = service.client()
+    asked = {"model": "tiny", "messages": MESSAGES, "seed": 1}
+    answer = client.chat.completions.create(**asked)
+    why = "I said 2 to /v1/chat/completions as 2"  # the first that says 42
+    assert (answer.choices[0].message.content, answer.choices[0].message.reasoning_content) == ("42", why)
+    assert answer.rangevote["score"] == pytest.approx(4 / 6)
+    deltas = [chunk.choices[0].delta for chunk in client.chat.completions.create(**asked, stream=True)]
+    assert "".join(delta.content or "" for delta in deltas) == "42"
+    assert "".join(getattr(delta, "reasoning_content", "") for delta in deltas) == why
+    if mode in MODES[2:]:
+        text = client.completions.create(model="tiny", prompt="p", seed=1).choices[0]
+        assert (text.text, text.reasoning_content) == ("42", why.replace("chat/", ""))
+        [first, *_] = client.completions.create(model="tiny", prompt="p", seed=1, stream=True)
+        assert first.choices[0].reasoning_content == text.reasoning_content
+
+
 def test_a_stream_is_kept_alive_while_samples_are_drawn(service, upstream):
     upstream.delay = 0.6
     answer = service.ask(stream=True)

@@ -411,7 +411,8 @@ class GenerateRun:
         if isinstance(answer, DataError):
             ballot, line = entry.ballot or Ballot(()), error_line(entry, answer, self.shape)
         else:
-            ballot, line = answer.ballot, result_line(answer.ballot, answer.result, self.shape)
+            ballot = answer.ballot
+            line = result_line(ballot, answer.result, self.shape, answer.reasoning)
         return line, b"" if self.sink.ballots is None else write_ballot(ballot)
 
 

@@ -49,11 +49,13 @@ class ResultLine(NamedTuple):
 _encode = msgspec.json.Encoder().encode
 
 
-def result_line(ballot: Ballot, result: Result, shape: ResultShape) -> ResultLine:
+def result_line(ballot: Ballot, result: Result, shape: ResultShape, reasoning: str = "") -> ResultLine:
+    """The line of one election; `reasoning` is what a model wrote to itself before the winner."""
     if shape.text:
         text = str(result).replace("\r\n", " ").replace("\n", " ").replace("\r", " ")
         return ResultLine(text.encode() + b"\n")
-    return ResultLine(_encode(result_fields(ballot, result, shape)) + b"\n")
+    fields = result_fields(ballot, result, shape) | ({"reasoning": reasoning} if reasoning else {})
+    return ResultLine(_encode(fields) + b"\n")
 
 
 def empty_line(ballot: Ballot, shape: ResultShape) -> ResultLine:

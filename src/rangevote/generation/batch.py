@@ -59,13 +59,15 @@ class Request:
 class Elected:
     """One election, and how many seconds went into finding its hypotheses and into voting.
 
-    What a batch did together is shared out evenly.
+    What a batch did together is shared out evenly. `reasoning` is what a model wrote to itself before the
+    winner, where its server tells them apart.
     """
 
     ballot: Ballot
     result: Result
     searching: float
     voting: float
+    reasoning: str = ""
 
 
 def elections(

@@ -64,9 +64,12 @@ class Reply:
         for index, candidate in enumerate(self._elected):
             if self.request.endpoint == "chat":
                 yield event({**head, "choices": [_delta(index, {"role": "assistant", "content": ""})]})
+                if reasoning := self._reasoning(candidate):
+                    yield event({**head, "choices": [_delta(index, reasoning)]})
                 yield event({**head, "choices": [_delta(index, self._content(candidate))]})
             else:
-                yield event({**head, "choices": [_text_choice(index, self._text(candidate), None)]})
+                choice = _text_choice(index, self._text(candidate), None) | self._reasoning(candidate)
+                yield event({**head, "choices": [choice]})
         last = [self._last(index, candidate) for index, candidate in enumerate(self._elected)]
         yield event({**head, "choices": last, "rangevote": self._election()})
         if self.request.include_usage:
@@ -87,14 +90,20 @@ class Reply:
     def _choice(self, index: int, candidate: int) -> dict[str, Any]:
         text, reason = self._text(candidate), self.outcome.finish_reason(candidate)
         if self.request.endpoint == "completions":
-            return _text_choice(index, text, reason)
+            return _text_choice(index, text, reason) | self._reasoning(candidate)
         message = {"role": "assistant", "content": None, "refusal": None, **self._content(candidate)}
+        message |= self._reasoning(candidate)
         return {"index": index, "message": message, "logprobs": None, "finish_reason": reason}
 
     def _content(self, candidate: int) -> dict[str, str]:
         """What a chat answers: an answer, or a refusal where every sample is one."""
         field = "refusal" if self.outcome.refused(candidate) else "content"
         return {field: self._text(candidate)}
+
+    def _reasoning(self, candidate: int) -> dict[str, str]:
+        """What the model wrote to itself before this answer, where it did."""
+        reasoning = self.outcome.reasoning(candidate)
+        return {"reasoning_content": reasoning} if reasoning else {}
 
     def _last(self, index: int, candidate: int) -> dict[str, Any]:
         reason = self.outcome.finish_reason(candidate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -207,6 +207,30 @@ class Behaviour:
 
     def calls_tools(self, asked: Asked) -> Reply:
         return self._with_message(asked, {"content": None, "tool_calls": [{"id": "1"}]}, "tool_calls")
+
+    def reasons_apart(self, asked: Asked) -> Reply:
+        return self._reasoned(asked, lambda text, why: {"content": text, "reasoning_content": why})
+
+    def reasons_by_the_other_name(self, asked: Asked) -> Reply:
+        return self._reasoned(asked, lambda text, why: {"content": text, "reasoning": why})
+
+    def reasons_inline(self, asked: Asked) -> Reply:
+        return self._reasoned(asked, lambda text, why: {"content": f"<think>\n{why}\n</think>\n\n{text}"})
+
+    def reasons_after_the_prompt(self, asked: Asked) -> Reply:
+        """The first tag was the end of the prompt."""
+        return self._reasoned(asked, lambda text, why: {"content": f"{why}\n</think>\n\n{text}"})
+
+    def _reasoned(self, asked: Asked, message: Callable[[str, str], dict[str, Any]]) -> Reply:
+        """What is answered every third time has most votes; what is thought is always another text."""
+        choices = []
+        for i in range(asked.n):
+            number = int(asked.body.get("seed", 0)) + i
+            text, why = ("42", "41", "42")[number % 3], f"I said {number} to {asked.path} as {number}"
+            answer = message(text, why)
+            said = {"message": {"role": "assistant", **answer}} if asked.chat else {"text": answer["content"]}
+            choices.append({**choice(asked, i), **said, "index": i})
+        return completion(asked, choices)
 
     def cuts_short(self, asked: Asked) -> Reply:
         return completion(asked, [{**choice(asked, i), "finish_reason": "length"} for i in range(asked.n)])

@@ -62,6 +62,34 @@ def test_a_chat_choice_has_its_text_and_the_sum_of_its_tokens():
     assert choice == ServerChoice("Hello!", math.fsum([-0.31725305, -0.02380986]), 2, "stop", "text")
 
 
+TOKENS = {"content": [{"token": "t", "logprob": -0.5}]}
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "reasoning"),
+    [
+        ({"content": "4", "reasoning_content": "2 + 2"}, "4", "2 + 2"),
+        ({"content": "4", "reasoning": "2 + 2"}, "4", "2 + 2"),
+        ({"content": "4", "reasoning": {"effort": "low"}, "reasoning_content": None}, "4", ""),
+        ({"content": "<think>2 + 2</think>\n4"}, "4", "2 + 2"),
+        ({"content": [{"type": "text", "text": "<think>2 + 2</think>4"}]}, "4", "2 + 2"),
+        ({"content": "<think>a</think>4", "reasoning_content": "b"}, "<think>a</think>4", "b"),
+    ],
+)
+def test_the_answer_is_told_from_the_reasoning_before_it(message, text, reasoning):
+    [choice] = choices_of(chat(message=message, logprobs=TOKENS), CHAT)
+    assert (choice.text, choice.reasoning, choice.logprob) == (text, reasoning, -0.5)
+    assert hypothesis_of(choice).logprob == (None if reasoning else -0.5)  # P of both is not P of the answer
+    assert hypothesis_of(choice, sampled=False).logprob == -0.5
+
+
+def test_reasoning_that_was_cut_off_leaves_no_answer():
+    [choice] = choices_of(chat(message={"content": "<think>2 + "}, finish_reason="length"), CHAT)
+    assert (choice.text, choice.reasoning) == ("", "2 +")
+    [choice] = choices_of({"choices": [{"text": "2\n</think>\n4", "finish_reason": "stop"}]}, COMPLETIONS)
+    assert (choice.text, choice.reasoning) == ("4", "2")
+
+
 def test_a_vllm_servers_beam_has_its_end_in_the_sum():
     """With include_stop_str_in_output, as vLLM 0.32 writes it: the end is listed, the text is without."""
     listed = [

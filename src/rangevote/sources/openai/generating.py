@@ -269,7 +269,8 @@ class ServerElector:
         candidates, voters = outcome.ballot.candidates, outcome.ballot.voters
         ballot = msgspec.structs.replace(request.blank, candidates=candidates, voters=voters)
         searching = perf_counter() - began - outcome.seconds
-        return Elected(ballot, outcome.result, searching, outcome.seconds)
+        reasoning = outcome.reasoning(outcome.result.index)
+        return Elected(ballot, outcome.result, searching, outcome.seconds, reasoning)
 
 
 def _others_may_succeed(error: UpstreamError) -> bool:

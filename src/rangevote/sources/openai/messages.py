@@ -14,7 +14,7 @@ import msgspec
 
 from rangevote.errors import DataError
 from rangevote.formats.jsonl import shape_error
-from rangevote.formats.openai import UNKNOWN, Part, ended
+from rangevote.formats.openai import UNKNOWN, Part, ended, split_reasoning
 from rangevote.hypothesis import LOGPROB_SLACK, Hypothesis
 
 #: Text to vote on, nothing, a refusal (its text is the reason), or tool calls.
@@ -32,7 +32,8 @@ class ServerChoice(NamedTuple):
     """One sample of a server.
 
     `logprob` is the natural-log sum over the `tokens` it lists, None unless every one is known. Most servers
-    do not list the end of the sequence.
+    do not list the end of the sequence. `reasoning` is what the model wrote to itself before the text; the
+    sum is of both, since their tokens are not told apart.
     """
 
     text: str | None
@@ -40,6 +41,7 @@ class ServerChoice(NamedTuple):
     tokens: int | None = None
     finish_reason: str | None = None
     kind: ChoiceKind = "text"
+    reasoning: str = ""
 
 
 class Usage(NamedTuple):
@@ -58,6 +60,8 @@ class Usage(NamedTuple):
 class ChatMessage(msgspec.Struct):
     content: str | list[Part] | None = None
     refusal: str | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None
     tool_calls: list[Any] | None = None
     function_call: Any = None
 
@@ -90,12 +94,14 @@ def choices_of(body: object, path: str = CHAT) -> list[ServerChoice]:
 
 
 def hypothesis_of(choice: ServerChoice, *, sampled: bool = True) -> Hypothesis:
-    """A choice that may vote and be elected; one without text cannot."""
+    """A choice that may vote and be elected; one without text cannot.
+
+    The log-probability of a sample with reasoning is not that of its text, so it is left out.
+    """
     if choice.text is None:
         raise DataError(f"a choice of kind {choice.kind!r} has no text to vote on")
-    return Hypothesis(
-        choice.text, logprob=choice.logprob, finished=ended(choice.finish_reason), sampled=sampled
-    )
+    logprob = None if sampled and choice.reasoning else choice.logprob
+    return Hypothesis(choice.text, logprob=logprob, finished=ended(choice.finish_reason), sampled=sampled)
 
 
 def hypotheses_in(choices: Iterable[ServerChoice], *, sampled: bool = True) -> list[Hypothesis]:
@@ -154,7 +160,23 @@ def _choice(given: RawChoice, field: str, chat: bool) -> ServerChoice:
     text, kind = _message_text(given.message, field) if chat else _completion_text(given.text, field)
     if given.finish_reason == "error":  # what came before is not an answer
         text, kind = None, "null"
-    return ServerChoice(text, logprob if kind == "text" else None, tokens, given.finish_reason, kind)
+    reasoning = _reasoning(given.message)
+    if kind == "text" and text and not reasoning:
+        reasoning, text = split_reasoning(text, ended(given.finish_reason))
+    return ServerChoice(
+        text,
+        logprob if kind == "text" else None,
+        None if reasoning else tokens,
+        given.finish_reason,
+        kind,
+        reasoning,
+    )
+
+
+def _reasoning(message: ChatMessage | None) -> str:
+    """What a server tells apart itself, by one of two names."""
+    given = (message.reasoning_content, message.reasoning) if message is not None else ()
+    return next((one for one in given if isinstance(one, str) and one), "")
 
 
 def _completion_text(text: str | None, field: str) -> tuple[str, ChoiceKind]:

@@ -124,6 +124,10 @@ class ElectionOutcome:
             return self.choices[index].finish_reason or "stop"
         return "stop" if self.ballot.candidates[index].finished else "length"
 
+    def reasoning(self, index: int) -> str:
+        """What the model wrote to itself before candidate `index`."""
+        return self.choices[index].reasoning if self.choices else ""
+
     def refused(self, index: int) -> bool:
         """Whether candidate `index` is a refusal, and its text the reason."""
         return bool(self.choices) and self.choices[index].kind == "refusal"
