@@ -92,10 +92,8 @@ def test_a_refusal_is_refused_where_strict(fault: Callable[..., DataError]) -> N
 def test_a_request_with_refusals_alone_is_an_error(
     fault: Callable[..., DataError], choices: list[dict[str, Any]]
 ) -> None:
-    assert str(fault(batch(*choices))) == (
-        "input:1: response.body.choices: every choice is a refusal or was filtered out, so there is nothing to "
-        "vote on"
-    )
+    message = "every choice is a refusal or was filtered out, so there is nothing to vote on"
+    assert str(fault(batch(*choices))) == f"input:1: response.body.choices: {message}"
 
 
 def test_what_a_filter_left_of_an_answer_is_not_finished(ballots: Ballots) -> None:
