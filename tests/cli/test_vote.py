@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 import rangevote as rv
 from tests.cli.conftest import ballot, lines
 
@@ -82,3 +84,17 @@ def test_every_format_can_be_voted_on_as_it_is(run, tmp_path: Path):
     moses = tmp_path / "out.moses"
     moses.write_text("0 ||| a b c ||| F0= -1.5 ||| -1.5\n0 ||| a b d ||| F0= -1.7 ||| -1.7\n")
     assert run("vote", moses).results()[0]["winner"] == "a b c"
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_doubtful_choice_of_weights_is_noted_once_a_file_unless_it_is_made(run, tmp_path, workers):
+    samples = [{"text": text, "logprob": -1.0} for text in ("a b", "a b", "a c")]
+    path = tmp_path / "nbest.jsonl"
+    path.write_text(2 * (json.dumps({"candidates": samples}) + "\n"))
+    done = run("vote", path, "--workers", workers)
+    assert (done.code, done.err.count("--weights count"), done.err.count("repeat others")) == (0, 1, 1)
+    path.write_text(2 * (json.dumps({"candidates": [*samples, "a d"]}) + "\n"))
+    done = run("vote", path, "--workers", workers)
+    assert (done.code, done.err.count("--weights count"), done.err.count("is not known")) == (0, 1, 1)
+    for silent in (["-q"], ["--weights", "count"]):
+        assert run("vote", path, "--workers", workers, *silent).err == ""

@@ -31,9 +31,10 @@ def test_range_voting_is_independent_of_clones(data, candidates, voters, measure
 @given(st.data(), likely(), measures)
 def test_a_duplicate_in_a_beam_neither_votes_again_nor_changes_the_winner(data, ballot, measure):
     listed, logprobs = ballot
+    options = {"similarity": measure, "weights": "probability"}
     i = data.draw(st.integers(0, len(listed) - 1))
-    before = rv.elect(listed, logprobs, similarity=measure)
-    after = rv.elect([*listed, listed[i]], [*logprobs, logprobs[i]], similarity=measure)
+    before = rv.elect(listed, logprobs, **options)
+    after = rv.elect([*listed, listed[i]], [*logprobs, logprobs[i]], **options)
     # the unit in which weights are summed depends on the number of voters, so the last bits may differ
     np.testing.assert_allclose(after.scores[:-1], before.scores, rtol=1e-15)
     assert after.scores[-1] == after.scores[i]
@@ -42,7 +43,7 @@ def test_a_duplicate_in_a_beam_neither_votes_again_nor_changes_the_winner(data, 
 
 @pytest.mark.parametrize("i", range(10))
 def test_a_clone_of_any_caption_of_figure_1_leaves_the_winner(i):
-    result = rv.elect([*CAPTIONS, CAPTIONS[i]], [*LOGPROBS, LOGPROBS[i]])
+    result = rv.elect([*CAPTIONS, CAPTIONS[i]], [*LOGPROBS, LOGPROBS[i]], weights="probability")
     assert result.winner == WINNER
     assert result.scores[i] == result.scores[-1]
 
@@ -74,7 +75,7 @@ def test_the_same_encoding_twice_votes_once():
         Hypothesis(text="a cat", tokens=(1, 3), logprob=math.log(0.3)),
         Hypothesis(text="a cat", tokens=(1, 3), logprob=math.log(0.3)),
     ]
-    result = rv.elect(hypotheses, similarity="exact")
+    result = rv.elect(hypotheses, similarity="exact", weights="probability")
     assert result.winner == "a dog"
     assert result.scores.tolist() == pytest.approx([4 / 7, 3 / 7, 3 / 7])
 

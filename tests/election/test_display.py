@@ -96,7 +96,7 @@ def test_what_is_not_known_is_a_dash():
     page = Page(rv.elect(["a", "b"])._repr_html_())
     assert [cells[2] for _, cells in page.rows[1:]] == ["–", "–"]
     assert "most likely" not in page.text
-    some = Page(rv.elect(["a", "b"], [None, -3.0])._repr_html_())
+    some = Page(rv.elect(["a", "b"], [None, -3.0], weights="count")._repr_html_())
     assert {cells[1]: cells[4] for _, cells in some.rows[1:]}["b"] == "elected, most likely"
 
 

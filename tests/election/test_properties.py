@@ -53,8 +53,9 @@ def test_the_order_of_voters_weighed_by_probability_changes_no_bit(data, voters,
 def test_the_order_of_the_candidates_matters_only_for_ties(data, ballot, measure):
     listed, logprobs = ballot
     order = shuffled(data.draw, len(listed))
-    there = rv.elect(listed, logprobs, similarity=measure)
-    again = rv.elect([listed[i] for i in order], [logprobs[i] for i in order], similarity=measure)
+    options = {"similarity": measure, "weights": "probability"}
+    there = rv.elect(listed, logprobs, **options)
+    again = rv.elect([listed[i] for i in order], [logprobs[i] for i in order], **options)
     assert again.scores.tobytes() == there.scores[order].tobytes()
     rank = [(there.scores[i], logprobs[i]) for i in there.ranking]
     assert rank == [(again.scores[i], again.candidates.logprob(i)) for i in again.ranking]
@@ -105,8 +106,9 @@ def test_scaling_all_weights_by_a_power_of_two_changes_nothing(candidates, voter
 @given(likely(), measures, st.integers(-2000, -1))
 def test_only_the_ratios_of_probabilities_matter(ballot, measure, shift):
     listed, logprobs = ballot[0], [round(lp * 64) / 64 for lp in ballot[1]]  # so that the sums are exact
-    there = rv.elect(listed, logprobs, similarity=measure)
-    again = rv.elect(listed, [lp + shift for lp in logprobs], similarity=measure)
+    options = {"similarity": measure, "weights": "probability"}
+    there = rv.elect(listed, logprobs, **options)
+    again = rv.elect(listed, [lp + shift for lp in logprobs], **options)
     assert again.scores.tobytes() == there.scores.tobytes()
     assert again.ranking == there.ranking
 

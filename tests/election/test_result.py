@@ -40,7 +40,7 @@ def test_clones_are_ranked_by_likelihood_then_place_however_many(size):
     # torch.topk, used by a peer, returns an arbitrary one of many equals
     logprobs = [-5.0] * size
     logprobs[size // 2] = logprobs[-1] = -4.0
-    assert rv.elect(["same words here"] * size, logprobs).index == size // 2
+    assert rv.elect(["same words here"] * size, logprobs, weights="probability").index == size // 2
 
 
 @pytest.mark.parametrize(("gap", "near"), [(0.0, True), (9e-10, True), (1.1e-9, False), (1e-3, False)])

@@ -59,23 +59,52 @@ def test_importance_weights_are_the_voters_own_normalised():
 
 
 def test_the_same_text_with_the_same_log_probability_votes_once():
-    assert weights_of(["a", "b", "a"], [-1.0, -1.0, -1.0]) == [0.5, 0.5, 0.0]
+    assert weights_of(["a", "b", "a"], [-1.0, -1.0, -1.0], weights="probability") == [0.5, 0.5, 0.0]
 
 
 def test_where_tokens_are_known_they_decide_who_is_a_duplicate():
     rows = [(1, 2), (1, 2), (3,), (3,)]
     texts = ["ab", "ab", "ab", "c"]  # the last: other text, same tokens (special tokens dropped)
     hypotheses = [Hypothesis(text=t, tokens=r, logprob=-2.0) for t, r in zip(texts, rows, strict=True)]
-    assert weights_of(hypotheses) == [0.5, 0.0, 0.5, 0.0]
+    assert weights_of(hypotheses, weights="probability") == [0.5, 0.0, 0.5, 0.0]
 
 
-def test_voters_that_repeat_are_pointed_out_where_nobody_said_how_to_weigh_them():
-    voters = {"voters": ["a", "a", "b"], "voter_logprobs": [-1.0, -1.0, -2.0]}
-    with pytest.warns(rv.RangevoteWarning, match=r"some voters repeat others.*samples, use weights='count'"):
-        rv.elect(THREE, **voters)
-    for weights in ("probability", "count"):  # said: no warning, which would be an error here
-        rv.elect(THREE, **voters, weights=weights)
-    rv.elect(["a", "a", "b"], [-1.0, -1.0, -2.0])  # a beam that repeats itself is no sample
+REPEATING = (["a", "a", "b"], [-1.0, -1.0, -2.0])
+SOME_UNKNOWN = (["a", "b", "c"], [-1.0, None, -2.0])
+
+
+@pytest.mark.parametrize(
+    ("voters", "message"),
+    [
+        (REPEATING, "some {} repeat others and count once, by their probability; if they are samples"),
+        (SOME_UNKNOWN, "the log-probability of some {} is not known, so all of them count the same"),
+    ],
+    ids=["repeating", "some unknown"],
+)
+def test_a_choice_of_weights_that_may_be_wrong_is_pointed_out_where_nobody_made_it(voters, message):
+    named = dict(zip(("voters", "voter_logprobs"), voters, strict=True))
+    with pytest.warns(rv.RangevoteWarning, match=message.format("voters") + r".*weights='count'.*--weights"):
+        rv.elect(THREE, **named)
+    with pytest.warns(rv.RangevoteWarning, match=message.format("candidates")):
+        rv.elect(*voters)
+    with pytest.warns(rv.RangevoteWarning, match=message.format("candidates")):
+        rv.elect(rv.Ballot([Hypothesis(text, logprob=p) for text, p in zip(*voters, strict=True)]))
+    # said, or known to be samples: no warning, which would be an error here
+    rv.elect(THREE, **named, weights="count")
+    rv.elect(*voters, weights="count")
+    rv.elect([Hypothesis(text, logprob=p, sampled=True) for text, p in zip(*voters, strict=True)])
+    rv.elect(*REPEATING, weights="probability")
+
+
+def test_what_groups_of_a_search_found_twice_are_no_samples():
+    rv.elect([Hypothesis("a", logprob=-1.0), Hypothesis("a", logprob=-1.0, ranked_by=-1.5)])
+
+
+def test_what_has_no_log_probability_at_all_counts_without_a_warning():
+    rv.elect(["a", "a", "b"])
+    rv.elect(["a", "b"], [None, None])
+    rv.elect(["a", "b"], voters=["a", "a"])
+    rv.elect(["a", "a"], [-1.0, -1.0], voters=["a", "b"])
 
 
 # The default: importance where voters have such weights; count for samples and unknown

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rangevote.election.normalize import prepare
 from rangevote.election.result import Result
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
@@ -111,12 +113,25 @@ def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: S
     if not len(electors):
         raise DataError("there are no voters; leave the list out to let the candidates vote.", field="voters")
     weighting, weights = weigh(electors, settings.weights, settings.temperature, given)
-    if voters is not None and settings.weights is None and weighting == "probability" and repeated(given):
-        warn(
-            "some voters repeat others and count once, by their probability; if the voters are samples, "
-            "use weights='count'."
-        )
+    if settings.weights is None:
+        _report_weighting(weighting, given)
     return conclude(Contest(candidates, electors, weights, settings.measure), weighting, settings)
+
+
+def _report_weighting(weighting: str, voters: Hypotheses) -> None:
+    """Warn of voters that were weighed as is usual, but probably not as was meant."""
+    # a search that ranks by other numbers (groups of diverse beams) may find the same twice: no samples
+    if weighting == "probability" and any(voters[i].ranked_by is None for i in repeated(voters)):
+        warn(
+            f"some {voters.role} repeat others and count once, by their probability; if they are samples, "
+            f"use weights='count' (--weights count)."
+        )
+    some_known = voters.logprobs is not None and not np.isnan(voters.logprobs).all()
+    if weighting == "count" and some_known and not voters.sampled:
+        warn(
+            f"the log-probability of some {voters.role} is not known, so all of them count the same; give "
+            f"it, or, if they are samples, use weights='count' (--weights count)."
+        )
 
 
 def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
