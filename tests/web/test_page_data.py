@@ -69,7 +69,7 @@ def test_a_vote_for_a_candidate_is_a_grade_above_zero_of_a_voter_that_counts():
 @settings(max_examples=25)
 @given(one=BALLOTS)
 def test_what_n_grams_and_voters_gave_sums_to_the_score(similarity, one):
-    result = elect_ballot(one, Settings(similarity=similarity))
+    result = elect_ballot(one, Settings(similarity=similarity, weights="probability"))
     for index, score in enumerate(result.scores):
         parts = page.score_parts(result, index)
         assert parts["score"] == score
