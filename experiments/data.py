@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from experiments.show_and_tell import Floats
 from experiments.vocabulary import plain_words
 from rangevote.errors import DataError, MissingExtra, SetupError, nearest
-from rangevote.models.arpa import read_lines, replacing
+from rangevote.files import replacing
+from rangevote.models.arpa import read_lines
 
 
 @dataclass(frozen=True)

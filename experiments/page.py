@@ -14,7 +14,7 @@ from experiments.training_record import duration
 from rangevote.evaluation.metrics import METRICS
 from rangevote.evaluation.plot import Curve, Panel, plot_curves
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, escape_markdown, to_markdown
-from rangevote.models.arpa import replacing
+from rangevote.files import replacing
 
 PAGE, FIGURES = "RESULTS.md", "figures"
 _HEAD = """# Results of the paper's experiments

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rangevote.errors import DataError, SetupError, UsageError, need
-from rangevote.models.arpa import replacing
+from rangevote.files import replacing
 
 if TYPE_CHECKING:
     from torch import Tensor

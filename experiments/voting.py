@@ -22,8 +22,8 @@ from rangevote.election.elect import elect
 from rangevote.election.settings import read_profile, read_toml
 from rangevote.errors import RangevoteWarning
 from rangevote.evaluation.texts import WordUnits
+from rangevote.files import replacing
 from rangevote.hypothesis import Ballot, Hypothesis
-from rangevote.models.arpa import replacing
 from rangevote.similarity import PRESETS
 from rangevote.tuning.tune import tune
 

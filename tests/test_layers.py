@@ -19,6 +19,7 @@ ROOT = Path(rangevote.__file__).parent
 #: Similarity and election are one stage; what stands to the right of a stage it must not know.
 BELOW = {
     "errors": set(),
+    "files": set(),
     "hub": set(),
     "parallel": set(),
     "hypothesis": {"kernel"},
@@ -34,7 +35,7 @@ BELOW = {
     "sources": {"decoding", "formats", "similarity", "election", "generation"},
     "tuning": {"similarity", "election", "evaluation"},
 }
-COMMON = {"errors", "hub", "hypothesis", "parallel", "quiet", "__version__"}
+COMMON = {"errors", "files", "hub", "hypothesis", "parallel", "quiet", "__version__"}
 LAST = {"cli", "web", "study", "service"}  # nothing but themselves may import these
 HEAVY = (
     "torch transformers sacrebleu rapidfuzz matplotlib rich click nltk scipy starlette ray pyarrow".split()  # noqa: SIM905

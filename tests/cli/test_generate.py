@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -48,6 +49,19 @@ def test_a_line_of_text_is_an_input_and_a_line_of_json_its_result(run, prompts, 
 def test_text_writes_the_winners_alone(run, prompts, speaker):
     done = run("generate", "-m", "speaker", "-i", prompts, "--text")
     assert done.out.decode().splitlines() == [result.winner for result in expected(speaker)]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and descriptors as on Unix")
+def test_results_and_ballots_go_through_links_and_open_descriptors(run, prompts, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to("ballots.jsonl")
+    asked = ["generate", "-m", "speaker", "-i", prompts, "--ballots", link]
+    expected = run(*asked[:-2]).out
+    assert run(*asked, "-o", "/dev/stdout").out == expected
+    assert link.is_symlink()
+    assert run("vote", tmp_path / "ballots.jsonl").out == expected
+    done = run(*asked, "-o", tmp_path / "ballots.jsonl", "--force")
+    assert (done.code, "results and ballots are the same file" in done.err) == (2, True)
 
 
 @pytest.mark.parametrize(

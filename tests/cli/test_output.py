@@ -265,7 +265,7 @@ def test_the_input_is_never_overwritten(run, three):
     before = three.read_bytes()
     done = run("vote", three, "-o", three, "--force")
     assert done.code == 2
-    assert "input and output are the same file" in done.err
+    assert "is one of the inputs; write to another file" in done.err
     assert three.read_bytes() == before
 
 

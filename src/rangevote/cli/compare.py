@@ -20,6 +20,7 @@ from rangevote.cli.evaluate import (
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import SetupError, UsageError, choose, nearest
+from rangevote.files import is_stream
 
 if TYPE_CHECKING:
     from rangevote.evaluation.evaluate import Comparison, Selection
@@ -175,7 +176,7 @@ def _check_plot(plot: str | None, force: bool) -> None:
 
     path = Path(plot)
     check_picture(path)
-    if path.exists() and not force:
+    if path.exists() and not force and not is_stream(path):
         raise SetupError(f"{plot} exists already and it is left as it is. Use --force to replace it.")
 
 

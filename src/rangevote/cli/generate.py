@@ -22,8 +22,9 @@ from rangevote.cli.options import (
     read_secret,
     secret_from_environment,
 )
-from rangevote.cli.output import ResultsAndBallots, keeping_results, open_outputs, skip_done
+from rangevote.cli.output import ResultsAndBallots, open_outputs
 from rangevote.cli.progress import Bar, Notes, check_input
+from rangevote.cli.resume import keeping_results, skip_done
 from rangevote.errors import DataError, UsageError, need, warn
 
 if TYPE_CHECKING:

@@ -12,21 +12,19 @@ the content, so that `--resume` goes on only where the new lines fit the old one
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn, Protocol
+from typing import TYPE_CHECKING, BinaryIO, NoReturn, Protocol
 
 from rangevote.errors import RangevoteError, SetupError, UsageError, need
+from rangevote.files import cannot_write, is_stream, open_stream, regular_file
 
 if TYPE_CHECKING:
-    from rangevote.cli.progress import Bar
-    from rangevote.formats.reader import Entry
     from rangevote.formats.results import ResultShape
 
 BUFFER = 1 << 20
@@ -66,30 +64,33 @@ class Sink(Protocol):
         """Stop early and leave no file behind."""
 
 
-class StandardOutput:
-    """On a terminal, control characters are shown instead of obeyed."""
+class StreamOutput:
+    """Standard output, a device or a pipe. On a terminal, control characters are shown instead of obeyed."""
 
     done, last = 0, b""
 
-    def __init__(self, *, line_by_line: bool) -> None:
-        self._out, self._terminal = sys.stdout.buffer, sys.stdout.isatty()
+    def __init__(self, file: BinaryIO, name: str, *, line_by_line: bool) -> None:
+        self._file, self._name, self._terminal = file, name, file.isatty()
         self._line_by_line = line_by_line or self._terminal
 
     def write(self, line: bytes) -> None:
         try:
-            self._out.write(visible(line) if self._terminal else line)
+            self._file.write(visible(line) if self._terminal else line)
             if self._line_by_line:
-                self._out.flush()
-        except BrokenPipeError:
-            raise ClosedPipe from None
+                self._file.flush()
+        except OSError as error:
+            self._fail(error)
 
     def flush(self) -> None:
         try:
-            self._out.flush()
-        except BrokenPipeError:
-            raise ClosedPipe from None
+            self._file.flush()
+        except OSError as error:
+            self._fail(error)
 
     finish = flush
+
+    def _fail(self, error: OSError) -> NoReturn:
+        raise ClosedPipe if isinstance(error, BrokenPipeError) else cannot_write(self._name, error) from error
 
     def close(self) -> str:
         return ""
@@ -110,9 +111,9 @@ class OutputFile:
         force: bool,
         table: ResultShape | None = None,
     ) -> None:
-        self.path, self._table_shape = path, table
+        self.path, self._target, self._table_shape = path, regular_file(path), table
         self.partial, self._notes, self._draft, self._table = (
-            path.with_name(path.name + ending)
+            self._target.with_name(self._target.name + ending)
             for ending in (".partial", ".partial.json", ".partial.json.tmp", ".partial.parquet")
         )
         self.done, self.last, self._written = 0, b"", False
@@ -120,9 +121,7 @@ class OutputFile:
         try:
             self._file = open(self.partial, "ab+", buffering=BUFFER)  # noqa: SIM115  closed by close()
         except OSError as error:
-            raise SetupError(
-                f"cannot write {self.partial}: {(error.strerror or str(error)).lower()}."
-            ) from error
+            raise cannot_write(path, error) from error
         try:
             _lock(self._file, path)
             self._start(options, resume and not force and self._can_resume())
@@ -211,7 +210,7 @@ class OutputFile:
             os.fsync(self._file.fileno())
             whole = self.partial if self._table_shape is None else self._made_table(self._table_shape)
             self._file.close()
-            os.replace(whole, self.path)
+            os.replace(whole, self._target)
             self.partial.unlink(missing_ok=True)
             self._notes.unlink(missing_ok=True)
         except OSError as error:
@@ -245,8 +244,7 @@ class OutputFile:
 
     def _fail(self, error: OSError) -> NoReturn:
         self.discard()
-        reason = "the disk is full" if error.errno == errno.ENOSPC else (error.strerror or str(error)).lower()
-        raise SetupError(f"cannot write {self.path}: {reason}. Nothing was left behind.") from error
+        raise cannot_write(self.path, error, " Nothing was left behind.") from error
 
 
 class ResultsAndBallots:
@@ -293,18 +291,18 @@ def open_output(
 ) -> Iterator[Sink]:
     """The sink for `-o`, or standard output. Open it before the input is read, so that a second run on the
     same file is refused at once; nothing of it stays if the input cannot be opened."""
-    if output is None or output == "-":
+    refuse_input(output, [source])
+    if not _is_file(output):
         if table is not None:
             raise UsageError("Parquet is written to a file: give -o FILE.")
         if resume:
-            raise UsageError("--resume needs -o FILE; standard output cannot be resumed.")
-        yield StandardOutput(line_by_line=source == "-")
+            raise UsageError(f"--resume needs -o FILE; {_stream_name(output)} cannot be resumed.")
+        with _open_stream(output, force=force) as stream:
+            yield StreamOutput(stream, _stream_name(output), line_by_line=source == "-")
         return
-    path, read = Path(output), Path(source)
+    path = Path(str(output))
     if not path.name:  # `.` and `/` have none to put endings behind
         raise SetupError(f"cannot write {path}: is a directory.")
-    if source != "-" and path.exists() and read.exists() and path.samefile(read):
-        raise UsageError(f"input and output are the same file {path}; write to another one.")
     if table is not None:
         need("pyarrow.parquet", "parquet", "writing Parquet files")  # before the work, not after
     file = OutputFile(path, options, resume=resume, force=force, table=table)
@@ -314,11 +312,40 @@ def open_output(
         file.close()
 
 
+def _is_file(output: str | None) -> bool:
+    """Whether `-o` names a file, which is written beside itself and can be resumed."""
+    return output is not None and output != "-" and not is_stream(output)
+
+
+def _stream_name(output: str | None) -> str:
+    return "standard output" if output is None or output == "-" else output
+
+
+@contextmanager
+def _open_stream(output: str | None, *, force: bool) -> Iterator[BinaryIO]:
+    if output is None or output == "-":
+        yield sys.stdout.buffer
+        return
+    if Path(output).is_block_device() and not force:
+        raise SetupError(f"{output} is a disk, which is left as it is. Use --force to write over it.")
+    stream = open_stream(output)
+    try:
+        yield stream
+    finally:
+        with suppress(OSError):  # the reader is gone, which was reported
+            stream.close()
+
+
+def refuse_input(output: str | Path | None, inputs: Sequence[str]) -> None:
+    """Never write over one of the inputs."""
+    for path in map(Path, inputs):
+        if output and path.is_file() and Path(output).exists() and path.samefile(output):
+            raise UsageError(f"{output} is one of the inputs; write to another file.")
+
+
 def write_output(text: str, output: str | None, inputs: Sequence[str], *, force: bool) -> None:
     """Write a whole text to `-o` or standard output, or nothing; never over one of the inputs."""
-    for path in map(Path, inputs):
-        if output and path.exists() and Path(output).exists() and path.samefile(output):
-            raise UsageError(f"{output} is one of the inputs; write to another file.")
+    refuse_input(output, inputs)
     with open_output(output, "-", {}, force=force) as sink:
         sink.write(text.encode())
         sink.finish()
@@ -335,92 +362,34 @@ def open_outputs(
     force: bool,
 ) -> Iterator[ResultsAndBallots]:
     """The sinks for `-o` and `--ballots` of `generate`."""
-    to_file = results is not None and results != "-"
     if ballots == "-":
         raise UsageError("--ballots needs a file; standard output has the results.")
-    if ballots is not None and results is not None and Path(ballots).absolute() == Path(results).absolute():
+    if ballots is not None and results is not None and os.path.realpath(ballots) == os.path.realpath(results):
         raise UsageError(f"results and ballots are the same file {ballots}; write to two.")
-    if resume and ballots is not None and to_file:
-        _check_both_or_none(Path(str(results)), Path(ballots))
-    if resume and not to_file and ballots is None:
-        raise UsageError("--resume needs -o FILE; standard output cannot be resumed.")
+    resumed = {output for output in (results, ballots) if output and resume and _is_file(output)}
+    if resume and not resumed:
+        raise UsageError(f"--resume needs -o FILE; {_stream_name(results)} cannot be resumed.")
+    _check_all_or_none(map(regular_file, resumed))
     with ExitStack() as files:
         second: Sink | None = None
         if ballots is not None:
+            resume = ballots in resumed
             second = files.enter_context(open_output(ballots, source, options, resume=resume, force=force))
-        first = files.enter_context(
-            open_output(results, source, options, resume=resume and to_file, force=force)
-        )
+        resume = results in resumed
+        first = files.enter_context(open_output(results, source, options, resume=resume, force=force))
         yield ResultsAndBallots(first, second)
 
 
-def _check_both_or_none(results: Path, ballots: Path) -> None:
+def _check_all_or_none(paths: Iterable[Path]) -> None:
     """One file without the other would have to be thrown away."""
-    partial = [path.with_name(path.name + ".partial") for path in (results, ballots)]
+    partial = [path.with_name(path.name + ".partial") for path in paths]
     there = [path for path in partial if path.exists()]
-    if len(there) == 1:
+    if len(there) < len(partial) and there:
         [missing] = [path for path in partial if path not in there]
         raise SetupError(
             f"cannot resume {there[0]}: {missing}, which goes with it, is missing. Use --force to start "
             f"again."
         )
-
-
-def skip_done(entries: Iterator[Entry], sink: Sink, *, text: bool) -> Iterator[Entry]:
-    """The entries that an earlier run has not yet answered; its last answer must fit."""
-    entry = None
-    for number in range(sink.done):
-        entry = next(entries, None)
-        if entry is None:
-            raise input_too_short(sink, number)
-    if entry is not None:
-        check_last(entry, sink, text=text)
-    return entries
-
-
-def input_too_short(sink: Sink, number: int) -> SetupError:
-    return SetupError(
-        f"cannot resume: the output has {sink.done} lines, the input only {number}; it changed. "
-        f"Use --force to start again."
-    )
-
-
-def check_last(entry: Entry, sink: Sink, *, text: bool) -> None:
-    """The last line that an earlier run wrote must be the answer to this entry."""
-    if entry.ballot is None or text:
-        return
-    import msgspec
-
-    try:
-        written = msgspec.json.decode(sink.last, type=dict[str, Any]).get("id")
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise SetupError(
-            f"cannot resume: line {sink.done} of the output is no result of an election; the file was "
-            f"changed. Use --force to start again."
-        ) from None
-    if written != entry.ballot.id:
-        raise SetupError(
-            f"cannot resume: line {sink.done} of the output has id {written!r}, the input "
-            f"{entry.ballot.id!r}; the input changed. Use --force to start again."
-        )
-
-
-@contextmanager
-def keeping_results(sink: Sink | ResultsAndBallots, bar: Bar) -> Iterator[None]:
-    """Whatever ends the run inside, its results are kept, and the message says how to go on."""
-    try:
-        yield
-    except ClosedPipe:
-        raise
-    except KeyboardInterrupt:
-        bar.close()
-        raise Interrupted(f"interrupted. {sink.close()}".rstrip()) from None
-    except RangevoteError as error:
-        bar.close()
-        hint = sink.close()
-        raise type(error)(f"{error}\n{hint}" if hint else str(error)) from error
-    finally:
-        bar.close()
 
 
 def fingerprint(options: Mapping[str, str]) -> str:

@@ -6,15 +6,14 @@ import math
 import threading
 import webbrowser
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from rangevote.cli.options import election_options, reading_options
-from rangevote.cli.output import open_output
+from rangevote.cli.output import open_output, refuse_input
 from rangevote.cli.progress import Bar, Notes, check_inputs
-from rangevote.errors import UsageError, need
+from rangevote.errors import need
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
@@ -69,7 +68,8 @@ def show(
     from rangevote.web.app import ElectionPage
 
     notes = Notes(quiet=quiet)
-    _check(ballots, export)
+    check_inputs(ballots)
+    refuse_input(export, ballots)
     lists = _lists(ballots, reading, quiet) if ballots else _figure_1()
     for name, number in lists.unmatched():
         notes.tell(f"{name} has {number:,} ballots that {lists.lists[0].name} has not; they are not shown.")
@@ -77,13 +77,6 @@ def show(
         _export(ElectionPage(lists, settings, kept=limit), export, force, quiet, notes)
     else:
         _serve(ElectionPage(lists, settings), host, port, allow_host, not no_browser, notes)
-
-
-def _check(ballots: Sequence[str], export: str | None) -> None:
-    check_inputs(ballots)
-    for path in map(Path, ballots):
-        if export and path.exists() and Path(export).exists() and path.samefile(export):
-            raise UsageError(f"{export} is one of the inputs; write to another file.")
 
 
 def _lists(paths: Sequence[str], reading: ReadOptions, quiet: bool) -> BallotLists:

@@ -13,6 +13,7 @@ from rangevote.cli.compare import parse_systems
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import SetupError, UsageError, need
+from rangevote.files import regular_file
 
 if TYPE_CHECKING:
     from rangevote.study.pairs import PairFiles
@@ -127,7 +128,7 @@ def _read(path: Path) -> str:
 
 def _check_replaceable(path: Path, force: bool) -> None:
     """Never throw judgements away."""
-    if not path.exists():
+    if not regular_file(path).exists():
         return
     from rangevote.study.study_file import has_judgements
 

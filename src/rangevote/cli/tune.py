@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from rangevote.cli.options import reading_options
-from rangevote.cli.output import open_output
+from rangevote.cli.output import open_output, refuse_input
 from rangevote.cli.progress import Bar, Notes, check_inputs
-from rangevote.errors import DataError, UsageError
+from rangevote.errors import DataError
 
 if TYPE_CHECKING:
     from rangevote.evaluation.read import FileValues
@@ -120,8 +120,7 @@ def tune(
 
     inputs = [ballots, *references, *([voters] if voters else [])]
     check_inputs(inputs)
-    if output in inputs and output is not None:
-        raise UsageError(f"{output} is one of the inputs; write to another file.")
+    refuse_input(output, inputs)
     Notes(quiet=quiet)
     choose("tokenisation", metric_tokenize, UNITS)
     units = WordUnits(metric_tokenize, bleu_tokenize, lowercase)

@@ -14,17 +14,9 @@ import click
 
 from rangevote import __version__
 from rangevote.cli.options import election_options, reading_options
-from rangevote.cli.output import (
-    Interrupted,
-    Sink,
-    check_last,
-    fingerprint,
-    input_too_short,
-    keeping_results,
-    open_output,
-    skip_done,
-)
+from rangevote.cli.output import Interrupted, Sink, fingerprint, open_output
 from rangevote.cli.progress import Bar, Notes, Position, check_input
+from rangevote.cli.resume import check_last, input_too_short, keeping_results, skip_done
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
 
 if TYPE_CHECKING:

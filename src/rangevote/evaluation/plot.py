@@ -6,13 +6,15 @@ and no global state of it is touched.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rangevote.errors import SetupError, UsageError, need
+from rangevote.errors import UsageError, need
 from rangevote.evaluation.evaluate import Comparison
+from rangevote.files import replacing
 
 #: Kinds of picture, by the ending of the file's name.
 KINDS = ("svg", "png", "pdf")
@@ -154,17 +156,13 @@ def _legend(figure: Any, beside: int) -> None:
 
 
 def _write(figure: Any, path: Path) -> None:
-    """The picture appears under its name when it is complete."""
     kind = path.suffix.lower().removeprefix(".")
-    partial = path.with_name(f"{path.name}.partial")
     # the date would make two files of the same data differ
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    try:
-        figure.savefig(partial, format=kind, dpi=150, metadata=metadata)
-        partial.replace(path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise SetupError(f"cannot write {path}: {(error.strerror or str(error)).lower()}.") from error
+    picture = io.BytesIO()
+    figure.savefig(picture, format=kind, dpi=150, metadata=metadata)
+    with replacing(path) as file:
+        file.write(picture.getvalue())
 
 
 #: Rules of an election that are the paper's baselines.

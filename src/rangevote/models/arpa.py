@@ -28,7 +28,7 @@ import os
 import re
 import zlib
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rangevote.errors import DataError, SetupError
+from rangevote.files import replacing
 from rangevote.models.protocol import Integers
 
 Floats = NDArray[np.float64]
@@ -160,26 +161,6 @@ def read_lines(path: str | os.PathLike[str]) -> Generator[bytes, None, None]:
         raise DataError(f"damaged or cut off gzip data ({error})", where=f"{name}:{number + 1}") from error
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL byte
         raise SetupError(f"cannot read {name}: {_reason(error)}.") from error
-
-
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write into that replaces `path` at the end, and vanishes if the end is not reached."""
-    name = os.fspath(path)
-    draft = Path(f"{name}.{os.getpid()}.partial")
-    try:
-        with draft.open("wb") as raw:
-            if name.endswith(".gz"):
-                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
-                    yield cast(BinaryIO, packed)
-            else:
-                yield raw
-        os.replace(draft, name)
-    except (OSError, ValueError) as error:
-        raise SetupError(f"cannot write {name}: {_reason(error)}.") from error
-    finally:
-        with suppress(OSError, ValueError):
-            draft.unlink(missing_ok=True)
 
 
 def _reason(error: Exception) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from rangevote.errors import DataError, SetupError
+from rangevote.files import regular_file
 from rangevote.study.images import StudyImage
 from rangevote.study.study_file import (
     LATEST,
@@ -91,7 +92,7 @@ class Store:
             self._db.close()
 
     def back_up(self) -> None:
-        backup = backup_of(self.path)
+        backup = regular_file(backup_of(self.path))
         draft = backup.with_name(backup.name + ".partial")
         try:
             draft.unlink(missing_ok=True)

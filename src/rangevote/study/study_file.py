@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rangevote.errors import DataError, SetupError
+from rangevote.files import regular_file
 from rangevote.study.images import StudyImage
 from rangevote.study.study_plan import Annotator, Assignment, Pair, Study, StudyPlan
 
@@ -185,7 +186,8 @@ def file_system(path: Path, table: str = "/proc/self/mounts") -> str:
 
 def create_file(path: Path, study: Study, images: Mapping[str, StudyImage]) -> None:
     """Write a study; the file appears when it is complete, and only its owner may read it."""
-    draft = path.with_name(path.name + ".partial")
+    target = regular_file(path)
+    draft = target.with_name(target.name + ".partial")
     try:
         draft.unlink(missing_ok=True)
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -197,8 +199,8 @@ def create_file(path: Path, study: Study, images: Mapping[str, StudyImage]) -> N
         finally:
             db.close()
         for ending in ("-wal", "-shm"):  # of a study that is replaced
-            path.with_name(path.name + ending).unlink(missing_ok=True)
-        os.replace(draft, path)
+            target.with_name(target.name + ending).unlink(missing_ok=True)
+        os.replace(draft, target)
     except (OSError, sqlite3.OperationalError) as error:
         raise SetupError(f"cannot write {path}: {reason(error)}.") from error
     finally:
