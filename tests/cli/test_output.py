@@ -270,9 +270,39 @@ def test_the_input_is_never_overwritten(run, three):
 
 
 def test_an_output_in_a_folder_that_does_not_exist_is_named(run, three, tmp_path: Path):
-    done = run("vote", three, "-o", tmp_path / "no" / "out.jsonl")
-    assert done.code == 5
-    assert "no such file or directory" in done.err
+    out = tmp_path / "no" / "out.jsonl"
+    done = run("vote", three, "-o", out)
+    assert (done.code, done.err) == (5, f"rangevote: cannot write {out}: no such file or directory.\n")
+
+
+@pytest.mark.parametrize("what", ["ballots", "voters", "first ballot", "workers"])
+def test_a_run_that_fails_before_its_first_line_leaves_nothing(run, three, tmp_path, what):
+    missing, bad, out = tmp_path / "missing.jsonl", tmp_path / "bad.jsonl", tmp_path / "out" / "out.jsonl"
+    bad.write_bytes(b'{"candidates": [3]}\n' + three.read_bytes())
+    out.parent.mkdir()
+    asked = {
+        "ballots": [missing],
+        "voters": [three, "--voters", missing],
+        "first ballot": [bad],
+        "workers": [bad, "--workers", 2],
+    }
+    assert run("vote", *asked[what], "-o", out).code in (3, 5)
+    assert list(out.parent.iterdir()) == []
+    assert run("vote", three, "-o", out).code == 0
+
+
+@posix
+def test_a_run_that_is_killed_before_its_first_line_does_not_block_the_next(run, three, tmp_path):
+    out, notes = tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial.json"
+    process = spawn("vote", "-", "-o", out, "--scores")
+    deadline = time.monotonic() + 30
+    while not notes.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.kill()
+    process.communicate()
+    assert notes.exists()
+    assert run("vote", three, "-o", out).code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["nbest.jsonl", "out.jsonl"]
 
 
 @pytest.mark.parametrize("more", [[], ["--to", "parquet"]], ids=" ".join)

@@ -137,7 +137,8 @@ class OutputFile:
         if self.path.exists() and not force:
             hint = "it is complete; nothing to resume" if resume else "it is left as it is"
             raise SetupError(f"{self.path} exists already and {hint}. Use --force to replace it.")
-        if self.partial.exists() and not (resume or force):
+        # an empty one is of a run that was killed before its first line, and nothing is lost with it
+        if self.partial.exists() and self.partial.stat().st_size and not (resume or force):
             raise SetupError(
                 f"{self.partial} is there from an unfinished run. Use --resume to go on with it, or --force "
                 f"to start again."
