@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +49,3 @@ def failing(prompt: str, reply: Reply):
         return reply if prompt_of(asked) == prompt else Behaviour().well(asked)
 
     return answer
-
-
-def until(true) -> None:
-    for _ in range(6000):  # a minute, on a machine that is busy
-        if true():
-            return
-        time.sleep(0.01)
-    raise AssertionError("never came true")

@@ -14,6 +14,7 @@ import rangevote as rv
 from rangevote.formats import read
 from rangevote.formats.results import FIELDS
 from rangevote.models.ngram import NgramModel
+from tests.cli.conftest import spawn, until
 from tests.cli.speaker import Speaker, speaker
 
 __all__ = ["speaker"]
@@ -132,6 +133,36 @@ def _listed(hypothesis: rv.Hypothesis) -> rv.Hypothesis:
     import msgspec
 
     return msgspec.structs.replace(hypothesis, tokens=list(hypothesis.tokens or ()))
+
+
+def test_one_temperature_is_of_the_samples_and_the_other_of_their_votes(run, prompts, speaker):
+    sampled = ["--candidates", "sample:8", "--temperature", "0.5", *ELECTION]
+    done = run("generate", "-m", "speaker", "-i", prompts, *sampled)
+    results = expected(speaker, candidates=rv.Sample(8, temperature=0.5), similarity="overlap_1")
+    assert done.err == ""
+    assert [line["scores"] for line in done.results()] == [result.scores.tolist() for result in results]
+    beams = ["--candidates", "beam:6", "--vote-temperature", "3", *ELECTION]
+    done = run("generate", "-m", "speaker", "-i", prompts, *beams)
+    results = expected(speaker, candidates="beam:6", temperature=3.0, similarity="overlap_1")
+    assert done.err == ""
+    assert [line["scores"] for line in done.results()] == [result.scores.tolist() for result in results]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--temperature=0.7"], "--temperature has no effect: it is for searches that have this option"),
+        (["--temperature=0.7", "--candidates=sample:8,temperature=1"], "not for sample:8,temperature=1."),
+        (["--candidates=beam:4", "--voters=beam:8", "--seed=1"], "--seed has no effect"),
+        (["--candidates=sample:8", "--vote-temperature=0.7"], "temperature of the votes, 0.7, has no effect"),
+        (["--candidates=sample:8", "--preset=blend"], ""),
+    ],
+)
+def test_an_option_without_effect_is_told_once(run, prompts, speaker, options, message):
+    done = run("generate", "-m", "speaker", "-i", prompts, *options)
+    assert done.code == 0
+    assert message in done.err
+    assert done.err.count("warning") == bool(message)
 
 
 def test_adaptive_without_a_number_is_a_confidence_of_99_percent(run, prompts, speaker):
@@ -403,6 +434,7 @@ def test_what_is_done_is_on_the_disk_batch_by_batch(run, data, speaker, tmp_path
 
 # models from files
 
+WORDS = ("the", "a", "train", "leaves", "at")
 SENTENCES = ["the train leaves at ten", "a train leaves at ten", "the train leaves at noon", "i know"]
 
 
@@ -420,6 +452,25 @@ def test_an_arpa_file_needs_no_torch(arpa, tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     results = rv.generate(rv.load(arpa), ["the train", "a"], voters="sample:50")
     assert done.stdout.splitlines() == [*map(str, results), "False"]
+
+
+def test_a_run_that_is_killed_loses_one_batch_of_both_files(run, arpa, tmp_path):
+    paths, prompts = Paths(tmp_path), [f"{word}\n".encode() for word in WORDS]
+    options = ["-m", arpa, "--candidates=beam:4", "--voters=sample:20", "--max-rows=1", "-i", "-"]
+    with spawn("generate", *options, *paths.options) as process:
+        process.stdin.writelines(prompts[:3])
+        process.stdin.flush()
+        until(lambda: paths.out_partial.exists() and len(paths.out_partial.read_bytes().splitlines()) >= 2)
+        process.kill()
+    kept = len(paths.out_partial.read_bytes().splitlines())
+    assert 2 <= kept <= 3
+    assert not paths.out.exists()
+    done = run("generate", *options, *paths.options, "--resume", stdin=b"".join(prompts))
+    assert (done.code, done.err) == (0, "")
+    both = paths.out.read_bytes(), paths.ballots.read_bytes()
+    assert run("generate", *options, *paths.options, "--force", stdin=b"".join(prompts)).code == 0
+    assert both == (paths.out.read_bytes(), paths.ballots.read_bytes())
+    assert len(both[0].splitlines()) == len(both[1].splitlines()) == len(prompts)
 
 
 @pytest.mark.parametrize(

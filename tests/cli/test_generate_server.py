@@ -9,8 +9,8 @@ import pytest
 
 import rangevote as rv
 from rangevote.formats import read
-from tests.cli.asking import KEY, PROMPTS, ask, failing, prompt_of, prompts, short_pauses, until
-from tests.cli.conftest import spawn
+from tests.cli.asking import KEY, PROMPTS, ask, failing, prompt_of, prompts, short_pauses
+from tests.cli.conftest import spawn, until
 from tests.sources.llama import llama
 from tests.sources.openai.upstream import (
     SENTENCES,
@@ -66,7 +66,9 @@ def test_servers_that_do_not_understand_n_give_the_same_ballots(ask, mode, tmp_p
 
 def test_candidates_and_voters_are_different_draws(ask):
     with Upstream() as upstream:
-        assert ask(upstream, "--candidates", "sample:5", "--voters", "sample:5").code == 0
+        searches = ("--candidates", "sample:5", "--voters", "sample:5,temperature=2")
+        assert ask(upstream, *searches, "--temperature", "0.5").code == 0
+    assert {asked.body["temperature"] for asked in upstream.asked} == {0.5, 2.0}
     seeds = [asked.body["seed"] for asked in upstream.asked if prompt_of(asked) == PROMPTS[0]]
     assert len(seeds) == 2
     assert abs(seeds[0] - seeds[1]) > 5
@@ -199,7 +201,7 @@ def test_no_key_is_written_anywhere(ask, monkeypatch, tmp_path):
 
 
 def test_a_key_that_others_could_read_on_its_way_is_told():
-    from rangevote.cli.generate import ModelOptions, server_elector
+    from rangevote.cli.generate_options import ModelOptions, server_elector
     from rangevote.election.settings import Settings
     from rangevote.errors import RangevoteWarning
     from rangevote.generation.plan import GenerationPlan

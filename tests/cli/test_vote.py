@@ -47,6 +47,19 @@ def test_scores_writes_every_candidates_score(run, three):
     assert [len(r["scores"]) for r in run("vote", three, "--scores").results()] == [4, 2, 1]
 
 
+def test_the_temperature_of_votes_has_its_name_everywhere_and_samples_have_none(run, three):
+    warmer = run("vote", three, "--temperature", "3", "--scores")
+    assert run("vote", three, "--vote-temperature", "3", "--scores").out == warmer.out
+    assert warmer.err == ""
+    for workers in ("1", "2"):
+        counted = run("vote", three, "--vote-temperature", "3", "--weights", "count", "--workers", workers)
+        assert counted.out == run("vote", three, "--weights", "count").out
+        assert counted.err == (
+            "rangevote: warning: the temperature of the votes, 3, has no effect: it is for "
+            "weights='probability', and these are 'count'.\n"
+        )
+
+
 def test_a_second_file_brings_the_voters(run, three, tmp_path):
     voters = tmp_path / "samples.jsonl"
     voters.write_bytes(lines(ballot("a", "i know", "i know"), ballot("b", "x z"), ballot("c", "two")))

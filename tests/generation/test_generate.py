@@ -70,7 +70,7 @@ def test_candidates_and_voters_of_the_same_seed_are_different_draws(model):
 def test_every_option_of_an_election_is_passed_on(model):
     options = {
         "similarity": "0.5*overlap_1+0.5*exact",
-        "weights": "count",
+        "weights": "probability",
         "temperature": 2.0,
         "rule": "reweighted",
         "winners": 3,

@@ -18,8 +18,11 @@ Option = Callable[[Command], Command]
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 
 
-def election_options(command: Command) -> Command:
-    """The options of an election, as in `Settings`; the command gets `settings`."""
+def election_options(command: Command, *, sampling: bool = False) -> Command:
+    """The options of an election, as in `Settings`; the command gets `settings`.
+
+    `sampling`: the command has a `--temperature` of its own, that of its samples.
+    """
     options = {
         "similarity": click.option(
             "-s", "--similarity", default="overlap_2", show_default=True, help="How voters grade candidates."
@@ -31,7 +34,13 @@ def election_options(command: Command) -> Command:
             "--weights", metavar="NAME", help="probability, count or importance; else by what is known."
         ),
         "temperature": click.option(
-            "--temperature", type=float, default=1.0, show_default=True, help="Voters count P^(1/T)."
+            *(() if sampling else ("--temperature",)),
+            "--vote-temperature",
+            "temperature",
+            type=float,
+            default=1.0,
+            show_default=True,
+            help="Voters weighted by probability count P^(1/T).",
         ),
         "rule": click.option(
             "--rule",

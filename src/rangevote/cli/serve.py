@@ -50,7 +50,9 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "min_votes", *ELECTION_O
 @click.option("-s", "--similarity", metavar="NAME", help="How voters grade candidates.  [overlap_2]")
 @click.option("--preset", metavar="NAME", help="Similarity and temperature, as 'blend'.")
 @click.option("--weights", metavar="NAME", help="count, or probability where it is known.")
-@click.option("--temperature", type=float, help="Voters count P^(1/T).  [1]")
+@click.option(
+    "--temperature", "--vote-temperature", "temperature", type=float, help="Voters count P^(1/T).  [1]"
+)
 @click.option("--tokenize", metavar="NAME", help="words, chars, 13a, intl or zh.")
 @click.option("--config", metavar="FILE", help="Settings, limits, profiles and aliases in TOML.")
 @click.option(

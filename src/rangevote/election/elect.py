@@ -15,6 +15,8 @@ from rangevote.election.weights import repeated, weigh
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
 from rangevote.parallel import map_in_order
+from rangevote.similarity import PRESETS, Preset
+from rangevote.similarity.base import short
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -136,6 +138,8 @@ def _report_weighting(weighting: str, voters: Hypotheses) -> None:
 
 def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
     """Apply the rule; `weighting` is the name of the weights for the signature."""
+    if settings.temperature != 1.0 and weighting != "probability":
+        _warn_of_temperature(settings, weighting)
     outcome = RULES[settings.rule](contest, settings.winners)
     voters = Hypotheses([], role="voters") if contest.voters is None else contest.voters
     outcome.scores.flags.writeable = contest.weights.flags.writeable = False
@@ -148,3 +152,13 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
         settings.signature(weighting, contest.candidates, len(voters)),
         settings.measure,
     )
+
+
+def _warn_of_temperature(settings: Settings, weighting: str) -> None:
+    """Say that a temperature does nothing, unless it came with a preset."""
+    preset = Preset(settings.measure.name, settings.temperature)
+    if preset not in PRESETS.values():
+        warn(
+            f"the temperature of the votes, {short(settings.temperature)}, has no effect: it is for "
+            f"weights='probability', and these are {weighting!r}."
+        )

@@ -37,7 +37,7 @@ NOT_KEPT = ("output_logits", "output_attentions", "output_hidden_states")
 #: The options of an election, by the names that `generate` can take: its own `temperature` is that of
 #: sampling, and `num_return_sequences` says how many are elected.
 ELECTION = {
-    "voting_temperature" if name == "temperature" else name: name
+    "vote_temperature" if name == "temperature" else name: name
     for name in ElectionOptions.__annotations__
     if name != "winners"
 }
@@ -55,7 +55,7 @@ class CustomGenerate:
 
     `candidates` and `voters` are searches or their names, for which `generate` still sets the longest
     output; without `candidates` they come from `num_beams`, `length_penalty`, `early_stopping` and
-    `do_sample`. `voting_temperature` is the `temperature` of `rangevote.elect`: in `generate` that word
+    `do_sample`. `vote_temperature` is the `temperature` of `rangevote.elect`: in `generate` that word
     means the one of sampling. `tokenizer` is bound only. The other options are those of `rangevote.generate`.
     """
 
