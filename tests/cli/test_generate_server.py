@@ -30,7 +30,8 @@ def test_every_line_is_asked_and_elected_in_order(ask, tmp_path):
         done = ask(upstream, "--candidates", "sample:6", "--scores", "--ballots", tmp_path / "nbest.jsonl")
     assert (done.code, done.err) == (0, "")
     assert [line["id"] for line in done.results()] == list(range(1, 10))
-    ballots = list(read(str(tmp_path / "nbest.jsonl")))
+    with read(tmp_path / "nbest.jsonl") as entries:
+        ballots = list(entries)
     for line, entry, prompt in zip(done.results(), ballots, PROMPTS, strict=True):
         ballot = entry.get()
         assert ballot.source == prompt
@@ -99,7 +100,8 @@ def test_beams_of_a_vllm_server_are_weighed_by_their_probability(ask, tmp_path):
     assert {(asked.n, asked.body["use_beam_search"]) for asked in upstream.asked} == {(3, True)}
     assert not any("seed" in asked.body for asked in upstream.asked)
     assert all("w:probability" in line["signature"] for line in done.results())
-    ballot = next(iter(read(str(tmp_path / "nbest.jsonl")))).get()
+    with read(tmp_path / "nbest.jsonl") as entries:
+        ballot = next(entries).get()
     assert [one.sampled for one in ballot.candidates] == [False] * 3
 
 
