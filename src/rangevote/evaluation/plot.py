@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.errors import UsageError, need
 from rangevote.evaluation.evaluate import Comparison
 from rangevote.files import replacing
@@ -165,8 +166,6 @@ def _write(figure: Any, path: Path) -> None:
         file.write(picture.getvalue())
 
 
-#: Rules of an election that are the paper's baselines.
-BASELINES = frozenset({"most_likely", "length_normalised"})
 #: What the horizontal axis counts -> its field in a signature, and its label.
 AXES = {"k": ("cand", "beam size k"), "voters": ("vot", "number of voters")}
 
@@ -205,7 +204,7 @@ def point_of(signatures: Iterable[str], axis: str = "k") -> CurvePoint | None:
 
 def _method(parts: Mapping[str, str]) -> tuple[str, bool]:
     rule = parts.get("rule", "range")
-    if rule in BASELINES:
+    if rule in WITHOUT_VOTERS:  # the paper's baselines
         return rule, True
     temperature = parts.get("T", "1")
     name = parts["sim"] if temperature == "1" else f"{parts['sim']}, T = {temperature}"

@@ -13,16 +13,15 @@ Split = Callable[[str], Sequence[str]]
 
 _WORDPUNCT = re.compile(r"\w+|[^\w\s]+")
 
-#: The units that need no other package. "wordpunct" cuts punctuation off as NLTK's tokeniser of that name
-#: does; under it the references of newstest2014 have the 21.66 words that the paper reports.
-PLAIN: dict[str, Split] = {
+#: name -> a function, or where sacrebleu's tokeniser is defined; token ids are not words. "wordpunct" cuts
+#: punctuation off as NLTK's tokeniser of that name does; under it the references of newstest2014 have the
+#: 21.66 words that the paper reports.
+UNITS: dict[str, Split | str] = {name: path for name, (_, path) in TOKENISERS.items() if path is not None}
+UNITS |= {
     "words": str.split,
     "chars": lambda text: "".join(text.split()),
     "wordpunct": _WORDPUNCT.findall,
 }
-#: name -> where the tokeniser is defined, None for the plain ones; token ids are not words.
-UNITS: dict[str, str | None] = {name: path for name, (_, path) in TOKENISERS.items() if path is not None}
-UNITS |= dict.fromkeys(PLAIN)
 
 
 @dataclass(frozen=True)
@@ -55,10 +54,10 @@ class WordUnits:
     def _split(self) -> Split:
         if callable(self.tokenize):
             return self.tokenize
-        path = choose("tokenisation", self.tokenize, UNITS)
-        if path is None:
-            return PLAIN[self.tokenize]
-        module, _, name = path.partition(":")
+        unit = choose("tokenisation", self.tokenize, UNITS)
+        if callable(unit):
+            return unit
+        module, _, name = unit.partition(":")
         tokenise = getattr(need(module, "evaluate", f"the tokenisation {self.tokenize!r}"), name)()
         return lambda text: tokenise(text).split()
 
