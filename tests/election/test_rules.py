@@ -90,6 +90,16 @@ def test_length_normalised_counts_tokens_where_all_are_known():
     assert rv.elect(hypotheses, rule="length_normalised").scores.tolist() == [-1.0, -2.0]
 
 
+@pytest.mark.parametrize("tokens", [True, False], ids=["tokens", "words"])
+def test_length_normalised_counts_no_end_where_the_model_did_not_end_the_sequence(tokens):
+    rows = [("a b", (1, 2), True), ("a b c", (1, 2, 3), False), ("", (), False)]
+    hypotheses = [
+        Hypothesis(text=text, tokens=ids if tokens else None, logprob=-3.0 if ids else 0.0, finished=ended)
+        for text, ids, ended in rows
+    ]
+    assert rv.elect(hypotheses, rule="length_normalised").scores.tolist() == [-1.0, -1.0, 0.0]
+
+
 @pytest.mark.parametrize("rule", ["most_likely", "length_normalised"])
 @pytest.mark.parametrize("logprobs", [None, [-1.0, None]], ids=str)
 def test_the_baselines_need_every_log_probability(rule, logprobs):

@@ -98,13 +98,14 @@ def most_likely(contest: Contest, winners: int) -> RuleOutcome:
 
 
 def length_normalised(contest: Contest, winners: int) -> RuleOutcome:
-    """log P(c) / length, the length being its tokens (words where only text is known) and the end."""
+    """log P(c) / length: tokens (words where only text is known), and the end where the model ended it."""
     candidates = contest.candidates
     tokens = candidates.tokens or [None]
     lengths = [len(ids) for ids in tokens if ids is not None]
     if len(lengths) < len(candidates):  # not all have token ids
         lengths = [len(text.split()) for text in candidates.texts or ()]
-    scores = _logprobs(candidates, "length_normalised") / (np.array(lengths, dtype=np.float64) + 1.0)
+    ends = [candidate.finished for candidate in candidates]
+    scores = _logprobs(candidates, "length_normalised") / np.maximum(np.add(lengths, ends), 1.0)
     return RuleOutcome(scores, leaders(scores, contest.candidates, winners))
 
 
