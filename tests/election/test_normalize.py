@@ -40,6 +40,20 @@ def test_merging_gives_the_first_of_equal_texts_the_mass_of_all():
     assert rv.elect(hypotheses, rule="most_likely").index == 1
 
 
+def test_merging_keeps_the_mass_of_a_text_whose_first_has_the_tokens_of_another_text():
+    # the second is a duplicate, which adds nothing, so the third has to carry the mass of "a dog"
+    hypotheses = [
+        Hypothesis(text="a cat", tokens=(1,), logprob=math.log(0.4)),
+        Hypothesis(text="a dog", tokens=(1,), logprob=math.log(0.4)),
+        Hypothesis(text="a dog", tokens=(2,), logprob=math.log(0.3)),
+        Hypothesis(text="a dog", tokens=(3,), logprob=math.log(0.2)),
+    ]
+    for merge, weights in ((False, [4, 0, 3, 2]), (True, [4, 0, 5, 0])):
+        result = rv.elect(hypotheses, merge=merge, similarity="exact", weights="probability")
+        assert result.weights.tolist() == pytest.approx([weight / 9 for weight in weights])
+        assert result.winner == "a dog"
+
+
 @pytest.mark.parametrize("similarity", ["overlap_2", "chrf", "exact", "edit"])
 def test_merging_changes_no_score_since_voting_merges_surface_forms_anyway(similarity):
     rng = np.random.default_rng(0)

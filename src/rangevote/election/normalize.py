@@ -34,24 +34,25 @@ def _normalised(row: Hypothesis, form: str) -> Hypothesis:
 def _merged(rows: list[Hypothesis], duplicates: set[int], role: str) -> list[Hypothesis]:
     """The first of equal texts gets the log of their summed probabilities, the others -inf.
 
-    Exact duplicates are one sequence and add nothing (`weights.repeated`). All stay in the list, so that
-    indices keep their meaning.
+    Exact duplicates are one sequence: they add nothing (`weights.repeated`), and the first of a text that is
+    none gets the sum. All stay in the list, so that indices keep their meaning.
     """
     groups: dict[object, list[int]] = {}
     for i, row in enumerate(rows):
         groups.setdefault(row.content if row.text is not None else tuple(row.content), []).append(i)
     merged = list(rows)
     for members in groups.values():
-        known = [rows[i].logprob for i in members if i not in duplicates]
-        if len(members) == 1 or any(logprob is None for logprob in known):
+        counting = [i for i in members if i not in duplicates]
+        known = [logprob for i in counting if (logprob := rows[i].logprob) is not None]
+        if len(members) == 1 or not counting or len(known) < len(counting):
             continue
-        total = float(np.logaddexp.reduce(sorted(lp for lp in known if lp is not None)))
+        total = float(np.logaddexp.reduce(sorted(known)))
         if total > LOGPROB_SLACK:
             raise DataError(
                 f"the probabilities of this text sum to {math.exp(total):.4g}; more than 1 cannot be merged.",
-                field=f"{role}[{members[0]}].logprob",
+                field=f"{role}[{counting[0]}].logprob",
             )
         for i in members:
-            logprob = min(total, 0.0) if i == members[0] else -math.inf
+            logprob = min(total, 0.0) if i == counting[0] else -math.inf
             merged[i] = msgspec.structs.replace(rows[i], logprob=logprob)
     return merged
