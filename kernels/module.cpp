@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <mutex>
 
@@ -150,12 +151,13 @@ Scores softmax(const Weights &logprobs, double temperature, const std::vector<st
     const std::size_t n = logprobs.shape(0);
     const double *in = logprobs.data();
     auto out = room(n);
-    const double largest = n ? *std::max_element(in, in + n) : 0.0;
+    std::copy(in, in + n, out.get());
+    for (const std::size_t i : again) out[i] = -std::numeric_limits<double>::infinity();
+    const double largest = n ? *std::max_element(out.get(), out.get() + n) : 0.0;
     const bool none = std::isinf(largest);
-    for (std::size_t i = 0; i < n; ++i) out[i] = none ? 0.0 : std::exp((in[i] - largest) / temperature);
-    for (const std::size_t i : again) out[i] = 0.0;
+    for (std::size_t i = 0; i < n; ++i) out[i] = none ? 0.0 : std::exp((out[i] - largest) / temperature);
     int length = 0;
-    for (std::size_t rest = n; rest > 0; rest >>= 1) ++length;
+    for (std::size_t rest = n - again.size(); rest > 0; rest >>= 1) ++length;
     std::int64_t whole = 0;  // the sum, counted: the same in any order
     for (std::size_t i = 0; i < n; ++i) whole += std::llrint(std::ldexp(out[i], 62 - length));
     const double total = std::ldexp(static_cast<double>(whole), length - 62);

@@ -69,6 +69,13 @@ def test_where_tokens_are_known_they_decide_who_is_a_duplicate():
     assert weights_of(hypotheses, weights="probability") == [0.5, 0.0, 0.5, 0.0]
 
 
+@pytest.mark.parametrize("other", [-0.5, -1000.0])
+def test_of_equal_tokens_with_very_different_log_probabilities_the_first_votes(other):
+    rows = [((1, 2), -900.0), ((1, 2), other), ((3,), -900.0)]
+    hypotheses = [Hypothesis(tokens=tokens, logprob=logprob) for tokens, logprob in rows]
+    assert weights_of(hypotheses, weights="probability") == [0.5, 0.0, 0.5]
+
+
 REPEATING = (["a", "a", "b"], [-1.0, -1.0, -2.0])
 SOME_UNKNOWN = (["a", "b", "c"], [-1.0, None, -2.0])
 

@@ -44,13 +44,13 @@ def softmax(logprobs: Array, temperature: float, again: Sequence[int]) -> Array:
     The sum is counted, so that no weight depends on the order of the voters.
     """
     numbers = logprobs.tolist()
+    for i in again:
+        numbers[i] = -math.inf
     largest = max(numbers, default=0.0)
     if math.isinf(largest):
         return np.zeros(len(numbers))
     masses = [math.exp((number - largest) / temperature) for number in numbers]
-    for i in again:
-        masses[i] = 0.0
-    bits = 62 - len(masses).bit_length()
+    bits = 62 - (len(masses) - len(again)).bit_length()
     total = math.ldexp(float(sum(round(math.ldexp(mass, bits)) for mass in masses)), -bits)
     return np.array([mass / total for mass in masses] if total else masses, dtype=np.float64)
 
