@@ -35,10 +35,10 @@ class Serving:
         )
         self.lines: list[dict[str, object]] = []
         assert self.process.stderr is not None
-        first = self.process.stderr.readline()
-        ready = json.loads(first)
-        assert ready["event"] == "ready", ready
-        self.url = ready["address"]
+        while not self.lines or self.lines[-1]["event"] in ("loading", "loaded"):
+            self.lines.append(json.loads(self.process.stderr.readline()))
+        assert self.lines[-1]["event"] == "ready", self.lines
+        self.url = self.lines[-1]["address"]
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -137,6 +137,10 @@ def test_a_local_model_answers_curl_as_in_the_documentation_until_ctrl_c(tmp_pat
         stream = [*command[:-1], command[-1][:-1] + ', "stream": true}', "-N"]
         streamed = subprocess.run(stream, capture_output=True, check=True, timeout=30)
         assert serving.stop(signal.SIGINT) == 0
+    loading, loaded, ready = serving.lines[:3]
+    assert (loading["event"], loaded["event"], ready["event"]) == ("loading", "loaded", "ready")
+    assert loading["model"] == loaded["model"] == str(path)
+    assert 0 <= loaded["seconds"] < 60
     assert json.loads(done.stdout)["choices"][0]["message"]["content"]
     assert streamed.stdout.endswith(b"data: [DONE]\n\n")
     assert serving.lines[-1]["event"] == "stopped"

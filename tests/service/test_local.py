@@ -118,12 +118,24 @@ def test_voters_that_were_cut_off_do_not_count_for_min_votes(service):
         ({"rangevote": {"candidates": "beam:65"}}, "rangevote.candidates"),
         ({"rangevote": {"candidates": "bean:4"}}, "rangevote"),
         ({"n": 11}, "n"),
+        ({"max_tokens": 4097}, "max_tokens"),
+        ({"max_tokens": 5, "max_completion_tokens": 4097}, "max_completion_tokens"),
+        ({"rangevote": {"candidates": "beam:4,max_new_tokens=4097"}}, "rangevote.candidates"),
     ],
 )
 def test_what_a_local_model_cannot_do_is_refused_by_name(service, given, param):
     refused = service.ask(**{"messages": CHAT, **given})
     assert refused.status_code == 400
     assert error_of(refused)["param"] == param
+
+
+def test_only_those_who_were_asked_to_vote_are_counted(service):
+    samples = service.ask(messages=CHAT, seed=1).json()["rangevote"]["samples"]
+    assert samples == {"asked": 20, "saved": 0, "usable": 20}
+    cut = service.ask(messages=CHAT, seed=1, max_tokens=3).json()["rangevote"]["samples"]
+    assert cut["usable"] + cut["length"] == cut["asked"] == 20
+    beams = service.ask(messages=CHAT, rangevote={"voters": "candidates", "candidates": "beam:4"})
+    assert beams.json()["rangevote"]["samples"] == {"asked": 4, "saved": 0, "usable": 4}
 
 
 def test_an_input_that_the_model_refuses_is_400_without_its_words(service):
@@ -135,18 +147,33 @@ def test_an_input_that_the_model_refuses_is_400_without_its_words(service):
 class Slow:
     """A model that takes its time, and knows how often it was asked."""
 
-    def __init__(self, model: NgramModel) -> None:
-        self._model, self.steps = model, 0
+    def __init__(self, model: NgramModel, seconds: float = 0.05) -> None:
+        self._model, self._seconds, self.steps = model, seconds, 0
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._model, name)
 
     def step(self, state: object, tokens: object) -> object:
         self.steps += 1
-        time.sleep(0.05)
+        time.sleep(self._seconds)
         step = self._model.step(state, tokens)
         step.log_probs[:, list(self._model.ends)] = -1e9  # and never comes to an end
         return step
+
+
+def test_a_length_is_used_as_it_was_asked_for(model):
+    with Running(model=Slow(model, 0), limits={"max_tokens": 300}) as service:
+        for given, search, length in (
+            ({}, "beam:2", 256),
+            ({"max_tokens": 300}, "beam:2", 300),
+            ({"max_completion_tokens": 3}, "beam:2", 3),
+            ({}, "beam:2,max_new_tokens=299", 299),
+            ({"max_tokens": 2}, "beam:2,max_new_tokens=299", 2),
+        ):
+            answer = service.ask(
+                messages=CHAT, **given, rangevote={"samples": 2, "candidates": search}
+            ).json()
+            assert answer["usage"]["completion_tokens"] == 4 * length
 
 
 def test_a_client_that_goes_away_stops_the_model(model):

@@ -318,6 +318,7 @@ def test_beams_stand_and_samples_or_the_beams_vote(service, upstream):
     own = service.ask(rangevote={"candidates": "beam:3", "voters": "candidates"}).json()
     assert own["choices"][0]["message"]["content"] == elect(beams).winner
     assert own["rangevote"]["signature"] == elect(beams).signature
+    assert own["rangevote"]["samples"] == {"asked": 3, "saved": 0, "usable": 3}
     assert "|w:probability|" in elect(beams).signature
     assert len(upstream.asked) == 3
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -99,12 +100,12 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
     own = [] if host in EVERYWHERE else [f"[{host}]" if ":" in host else host]
     config = _config(given, hosts=(*allow_host, *own))
     warnings.simplefilter("ignore", RangevoteWarning)  # the replies say the same
+    log_to(logging.StreamHandler())
     metrics = Metrics()
     source = _source(config, metrics, given)
     app = service_app(source, config, metrics, keys=keys, details=log_details)
     listening = bound(host, port)
     url, origin = address(listening), config.upstream or f"model {given['model']}"
-    log_to(logging.StreamHandler())
     run(app, listening, config.limits, lambda: log_event("ready", address=url, serving=origin))
     log_event("stopped")
 
@@ -177,8 +178,12 @@ def _source(config: ServiceConfig, metrics: Metrics, given: dict[str, Any]) -> U
     if config.upstream is None:
         from rangevote.models.load import load
         from rangevote.service.local import LocalModel
+        from rangevote.service.middleware import log_event
 
+        log_event("loading", model=given["model"])
+        began = time.monotonic()
         model = load(given["model"], device=given["device"], dtype=given["dtype"])
+        log_event("loaded", model=given["model"], seconds=round(time.monotonic() - began, 1))
         name = config.models[0] if config.models else os.path.basename(given["model"].rstrip("/\\"))
         return LocalModel(model, name or given["model"], config, metrics)
     from rangevote.service.upstream import Upstream

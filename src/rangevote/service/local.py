@@ -91,12 +91,23 @@ class LocalModel:
         if isinstance(request.options.candidates, int):
             raise invalid("rangevote.candidates", f"must be a search, as {CANDIDATES!r}, for a local model")
         self._input(request)
+        self._check_length(request)
         plan = self._plan(request)
         most = self._config.limits.samples
         if plan.candidates.size > most:
             raise invalid("rangevote.candidates", f"must search for at most {most}")
         if plan.candidates.size < request.n:
             raise invalid("n", f"must be at most the number of candidates, {plan.candidates.size}")
+
+    def _check_length(self, request: CompletionRequest) -> None:
+        """Refuse answers of more tokens than are allowed; they would be cut off without a word."""
+        most = self._config.limits.max_tokens
+        for name in ("max_tokens", "max_completion_tokens"):
+            if request.body.get(name, 0) > most:
+                raise invalid(name, f"must be at most {most} (limits.max_tokens of the service)")
+        if (own_length(self._search(request)) or 0) > most:
+            message = f"may search for at most {most} new tokens (limits.max_tokens of the service)"
+            raise invalid("rangevote.candidates", message)
 
     async def elect(self, request: CompletionRequest, deadline: float) -> ElectionOutcome:
         """Search and elect; cancelling stops the search."""
@@ -133,8 +144,9 @@ class LocalModel:
             ballot = Ballot(_ended(ballot.candidates), voters, source=ballot.source)
             result = count_votes(ballot, plan.settings)
         written = sum(len(one.tokens or ()) + one.finished for one in everyone)
-        cut = sum(not one.finished for one in everyone)
-        counts = {"usable": len(everyone) - cut, "length": cut}
+        voting = elected.ballot.voters or elected.ballot.candidates
+        cut = sum(not one.finished for one in voting)
+        counts = {"usable": len(voting) - cut, "length": cut}
         certain = request.options.adaptive is not None and drawn < wanted
         if wanted > 1 and not certain and len(result.voters) < least:
             raise insufficient_votes(len(result.voters), drawn, least)
@@ -143,19 +155,23 @@ class LocalModel:
             result,
             plan.settings,
             Usage(read, written, read + written),
-            drawn or len(ballot.candidates),
+            len(voting),
             {name: count for name, count in counts.items() if count},
             wanted - drawn,
             certain=certain,
             seconds=elected.voting,
         )
 
+    def _search(self, request: CompletionRequest) -> Search:
+        return get_search(str(request.options.candidates or CANDIDATES))
+
     def _plan(self, request: CompletionRequest) -> GenerationPlan:
         """The searches that the request asks for."""
         options, body = request.options, request.body
-        tokens = body.get("max_completion_tokens", body.get("max_tokens", MAX_TOKENS))
-        tokens = min(tokens, self._config.limits.max_tokens)
-        candidates = _limited(get_search(str(options.candidates or CANDIDATES)), request, tokens)
+        search = self._search(request)
+        default = own_length(search) or min(MAX_TOKENS, self._config.limits.max_tokens)
+        tokens = body.get("max_completion_tokens", body.get("max_tokens", default))
+        candidates = _limited(search, request, tokens)
         voters = None if options.voters == "candidates" else _voters(request, tokens)
         adaptive = options.adaptive if isinstance(voters, (Sample, Nucleus)) and request.n == 1 else None
         try:
@@ -209,10 +225,14 @@ def _plain(message: Mapping[str, Any], index: int) -> dict[str, str]:
     return {"role": message["role"], "content": content}
 
 
+def own_length(search: Search) -> int | None:
+    """The greatest length that a search's name states."""
+    return search.max_new_tokens if "max_new_tokens" in str(search) else None
+
+
 def _limited(search: Search, request: CompletionRequest, tokens: int) -> Search:
     """The request's length and seed, where the search's name does not say otherwise."""
-    length = min(tokens, search.max_new_tokens) if "max_new_tokens" in str(search) else tokens
-    search = replace(search, max_new_tokens=length)
+    search = replace(search, max_new_tokens=min(tokens, own_length(search) or tokens))
     if search.random and getattr(search, "seed", None) == 0:
         search = replace(search, seed=_seed(request))  # type: ignore[call-arg]
     return search

@@ -288,16 +288,17 @@ class ServerElection:
         result = self.vote(ballot)
         self.seconds += perf_counter() - began
         sampled, searched = self.sampled, self.searched
-        standing = sampled.usable if searched is None else searched.usable
+        standing = sampled if searched is None else searched
+        voting = standing if self.voters is None else sampled
         return ElectionOutcome(
             ballot,
             result,
             self.settings,
             sampled.usage if searched is None else sampled.usage + searched.usage,
-            sampled.asked,
-            {name: count for name, count in sampled.counts.items() if count},
+            voting.asked,
+            {name: count for name, count in voting.counts.items() if count},
             self.voters.n - sampled.asked if certain and self.voters is not None else 0,
             certain,
-            standing[: len(ballot.candidates)],
+            standing.usable[: len(ballot.candidates)],
             self.seconds,
         )
