@@ -61,7 +61,7 @@ def test_a_changed_default_and_a_lost_method_would_be_seen():
     text = described()
     assert "  Result.explain(self, index=None)\n" in text
     assert "class UnknownName: UsageError, RangevoteError, ValueError, Exception\n" in text
-    assert "**options(similarity='overlap_2', " in text
+    assert "**options(similarity=None, " in text
 
 
 def test_the_version_is_in_the_signature():

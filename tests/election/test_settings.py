@@ -11,6 +11,7 @@ from msgspec.structs import fields
 import rangevote as rv
 from rangevote.election.settings import OPTION_TYPES, ElectionOptions, Settings, write_tables
 from rangevote.errors import DataError, SetupError
+from rangevote.similarity import DEFAULT_PRESET
 
 
 def written(tmp_path, text):
@@ -36,6 +37,10 @@ def test_the_options_are_the_same_wherever_they_are_spelled():
     command = click.command()(election_options(lambda **given: None))
     given = command.make_context("vote", []).params
     assert {name: value for name, value in given.items() if name != "profile"} == defaults
+    defaults |= DEFAULT_PRESET._asdict()
+    texts = {option.name: option.help for option in command.params}
+    assert f"[default: {DEFAULT_PRESET.similarity}]" in texts["similarity"]
+    assert f"[default: {DEFAULT_PRESET.temperature:g}, " in texts["temperature"]
     for name, default in defaults.items():
         assert default is None or f"`{name}={default!r}`".replace("'", '"') in rv.elect.__doc__
 

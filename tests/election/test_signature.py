@@ -27,6 +27,22 @@ SIGNATURES = {
         {"preset": "blend", "temperature": 3},
         f"rv:0.1|sim:overlap_1-4@0.25|on:words|w:probability|T:3|{END}",
     ),
+    "preset with the usual temperature": (
+        {"preset": "blend", "temperature": 1.0},
+        f"rv:0.1|sim:overlap_1-4@0.25|on:words|w:probability|T:1|{END}",
+    ),
+    "preset by name with the usual temperature": (
+        {"similarity": "blend", "temperature": 1},
+        f"rv:0.1|sim:overlap_1-4@0.25|on:words|w:probability|T:1|{END}",
+    ),
+    "preset with another similarity": (
+        {"preset": "blend", "similarity": "chrf"},
+        f"rv:0.1|sim:chrf|on:chars|w:probability|T:2|{END}",
+    ),
+    "not given": (
+        {"similarity": None, "preset": None, "temperature": None},
+        f"rv:0.1|sim:overlap_2|on:words|w:probability|T:1|{END}",
+    ),
     "chrf": ({"similarity": "chrf"}, f"rv:0.1|sim:chrf|on:chars|w:probability|T:1|{END}"),
     "exact": ({"similarity": "exact:plain"}, f"rv:0.1|sim:exact:plain|w:probability|T:1|{END}"),
     "rule": (
@@ -91,7 +107,7 @@ def test_settings_that_can_change_a_result_have_different_signatures(left, right
         ({"preset": "blnd"}, r"unknown preset 'blnd'\. Did you mean 'blend'\? Choose from: blend\."),
         ({"normalize": "nfc"}, r"normalize must be one of NFC, NFD, NFKC, NFKD, got 'nfc'"),
         ({"tokenize": None}, r"unknown tokenisation None"),
-        ({"similarity": None}, r"similarity must be a name.*got NoneType"),
+        ({"similarity": 2}, r"similarity must be a name.*got int"),
     ],
     ids=str,
 )

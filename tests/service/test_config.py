@@ -74,9 +74,17 @@ def test_a_profile_of_tune_may_set_how_many_samples(tmp_path):
 
 def test_another_measure_does_not_inherit_the_temperature():
     blend = RequestOptions().changed({"preset": "blend"})
-    assert blend.settings(1).temperature == 2.0
-    assert blend.changed({"similarity": "exact"}).settings(1).temperature == 1.0
-    assert blend.changed({"weights": "count"}).settings(1).temperature == 2.0
+    assert blend.settings(1).vote_temperature == 2.0
+    assert blend.changed({"similarity": "exact"}).settings(1).vote_temperature == 1.0
+    assert blend.changed({"weights": "count"}).settings(1).vote_temperature == 2.0
+
+
+def test_what_is_given_beside_a_preset_comes_before_its_own():
+    assert RequestOptions().changed({"preset": "blend", "temperature": 1}).settings(1).vote_temperature == 1.0
+    blend = RequestOptions().changed({"preset": "blend"})
+    assert blend.changed({"temperature": 1.0}).settings(1).vote_temperature == 1.0
+    both = RequestOptions().changed({"preset": "blend", "similarity": "chrf"}).settings(1)
+    assert (both.measure.name, both.vote_temperature) == ("chrf", 2.0)
 
 
 @pytest.mark.parametrize(

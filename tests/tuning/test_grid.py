@@ -47,8 +47,12 @@ def test_exponents_are_for_ngram_measures_that_have_none_in_their_name():
     ]
 
 
-def test_a_preset_is_one_setting():
-    assert grid(["blend"], [0, 1], [1, 4]) == [Setting("overlap_1-4@0.25", 2.0)]
+def test_a_preset_has_its_own_temperature_unless_others_are_given():
+    assert grid(["blend"], [0, 1]) == [Setting("overlap_1-4@0.25", 2.0)]
+    assert grid(["blend"], [0, 1], [1, 4]) == [
+        Setting("overlap_1-4@0.25", 1.0),
+        Setting("overlap_1-4@0.25", 4.0),
+    ]
 
 
 def test_what_is_named_twice_is_tried_once():
@@ -99,6 +103,7 @@ def separately(ballot, setting, **options):
     [{}, {"merge": True}, {"normalize": "NFC"}, {"weights": "count"}],
     ids=lambda o: next(iter(o), ""),
 )
+@pytest.mark.filterwarnings("ignore:the temperature of the votes")  # where all count the same
 def test_winners_are_those_of_an_election_for_each_setting(options, voters):
     pytest.importorskip("rapidfuzz")
     elections = GridElections([*SETTINGS, *BASELINES], **options)

@@ -80,7 +80,10 @@ def test_other_measures_keep_the_tokenisation_weights_and_temperature():
     settings = Settings(tokenize="chars", weights="probability", temperature=3.0)
     rows = {row["measure"]: row for row in robustness.winners(FIGURE, "x", settings)["measures"]}
     assert "on:chars|w:probability|T:3" in rows["overlap_1"]["signature"]
-    assert "on:chars|w:probability|T:2" in rows["blend"]["signature"]
+    assert "on:chars|w:probability|T:3" in rows["blend"]["signature"]
+    rows = {row["measure"]: row for row in robustness.winners(FIGURE, "x", Settings())["measures"]}
+    assert "|T:1|" in rows["overlap_1"]["signature"]
+    assert "|T:2|" in rows["blend"]["signature"]
 
 
 def test_pairs_that_take_too_long_are_left_to_the_command_line(monkeypatch):

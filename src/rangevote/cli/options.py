@@ -25,10 +25,12 @@ def election_options(command: Command, *, sampling: bool = False) -> Command:
     """
     options = {
         "similarity": click.option(
-            "-s", "--similarity", default="overlap_2", show_default=True, help="How voters grade candidates."
+            "-s", "--similarity", help="How voters grade candidates.  [default: overlap_2]"
         ),
         "preset": click.option(
-            "--preset", metavar="NAME", help="Similarity and temperature that go together, as 'blend'."
+            "--preset",
+            metavar="NAME",
+            help="Similarity and temperature that go together, as 'blend'; those given beside it come first.",
         ),
         "weights": click.option(
             "--weights", metavar="NAME", help="probability, count or importance; else by what is known."
@@ -38,9 +40,7 @@ def election_options(command: Command, *, sampling: bool = False) -> Command:
             "--vote-temperature",
             "temperature",
             type=float,
-            default=1.0,
-            show_default=True,
-            help="Voters weighted by probability count P^(1/T).",
+            help="Voters weighted by probability count P^(1/T).  [default: 1, or the preset's]",
         ),
         "rule": click.option(
             "--rule",

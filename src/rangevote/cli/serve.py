@@ -49,10 +49,18 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "min_votes", *ELECTION_O
 )
 @click.option("--min-votes", type=int, metavar="N", help="Usable samples needed.  [1]")
 @click.option("-s", "--similarity", metavar="NAME", help="How voters grade candidates.  [overlap_2]")
-@click.option("--preset", metavar="NAME", help="Similarity and temperature, as 'blend'.")
+@click.option(
+    "--preset",
+    metavar="NAME",
+    help="Similarity and temperature, as 'blend'; those given beside it come first.",
+)
 @click.option("--weights", metavar="NAME", help="count, or probability where it is known.")
 @click.option(
-    "--temperature", "--vote-temperature", "temperature", type=float, help="Voters count P^(1/T).  [1]"
+    "--temperature",
+    "--vote-temperature",
+    "temperature",
+    type=float,
+    help="Voters count P^(1/T).  [1, or the preset's]",
 )
 @click.option("--tokenize", metavar="NAME", help="words, chars, 13a, intl or zh.")
 @click.option("--config", metavar="FILE", help="Settings, limits, profiles and aliases in TOML.")

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def list_option(default: str, help: str, convert: Callable[[str], object] = str) -> dict[str, object]:
+def list_option(default: str | None, help: str, convert: Callable[[str], object] = str) -> dict[str, object]:
     """An option that takes a list, with commas between."""
 
-    def read(context: click.Context, option: click.Parameter, given: str) -> tuple[object, ...]:
+    def read(context: click.Context, option: click.Parameter, given: str | None) -> tuple[object, ...] | None:
+        if given is None:
+            return None
         try:
             return tuple(convert(part.strip()) for part in given.split(",") if part.strip())
         except ValueError:
@@ -58,7 +60,10 @@ def list_option(default: str, help: str, convert: Callable[[str], object] = str)
     "--exponents",
     **list_option("0,0.25,0.5,0.75,1", "For n-gram measures without one in their name.", float),  # type: ignore[arg-type]
 )
-@click.option("--temperatures", **list_option("0.5,1,2,4", "Voters count P^(1/T).", float))  # type: ignore[arg-type]
+@click.option(
+    "--temperatures",
+    **list_option(None, "Voters count P^(1/T).  [default: 0.5,1,2,4; of a preset its own]", float),  # type: ignore[arg-type]
+)
 @click.option("--tokenize", **list_option("words", "What n-grams are made of: words, 13a, chars, ..."))  # type: ignore[arg-type]
 @click.option("--weights", metavar="NAME", help="probability, count or importance; else by what is known.")
 @click.option("--normalize", metavar="FORM", help="Compare texts in a Unicode normal form, as NFC.")

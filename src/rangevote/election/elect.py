@@ -15,7 +15,6 @@ from rangevote.election.weights import repeated, weigh
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
 from rangevote.parallel import map_in_order
-from rangevote.similarity import PRESETS, Preset
 from rangevote.similarity.base import short
 
 if TYPE_CHECKING:
@@ -41,7 +40,8 @@ def elect(
 
     * `similarity="overlap_2"`: how voters grade candidates, by name (`rangevote similarities` lists them), as
       a `Similarity`, or as a function `(voter, candidate) -> grade`.
-    * `preset=None`: "blend" sets similarity and temperature together.
+    * `preset=None`: "blend" is a similarity and a temperature that go together; what is given beside it,
+      `similarity` or `temperature`, comes before the preset's own.
     * `weights=None`: "probability", "count" or "importance", or one number for each voter; by default count
       for sampled voters and where a log-probability is not known, else probability.
     * `temperature=1.0`: voters weighted by probability count P(v)^(1/temperature).
@@ -114,7 +114,7 @@ def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: S
         electors = candidates
     if not len(electors):
         raise DataError("there are no voters; leave the list out to let the candidates vote.", field="voters")
-    weighting, weights = weigh(electors, settings.weights, settings.temperature, given)
+    weighting, weights = weigh(electors, settings.weights, settings.vote_temperature, given)
     if settings.weights is None:
         _report_weighting(weighting, given)
     return conclude(Contest(candidates, electors, weights, settings.measure), weighting, settings)
@@ -138,8 +138,11 @@ def _report_weighting(weighting: str, voters: Hypotheses) -> None:
 
 def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
     """Apply the rule; `weighting` is the name of the weights for the signature."""
-    if settings.temperature != 1.0 and weighting != "probability":
-        _warn_of_temperature(settings, weighting)
+    if settings.temperature is not None and weighting != "probability":
+        warn(
+            f"the temperature of the votes, {short(settings.temperature)}, has no effect: it is for "
+            f"weights='probability', and these are {weighting!r}."
+        )
     outcome = RULES[settings.rule](contest, settings.winners)
     voters = Hypotheses([], role="voters") if contest.voters is None else contest.voters
     outcome.scores.flags.writeable = contest.weights.flags.writeable = False
@@ -152,13 +155,3 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
         settings.signature(weighting, contest.candidates, len(voters)),
         settings.measure,
     )
-
-
-def _warn_of_temperature(settings: Settings, weighting: str) -> None:
-    """Say that a temperature does nothing, unless it came with a preset."""
-    preset = Preset(settings.measure.name, settings.temperature)
-    if preset not in PRESETS.values():
-        warn(
-            f"the temperature of the votes, {short(settings.temperature)}, has no effect: it is for "
-            f"weights='probability', and these are {weighting!r}."
-        )

@@ -105,7 +105,7 @@ class Electorate:
             raise DataError("nobody has voted yet; add voters first.", field="voters")
         settings = self._settings
         electors = prepare(voters, settings.normalize, settings.merge)
-        weighting, weights = weigh(electors, settings.weights, settings.temperature, voters)
+        weighting, weights = weigh(electors, settings.weights, settings.vote_temperature, voters)
         contest = Contest(self._candidates, electors, weights, settings.measure, self._poll)
         return conclude(contest, weighting, settings)
 

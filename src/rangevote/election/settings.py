@@ -29,7 +29,7 @@ from rangevote.election.rules import RULES
 from rangevote.election.weights import WEIGHTS
 from rangevote.errors import DataError, SetupError, UsageError, choose, shown
 from rangevote.hypothesis import Hypotheses
-from rangevote.similarity import PRESETS, get_similarity
+from rangevote.similarity import DEFAULT_PRESET, PRESETS, Preset, get_similarity
 from rangevote.similarity.base import Measure, Similarity, short
 from rangevote.similarity.tokens import Tokenise
 
@@ -46,10 +46,10 @@ _SERIES = ".".join(__version__.split(".")[:2])
 class ElectionOptions(TypedDict, total=False):
     """The options of `elect`, which explains them; `Settings` has their defaults."""
 
-    similarity: Grader
+    similarity: Grader | None
     preset: str | None
     weights: Weights
-    temperature: float
+    temperature: float | None
     rule: str
     winners: int
     tokenize: Tokenise
@@ -58,12 +58,13 @@ class ElectionOptions(TypedDict, total=False):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Checked options of an election; names are resolved, a preset to its similarity and temperature."""
+    """Checked options of an election. `similarity` is resolved, by the `preset` where it is not given;
+    `temperature` stays None where it is not given, and `vote_temperature` is the number."""
 
-    similarity: Grader = "overlap_2"
+    similarity: Grader | None = None
     preset: str | None = None
     weights: Weights = None
-    temperature: float = 1.0
+    temperature: float | None = None
     rule: str = "range"
     winners: int = 1
     tokenize: Tokenise = "words"
@@ -71,12 +72,13 @@ class Settings(msgspec.Struct, frozen=True):
     merge: bool = False
 
     def __post_init__(self) -> None:
-        similarity, temperature, winners = self.similarity, self.temperature, self.winners
-        if self.preset is not None:
-            choose("preset", self.preset, PRESETS)
-            similarity = self.preset
-        if isinstance(similarity, str) and similarity in PRESETS and temperature == 1.0:
-            temperature = PRESETS[similarity].temperature
+        similarity, preset, winners = self.similarity, self.preset, self.winners
+        if preset is not None:
+            choose("preset", preset, PRESETS)
+        elif isinstance(similarity, str) and similarity in PRESETS:
+            preset = similarity
+        force_setattr(self, "preset", preset)
+        temperature = self.vote_temperature
         if not (isinstance(temperature, (int, float)) and 0 < temperature <= sys.float_info.max):
             raise UsageError(f"temperature must be a number above 0, got {shown(temperature)}.")
         if isinstance(winners, bool) or not isinstance(winners, int) or not 1 <= winners < 2**63:
@@ -86,14 +88,22 @@ class Settings(msgspec.Struct, frozen=True):
         if self.normalize is not None and self.normalize not in NORMAL_FORMS:
             raise UsageError(f"normalize must be one of {', '.join(NORMAL_FORMS)}, got {self.normalize!r}.")
         choose("rule", self.rule, RULES)
-        force_setattr(self, "similarity", get_similarity(similarity, self.tokenize))
-        force_setattr(self, "preset", None)
-        force_setattr(self, "temperature", float(temperature))
+        named = self._preset.similarity if similarity is None else similarity
+        force_setattr(self, "similarity", get_similarity(named, self.tokenize))
+
+    @property
+    def _preset(self) -> Preset:
+        return DEFAULT_PRESET if self.preset is None else PRESETS[self.preset]
 
     @property
     def measure(self) -> Similarity:
         """The similarity, which is an object whatever it was given as."""
         return cast("Similarity", self.similarity)
+
+    @property
+    def vote_temperature(self) -> float:
+        """The temperature: the given one, or the preset's."""
+        return self._preset.temperature if self.temperature is None else self.temperature
 
     def replace(self, **options: Unpack[ElectionOptions]) -> Settings:
         """The same with other options."""
@@ -116,7 +126,7 @@ class Settings(msgspec.Struct, frozen=True):
             parts.append(f"on:{on}")
         parts.append(f"w:{weighting}")
         if weighting == "probability":
-            parts.append(f"T:{short(self.temperature)}")
+            parts.append(f"T:{short(self.vote_temperature)}")
         if self.rule != "range":
             parts.append(f"rule:{self.rule}")
         if self.winners > 1:
@@ -129,15 +139,11 @@ class Settings(msgspec.Struct, frozen=True):
         return "|".join(parts)
 
 
-def _plain_types(default: object) -> tuple[type, ...]:
-    """What an option can be in a file or a request: the type of its default, text where that is None."""
-    if default is None:
-        return (str,)
-    return (int, float) if isinstance(default, float) else (type(default),)
-
-
-#: option -> what its value can be in a profile or a request
-OPTION_TYPES = {option.name: _plain_types(option.default) for option in fields(Settings)}
+#: option -> what its value can be in a profile or a request: as its default, text where that is None
+OPTION_TYPES: dict[str, tuple[type, ...]] = {
+    option.name: (str,) if option.default is None else (type(option.default),) for option in fields(Settings)
+}
+OPTION_TYPES["temperature"] = (int, float)
 
 
 def check_option(name: str, value: object) -> None:

@@ -92,6 +92,8 @@ class Preset(NamedTuple):
 
 #: `blend` was fixed on translations and tried on captions (tests/election/test_real_lists.py).
 PRESETS: dict[str, Preset] = {"blend": Preset("overlap_1-4@0.25", 2.0)}
+#: What an election without a preset takes where nothing is given: the paper's.
+DEFAULT_PRESET = Preset("overlap_2", 1.0)
 
 _NAMED = re.compile(r"(?P<stem>[a-z_]+?)(?:_(?P<order>\d[-@.\d]*)|:(?P<key>.*))?")
 _PART = re.compile(r"\s*(?:(?P<sign>[-+])?\s*(?P<number>\d*\.?\d+)\s*\*)?\s*(?P<name>[^\s*]+)\s*")

@@ -13,14 +13,14 @@ from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest, leaders
 from rangevote.election.weights import weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
-from rangevote.similarity import PRESETS, get_similarity
+from rangevote.similarity import DEFAULT_PRESET, PRESETS, get_similarity
 from rangevote.similarity.base import Measure, Poll, Similarity, open_poll, short
 from rangevote.similarity.ngram import IndexMeasure, IndexPoll, Ngrams
 
 #: 5 measures x 5 exponents x 4 temperatures: 100 settings.
 SIMILARITIES = ("overlap_1", "overlap_2", "overlap_3", "overlap_1-4", "precision_1-4")
 EXPONENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-TEMPERATURES = (0.5, 1.0, 2.0, 4.0)
+TEMPERATURES: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
 TOKENIZE = ("words",)
 
 
@@ -54,7 +54,7 @@ class Setting:
 
 
 #: An election without any options, and rules without voters: not among the choices, but reported beside them.
-DEFAULT = Setting("overlap_2")
+DEFAULT = Setting(*DEFAULT_PRESET)
 BASELINES = (
     Setting("overlap_2", rule="most_likely"),
     Setting("overlap_2", rule="length_normalised"),
@@ -64,13 +64,13 @@ BASELINES = (
 def grid(
     similarities: Sequence[str] = SIMILARITIES,
     exponents: Sequence[float] = EXPONENTS,
-    temperatures: Sequence[float] = TEMPERATURES,
+    temperatures: Sequence[float] | None = None,
     tokenize: Sequence[str] = TOKENIZE,
 ) -> list[Setting]:
     """All combinations, each once.
 
-    Exponents are for n-gram measures that have none in their name; a preset is one setting with the
-    temperature it brings.
+    Exponents are for n-gram measures that have none in their name. Without `temperatures` everything is tried
+    with all of TEMPERATURES, but a preset with its own.
 
     >>> [setting.name for setting in grid(["overlap_2", "states"], [0, 0.5], [1, 2])]
     ['overlap_2', 'overlap_2, T = 2', 'overlap_2@0.5', 'overlap_2@0.5, T = 2', 'states', 'states, T = 2']
@@ -80,7 +80,8 @@ def grid(
     for a in _check("exponents", exponents, (int, float)):
         if not 0 <= a <= 1:
             raise UsageError(f"exponents go from 0 to 1, got {a!r}.")
-    for temperature in _check("temperatures", temperatures, (int, float)):
+    tried = TEMPERATURES if temperatures is None else temperatures
+    for temperature in _check("temperatures", tried, (int, float)):
         if not 0 < temperature < math.inf:
             raise UsageError(f"temperatures are numbers above 0, got {temperature!r}.")
     settings: dict[Setting, None] = {}
@@ -90,17 +91,16 @@ def grid(
 
 
 def _settings(
-    similarity: str, words: str, exponents: Sequence[float], temperatures: Sequence[float]
+    similarity: str, words: str, exponents: Sequence[float], temperatures: Sequence[float] | None
 ) -> Iterator[Setting]:
     measure = get_similarity(similarity, words)  # refuses names that do not exist
+    names, own = [similarity], TEMPERATURES
     if similarity in PRESETS:
-        yield Setting(PRESETS[similarity].similarity, PRESETS[similarity].temperature, words)
-        return
-    names = [similarity]
-    if isinstance(measure, Ngrams) and "@" not in similarity:
+        names, own = [PRESETS[similarity].similarity], (PRESETS[similarity].temperature,)
+    elif isinstance(measure, Ngrams) and "@" not in similarity:
         orders = range(measure.orders[0], measure.orders[-1] + 1)
         names = [Ngrams(orders, bag=measure.bag, a=float(a)).name for a in exponents]
-    for name, temperature in product(names, temperatures):
+    for name, temperature in product(names, own if temperatures is None else temperatures):
         yield Setting(name, float(temperature), words)
 
 

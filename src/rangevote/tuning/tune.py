@@ -33,7 +33,6 @@ from rangevote.tuning.grid import (
     DEFAULT,
     EXPONENTS,
     SIMILARITIES,
-    TEMPERATURES,
     TOKENIZE,
     GridElections,
     Setting,
@@ -179,7 +178,7 @@ def tune(
     metric: str = "bleu",
     similarities: Sequence[str] = SIMILARITIES,
     exponents: Sequence[float] = EXPONENTS,
-    temperatures: Sequence[float] = TEMPERATURES,
+    temperatures: Sequence[float] | None = None,
     tokenize: Sequence[str] = TOKENIZE,
     weights: str | None = None,
     normalize: str | None = None,
@@ -193,9 +192,9 @@ def tune(
 
     Ballots bring their references. `metric` is "bleu" (sacreBLEU), "bleu_1" to "bleu_4" or "chrf" of all
     winners together. `similarities` without an exponent are tried with all `exponents`, and everything with
-    all `temperatures` of the weights and all word units `tokenize`; `weights`, `normalize` and `merge` are as
-    in `elect`. Intervals come from `resamples` of the ballots. Of settings with equal scores the first is
-    chosen. A choice that is within noise is warned about.
+    all `temperatures` of the weights, by default 0.5, 1, 2 and 4 and for a preset its own, and all word units
+    `tokenize`; `weights`, `normalize` and `merge` are as in `elect`. Intervals come from `resamples` of the
+    ballots. Of settings with equal scores the first is chosen. A choice that is within noise is warned about.
     """
     chosen_metric = metric_of(metric)
     choices = grid(similarities, exponents, temperatures, tokenize)

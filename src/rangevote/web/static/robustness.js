@@ -5,8 +5,8 @@ import { counted, fixed, grouped, small } from "./numbers.js";
 import { voterTexts } from "./parts.js";
 
 const NOTE =
-  "Everything but the measure is as in the election above; blend has its own temperature, and under BLEU and chrF " +
-  "the election is minimum Bayes risk decoding. A marked cell elects another text than the one above.";
+  "Everything but the measure is as in the election above; blend has its own temperature if none was given, and under " +
+  "BLEU and chrF the election is minimum Bayes risk decoding. A marked cell elects another text than the one above.";
 
 /** @typedef {Partial<import("./answers").Won>} Cell a winner, or `why` there is none */
 /** @typedef {{measure: string, cells: Cell[]}} Line */
