@@ -17,6 +17,7 @@ from rangevote.decoding.arrays import (
     draw_tokens,
     has_nan,
     perturb,
+    truncated,
     values_at,
 )
 from tests.decoding.compare import warped
@@ -180,6 +181,37 @@ def test_ties_of_the_last_of_the_top_k_all_stay_as_in_transformers(kind):
     wanted = warped(("TopK", 2))(probabilities)
     assert (wanted > 0).sum() == 5
     assert drawn_counts(kind, log_probs, Truncation(top_k=2), 1000) == pytest.approx(wanted * 1000, abs=1)
+
+
+def kept(kind, log_probs, **cut):
+    masses = kind(np.exp(log_probs - log_probs.max())[None])
+    return np.flatnonzero(np.asarray(truncated(masses, Truncation(**cut)))[0]).tolist()
+
+
+@both
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_nucleus_is_the_smallest_there_is_and_of_equal_tokens_the_first_stay(kind, dtype):
+    for n, p, size in [(10, 0.5, 5), (10, 0.7, 7), (10, 0.9, 9), (10, 0.51, 6), (10, 0.05, 1), (3, 1 / 3, 1)]:
+        log_probs = np.full(n, -np.log(n), dtype=dtype)
+        assert kept(kind, log_probs, top_p=p) == list(range(size))
+        if dtype == np.float32:  # as many as in transformers; in float64 0.1 is more than 1 - 0.9 there
+            assert (warped(("TopP", p))(np.exp(log_probs)) > 0).sum() == size
+    uneven = np.log(np.array([0.1, 0.2, 0.2, 0.3, 0.2], dtype=dtype))
+    assert [kept(kind, uneven, top_p=p) for p in (0.3, 0.5, 0.6, 0.7, 0.75)] == [
+        [3],
+        [1, 3],
+        [1, 2, 3],
+        [1, 2, 3],
+        [1, 2, 3, 4],
+    ]
+    assert kept(kind, uneven, top_k=2, top_p=0.5) == [1, 3]  # 0.2, 0.2, 0.3 and 0.2 are the two best
+
+
+@both
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_nucleus_of_everything_cuts_nothing_off(kind, dtype):
+    log_probs = np.linspace(0, -60, 5000).astype(dtype)
+    assert len(kept(kind, log_probs, top_p=1.0)) == 5000
 
 
 @both

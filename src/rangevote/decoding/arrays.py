@@ -22,6 +22,8 @@ Mask = NDArray[np.bool_]
 
 #: Tokens in a block; a few cache lines.
 BLOCK = 64
+#: Of probabilities that were computed in float32, relatively.
+ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,9 @@ class Picks:
 class Truncation:
     """Which tokens may be drawn: log-probs are divided by `temperature`, then the tail is cut off.
 
-    `top_k` keeps the k best; `top_p` the smallest set of the best with a mass of p; `min_p` what is
-    at least min_p times as probable as the best; `epsilon` what has at least that probability. The best
-    token always stays.
+    `top_k` keeps the k best, and ties of the last; `top_p` the smallest set of the best of those with a share
+    p of their mass; `min_p` what is at least min_p times as probable as the best; `epsilon` what has at least
+    that probability. The best token always stays.
     """
 
     temperature: float = 1.0
@@ -191,23 +193,32 @@ def truncated(masses: Array, truncation: Truncation) -> Array:
     if truncation == Truncation(truncation.temperature):
         return masses
     xp = library(masses)
-    shares = masses / masses.sum(1)[:, None]
-    most = xp.amax(shares, axis=1, keepdims=True)
-    keep = shares >= 0
+    best = xp.amax(masses, axis=1, keepdims=True)
+    keep = masses >= 0
     if truncation.top_k is not None:
-        keep &= shares >= _largest(shares, min(truncation.top_k, shares.shape[1]))[0][:, -1:]
+        keep &= masses >= _largest(masses, min(truncation.top_k, masses.shape[1]))[0][:, -1:]
     if truncation.top_p is not None:
-        shares = xp.where(keep, shares, 0.0)
-        shares = shares / shares.sum(1)[:, None]
-        falling = _falling(shares)
-        before = xp.cumsum(_doubles(falling), axis=1) - falling  # mass of the better ones
-        last = ((before < truncation.top_p).sum(1) - 1).clip(min=0)
-        keep &= shares >= falling[_range(masses, len(masses)), last][:, None]
+        keep &= _nucleus(xp.where(keep, masses, 0.0), truncation.top_p)
     if truncation.min_p is not None:
-        keep &= shares >= truncation.min_p * most
+        keep &= masses >= truncation.min_p * best
     if truncation.epsilon is not None:
-        keep &= shares >= truncation.epsilon
-    return masses * (keep | (masses == xp.amax(masses, axis=1, keepdims=True)))
+        keep &= (masses >= truncation.epsilon * masses.sum(1)[:, None]) | (masses == best)
+    return masses * keep
+
+
+def _nucleus(masses: Array, p: float) -> Array:
+    """The fewest tokens that have the share p of a row's mass together; of equal ones the first.
+
+    As in transformers, the tail is summed up, of which a share of 1 - p may go: so p = 1 cuts off nothing.
+    """
+    xp = library(masses)
+    rising = _rising(masses)
+    tail = xp.cumsum(_doubles(rising), axis=1)  # (rows, vocabulary)
+    cut = (tail <= (1 - p) * (1 + ROUNDING) * tail[:, -1:]).sum(1).clip(max=masses.shape[1] - 1)
+    edge = rising[_range(masses, len(masses)), cut][:, None]  # (rows, 1), the least that stays
+    above, ties = masses > edge, masses == edge
+    left = masses.shape[1] - cut - above.sum(1)  # how many of the ties stay
+    return above | (ties & (xp.cumsum(ties, axis=1) <= left[:, None]))
 
 
 def perturb(scores: Array, exponentials: Array, proposal: Floats, perturbed: Floats) -> tuple[Array, Array]:
@@ -240,11 +251,9 @@ def _by_block(numbers: Array, what: str) -> Array:
     return blocks
 
 
-def _falling(values: Array) -> Array:
-    """Every row sorted, largest first."""
-    if isinstance(values, np.ndarray):
-        return np.sort(values, axis=1)[:, ::-1]
-    return values.sort(dim=1, descending=True).values
+def _rising(values: Array) -> Array:
+    """Every row sorted, least first."""
+    return np.sort(values, axis=1) if isinstance(values, np.ndarray) else values.sort(dim=1).values
 
 
 def _doubles(array: Array) -> Array:

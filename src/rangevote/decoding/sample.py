@@ -78,7 +78,7 @@ class TopK(Sampling):
 
 @dataclass(frozen=True)
 class Nucleus(Sampling):
-    """n samples, every token from the most probable with a mass of p together (Holtzman et al. 2020)."""
+    """n samples, every token from the fewest with a mass of p together (Holtzman et al. 2020)."""
 
     n: int
     _: KW_ONLY
