@@ -31,6 +31,15 @@ def test_ballots_become_parquet_and_come_back(run, tmp_path):
     assert run("convert", table, "--to", "jsonl").out == run("convert", source, "--to", "jsonl").out
 
 
+def test_the_name_of_the_output_says_its_format(run, tmp_path):
+    pytest.importorskip("pyarrow", reason="the extra 'parquet' is not installed")
+    table, other = tmp_path / "nbest.parquet", tmp_path / "nbest.csv"
+    assert run("convert", "-", "-o", table, stdin=MOSES).code == 0
+    assert run("convert", table, "--to", "moses").out == MOSES
+    done = run("convert", "-", "-o", other, stdin=MOSES)
+    assert (done.code, f"cannot write {other} as csv, only as jsonl or parquet" in done.err) == (2, True)
+
+
 def test_fairseq_scores_become_natural_log_sums(run):
     log = b"S-0\tx\nH-0\t-0.5\ta b\nD-0\t-0.5\ta b\nP-0\t-0.25 -0.5 -0.75\n"
     converted = json.loads(run("convert", "-", stdin=log).out)

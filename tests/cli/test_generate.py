@@ -52,6 +52,20 @@ def test_text_writes_the_winners_alone(run, prompts, speaker):
     assert done.out.decode().splitlines() == [result.winner for result in expected(speaker)]
 
 
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (["--text", "--winners", 3], "--text writes one winner a line, but 3 are to be elected"),
+        (["--text", "--scores"], "without what --scores adds: leave one of the two out."),
+        (["-o", "x.parquet"], "cannot write x.parquet as parquet, only as jsonl: give it another name."),
+        (["--ballots", "x.csv"], "cannot write x.csv as csv, only as jsonl: give it another name."),
+    ],
+)
+def test_what_cannot_be_written_as_asked_is_refused(run, prompts, asked, message):
+    done = run("generate", "-m", "speaker", "-i", prompts, *asked)
+    assert (done.code, message in done.err) == (2, True), done.err
+
+
 @pytest.mark.skipif(os.name != "posix", reason="links and descriptors as on Unix")
 def test_results_and_ballots_go_through_links_and_open_descriptors(run, prompts, tmp_path):
     link = tmp_path / "link"

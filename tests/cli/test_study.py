@@ -155,6 +155,9 @@ def test_exports_go_to_standard_output(run, tmp_path):
     assert len(run("study", "export", path, "--history").results()) == 3
     assert json.loads(run("study", "export", path, "--format", "record").out)["seed"] == 12345
     assert len(json.loads(run("study", "export", path, "--format", "comparator").out)["examples"]) == 3
+    table = tmp_path / "judgements.csv"
+    assert run("study", "export", path, "-o", table, "--bom").code == 0  # the name says the format
+    assert table.read_bytes() == run("study", "export", path, "--format", "csv", "--bom").out
     for options in (("--format", "record", "--history"), ("--bom",)):
         assert run("study", "export", path, *options).code == 2
 

@@ -41,6 +41,38 @@ def test_text_prints_the_winner_alone_one_a_line(run):
     assert done.out == b"a b c\nx\n"
 
 
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            ["--text", "--winners", 3],
+            "--text writes one winner a line, but 3 are to be elected: leave --text out",
+        ),
+        (["--text", "--scores"], "without what --scores adds: leave one of the two out."),
+        (["--text", "--explain"], "without what --explain adds: leave one of the two out."),
+        (["--text", "--to", "jsonl"], "--text writes lines of text, not jsonl; leave one of the two out."),
+        (["-o", "x.gz"], "leave out .gz, or leave out -o and end the command with | gzip > x.gz"),
+        (["-o", "x.jsonl.zst"], "end the command with | zstd > x.jsonl.zst"),
+        (
+            ["-o", "x.csv"],
+            "as csv, only as jsonl or parquet: give it another name, or choose the format with --to.",
+        ),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else "",
+)
+def test_what_cannot_be_written_as_asked_is_refused(run, three, monkeypatch, asked, message):
+    monkeypatch.chdir(three.parent)
+    done = run("vote", three, *asked)
+    assert (done.code, message in done.err) == (2, True), done.err
+    assert list(three.parent.iterdir()) == [three]
+
+
+def test_a_format_that_is_named_goes_before_the_name_of_the_file(run, three, tmp_path):
+    out = tmp_path / "out.csv"
+    assert run("vote", three, "-o", out, "--to", "jsonl").code == 0
+    assert out.read_bytes() == run("vote", three).out
+
+
 def test_scores_writes_every_candidates_score(run, three):
     for result in run("vote", three, "--scores").results():
         assert max(result["scores"]) == result["score"]

@@ -193,7 +193,7 @@ def test_parquet_needs_a_file_and_is_no_text(run, three, tmp_path):
     assert "Parquet is written to a file: give -o FILE." in done.err
     done = run("vote", three, "--text", "-o", tmp_path / "out.parquet")
     assert done.code == 2
-    assert "--text writes lines, not Parquet" in done.err
+    assert "--text writes lines of text, not parquet; leave one of the two out." in done.err
 
 
 def test_ids_that_are_trusted_are_not_compared(run, tmp_path):

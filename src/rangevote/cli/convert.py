@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rangevote.cli.options import reading_options
+from rangevote.cli.options import format_by_name, reading_options
 from rangevote.cli.output import open_output
 from rangevote.cli.progress import Bar, Notes, check_input
 from rangevote.errors import DataError
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
 @click.argument("source", metavar="FILE")
 @click.option(
     "--to",
-    default="jsonl",
-    show_default=True,
     metavar="NAME",
-    help="Format to write: jsonl, parquet, moses, mbrs or mbrs-logprobs.",
+    help="Format to write: jsonl, parquet, moses, mbrs or mbrs-logprobs; else by the name of the output "
+    "(.parquet), else jsonl.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
 @click.option("--force", is_flag=True, help="Replace the output file.")
 @click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
 @reading_options
-def convert(source: str, to: str, output: str | None, force: bool, quiet: bool, reading: ReadOptions) -> None:
+def convert(
+    source: str, to: str | None, output: str | None, force: bool, quiet: bool, reading: ReadOptions
+) -> None:
     """Turn the n-best list FILE ('-': standard input) into another format.
 
     Scores become natural-log sums; where the file's scores cannot be turned into such, the options that
@@ -38,8 +39,8 @@ def convert(source: str, to: str, output: str | None, force: bool, quiet: bool, 
 
     check_input(source)
     notes = Notes(quiet=quiet)
-    write = writer(to)
-    with open_output(output, source, {"to": to}, force=force) as sink, read(source, reading) as entries:
+    write = writer(to or format_by_name(output, "jsonl", "parquet", option="--to"))
+    with open_output(output, source, {}, force=force) as sink, read(source, reading) as entries:
         bar = Bar(entries, "converting", quiet=quiet)
         try:
             for entry in entries:

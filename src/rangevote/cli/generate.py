@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rangevote.cli.generate_options import ModelOptions, model_options, search_options, server_options
-from rangevote.cli.options import election_options
+from rangevote.cli.options import check_one_winner, election_options, result_options
 from rangevote.cli.output import ResultsAndBallots, open_outputs
 from rangevote.cli.progress import Bar, Notes, check_input
 from rangevote.cli.resume import keeping_results, skip_done
@@ -51,9 +51,7 @@ FREE = frozenset(
 @partial(election_options, sampling=True)
 @click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
 @click.option("--ballots", metavar="FILE", help="Keep candidates and voters, for rangevote vote.")
-@click.option("--scores", is_flag=True, help="Write the scores of all candidates.")
-@click.option("--explain", is_flag=True, help="Write which n-grams and voters earned the winner its score.")
-@click.option("--text", is_flag=True, help="Write the winning text alone, one a line.")
+@result_options
 @click.option("--input-format", type=click.Choice(["text", "jsonl"]), help="By default, by the file's name.")
 @click.option("--field", metavar="NAME", help="Where JSON lines have the text, messages, ids or image.")
 @click.option(
@@ -74,9 +72,7 @@ def generate(
     settings: Settings,
     output: str | None,
     ballots: str | None,
-    scores: bool,
-    explain: bool,
-    text: bool,
+    shape: ResultShape,
     input_format: str | None,
     field: str | None,
     on_error: str,
@@ -92,10 +88,10 @@ def generate(
     model in this process; its API key is read from the environment or a file.
     """
     from rangevote.formats.inputs import read_inputs
-    from rangevote.formats.results import ResultShape
     from rangevote.generation.batch import elect_batches
 
     check_input(source, "inputs")
+    check_one_winner(shape.text, settings.winners)
     notes, given = Notes(quiet=quiet), click.get_current_context().params
     remembered = {name: value for name, value in given.items() if name not in FREE}
     remembered["ballots"] = ballots is not None
@@ -111,7 +107,7 @@ def generate(
         else:
             elector = server(chosen, plan, skip=skip)
         entries = files.enter_context(read_inputs(source, format=input_format, field=field, images=images))
-        run = GenerateRun(elector, sink, ResultShape(text, scores, explain), notes, skip)
+        run = GenerateRun(elector, sink, shape, notes, skip)
         return run.write_all(entries, Reached(sink.done, entries.total), quiet=quiet)
 
 

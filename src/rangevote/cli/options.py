@@ -16,6 +16,8 @@ from rangevote.errors import DataError, SetupError, UsageError
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
+#: Endings of names that promise a table.
+TABLES = ("csv", "parquet", "tsv", "xlsx")
 
 
 def election_options(command: Command, *, sampling: bool = False) -> Command:
@@ -92,6 +94,60 @@ def _not_given(profile: dict[str, Any]) -> dict[str, Any]:
     if given & {"similarity", "preset"}:
         given |= {"similarity", "preset", "temperature"}
     return {name: value for name, value in profile.items() if name not in given}
+
+
+def result_options(command: Command) -> Command:
+    """What is written of results; the command gets `shape`, a `rangevote.formats.results.ResultShape`."""
+    options = {
+        "scores": click.option("--scores", is_flag=True, help="Write the scores of all candidates."),
+        "explain": click.option(
+            "--explain", is_flag=True, help="Write which n-grams and voters earned the winner its score."
+        ),
+        "text": click.option(
+            "--text",
+            is_flag=True,
+            help="Write the winning text alone, one a line; line breaks in it become spaces.",
+        ),
+    }
+
+    def build(text: bool, **more: bool) -> Any:
+        from rangevote.formats.results import ResultShape
+
+        asked = [f"--{option}" for option, given in more.items() if given]
+        if text and asked:
+            raise UsageError(
+                f"--text writes the winning text alone, without what {asked[0]} adds: leave one of the two "
+                f"out."
+            )
+        return ResultShape(text, **more)
+
+    return grouped(command, "shape", options, build)
+
+
+def check_one_winner(text: bool, winners: int) -> None:
+    """Lines of text have room for one winner, since line n of the output belongs to ballot n."""
+    if text and winners > 1:
+        raise UsageError(
+            f"--text writes one winner a line, but {winners} are to be elected: leave --text out, and each "
+            f"line of JSON lists them as winners."
+        )
+
+
+def format_by_name(output: str | None, *formats: str, option: str = "") -> str:
+    """The first of `formats`, or the one that the ending of the output's name asks for.
+
+    >>> format_by_name("out.parquet", "jsonl", "parquet"), format_by_name("winners.txt", "jsonl")
+    ('parquet', 'jsonl')
+    """
+    ending = Path(output or "").suffix.lower().removeprefix(".")
+    if ending in formats:
+        return ending
+    if ending in TABLES:
+        others, choose = " or ".join(formats), f", or choose the format with {option}" if option else ""
+        raise UsageError(
+            f"cannot write {output} as {ending}, only as {others}: give it another name{choose}."
+        )
+    return formats[0]
 
 
 def reading_options(command: Command) -> Command:

@@ -21,6 +21,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NoReturn, Protocol
 
+from rangevote.cli.options import format_by_name
 from rangevote.errors import RangevoteError, SetupError, UsageError, need
 from rangevote.files import cannot_write, is_stream, open_stream, regular_file
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from rangevote.formats.results import ResultShape
 
 BUFFER = 1 << 20
+#: Ending of a compressed file -> the program that writes it.
+COMPRESSORS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
 
 
 class ClosedPipe(RangevoteError):
@@ -302,6 +305,11 @@ def open_output(
             yield StreamOutput(stream, _stream_name(output), line_by_line=source == "-")
         return
     path = Path(str(output))
+    if path.suffix in COMPRESSORS:
+        raise UsageError(
+            f"{output} would not be compressed: leave out {path.suffix}, or leave out -o and end the command "
+            f"with | {COMPRESSORS[path.suffix]} > {output}"
+        )
     if not path.name:  # `.` and `/` have none to put endings behind
         raise SetupError(f"cannot write {path}: is a directory.")
     if table is not None:
@@ -363,6 +371,8 @@ def open_outputs(
     force: bool,
 ) -> Iterator[ResultsAndBallots]:
     """The sinks for `-o` and `--ballots` of `generate`."""
+    for output in (results, ballots):
+        format_by_name(output, "jsonl")
     if ballots == "-":
         raise UsageError("--ballots needs a file; standard output has the results.")
     if ballots is not None and results is not None and os.path.realpath(ballots) == os.path.realpath(results):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rangevote.cli.compare import parse_systems
+from rangevote.cli.options import format_by_name
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import SetupError, UsageError, need
@@ -279,15 +280,14 @@ def report(file: str, format: str, output: str | None, force: bool) -> None:
 @click.option(
     "--format",
     type=click.Choice(["jsonl", "csv", "raw-csv", "record", "comparator"]),
-    default="jsonl",
-    show_default=True,
-    help="csv is for spreadsheets; record describes the study; comparator is LLM Comparator's JSON.",
+    help="jsonl, or by the name of the output (.csv); csv is for spreadsheets; record describes the study; "
+    "comparator is LLM Comparator's JSON.",
 )
 @click.option("--history", is_flag=True, help="Also judgements that were replaced or undone.")
 @click.option("--bom", is_flag=True, help="Begin the CSV with a byte order mark, for Excel.")
 @click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
-def export(file: str, format: str, history: bool, bom: bool, output: str | None, force: bool) -> None:
+def export(file: str, format: str | None, history: bool, bom: bool, output: str | None, force: bool) -> None:
     """Write the judgements of STUDY, with the sides as they were shown and the outputs.
 
     In csv, texts that a spreadsheet would run as a formula get an apostrophe before them; raw-csv leaves them
@@ -296,6 +296,7 @@ def export(file: str, format: str, history: bool, bom: bool, output: str | None,
     from rangevote.study.export import WRITERS
     from rangevote.study.study_file import take_snapshot
 
+    format = format or format_by_name(output, "jsonl", "csv", option="--format")
     options: dict[str, Any] = {}
     if history:
         if format in ("record", "comparator"):

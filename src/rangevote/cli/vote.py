@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from rangevote import __version__
-from rangevote.cli.options import election_options, reading_options
+from rangevote.cli.options import (
+    check_one_winner,
+    election_options,
+    format_by_name,
+    reading_options,
+    result_options,
+)
 from rangevote.cli.output import Interrupted, Sink, fingerprint, open_output
 from rangevote.cli.progress import Bar, Notes, Position, check_input
 from rangevote.cli.resume import check_last, input_too_short, keeping_results, skip_done
@@ -38,9 +44,7 @@ FREE = frozenset(
 @click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
 @click.option("--voters", metavar="FILE", help="A second file: its candidates vote, ballot by ballot.")
 @election_options
-@click.option("--scores", is_flag=True, help="Write the scores of all candidates.")
-@click.option("--explain", is_flag=True, help="Write which n-grams and voters earned the winner its score.")
-@click.option("--text", is_flag=True, help="Write the winning text alone, one a line.")
+@result_options
 @click.option(
     "--to",
     type=click.Choice(["jsonl", "parquet"]),
@@ -80,9 +84,7 @@ def vote(
     output: str | None,
     voters: str | None,
     settings: Settings,
-    scores: bool,
-    explain: bool,
-    text: bool,
+    shape: ResultShape,
     to: str | None,
     on_error: str,
     resume: bool,
@@ -101,29 +103,27 @@ def vote(
     A ballot is a line of JSON with its candidates, or an entry of a Moses/Marian, fairseq, Sockeye, mbrs,
     vLLM or OpenAI n-best file, or a row of a Parquet file. Results are written in the order of the ballots.
     """
-    from rangevote.formats.results import ResultShape
     from rangevote.kernel import PURE, WHY_PLAIN
 
     check_input(ballots)
+    check_one_winner(shape.text, settings.winners)
     notes = Notes(quiet=quiet)
     if WHY_PLAIN and not PURE:
         notes.tell(WHY_PLAIN)
     given = click.get_current_context().params
     remembered = {name: value for name, value in given.items() if name not in FREE}
-    shape = ResultShape(text, scores, explain)
     if engine == "ray":
         return _vote_on_ray(given, settings, shape, reading, remembered, notes)
     if ray_address is not None:
         raise UsageError("--ray-address belongs to --engine ray.")
-    table = to == "parquet" or (to is None and output is not None and output.endswith(".parquet"))
-    if table and text:
-        raise UsageError("--text writes lines, not Parquet; leave one of the two out.")
+    format = to or format_by_name(output, "jsonl", "parquet", option="--to")
+    if shape.text and (to or format != "jsonl"):
+        raise UsageError(f"--text writes lines of text, not {format}; leave one of the two out.")
+    table = shape if format == "parquet" else None
     voting = Voting(settings, shape, replace(reading, unique_ids=not trust_ids), allow_empty)
     with ExitStack() as files:
         sink = files.enter_context(
-            open_output(
-                output, ballots, remembered, resume=resume, force=force, table=shape if table else None
-            )
+            open_output(output, ballots, remembered, resume=resume, force=force, table=table)
         )
         if workers == 1:
             stream, lines = voting.one_by_one(files, ballots, voters, sink)
