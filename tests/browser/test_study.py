@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -128,6 +129,7 @@ def test_an_annotator_judges_a_study_by_keyboard_and_finishes(page, serving, tmp
     screenshot(page, "study-chosen")
     for i in range(10):
         judge(page, "12345"[i % 5])
+    all_saved(page)
     assert shown(path) == [i % 5 - 2 for i in range(10)]
     assert page.inner_text("#message-title") == "All 10 items are judged"
     screenshot(page, "study-all-judged")
@@ -153,7 +155,6 @@ def test_a_mouse_judges_too_digits_can_save_at_once_and_progress_is_shown(page, 
         page.click("#next")
         at_item(page, f"Item {number + 1} of 7")
     assert page.inner_text("#pace").startswith("4 of 7 judged, about ")
-    assert page.inner_text("#saved") == "Saved"
     page.keyboard.press("?")  # the instructions closed after the first answer
     page.check("#at-once")
     page.locator("#position").focus()
@@ -161,6 +162,7 @@ def test_a_mouse_judges_too_digits_can_save_at_once_and_progress_is_shown(page, 
         at_item(page, f"Item {number} of 7")
         page.keyboard.press(key)
     page.wait_for_selector("#message:not([hidden])")
+    all_saved(page)
     assert shown(path) == [1, 1, 1, 1, -2, 2, 0]
 
 
@@ -177,6 +179,7 @@ def test_answers_are_undone_looked_at_and_changed_and_history_is_kept(page, serv
     at_item(page, "Item 1 of 4")
     judge(page, "5")
     at_item(page, "Item 2 of 4")
+    all_saved(page)
     assert [row.shown for row in rows(path)] == [-2, -1, None, None, 2]
     judge(page, "2")
     judge(page, "3")
@@ -186,10 +189,12 @@ def test_answers_are_undone_looked_at_and_changed_and_history_is_kept(page, serv
     assert chosen(page) == "-1"
     page.keyboard.press("Enter")  # unchanged: on, without a row
     at_item(page, "Item 4 of 4")
+    all_saved(page)
     assert len(rows(path)) == 7
     page.click("#earlier")
     judge(page, "5")
     at_item(page, "Item 4 of 4")
+    all_saved(page)
     assert shown(path) == [2, -1, 2]
     assert len(rows(path)) == 8
     text = page.inner_text("#left")  # case 71: reload, back and forward lead to the same item
@@ -219,6 +224,7 @@ def test_arrows_choose_and_keys_can_be_switched_off(page, serving, tmp_path):
     page.keyboard.press("Space")  # the browser's own keys still judge
     page.keyboard.press("Enter")
     at_item(page, "Item 2 of 3")
+    all_saved(page)
     assert shown(path) == [-2]
 
 
@@ -245,6 +251,7 @@ def test_case_60_double_clicks_and_held_keys_judge_one_item(page, serving, tmp_p
     hold_down("Enter")
     at_item(page, "Item 4 of 5")
     page.wait_for_timeout(200)
+    all_saved(page)
     assert shown(path) == [-2, 1, 2]
 
 
@@ -266,8 +273,11 @@ def test_case_60_two_windows_judge_an_item_once_and_of_two_devices_the_later_win
     judge(phone, "4")
     phone.wait_for_function("() => note.textContent.includes('replaces')")
     assert 'This replaces "Left is much better"' in phone.inner_text("#note")
+    all_saved(phone)
     assert shown(path) == [1, 2]
-    judge(opened(new_page(), others), "3")  # another annotator at the same time
+    another = opened(new_page(), others)  # another annotator at the same time
+    judge(another, "3")
+    all_saved(another)
     page.reload()
     at_item(page, "Item 3 of 5")
     assert (shown(path, 0), shown(path, 1)) == ([1, 2], [0])
@@ -279,6 +289,7 @@ def test_case_59_and_61_a_killed_server_loses_nothing_and_the_page_goes_on(page,
     opened(page, server.links[0])
     for key in "12":
         judge(page, key)
+    all_saved(page)
     server.kill()
     assert shown(path) == [-2, -1]  # every confirmed judgement is on the disk
     for key in "543":
@@ -286,9 +297,10 @@ def test_case_59_and_61_a_killed_server_loses_nothing_and_the_page_goes_on(page,
     page.keyboard.press("u")
     at_item(page, "Item 5 of 8")
     judge(page, "2")
+    page.wait_for_function("() => saved.textContent === 'Not sent yet: 5'")
     assert "The server cannot be reached" in page.inner_text("#banner")
-    assert page.inner_text("#saved") == "Not sent yet: 5"
     screenshot(page, "study-server-down")
+    assert violations(page) == []
     assert len(shown(path)) == 2
     page.goto("about:blank")  # answers that wait outlive the page
     server.start()
@@ -298,6 +310,7 @@ def test_case_59_and_61_a_killed_server_loses_nothing_and_the_page_goes_on(page,
     assert not page.is_visible("#banner")
     for key in "111":
         judge(page, key)
+    all_saved(page)
     assert [row.shown for row in rows(path)] == [-2, -1, 2, 1, 0, None, -1, -2, -2, -2]
     times = [row.client_time for row in rows(path)]
     assert times == sorted(times)  # order kept
@@ -326,7 +339,74 @@ def test_case_59_a_reply_that_is_lost_makes_no_second_row(page, watch, serving, 
     watch.errors.clear()
 
 
-def test_case_62_while_the_server_cannot_save_the_page_says_so_and_stays(page, watch, serving, tmp_path):
+def test_behind_a_slow_line_every_key_counts_at_once_and_the_last_answers_too(page, serving, tmp_path):
+    path = study_file(tmp_path, 10)
+    opened(page, serving(path).links[0])
+    page.check("#at-once")
+    page.locator("#position").focus()
+    line = page.context.new_cdp_session(page)
+    line.send("Network.enable")
+    slow = {"offline": False, "latency": 300, "downloadThroughput": -1, "uploadThroughput": -1}
+    line.send("Network.emulateNetworkConditions", slow)
+    began = time.monotonic()
+    for key in "1234554321":
+        page.keyboard.press(key)
+    assert page.inner_text("#message-title") == "All 10 items are judged"
+    assert page.inner_text("#saved") == "Saving …"
+    assert len(rows(path)) < 10
+    all_saved(page)
+    assert time.monotonic() - began > 3  # ten answers, one after the other
+    assert shown(path) == [-2, -1, 0, 1, 2, 2, 1, 0, -1, -2]
+    assert len(rows(path)) == 10
+
+
+def test_after_an_outage_the_answers_are_sent_at_once_on_demand(page, watch, serving, tmp_path):
+    path = study_file(tmp_path, 3)
+    server = serving(path)
+    page.clock.install()
+    opened(page, server.links[0])
+    judge(page, "1")
+    all_saved(page)
+    page.clock.pause_at(time.time() + 3600)  # no timer of the page ends: it tries when it is asked to
+    server.kill()
+    judge(page, "5")
+    page.wait_for_selector("#retry")
+    page.click("#retry")  # in vain
+    page.wait_for_function("() => saved.textContent === 'Not sent yet: 1'")
+    assert page.evaluate("document.activeElement.id") == "retry"
+    server.start()
+    page.keyboard.press("Enter")
+    all_saved(page)
+    assert shown(path) == [-2, 2]
+    assert page.is_hidden("#banner")
+    assert page.evaluate("document.activeElement.id") == "position"
+    assert all("Failed to load resource" in error for error in watch.errors)
+    watch.errors.clear()
+
+
+def test_an_answer_that_is_refused_is_asked_for_again_and_the_item_in_sight_stays(
+    page, watch, serving, tmp_path
+):
+    path = study_file(tmp_path, 3)
+    opened(page, serving(path).links[0])
+    page.route(
+        "**/api/judgement", lambda route: route.fulfill(status=400, json={"error": "not so."}), times=1
+    )
+    watch.provoked = "400"
+    judge(page, "1")
+    page.wait_for_function("() => note.textContent.includes('did not take an answer: not so.')")
+    assert page.inner_text("#position") == "Item 2 of 3"
+    judge(page, "2")
+    at_item(page, "Item 1 of 3")
+    judge(page, "3")
+    at_item(page, "Item 3 of 3")
+    all_saved(page)
+    assert shown(path) == [0, -1]
+
+
+def test_case_62_while_the_server_cannot_save_the_page_says_so_and_takes_no_more(
+    page, watch, serving, tmp_path
+):
     path = study_file(tmp_path, 3)
     opened(page, serving(path).links[0])
     other = sqlite3.connect(path, isolation_level=None)
@@ -337,32 +417,40 @@ def test_case_62_while_the_server_cannot_save_the_page_says_so_and_stays(page, w
     assert "cannot save answers" in page.inner_text("#banner")
     page.keyboard.press("1")
     page.keyboard.press("Enter")
-    assert page.inner_text("#position") == "Item 1 of 3"
+    assert page.inner_text("#position") == "Item 2 of 3"
+    assert chosen(page) is None
+    assert page.is_visible("#retry")
     screenshot(page, "study-not-saved")
     assert rows(path) == []
     other.execute("ROLLBACK")
     other.close()
-    at_item(page, "Item 2 of 3")
+    all_saved(page)
     assert shown(path) == [2]
-    assert page.inner_text("#saved") == "Saved"
+    judge(page, "1")
+    at_item(page, "Item 3 of 3")
+    all_saved(page)
+    assert shown(path) == [2, -2]
     assert all("503" in error for error in watch.errors)
     watch.errors.clear()
 
 
-def test_a_browser_that_keeps_no_data_does_not_go_on_past_what_is_not_saved(page, watch, serving, tmp_path):
+def test_a_browser_that_keeps_no_data_takes_no_more_while_an_answer_is_not_saved(
+    page, watch, serving, tmp_path
+):
     path = study_file(tmp_path, 3)
     server = serving(path)
     page.add_init_script("Storage.prototype.setItem = () => { throw new DOMException('full'); };")
     opened(page, server.links[0])
     judge(page, "1")
+    all_saved(page)
     server.kill()
-    page.keyboard.press("2")
-    page.keyboard.press("Enter")
+    judge(page, "2")
     page.wait_for_selector("#banner:not([hidden])")
     assert "this browser keeps no data" in page.inner_text("#banner")
-    assert page.inner_text("#position") == "Item 2 of 3"
+    page.keyboard.press("3")
+    assert chosen(page) is None
     server.start()
-    at_item(page, "Item 3 of 3")
+    all_saved(page)
     assert shown(path) == [-2, -1]
     watch.errors.clear()
 
@@ -416,6 +504,7 @@ def test_case_64_images_are_shown_and_one_that_does_not_come_is_reported(page, w
     page.wait_for_selector("#no-image:not([hidden])")
     screenshot(page, "study-no-image")
     judge(page, "4")
+    all_saved(page)
     assert [row.image_missing for row in rows(path)] == [False, True]
 
 
@@ -465,6 +554,7 @@ def test_case_71_the_page_is_usable_and_accessible_however_it_is_seen(new_page, 
         assert page.is_visible("label:has-text('Lower is slightly better')")
     page.click("#next")
     at_item(page, "Item 3 of 20")
+    all_saved(page)
     assert shown(path) == [-2, 1]
 
 

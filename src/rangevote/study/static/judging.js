@@ -1,8 +1,8 @@
-// Judging: shows an item, keeps the answer, waits for the server to confirm it, goes on.
+// Judging: shows an item, keeps the answer, goes on at once.
 //
-// An answer is put into the outbox before anything else. If the server confirms it, the page goes on. If the
-// server cannot be reached, the page goes on too, and the outbox holds the answer until it can. If the server
-// was reached but could not save, the page stays where it is until it has.
+// An answer is put into the outbox before anything else, and the next item is shown while it is sent. If the
+// server cannot be reached, the outbox keeps the answers until it can. If the server was reached but could not
+// save, or if the browser keeps no data, the page takes no further answer until the last ones are saved.
 
 import { listen } from "/static/keys.js";
 import { freshKey, Outbox } from "/static/outbox.js";
@@ -16,7 +16,7 @@ import { get, View } from "/static/view.js";
 /** @typedef {import("./outbox.js").Message} Message */
 
 const AWAY = "The server cannot be reached. Go on judging: your answers are kept in this browser and sent as soon as it is back.";
-const FULL = "Not saved: the server cannot save answers at the moment. Your answer is kept here and tried again; please wait.";
+const FULL = "Not saved: the server cannot save answers at the moment. Your answers are kept here and tried again; please wait.";
 const FORGETFUL = "Not saved: the server cannot be reached, and this browser keeps no data. Please wait, and do not close the page.";
 
 export class Study {
@@ -28,12 +28,6 @@ export class Study {
     this.work = new Work(session.items, session.judged);
     this.clock = new Clock();
     this.finished = session.finished;
-    this.busy = false;
-    /**
-     * What to do when the answer under way is safe.
-     * @type {(() => void) | null}
-     */
-    this.held = null;
     const owner = `${session.study}.${session.annotator}`;
     this.outbox = new Outbox(owner);
     this.sender = new Sender(server, this.outbox, {
@@ -61,9 +55,8 @@ export class Study {
       event.preventDefault();
       this.submit();
     });
-    for (const [id, action] of Object.entries({ undo: () => this.undo(), earlier: () => this.go(-1), later: () => this.go(1) })) {
-      get(id).addEventListener("click", action);
-    }
+    const actions = { undo: () => this.undo(), earlier: () => this.go(-1), later: () => this.go(1), retry: () => this.retry() };
+    for (const [id, action] of Object.entries(actions)) get(id).addEventListener("click", action);
     window.addEventListener("beforeunload", (event) => {
       if (this.outbox.memory.size) event.preventDefault();
     });
@@ -95,16 +88,21 @@ export class Study {
     }
   }
 
+  /** Whether no answer can be given: what was given is neither saved nor safe. */
+  get blocked() {
+    return this.sender.state === "not-saved" || (this.sender.state === "waiting" && this.outbox.memory.size > 0);
+  }
+
   /** @param {number} value */
   choose(value) {
-    if (this.busy || !this.work.item) return;
+    if (this.blocked || !this.work.item) return;
     this.view.choose(value);
     if (this.preferences.atOnce) this.submit();
     else this.view.note(`Chosen: ${this.view.words(value)}. Enter saves it.`);
   }
 
   submit() {
-    if (this.busy || !this.work.item) return;
+    if (this.blocked || !this.work.item) return;
     const value = this.view.chosen;
     if (value === null) {
       this.view.note("Choose one of the five answers first.");
@@ -113,76 +111,52 @@ export class Study {
     this.view.note("");
     const known = this.work.answer ?? null;
     const { id } = this.work.item;
-    if (value === known) {
-      this.work.advance();
-      this.show();
-      return;
-    }
-    const body = { item: id, value, duration: this.clock.stop(), image_missing: this.view.pictureMissing };
-    if (!this.work.judged.size) get("how").removeAttribute("open"); // read by now
-    this.dispatch("/api/judgement", body, known, () => {
+    if (value !== known) {
+      const body = { item: id, value, duration: this.clock.stop(), image_missing: this.view.pictureMissing };
+      if (!this.work.judged.size) get("how").removeAttribute("open"); // read by now
       this.work.set(id, value);
-      this.work.advance();
-      this.show();
-    });
+      this.dispatch("/api/judgement", body, known);
+    }
+    this.work.advance();
+    this.show();
   }
 
   undo() {
     const [id, known] = this.work.last() ?? [];
-    if (this.busy || id === undefined || known === undefined) return;
-    this.dispatch("/api/undo", { item: id }, known, () => {
-      this.work.set(id, null);
-      this.work.goTo(id);
-      this.show();
-      this.view.note(`Undone: ${this.view.words(known)}.`);
-    });
+    if (this.blocked || id === undefined || known === undefined) return;
+    this.work.set(id, null);
+    this.dispatch("/api/undo", { item: id }, known);
+    this.work.goTo(id);
+    this.show();
+    this.view.note(`Undone: ${this.view.words(known)}.`);
   }
 
   /** @param {number} step */
   go(step) {
     const to = this.work.position + step;
-    if (this.busy || to < 0 || to > this.work.firstOpen()) return;
+    if (this.blocked || to < 0 || to > this.work.firstOpen()) return;
     this.work.position = to;
     this.view.note("");
     this.show();
   }
 
   /**
-   * Keep a message, send it, and go on when it is safe.
+   * Keep a message and send it.
    * @param {string} path
    * @param {{item: string, value?: number}} body
    * @param {number | null} known the answer that it replaces, as far as this page knows
-   * @param {() => void} done
    */
-  async dispatch(path, body, known, done) {
-    const message = { path, known, body: { ...body, key: freshKey(), time: new Date().toISOString() } };
-    const away = this.sender.state === "waiting";
-    this.durable = this.outbox.put(message);
-    this.busy = true;
-    this.held = done;
-    if (away && this.durable) {
-      this.showState("waiting");
-      this.release();
-      this.sender.send();
-      return;
-    }
-    this.view.lock(true);
-    this.view.saved("under-way", "Saving …");
-    while ((await this.sender.send()) === "saved" && this.waits(message));
+  dispatch(path, body, known) {
+    this.outbox.put({ path, known, body: { ...body, key: freshKey(), time: new Date().toISOString() } });
+    if (this.sender.state === "saved") this.view.saved("under-way", "Saving …");
+    else this.showState(this.sender.state);
+    this.sender.send();
   }
 
-  /** @param {Message} message */
-  waits(message) {
-    return this.outbox.waiting().some(([, other]) => other.body.key === message.body.key);
-  }
-
-  /** The answer under way is safe: on. */
-  release() {
-    const done = this.held;
-    this.held = null;
-    this.busy = false;
-    this.view.lock(false);
-    done?.();
+  /** The reader does not want to wait for the next try. */
+  retry() {
+    this.view.saved("under-way", "Trying …");
+    this.sender.send();
   }
 
   /** @param {import("./sender.js").State} state how the sender fares */
@@ -190,34 +164,31 @@ export class Study {
     const waiting = this.outbox.waiting().length;
     if (state === "saved" && !waiting) {
       this.view.banner("");
-      this.view.saved("yes", this.work.judged.size || this.held ? "Saved" : "");
+      this.view.saved("yes", this.work.judged.size ? "Saved" : "");
     } else if (state === "waiting") {
-      this.view.banner(this.outbox.memory.size ? FORGETFUL : AWAY);
+      this.view.banner(this.outbox.memory.size ? FORGETFUL : AWAY, true);
       this.view.saved("no", `Not sent yet: ${waiting}`);
     } else if (state === "not-saved") {
-      this.view.banner(FULL);
+      this.view.banner(FULL, true);
       this.view.saved("no", "Not saved");
     }
-    if (this.held && ((state === "saved" && !waiting) || (state === "waiting" && this.durable))) this.release();
+    this.view.lock(this.blocked);
   }
 
   /** @param {Message} message @param {import("./session").Saved} answer */
   confirmed(message, answer) {
-    this.channel.postMessage({ item: message.body.item, value: answer.value });
+    const { item } = message.body;
+    this.channel.postMessage({ item, value: answer.value });
+    this.update(item, answer.value);
     const { replaced } = answer;
     if (replaced !== null && replaced !== message.known) {
-      queueMicrotask(() => this.view.note(`This replaces "${this.view.words(replaced)}", which you gave in another window.`));
+      this.view.note(`This replaces "${this.view.words(replaced)}", which you gave in another window.`);
     }
   }
 
   /** @param {Message} message @param {Refused} error */
   refused(message, error) {
-    this.held = null;
-    this.busy = false;
-    this.view.lock(false);
-    this.work.set(message.body.item, message.known);
-    this.work.advance();
-    this.show();
+    this.update(message.body.item, message.known);
     this.view.note(`The server did not take an answer: ${error.message} Load the page again if this stays.`);
   }
 
@@ -227,15 +198,29 @@ export class Study {
    */
   elsewhere({ item, value }) {
     const here = this.work.item?.id === item;
+    if (this.update(item, value) && here && value !== null) {
+      this.view.note("The item that was here was judged in another window.");
+    }
+  }
+
+  /**
+   * Take over the answer that the server has, unless a newer one of this browser waits to be sent.
+   * @param {string} item
+   * @param {number | null} value
+   * @returns {boolean} whether that changed anything
+   */
+  update(item, value) {
+    const newer = this.outbox.waiting().some(([, message]) => message.body.item === item);
+    if (newer || value === (this.work.judged.get(item) ?? null)) return false;
+    const here = this.work.item?.id === item;
     this.work.set(item, value);
-    if (this.busy) return;
     if (here || !this.work.item) {
       this.work.advance();
       this.show();
-      if (here && value !== null) this.view.note("The item that was here was judged in another window.");
     } else {
       this.view.progress(this.work, this.clock.summary(this.work.left));
     }
+    return true;
   }
 
   async finish() {

@@ -103,7 +103,7 @@ export class View {
     for (const radio of this.form.querySelectorAll("input")) radio.checked = Number(radio.value) === value;
   }
 
-  /** @param {boolean} locked while an answer is under way, no other can be given */
+  /** @param {boolean} locked until the answers before are saved, no other can be given */
   lock(locked) {
     get("scale").disabled = locked;
     get("next").disabled = locked;
@@ -122,10 +122,13 @@ export class View {
     get("saved").textContent = text;
   }
 
-  /** @param {string} text nothing: no banner */
-  banner(text) {
+  /** @param {string} text nothing: no banner @param {boolean} [retry] whether trying again at once may help */
+  banner(text, retry = false) {
+    const focused = get("banner").contains(document.activeElement);
     get("banner").hidden = !text;
-    if (get("banner").textContent !== text) get("banner").textContent = text;
+    get("retry").hidden = !retry;
+    if (get("banner-text").textContent !== text) get("banner-text").textContent = text;
+    if (focused && !retry) get(get("work").hidden ? "message-title" : "position").focus();
   }
 
   /**
