@@ -351,7 +351,40 @@ def test_case_71_at_four_times_the_size_all_can_be_reached(new_page, serve):
     zoomed.click("dialog >> text=Close")
 
 
-def test_an_export_opens_from_disk_and_shows_the_same(page, tmp_path: Path):
+@pytest.mark.parametrize("similarity", ["overlap_2", "overlap_1-4@0.25", "bleu_4"])
+def test_an_export_finds_the_votes_that_the_server_gives(page, serve, similarity):
+    voters = [rv.Hypothesis(text=text) for text in texts_of(210, seed=2)]  # more than are listed
+    answers = page_of([many(30), ballot(texts_of(20), voters=voters), FIGURE], similarity=similarity)
+    page.goto(serve([FIGURE]))
+    found = page.evaluate(
+        """async (answers) => { const { withVotes } = await import("/static/votes.js");
+        return Object.fromEntries(Object.keys(answers).map((path) => [path, withVotes(answers, path)])); }""",
+        dict(answers.everything(100)),
+    )
+    for number, many_candidates in enumerate((30, 20, 10)):
+        for index in range(many_candidates):
+            parts = found[f"api/ballots/{number}/candidates/{index}?list=0"]
+            expected = answers.parts(number, 0, index)
+            assert parts.keys() == expected.keys()
+            assert parts["votes"] == [pytest.approx(vote, abs=1e-9) for vote in expected["votes"]]
+            assert parts["votes_rest"] == pytest.approx(expected["votes_rest"], abs=1e-9)
+
+
+def test_an_export_opens_from_disk_and_shows_the_same_as_the_server(page, serve, tmp_path: Path):
+    path = tmp_path / "election.html"
+    path.write_text(single_file(page_of([many(100)])), encoding="utf-8")
+    seen = []
+    for address in (serve([many(100)]), path.as_uri()):
+        page.goto(address)
+        settled(page)
+        page.click("#candidate-table tbody tr:nth-child(3) button")
+        reads(page, "#parts", "Rank 3,")
+        page.click("#votes + button, #votes button:text-matches('^Show')")
+        seen.append([page.inner_text("main"), page.evaluate("heatmap.toDataURL()")])
+    assert seen[0] == seen[1]
+
+
+def test_an_export_holds_any_text(page, tmp_path: Path):
     path = tmp_path / "election.html"
     nasty = ballot(["</script><script>alert(1)</script> a", "<!-- a \u2028 b", "a b"], [-1.0, -2.0, -3.0])
     path.write_text(single_file(page_of([FIGURE, nasty], [FIGURE, nasty])), encoding="utf-8")

@@ -14,12 +14,13 @@ import pytest
 pytest.importorskip("starlette")
 
 import rangevote as rv
+from benchmarks import generate
 from rangevote.errors import SetupError
-from rangevote.web import single_file
+from rangevote.web import page_data, single_file
 from rangevote.web.app import PAGE
 from rangevote.web.serving import assets
 from tests.figure1 import WINNER
-from tests.web.samples import FIGURE, page_of
+from tests.web.samples import FIGURE, ballot, page_of
 
 NASTY = [
     "</script><script>alert(1)</script>",
@@ -75,8 +76,22 @@ def test_every_question_of_the_page_has_its_answer_as_the_server_gives_it():
     assert found["api/ballots/0/winners?list=0"] == answers.winners(0, 0)
     assert found["api/ballots/0/stability?list=0"] == answers.stability(0, 0)
     for index in range(10):
-        assert found[f"api/ballots/0/candidates/{index}?list=0"] == answers.parts(0, 0, index)
+        parts = answers.parts(0, 0, index)
+        del parts["votes"], parts["votes_rest"]  # static/votes.js puts them in
+        assert found[f"api/ballots/0/candidates/{index}?list=0"] == parts
     assert found["api/find?id=figure%201"] == {"number": 0}
+
+
+def test_votes_that_do_not_follow_from_the_grades_are_in_it(monkeypatch):
+    monkeypatch.setattr(page_data, "GRADED", 9)
+    found = data_of(made(FIGURE))
+    assert found["api/ballots/0/candidates/0?list=0"] == page_of([FIGURE]).parts(0, 0, 0)
+
+
+def test_twenty_ballots_of_100_candidates_stay_below_5_megabytes():
+    ballots = [ballot(one.texts, one.logprobs) for one in generate.ballots(100, 20)]
+    page = made(*ballots, similarity="overlap_2")
+    assert 4_000_000 < len(page.encode()) < 5_000_000  # 17.4 million with what every voter gave everybody
 
 
 def test_nothing_is_loaded_from_anywhere():

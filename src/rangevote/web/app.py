@@ -157,8 +157,8 @@ class ElectionPage:
     ) -> Iterator[tuple[str, Json]]:
         """Each path that a page can ask for, with its answer: the content of an exported file.
 
-        Of each ballot the parts of the first `explained` candidates. What fails is kept as its message.
-        `done` is called after each ballot.
+        Of each ballot the parts of the first `explained` candidates, without the votes that the page finds by
+        itself. What fails is kept as its message. `done` is called after each ballot.
         """
         yield "api/election", self.about()
         for page in range(-(-self.kept // PAGE)):
@@ -177,7 +177,8 @@ class ElectionPage:
         yield start + end, shown
         if "error" in shown:
             return
-        yield f"{start}/grades{end}", _or_error(self.grades, number, list)
+        graded = _or_error(self.grades, number, list)
+        yield f"{start}/grades{end}", graded
         yield f"{start}/winners{end}", _or_error(self.winners, number, list)
         yield f"{start}/stability{end}", _or_error(self.stability, number, list)
         rows = shown["candidates"]["rows"]
@@ -185,7 +186,10 @@ class ElectionPage:
         if shown["most_likely"] not in (None, *wanted):
             wanted.append(shown["most_likely"])
         for index in wanted:
-            yield f"{start}/candidates/{index}{end}", self.parts(number, list, index)
+            parts = self.parts(number, list, index)
+            if page_data.shows_votes(graded, shown, index):
+                del parts["votes"], parts["votes_rest"]
+            yield f"{start}/candidates/{index}{end}", parts
         for role in ("candidates", "voters"):
             for row in shown[role]["rows"]:
                 if row.get("more"):

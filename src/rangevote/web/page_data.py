@@ -19,7 +19,9 @@ in the ballot's own lists; a number that is not finite or not known is null.
                                         for each voter
     api/ballots/N/candidates/C?list=L   {index, score, ngrams: [[text, order, score]] or null, ngrams_rest,
                                         votes: [[voter, weight, grade, score]], votes_rest}; a rest is
-                                        {count, score} of what is not listed: list and rest sum to the score
+                                        {count, score} of what is not listed: list and rest sum to the score.
+                                        An export leaves out votes that follow from grades and weights:
+                                        `static/votes.js` puts them in
     api/ballots/N/text?list=L&role=R&index=I      {text, units}, whole; R is candidates or voters
     api/ballots/N/winners?list=L        {name, candidates, measures: [...]} and
     api/ballots/N/stability?list=L      {...}: see `robustness.py`
@@ -55,6 +57,8 @@ CUT = 1000
 LISTED = 1000
 #: Rows and columns of grades that are shown.
 GRADED = 300
+#: Digits of a grade after the point: more than are shown.
+DIGITS = 9
 #: n-grams and votes of one candidate that are listed.
 PARTS = 200
 #: Pairs of voter and candidate that are graded to count a candidate's supporters.
@@ -196,7 +200,7 @@ def grades(result: Result) -> Json:
         few = pick(result.candidates, columns)
         voters = few if same and rows == columns else pick(result.voters, rows)
         matrix = result.similarity.matrix(few, voters)
-    return {"voters": rows, "candidates": columns, "grades": np.round(matrix, 9).tolist()}
+    return {"voters": rows, "candidates": columns, "grades": np.round(matrix, DIGITS).tolist()}
 
 
 def pick(hypotheses: Hypotheses, indices: Sequence[int]) -> Hypotheses:
@@ -210,7 +214,9 @@ def score_parts(result: Result, index: int) -> Json:
         return {"index": index, "score": finite(float(result.scores[index])), "ngrams": None, "votes": []}
     explained = explain(result, index)
     ngrams = None if explained.ngrams is None else [list(part) for part in explained.ngrams]
-    votes = [list(vote) for vote in explained.voters]
+    # in the order in which static/votes.js finds them from `grades`
+    by_voter = sorted(explained.voters, key=lambda one: (-one.weight * round(one.grade, DIGITS), one.voter))
+    votes = [list(vote) for vote in by_voter]
     return {
         "index": index,
         "score": explained.score,
@@ -219,6 +225,12 @@ def score_parts(result: Result, index: int) -> Json:
         "votes": votes[:PARTS],
         "votes_rest": _rest(votes),
     }
+
+
+def shows_votes(graded: Json, election: Json, index: int) -> bool:
+    """Whether the grades of a ballot hold what every voter gave this candidate."""
+    everybody = len(graded.get("voters", ())) == election["voters"]["total"] > 0
+    return everybody and index in graded.get("candidates", ())
 
 
 def _rest(listed: Sequence[Sequence[Any]]) -> Json:

@@ -1,5 +1,7 @@
 // Answers to the page's questions: from the server, or from the block of data in an exported file.
 
+import { withVotes } from "./votes.js";
+
 const block = document.getElementById("answers");
 
 /** @type {Record<string, any> | null} */
@@ -17,7 +19,7 @@ export class Unanswered extends Error {}
  * @returns {Promise<any>}
  */
 export async function ask(path) {
-  const answer = inside === null ? await fetched(path) : inside[path];
+  const answer = inside === null ? await fetched(path) : withVotes(inside, path);
   if (answer === undefined) throw new Unanswered("This is not kept in the exported file.");
   if (answer.error !== undefined) throw new Unanswered(answer.error);
   return answer;
