@@ -34,7 +34,7 @@ EXPECTED = rv.elect(TEXTS, LOGPROBS)
 def check(result: Any) -> None:
     assert list(result["id"]) == [1, 2, 3]
     assert list(result["prompt"]) == ["when", "what", "who"]
-    assert "candidates" not in result
+    assert len(result["candidates"]) == 3
     winners = [None if isinstance(w, float) and math.isnan(w) else w for w in result["winner"]]
     assert winners == [EXPECTED.winner, None, "b c"]
     assert result["score"][0] == EXPECTED.score
@@ -75,14 +75,18 @@ def test_texts_and_log_probabilities_may_stand_in_two_columns_of_any_name():
     elect = Elect(candidates="outputs", logprobs="scores_of_model", voters="others", similarity="overlap_1")
     batch = {"outputs": [TEXTS, TEXTS], "scores_of_model": [LOGPROBS, LOGPROBS[:3]], "others": [None, None]}
     result = elect(batch)
+    assert {name: result[name] for name in batch} == batch  # the user's columns stay
     assert result["winner"][0] == rv.elect(TEXTS, LOGPROBS, similarity="overlap_1").winner
     assert result["error"][1] == "logprobs: 3 log-probabilities for 4 candidates"
     voted = elect({"outputs": [TEXTS], "scores_of_model": [None], "others": [["i do not know"]]})
     assert voted["winner"] == ["i do not know"]
 
 
-def test_the_lists_are_kept_where_that_is_asked_for():
-    assert Elect(keep=True)(BATCH)["candidates"] == BATCH["candidates"]
+def test_the_lists_are_left_out_where_that_is_asked_for():
+    assert Elect()(BATCH)["candidates"] == BATCH["candidates"]
+    result = Elect(keep=False)(BATCH)
+    assert "candidates" not in result
+    assert result["prompt"] == BATCH["prompt"]
 
 
 def test_several_winners_explanations_and_threads_are_as_in_the_engine():

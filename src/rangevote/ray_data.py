@@ -37,10 +37,9 @@ class Elect:
 
     `candidates` names the column with a list of texts or of objects as in the ballot file for each row,
     `logprobs` one with a list of log-probabilities beside a list of texts, `voters` one like the candidates'
-    (a column that is not there, or null: the candidates vote), `id` the ballots' id. All other columns are
-    handed on; the lists themselves are not, unless `keep` is set. A row that cannot be voted on is kept, with
-    its `error`; with `on_error="stop"` it raises. The other options are those of `rangevote.elect`, or
-    `settings` has them all.
+    (a column that is not there, or null: the candidates vote), `id` the ballots' id. All columns are handed
+    on; with `keep=False` those lists are not. A row that cannot be voted on stays, with its `error`; with
+    `on_error="stop"` it raises. The other options are those of `rangevote.elect`, or `settings` has them all.
 
     >>> batch = {"id": [7], "candidates": [["a dog runs", "a dog sits", "cats"]]}
     >>> result = Elect()(batch)
@@ -57,7 +56,7 @@ class Elect:
         voters: str = "voters",
         logprobs: str | None = None,
         id: str = "id",
-        keep: bool = False,
+        keep: bool = True,
         on_error: str = "keep",
         threads: int = 1,
         strict: bool = False,

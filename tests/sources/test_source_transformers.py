@@ -144,12 +144,18 @@ def test_a_beam_that_was_never_filled_is_no_hypothesis():
         beam_indices=torch.tensor([[0, 0], [-1, -1]]),
         scores=[torch.full((2, 8), -1.0), torch.full((2, 8), -0.5)],
     )
-    [[only]] = hypotheses_of(output, ends=[2])
+    [[only]] = hypotheses_of(output, ends=[2], inputs=1)
     assert (only.tokens, only.logprob, only.finished) == ((5,), -1.5, True)
 
 
 def test_what_is_no_such_output_is_refused():
     with pytest.raises(UsageError, match="call generate with return_dict_in_generate=True"):
-        hypotheses_of(torch.zeros(2, 3), ends=[END])
+        hypotheses_of(torch.zeros(2, 3), ends=[END], inputs=1)
     with pytest.raises(UsageError, match="2 sequences cannot be those of 3 inputs"):
         hypotheses_of(SimpleNamespace(sequences=torch.zeros(2, 3)), ends=[END], inputs=3)
+
+
+def test_how_many_inputs_there_were_must_be_said_so_that_those_of_a_batch_are_never_mixed(net):
+    output = generated(net, num_beams=2, num_return_sequences=2, output_scores=True)
+    with pytest.raises(TypeError, match="'inputs'"):
+        hypotheses_of(output, ends=[END])

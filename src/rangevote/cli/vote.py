@@ -320,6 +320,7 @@ def _vote_on_ray(
         scores=shape.scores,
         explain=shape.explain,
         strict=reading.strict,
+        keep=False,
         on_error="keep" if given["on_error"] == "skip" else "stop",
     )
     hint = f"Results so far are kept in {output}; go on with --resume."

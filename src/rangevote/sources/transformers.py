@@ -27,13 +27,14 @@ def hypotheses_of(
     output: Any,
     *,
     ends: Collection[int],
-    inputs: int = 1,
+    inputs: int,
     prompt: int | None = None,
     decode: Decode | None = None,
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each input, in the output's order.
 
-    `ends` are the tokens that end a sequence, `inputs` is how many there were, `decode` makes text of tokens.
+    `ends` are the tokens that end a sequence, `decode` makes text of tokens. `inputs` is how many there were,
+    which an output does not tell: all its sequences stand in one list, those of the first input first.
     `prompt` is how many tokens the prompt has in front of each sequence (of encoder-decoders: 1); it is known
     from the output where that has scores, logits or beam indices.
     """
