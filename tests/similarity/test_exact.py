@@ -10,72 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rangevote as rv
-from rangevote.similarity.exact import boxed, last_letter, last_number, plain
 from tests.similarity.samples import columns
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("The answer is 42.", "42"),
-        ("6 * 7 = 42", "42"),
-        ("x = 1,200.50", "1200.5"),
-        ("x = 1200.5", "1200.5"),
-        ("1,000,000", "1000000"),
-        ("so it is -3", "-3"),
-        ("so it is −3", "-3"),  # U+2212
-        ("+5", "5"),
-        ("007", "7"),
-        (".5", "0.5"),
-        ("0.50", "0.5"),
-        ("5.0", "5"),
-        ("-0.0", "0"),
-        ("0", "0"),
-        ("100", "100"),
-        ("$18", "18"),
-        ("18%", "18"),
-        ("a, b, c", None),
-        ("", None),
-        ("12, 13", "13"),
-    ],
-)
-def test_the_last_number_is_found_and_written_plainly(text, answer):
-    assert last_number(text) == answer
-
-
-@given(st.integers(-(10**12), 10**12))
-def test_a_whole_number_is_one_answer_however_it_is_written(number):
-    assert last_number(f"It is {number}.") == last_number(f"It is {number:,}.0") == str(number)
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [("so the answer is (B).", "B"), ("A or C", "C"), ("B", "B"), ("OK", None), ("none", None), ("", None)],
-)
-def test_the_last_letter_that_stands_alone_is_the_choice(text, answer):
-    assert last_letter(text) == answer
-
-
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        (r"thus \boxed{7}", "7"),
-        (r"\boxed{1} then \boxed{ \frac{1}{2} }", r"\frac{1}{2}"),
-        (r"\boxed{", None),
-        (r"\boxed{1", None),
-        (r"\boxed{}", ""),
-        ("7", None),
-    ],
-)
-def test_the_last_box_is_the_answer(text, answer):
-    assert boxed(text) == answer
-
-
-@pytest.mark.parametrize("text", ["Yes.", " yes!", "YES", "\u201cYes\u201d"[1:-1] + " ,", "yes"])
-def test_plain_ignores_case_outer_punctuation_and_white_space(text):
-    assert plain(text) == "yes"
-    assert plain("New  York\n") == "new york"
-
 
 answers = st.lists(st.sampled_from(["a", "b", "c", "", "a "]), min_size=1, max_size=12)
 

@@ -27,7 +27,7 @@ Mixtures: 0.5*overlap_2+0.5*chrf. In Python also any function (voter, candidate)
 def similarities(as_json: bool) -> None:
     """List every similarity: what it is, cost, range and direction of its grades, and what it needs."""
     from rangevote.similarity import PRESETS
-    from rangevote.similarity.exact import KEYS
+    from rangevote.similarity.answers import KEYS
 
     measures = described()
     presets = [{"name": name, **preset._asdict()} for name, preset in sorted(PRESETS.items())]

@@ -2,69 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 
 import numpy as np
 
 from rangevote.errors import choose
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import unit_bits
+from rangevote.similarity.answers import KEYS, Key
 from rangevote.similarity.base import Measure, check_pairs, same_content
 from rangevote.similarity.tokens import Tokenise, refuse_surrogates
-
-Key = Callable[[str], Hashable]
-
-_NUMBER = re.compile(r"[-+−]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|[-+−]?\d*\.?\d+")
-_LETTER = re.compile(r"\b([A-Z])\b")
-
-
-def last_number(text: str) -> str | None:
-    """The last number in the text, written plainly: '1,200.50' and '1200.5' are one answer."""
-    numbers = _NUMBER.findall(text)
-    if not numbers:
-        return None
-    number = numbers[-1].replace(",", "").replace("−", "-").lstrip("+")
-    if "." in number:
-        number = number.rstrip("0").rstrip(".")
-    sign, digits = ("-", number[1:]) if number.startswith("-") else ("", number)
-    whole, _, part = digits.partition(".")
-    whole = whole.lstrip("0") or "0"
-    plain = f"{whole}.{part}" if part else whole
-    return plain if plain == "0" else sign + plain
-
-
-def last_letter(text: str) -> str | None:
-    """The last capital letter that stands alone: the choice in '... so the answer is (B).'"""
-    letters = _LETTER.findall(text)
-    return letters[-1] if letters else None
-
-
-def boxed(text: str) -> str | None:
-    r"""The content of the last \boxed{...}, as mathematics models mark their answers."""
-    start = text.rfind("\\boxed{")
-    if start < 0:
-        return None
-    depth, begin = 1, start + len("\\boxed{")
-    for i in range(begin, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[i], 0)
-        if depth == 0:
-            return text[begin:i].strip()
-    return None
-
-
-def plain(text: str) -> str:
-    """The text without regard to case, punctuation at its ends and runs of white space."""
-    return " ".join(text.casefold().split()).strip(" .,;:!?\"'")
-
-
-#: What can follow `exact:`. A key that finds nothing gives None, and the voter abstains.
-KEYS: Mapping[str, Key] = {
-    "boxed": boxed,
-    "last_letter": last_letter,
-    "last_number": last_number,
-    "plain": plain,
-}
 
 
 class Exact(Measure):

@@ -1,0 +1,166 @@
+r"""Keys of `exact`: the answer in a text, or None where there is none that can be read for certain.
+
+Numbers are read in two steps. `REWRITES` bring the many ways to write one (LaTeX, Unicode, units) into plain
+characters. Then the last run of digits, and of what joins digits, has to have one of `FORMS`: a run that has
+none is a range, a date, a list or a formula, and no number at all.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Hashable, Mapping
+from fractions import Fraction
+
+Key = Callable[[str], Hashable]
+
+#: The longest number that is read, in characters; powers give no more digits than this either.
+LONGEST = 300
+
+_FRACTION = r"\\frac\s*(?:\{\s*([-+]?[\d.,]+)\s*\}\s*\{\s*([-+]?[\d.,]+)\s*\}|(\d)\s*(\d))"
+_SUPERSCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻"
+
+#: What is written otherwise, and how it is read; in this order.
+REWRITES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (re.compile(f"[{_SUPERSCRIPT}]+"), lambda m: "^" + unicodedata.normalize("NFKC", m[0])),
+    (re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])"), " "),  # 1½
+    (re.compile(r"\\!|\\(?=[$%])"), ""),
+    (re.compile(r"(?<=\d)(?:\{,\}|\\,|٬|[\u00a0\u2009\u202f'’_])(?=\d{3})"), ","),  # 1 000 without a break
+    (re.compile(r"(?s).+"), lambda m: unicodedata.normalize("NFKC", m[0])),
+    (re.compile("[−–‐‑]"), "-"),
+    (re.compile("[⁄∕]"), "/"),
+    (re.compile("(?<=\\d)٫(?=\\d)"), "."),
+    (re.compile(r"\\[dtc]frac"), r"\\frac"),
+    (re.compile(r"(?<=\d)\s*" + _FRACTION), r" \1\3/\2\4"),  # 1\frac{1}{2}
+    (re.compile(_FRACTION), r"\1\3/\2\4"),
+    (re.compile(r"\\(?:text|mathrm|mbox)\{([^{}]*)\}"), r" \1"),
+    (re.compile(r"\\?\bsqrt|\\pi|\\pm|\bpi\b"), "√"),
+    (re.compile(r"\\(?:times|cdot)|[×·⋅]"), "*"),
+    (re.compile(r"(?<=\d)\*\*(?=[-\d])"), "^"),
+    (re.compile(r"\\(?!frac|\))[A-Za-z]*"), " "),
+    (re.compile(r"(?<![A-Za-z])(?:[cdkm]?m|ft|in|yd|mi|s) ?(?:\^ ?\{?-?\d\}?|[23]\b)"), " "),  # 12 cm^2
+)
+
+#: The last match is the number: what no number can be read after, or digits with what joins them.
+_RUN = re.compile(
+    r"(?:\\frac|[√π±])(?:[^=≈$\n\\]|\\(?!\)))*"
+    r"|(?P<sign>(?:(?<![\w)\]}%])[-+]|(?<=[={($]) *- *)[$€£¥₹]?)?"
+    r"(?P<number>(?:(?<![\w.)])\.)?\d+(?:(?:%?[.,:'_-]+[-+$€£¥₹]?|[eE][-+]?| ?/ ?[-+]?| ?\^ ?[{(]?[-+]?"
+    r"| ?[*xX] ?(?=\d+ ?\^)| (?=\d+ ?/ ?\d)| (?=\d{3}(?!\d))| -)\d+)*)"
+)
+#: Where a run is no number of its own: x2, x_2, n/2, y^2.
+_GLUED = re.compile(r"(?:[A-Za-z]_?|[/^_]\s?[{(]\s?|[/^]\s?)$")
+_NUMBER = r"(?=[\d.])(?:(?!0)\d{1,3}(?:,\d{3})+|\d*)(?:\.\d+)?(?:[eE][-+]?\d{1,3})?"
+#: 1,200.50 or 1e5; 1/2 or 1 1/2; 10^5 or 2.5*10^-3.
+FORMS = (
+    re.compile(rf"(?:(?P<whole>\d+) (?=\d+ ?/))?(?P<a>{_NUMBER})(?: ?/ ?(?P<b>[-+]?{_NUMBER}))?"),
+    re.compile(rf"(?:(?P<a>{_NUMBER}) ?[*xX] ?)?(?P<base>{_NUMBER}) ?\^ ?[{{(]?(?P<power>[-+]?\d{{1,3}})"),
+)
+
+
+def last_number(text: str) -> str | None:
+    r"""The last number in the text, written plainly: '1,200.50' and '1200.5' are one answer, as are '1/2',
+    '\frac{1}{2}', '½' and '.5', or '1e5', '10^5' and '100,000'.
+
+    A percent sign or a unit does not change the number. Where the last number is part of a range ('12-15'), a
+    date, a list without spaces, a name ('x2') or a formula with roots or π, nothing is found.
+    """
+    for written, plainly in REWRITES:
+        text = written.sub(plainly, text)
+    runs = list(_RUN.finditer(text))
+    if not runs or (number := runs[-1]["number"]) is None or len(number) > LONGEST:
+        return None
+    if _GLUED.search(text, max(0, runs[-1].start() - 3), runs[-1].start()):
+        return None
+    for form in FORMS:
+        if found := form.fullmatch(number):
+            value = _value(found.groupdict())
+            negative = "-" in (runs[-1]["sign"] or "")
+            return None if value is None else _written(-value if negative else value)
+    return None
+
+
+def _value(parts: Mapping[str, str | None]) -> Fraction | None:
+    """Of the parts of a form, where they make one number."""
+
+    def part(name: str, default: int) -> Fraction:
+        return Fraction((parts.get(name) or str(default)).replace(",", ""))
+
+    whole, a, b, base, power = part("whole", 0), part("a", 1), part("b", 1), part("base", 1), part("power", 1)
+    if not b or (whole and not 0 < a < b):
+        return None
+    if (not base and power < 0) or len(str(base)) * abs(power) > LONGEST * 2:
+        return None
+    return (whole + a / b) * base**power.numerator
+
+
+def _written(value: Fraction) -> str:
+    """As a decimal where that ends, else as a fraction.
+
+    >>> _written(Fraction(5, 2)), _written(Fraction(-6, 2)), _written(Fraction(1, 3))
+    ('2.5', '-3', '1/3')
+    """
+    places = value.denominator.bit_length()
+    if 10**places % value.denominator:
+        return str(value)
+    digits = str(int(abs(value) * 10**places)).rjust(places + 1, "0")
+    sign = "-" if value < 0 else ""
+    return sign + f"{digits[:-places]}.{digits[-places:]}".rstrip("0").rstrip(".")
+
+
+_CUE = r"(?i:\b(?:answer|choice|option|letter|choose|chose|pick|select|go with)\b)"
+_FILLER = r"(?:\W|\b(?i:is|was|be|must|should|would|the|correct|right|option|choice|letter)\b)"
+#: What can follow a choice: the article A and the pronoun I are followed by other words.
+_CHOICE = r"([B-HJ-Z]|[AI](?! +\w| *[-'’])|[AI](?= +(?:because|since|is|as|which|based|due|given)\b))"
+
+#: How a choice is marked; the letter is the group.
+CHOICES = (
+    re.compile(r"(?:(?<!\w)[(\[]|\{) *([A-Z]) *[)\]}]"),  # (C), \boxed{C}
+    re.compile(r"(?<!\w)[*_`\"“']{1,3}\(?([A-HJ-Z])\)?[.:]?[*_`\"”']{1,3}(?!\w)"),  # **C**
+    re.compile(r"\*\*\(?([A-Z])[.):] [^*\n]*\*\*"),  # **C) Rome**
+    re.compile(_CUE + _FILLER + r"{1,20}(?<!\w)" + _CHOICE + r"(?![\w'’+#]|-\w)"),  # the answer is C
+    re.compile(r"(?<![\w'’.-])([A-Z])(?= is (?:the )?(?:correct|right|best|answer)\b)"),
+    re.compile(r"(?m)^[^\w\n]*([A-Z])[^\w\n]*$"),  # alone on a line
+    re.compile(r"(?<![\w'’.°-])([A-HJ-Z])[^\w\s+#]*\s*\Z"),  # at the end
+    re.compile(r"\A\W*([A-Z])(?:[.:] |\))"),  # B. Paris
+)
+
+
+def last_letter(text: str) -> str | None:
+    """The last capital letter that is marked as a choice: '(C)', '**C**', 'the answer is C', 'C is correct',
+    alone on a line, at the end of the text, or 'C) ...' at its beginning.
+
+    Other letters are words, such as I and A, and are no answers.
+    """
+    text = unicodedata.normalize("NFKC", text)
+    found = [match for choice in CHOICES for match in choice.finditer(text)]
+    if not found:
+        return None
+    return max(found, key=lambda match: match.start(1))[1]
+
+
+def boxed(text: str) -> str | None:
+    r"""The content of the last \boxed{...}, as mathematics models mark their answers."""
+    start = text.rfind("\\boxed{")
+    if start < 0:
+        return None
+    depth, begin = 1, start + len("\\boxed{")
+    for i in range(begin, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[i], 0)
+        if depth == 0:
+            return text[begin:i].strip()
+    return None
+
+
+def plain(text: str) -> str:
+    """The text without regard to case, punctuation at its ends and runs of white space."""
+    return " ".join(text.casefold().split()).strip(" .,;:!?\"'")
+
+
+#: What can follow `exact:`. A key that finds nothing gives None, and the voter abstains.
+KEYS: Mapping[str, Key] = {
+    "boxed": boxed,
+    "last_letter": last_letter,
+    "last_number": last_number,
+    "plain": plain,
+}

@@ -1,0 +1,273 @@
+"""The keys of exact: which answer is read in a text, and where none is."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rangevote.similarity.answers import boxed, last_letter, last_number, plain
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("The answer is 42.", "42"),
+        ("6 * 7 = 42", "42"),
+        ("x = 1,200.50", "1200.5"),
+        ("x = 1200.5", "1200.5"),
+        ("1,000,000", "1000000"),
+        ("so it is -3", "-3"),
+        ("so it is −3", "-3"),  # U+2212
+        ("+5", "5"),
+        ("007", "7"),
+        (".5", "0.5"),
+        ("0.50", "0.5"),
+        ("5.0", "5"),
+        ("-0.0", "0"),
+        ("0", "0"),
+        ("100", "100"),
+        ("$18", "18"),
+        ("18%", "18"),
+        ("a, b, c", None),
+        ("", None),
+        ("12, 13", "13"),
+    ],
+)
+def test_the_last_number_is_found_and_written_plainly(text, answer):
+    assert last_number(text) == answer
+
+
+@given(st.integers(-(10**12), 10**12))
+def test_a_whole_number_is_one_answer_however_it_is_written(number):
+    assert last_number(f"It is {number}.") == last_number(f"It is {number:,}.0") == str(number)
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [("so the answer is (B).", "B"), ("A or C", "C"), ("B", "B"), ("OK", None), ("none", None), ("", None)],
+)
+def test_the_last_letter_that_stands_alone_is_the_choice(text, answer):
+    assert last_letter(text) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        (r"thus \boxed{7}", "7"),
+        (r"\boxed{1} then \boxed{ \frac{1}{2} }", r"\frac{1}{2}"),
+        (r"\boxed{", None),
+        (r"\boxed{1", None),
+        (r"\boxed{}", ""),
+        ("7", None),
+    ],
+)
+def test_the_last_box_is_the_answer(text, answer):
+    assert boxed(text) == answer
+
+
+@pytest.mark.parametrize("text", ["Yes.", " yes!", "YES", "\u201cYes\u201d"[1:-1] + " ,", "yes"])
+def test_plain_ignores_case_outer_punctuation_and_white_space(text):
+    assert plain(text) == "yes"
+    assert plain("New  York\n") == "new york"
+
+
+#: text -> its last number, or None where it is part of something else
+NUMBERS = {
+    "1/2": "0.5",
+    "3/2": "1.5",
+    "12-15": None,
+    "12–15": None,
+    "1e5": "100000",
+    r"\frac{1}{2}": "0.5",
+    r"-\frac{1}{2}": "-0.5",
+    r"\dfrac12": "0.5",
+    "４２": "42",
+    "１，２００": "1200",
+    "٤٢": "42",
+    "٤٫٢": "4.2",
+    "½": "0.5",
+    "1½": "1.5",
+    "1 1/2 cups": "1.5",
+    "-1 1/2": "-1.5",
+    r"1\frac{1}{2}": "1.5",
+    "10⁵": "100000",
+    "2.5×10^5": "250000",
+    r"2.5 \times 10^{-3}": "0.0025",
+    "10⁻³": "0.001",
+    "12 cm^2": "12",
+    "12 cm²": "12",
+    "12㎡": "12",
+    r"12 \text{ cm}^2": "12",
+    "x^2": None,
+    "x2": None,
+    "CO2": None,
+    r"\frac{\pi}{6}": None,
+    r"3\sqrt{2}": None,
+    "√2": None,
+    "2π": None,
+    r"\sqrt{16} = 4": "4",
+    "π ≈ 3.14": "3.14",
+    "x/2": None,
+    "(1+2)/3": None,
+    "-$5": "-5",
+    "$-5": "-5",
+    r"-\$5": "-5",
+    "x = - 5": "-5",
+    "12 - 15": "15",
+    "10%-15%": None,
+    "$10-$15": None,
+    "1,000-2,000": None,
+    "12 -15": None,
+    "12-15 = -3": "-3",
+    "12-15=-3": "-3",
+    "2024-05-17": None,
+    "05/17/2024": None,
+    "10:30": None,
+    "3.11.2": None,
+    "1,5": None,
+    "1 000": None,
+    "1\u202f000": "1000",
+    "1'000": "1000",
+    "1{,}000": "1000",
+    r"1,\!000": "1000",
+    "1.200,50": None,
+    "(1,2)": None,
+    "wait...5": "5",
+    "Rs.50": "50",
+    "1/3": "1/3",
+    "2/6": "1/3",
+    "0.25": "0.25",
+    "1/0": None,
+    "1/-2": "-0.5",
+    "50%": "50",
+    r"50\%": "50",
+    "1e999999": None,
+    "9" * 5000: None,
+    "2^10": "1024",
+    "9^999": None,
+    r"\boxed{42}": "42",
+    "答案是42。": "42",
+    "6 * 7 = 42": "42",
+    "**42**": "42",
+    "_42_": "42",
+    "__42__": "42",
+    "COVID-19": "19",
+    "answer:-12": "-12",
+    "(-12)": "-12",
+    "- 5 apples": "5",
+    "3 ± 2": None,
+    "1E+3": "1000",
+    "1.5e-3.": "0.0015",
+    "5.": "5",
+    "0x1F": None,
+    "90°": "90",
+    "3/4/5": None,
+    "100 200 300": None,
+    "0,500": None,
+    r"\frac{1}{2} = 0.5": "0.5",
+    r"\( \frac{x}{2} \) gives 7": "7",
+    "1_000": "1000",
+    "−½": "-0.5",
+    "5\n-3": "-3",
+    "10^(5)": "100000",
+    "7 ^ 2": "49",
+    "0^-1": None,
+    "He has 3x10^2 items": "300",
+    "$1,234,567.89": "1234567.89",
+    "12,34,567": None,
+    "3 1/2/4": None,
+    "2 5/3": None,
+    r"$\approx5$": "5",
+    "18 m": "18",
+    "1e5/1e3": "100",
+    r"=\frac{3}{4}": "0.75",
+    r"\frac{-3}{4}": "-0.75",
+    r"\frac{1,000}{3}": "1000/3",
+    r"\frac{1,5}{3}": None,
+    "①": "1",
+}
+
+
+@pytest.mark.parametrize(("text", "answer"), NUMBERS.items(), ids=lambda text: str(text)[:20])
+def test_a_number_is_read_by_its_value_or_not_at_all(text, answer):
+    assert last_number(text) == answer
+    assert last_number(f"So 7 it is not.\nThe answer: {text}") == answer
+
+
+@given(st.fractions(max_denominator=999))
+def test_equal_values_are_equal_answers(value):
+    numerator, denominator = value.numerator, value.denominator
+    answer = last_number(f"It is {numerator}/{denominator}.")
+    assert Fraction(answer) == value
+    assert last_number(rf"$\frac{{{2 * numerator}}}{{{2 * denominator}}}$") == answer
+
+
+#: text -> the choice in it
+LETTERS = {
+    "(C)": "C",
+    "**C**": "C",
+    "answer: C": "C",
+    "so it is C.": "C",
+    "C": "C",
+    "I think so": None,
+    "I": "I",
+    "A": "A",
+    "A dog runs": None,
+    "I am sure. A cat sat.": None,
+    "It is (B), I think": "B",
+    "The answer is B, I am sure. A dog said so.": "B",
+    "the answer is A because dogs": "A",
+    "The answer is A dog": None,
+    "The answer is A.": "A",
+    "My answer is I don't know": None,
+    "So am I.": None,
+    "Answer: I": "I",
+    "Answer: I'm not sure": None,
+    "A or C": "C",
+    "OK": None,
+    "none": None,
+    "": None,
+    r"\boxed{D}": "D",
+    r"\text{(E)}": "E",
+    "P(A) is large": None,
+    "**C) Rome**": "C",
+    "B. Paris": "B",
+    "B) Paris is it": "B",
+    "A) Rome\nB) Paris\nThe answer is **A) Rome**": "A",
+    "The correct option is (C) because A is wrong": "C",
+    "A is correct": "A",
+    "I is the answer": "I",
+    "（B）": "B",
+    "20 °C": None,
+    "20℃": None,
+    "I use C++": None,
+    "in the U.S.A.": None,
+    "**I** think so": None,
+    "Final answer:\n\n**B**": "B",
+    "Therefore, the answer is (A). I hope it helps.": "A",
+    "A vitamin, I guess": None,
+    "answer is A, as I said": "A",
+    "I choose option B because it": "B",
+    '"C"': "C",
+    "The answer is: A) Rome": "A",
+    "I'd pick A": "A",
+    "Answer: A\nI hope this helps!": "A",
+    "Option A-team is": None,
+    "'A'": "A",
+    "'I' is a pronoun": None,
+}
+
+
+@pytest.mark.parametrize(("text", "answer"), LETTERS.items(), ids=str)
+def test_a_letter_is_a_choice_only_where_it_is_marked_as_one(text, answer):
+    assert last_letter(text) == answer
+
+
+@pytest.mark.parametrize("key", [last_number, last_letter])
+@given(st.text(st.sampled_from("19 .,/^-*x=(){}\\$AI\n'") | st.characters(), max_size=60))
+def test_every_text_has_an_answer_or_none(key, text):
+    answer = key(text)
+    assert answer is None or (key is last_letter or Fraction(answer) is not None)
