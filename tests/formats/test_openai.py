@@ -38,6 +38,11 @@ def test_choices_are_samples_and_log_probabilities_are_summed(ballots: Ballots) 
     assert second == Hypothesis("Hello", sampled=True, finished=False)
 
 
+def test_what_a_model_wrote_to_itself_does_not_vote(ballots: Ballots) -> None:
+    thought = {"message": {"content": "<think>2 + 2</think>4"}, "logprobs": {"content": [{"logprob": -0.5}]}}
+    assert ballots(batch(thought))[0].candidates == [Hypothesis("4", sampled=True)]
+
+
 def test_completions_are_read(ballots: Ballots) -> None:
     line = batch({"text": "a b", "logprobs": {"token_logprobs": [-0.25, -0.5], "tokens": ["a", "b"]}})
     assert ballots(line)[0].candidates == [Hypothesis("a b", logprob=-0.75, sampled=True)]

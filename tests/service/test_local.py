@@ -176,6 +176,18 @@ def test_a_length_is_used_as_it_was_asked_for(model):
             assert answer["usage"]["completion_tokens"] == 4 * length
 
 
+def test_the_answers_of_a_model_that_reasons_vote_and_the_winners_reasoning_is_returned():
+    thoughts = ["early train </think> at ten", "late bus </think> at ten", "late bus </think> at noon"]
+    reasoner = NgramModel.train(100 * [f"when <think> {thought}" for thought in thoughts], order=4)
+    with Running(model=reasoner, options={"samples": 20, "candidates": "beam:3"}) as running:
+        answer = running.client().chat.completions.create(
+            model="tiny", messages=[{"role": "user", "content": "when"}], seed=1
+        )
+    message = answer.choices[0].message
+    assert message.content == "at ten"
+    assert message.reasoning_content in ("early train", "late bus")
+
+
 def test_a_client_that_goes_away_stops_the_model(model):
     slow = Slow(model)
     with Running(model=slow) as service:

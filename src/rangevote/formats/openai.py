@@ -8,7 +8,8 @@ A bare response body (`{"choices": [...]}`) is read too. What scores mean: natur
 token, without the end of the sequence; -9999 stands for "very unlikely" and is no number to add up.
 Choices are samples: each counts once, and its log-probability only breaks ties. Since the end of the
 sequence is missing, these may add up to more than 1, which is therefore not looked at. Refusals, and answers
-of which a filter left nothing, are no candidates; a request that got nothing else is an error.
+of which a filter left nothing, are no candidates; a request that got nothing else is an error. What a model
+wrote to itself before its answer does not vote.
 """
 
 from __future__ import annotations
@@ -114,17 +115,20 @@ def _ballot(row: Any, scored: bool, options: ReadOptions) -> Ballot:
     if not isinstance(custom, (str, int, type(None))) or isinstance(custom, bool):
         raise DataError("expected a string", field="custom_id")
     hypotheses = [
-        Hypothesis(
-            _text(choice, f"{path}choices[{i}]"),
-            logprob=_logprob(choice, i) if scored else None,
-            finished=ended(choice.finish_reason),
-            sampled=True,
-        )
+        _hypothesis(choice, i, f"{path}choices[{i}]", scored)
         for i, choice in enumerate(answer.choices)
         if not _refused(choice)
     ]
     _report_refusals(len(answer.choices) - len(hypotheses), len(answer.choices), f"{path}choices", options)
     return Ballot(hypotheses, id=custom)
+
+
+def _hypothesis(choice: Choice, index: int, path: str, scored: bool) -> Hypothesis:
+    finished = ended(choice.finish_reason)
+    reasoning, text = split_reasoning(_text(choice, path), finished)
+    # the log-probability of a choice with reasoning is not that of its text
+    logprob = _logprob(choice, index) if scored and not reasoning else None
+    return Hypothesis(text, logprob=logprob, finished=finished, sampled=True)
 
 
 def _refused(choice: Choice) -> bool:

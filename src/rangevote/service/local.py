@@ -12,10 +12,13 @@ from secrets import randbelow
 from types import TracebackType
 from typing import Any
 
+import msgspec
+
 from rangevote.decoding import get_search
 from rangevote.decoding.base import Search
 from rangevote.decoding.sample import Nucleus, Sample
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
+from rangevote.formats.openai import split_reasoning
 from rangevote.generation.batch import Elected, Request, elect_batch
 from rangevote.generation.plan import GenerationPlan
 from rangevote.hypothesis import Ballot, Hypothesis
@@ -25,7 +28,7 @@ from rangevote.service.errors import ApiError, insufficient_votes, invalid
 from rangevote.service.metrics import Metrics
 from rangevote.service.requests import CompletionRequest
 from rangevote.service.upstream import count_votes
-from rangevote.sources.openai.messages import Usage
+from rangevote.sources.openai.messages import ServerChoice, Usage
 from rangevote.sources.openai.server_election import ElectionOutcome
 
 #: The default search for candidates.
@@ -139,9 +142,10 @@ class LocalModel:
         drawn = len(ballot.voters or ())
         wanted = plan.voters.size if plan.voters is not None else 0
         everyone = [*ballot.candidates, *(ballot.voters or ())]
-        if not all(one.finished for one in everyone):
-            voters = None if ballot.voters is None else _ended(ballot.voters)
-            ballot = Ballot(_ended(ballot.candidates), voters, source=ballot.source)
+        choices = [_choice(one) for one in _ended(ballot.candidates)]
+        if not all(one.finished and not _choice(one).reasoning for one in everyone):
+            voters = None if ballot.voters is None else _answers(_ended(ballot.voters))
+            ballot = Ballot(_answers(_ended(ballot.candidates)), voters, source=ballot.source)
             result = count_votes(ballot, plan.settings)
         written = sum(len(one.tokens or ()) + one.finished for one in everyone)
         voting = elected.ballot.voters or elected.ballot.candidates
@@ -159,6 +163,7 @@ class LocalModel:
             {name: count for name, count in counts.items() if count},
             wanted - drawn,
             certain=certain,
+            choices=choices,
             seconds=elected.voting,
         )
 
@@ -260,3 +265,17 @@ def _seed(request: CompletionRequest) -> int:
 def _ended(hypotheses: Sequence[Hypothesis]) -> Sequence[Hypothesis]:
     """Those that the model ended itself; all, where it ended none."""
     return [hypothesis for hypothesis in hypotheses if hypothesis.finished] or hypotheses
+
+
+def _choice(hypothesis: Hypothesis) -> ServerChoice:
+    """An output of the model, with its reasoning apart from its answer."""
+    reasoning, text = split_reasoning(hypothesis.text or "", hypothesis.finished)
+    return ServerChoice(text, finish_reason="stop" if hypothesis.finished else "length", reasoning=reasoning)
+
+
+def _answers(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+    """The answers, which vote; the tokens of those with reasoning are not those of the answer."""
+    return [
+        msgspec.structs.replace(one, text=choice.text, tokens=None) if choice.reasoning else one
+        for one, choice in ((one, _choice(one)) for one in hypotheses)
+    ]
