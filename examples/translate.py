@@ -23,7 +23,7 @@ def main(name: str = "Helsinki-NLP/opus-mt-en-de", *sentences: str) -> None:
         print(sentence)
         print("  most likely:", likely.winner)
         print("  elected:    ", result.winner)
-        print(f"  margin {result.margin:.4f}, {len(result.voters)} voters")
+        print(f"  {len(result.groups)} different candidates, {len(result.voters)} voters")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def main(name: str) -> None:
     for prompt, result in zip(PROMPTS, rv.elect_many(ballots, preset="blend"), strict=True):
         print(prompt)
         print(" ", result.winner)
-        print(f"  margin {result.margin:.4f}; {result.signature}")
+        print(f"  {len(result.groups)} different answers; {result.signature}")
 
 
 if __name__ == "__main__":

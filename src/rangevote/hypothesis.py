@@ -184,19 +184,23 @@ class Hypotheses(Sequence[Hypothesis]):
         """The text of one hypothesis where there is one, else its token ids."""
         return self.texts[index] if self.texts is not None else self[index].content
 
-    def only(self, index: int) -> Hypotheses:
-        """A list of this one hypothesis, with the same columns."""
-        one = slice(index, index + 1)
+    def pick(self, indices: Sequence[int]) -> Hypotheses:
+        """A list of some of them, with the same columns."""
+        some = list(indices)
         return Hypotheses(
-            None if self.texts is None else self.texts[one],
-            None if self.tokens is None else self.tokens[one],
-            None if self.logprobs is None else self.logprobs[one],
-            None if self.states is None else self.states[one],
-            None if self.weights is None else self.weights[one],
+            None if self.texts is None else [self.texts[i] for i in some],
+            None if self.tokens is None else [self.tokens[i] for i in some],
+            None if self.logprobs is None else self.logprobs[some],
+            None if self.states is None else [self.states[i] for i in some],
+            None if self.weights is None else self.weights[some],
             self.sampled,
-            [self[index]],
+            None if self._rows is None else [self._rows[i] for i in some],
             self.role,
         )
+
+    def only(self, index: int) -> Hypotheses:
+        """A list of this one hypothesis, with the same columns."""
+        return self.pick((index,))
 
 
 def _row(item: object, index: int, role: str) -> Hypothesis:

@@ -151,6 +151,8 @@ def test_the_wealth_of_a_fair_game_does_not_grow_on_average():
 CLONES = {
     "the same text": (["a b", "a b", "x"], "overlap_1"),
     "the same tokens": ([[1, 2], [1, 2], [9]], "overlap_1"),
+    "white space": (["a b c", "a b c\n", "x"], "overlap_2"),
+    "the same n-grams": (["a b a", "b a b", "x"], "overlap_2"),
     "the same answer in other words": (["it is 5", "so 5.0", "it is 7"], "exact:last_number"),
 }
 
@@ -167,6 +169,17 @@ def test_one_candidate_is_decided_and_an_even_split_is_not():
     assert rv.Electorate(["a"]).decided()
     assert not rv.Electorate(["a", "b"], similarity="exact").decided()
     assert not rv.Electorate(["a", "b"], similarity="exact").add(["a", "b"] * 300).decided(0.5)
+
+
+@pytest.mark.parametrize("rule", ["range", "reweighted"])
+def test_several_winners_are_decided_when_every_seat_is(rule):
+    options = {"similarity": "exact", "winners": 2, "rule": rule}
+    electorate = rv.Electorate(["a", "b", "c"], **options).add(["a"] * 60 + ["b", "c"] * 10)
+    assert rv.Electorate(["a", "b", "c"], similarity="exact").add(["a"] * 60 + ["b", "c"] * 10).decided()
+    assert not electorate.decided()  # the second seat is open
+    assert electorate.add(["b"] * 60 + ["a"] * 100).decided()
+    assert electorate.result().winners == ("a", "b")
+    assert not rv.Electorate(["a", "b"], **options).add(["a", "b"] * 9).decided()  # nor is their order
 
 
 @pytest.mark.parametrize("weights", ["probability", None])

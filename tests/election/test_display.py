@@ -104,10 +104,11 @@ def test_what_is_not_known_is_a_dash():
     ("result", "told"),
     [
         (rv.elect(["a"]), "1 candidate, 1 voter; no rival"),
-        (rv.elect(["a", "a"]), "2 candidates, 2 voters; margin 0 (near-tie)"),
+        (rv.elect(["a", "b"]), "2 candidates, 2 voters; margin 0 (near-tie)"),
+        (rv.elect(["a", "a"]), "2 candidates, 2 voters; no rival"),
         (rv.elect(["a", "b"], voters=["x"]), "2 candidates, 1 voter; nobody got a vote: the order of ties"),
     ],
-    ids=["alone", "tie", "no support"],
+    ids=["alone", "tie", "clones", "no support"],
 )
 def test_how_clear_it_was_is_told(result, told):
     assert told in Page(result._repr_html_()).text

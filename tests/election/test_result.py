@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import pytest
 
 import rangevote as rv
+from rangevote.election.result import first
 
 
 def fixed(*scores: float):
@@ -70,3 +72,65 @@ def test_a_result_is_frozen():
     for column in (result.scores, result.weights):
         with pytest.raises(ValueError, match="read-only"):
             column[0] = 1.0
+
+
+# Groups: what the similarity cannot tell apart does not compete.
+
+TWINS = {
+    "the same text": (["a b c", "a b c", "x y z"], "overlap_2"),
+    "white space": (["a b c", "a b c\n", "x y z"], "overlap_2"),
+    "the same n-grams": (["a b a", "b a b", "x y z"], "overlap_2"),
+    "letters": (["a b c", "ab c", "x y z"], "chrf"),
+    "words of bleu": (["a b c", " a  b c", "x y z"], "smoothed_bleu_4"),
+    "words of edits": (["a b c", "a b  c", "x y z"], "edit"),
+    "a mixture": (["a b c", "a b  c", "x y z"], "0.5*overlap_1+0.5*rouge_l"),
+    "the answer": (["it is 5", "so 5", "it is 7"], "exact:last_number"),
+    "token ids": ([[1, 2], [1, 2], [3]], "overlap_1"),
+}
+
+
+@pytest.mark.parametrize(("candidates", "similarity"), TWINS.values(), ids=TWINS)
+def test_candidates_that_the_similarity_cannot_tell_apart_are_one_group(candidates, similarity):
+    result = rv.elect(candidates, similarity=similarity)
+    assert [group.candidates for group in result.groups] == [(0, 1), (2,)]
+    assert [group.share for group in result.groups] == pytest.approx([2 / 3, 1 / 3])
+    assert [group.score for group in result.groups] == [result.scores[0], result.scores[2]]
+    assert result.margin == pytest.approx(result.scores[0] - result.scores[2])
+    assert not result.near_tie
+    with pytest.warns(rv.RangevoteWarning, match="3 winners asked of 3 candidates: the 2 that"):
+        assert rv.elect(candidates, similarity=similarity, winners=3).elected == (0, 2)
+    alone = rv.elect(candidates[:2], similarity=similarity)
+    assert (alone.margin, alone.near_tie) == (None, False)
+
+
+def test_equal_texts_with_other_states_are_two_groups():
+    states = [(1.0, 0.0), (0.0, 1.0), (1.0, 0.0)]
+    result = rv.elect([rv.Hypothesis(text="a", state=state) for state in states], similarity="states")
+    assert [group.candidates for group in result.groups] == [(0, 2), (1,)]
+    assert result.margin == pytest.approx(1 / 3)
+
+
+def test_the_best_of_another_group_may_tie_with_a_group():
+    result = rv.elect(["a b", "a b", "c d", "c d"])
+    assert result.margin == 0.0
+    assert result.near_tie
+
+
+def test_the_share_of_a_group_is_the_weight_of_the_voters_like_it():
+    voters = ["so 5", "5 it is", "7", "no idea"]
+    result = rv.elect(["it is 5", "it is 7", "who knows"], voters=voters, similarity="exact:last_number")
+    assert [group.candidates for group in result.groups] == [(0,), (1,), (2,)]
+    assert [group.share for group in result.groups] == [0.5, 0.25, 0.0]
+    assert math.fsum(group.score for group in result.groups) == 0.75
+
+
+@pytest.mark.parametrize("rule", ["range", "reweighted", "most_likely", "length_normalised"])
+def test_several_winners_are_of_different_groups(rule):
+    texts, logprobs = ["a b", "a b", "c d", "a b", "c d", "e f"], [-1.0, -1.1, -1.2, -1.3, -1.4, -9.0]
+    result = rv.elect(texts, logprobs, rule=rule, winners=3)
+    assert result.winners == ("a b", "c d", "e f")
+    assert first(result, 5)[:3] == result.elected
+
+
+def test_the_most_likely_text_is_as_far_above_the_next_text_as_that_is_likely():
+    assert rv.elect(["a", "a", "b"], [-1.0, -1.5, -3.0], rule="most_likely").margin == 2.0

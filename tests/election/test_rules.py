@@ -9,19 +9,23 @@ import pytest
 
 import rangevote as rv
 from rangevote.hypothesis import Hypothesis
+from rangevote.similarity.base import keys_of
 from tests.similarity.samples import EVERY, columns, full, measure, sentences, weights_for
 
 
-def reweighted_by_definition(grades, weights, winners: int) -> list[int]:
-    """Smith (2005): each round the highest sum wins; a voter then counts 1 / (1 + what it gave winners)."""
+def reweighted_by_definition(grades, weights, winners: int, keys) -> list[int]:
+    """Smith (2005): each round the highest sum wins; a voter then counts 1 / (1 + what it gave winners).
+
+    Candidates with one key are one.
+    """
     voters, candidates = grades.shape
     elected: list[int] = []
-    while len(elected) < min(winners, candidates):
+    while len(elected) < winners:
         power = [weights[v] / (1 + sum(max(grades[v][e], 0) for e in elected)) for v in range(voters)]
         totals = {
             c: math.fsum(power[v] * grades[v][c] for v in range(voters))
             for c in range(candidates)
-            if c not in elected
+            if keys[c] not in [keys[e] for e in elected]
         }
         best = max(totals.values())
         elected.append(next(c for c, total in totals.items() if total >= best - 1e-12))
@@ -36,10 +40,12 @@ def test_reweighted_range_voting_follows_smiths_definition(label, seed):
     bare = [Hypothesis(text=h.text, tokens=h.tokens, state=h.state) for h in candidates]  # ties: the first
     weights = weights_for(rng, 9)
     grades = measure(label).matrix(columns(bare), columns(voters, "voters"))
-    expected = reweighted_by_definition(grades, weights, 4)
+    keys = keys_of(measure(label), columns(bare))
+    winners = min(4, len(set(keys)))
+    expected = reweighted_by_definition(grades, weights, winners, keys)
     named, tokenize = EVERY[label]
     options = {"similarity": named, "tokenize": tokenize, "weights": weights.tolist()}
-    result = rv.elect(bare, voters=voters, rule="reweighted", winners=4, **options)
+    result = rv.elect(bare, voters=voters, rule="reweighted", winners=winners, **options)
     assert list(result.elected) == expected
     assert result.winners == tuple(bare[i].text for i in expected)
 

@@ -120,9 +120,10 @@ def test_the_settings_of_beam_search_are_kept(kind, options):
 def test_several_sequences_are_several_winners(kind):
     model = make(kind)
     given = inputs(model)
-    out = generate(model, given, num_return_sequences=3, return_dict_in_generate=True, similarity="overlap_1")
+    options = {"num_return_sequences": 3, "return_dict_in_generate": True}
+    out = generate(model, given, **options, similarity="precision_1-4")
     lists = beams(model, given, K, max_new_tokens=NEW)
-    results = [rv.elect(found, similarity="overlap_1", winners=3) for found in lists]
+    results = [rv.elect(found, similarity="precision_1-4", winners=3) for found in lists]
     expected = [result.candidates[i] for result in results for i in result.elected]
     same(model, given, out.sequences, expected)
     scores = torch.tensor([h.ranked_by for h in expected])

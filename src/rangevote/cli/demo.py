@@ -71,7 +71,8 @@ def _figure_1(console: Console, similarity: str) -> None:
     result = elect(list(FIGURE_1), [math.log(p) for p in FIGURE_1.values()], similarity=similarity)
     console.print(_table(result))
     console.print(f"\nElected: [bold]{result.winner}[/bold]")
-    console.print(f"margin {result.margin:.6f} over the runner-up; {result.signature}", highlight=False)
+    clear = "no rival" if result.margin is None else f"margin {result.margin:.6f} over the runner-up"
+    console.print(f"{clear}; {result.signature}", highlight=False)
     explanation = result.explain()
     if explanation.ngrams:
         parts = ", ".join(f"{part.ngram} ({part.score:.3f})" for part in explanation.ngrams[:5])

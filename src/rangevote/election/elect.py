@@ -46,7 +46,7 @@ def elect(
       for sampled voters and where a log-probability is not known, else probability.
     * `temperature=1.0`: voters weighted by probability count P(v)^(1/temperature).
     * `rule="range"`: or "reweighted" (for several winners), "most_likely", "length_normalised".
-    * `winners=1`: how many to elect.
+    * `winners=1`: how many to elect, each from another group of candidates that the similarity tells apart.
     * `tokenize="words"`: what n-grams are made of: "words", "chars", "13a", "intl", "zh", "tokens" (the
       model's ids) or a function.
     * `normalize=None`: "NFC", "NFD", "NFKC" or "NFKD", to compare texts that differ in encoding only.
@@ -101,8 +101,6 @@ def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: S
     """The election among checked columns; `voters=None`: the candidates vote."""
     if not len(candidates):
         raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
-    if settings.winners > len(candidates):
-        warn(f"{settings.winners} winners asked of {len(candidates)} candidates: all of them are elected.")
     given = candidates if voters is None else voters
     electors = voters
     if settings.normalize or settings.merge:
@@ -146,6 +144,10 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
     outcome = RULES[settings.rule](contest, settings.winners)
     voters = Hypotheses([], role="voters") if contest.voters is None else contest.voters
     outcome.scores.flags.writeable = contest.weights.flags.writeable = False
+    if len(outcome.elected) < settings.winners:
+        number, listed = len(outcome.elected), len(contest.candidates)
+        those = "all of them" if number == listed else f"the {number} that the similarity tells apart"
+        warn(f"{settings.winners} winners asked of {listed} candidates: {those} are elected.")
     return Result(
         contest.candidates,
         voters,

@@ -10,13 +10,16 @@ bets the share b on x > 0,
 would be a non-negative supermartingale that starts at 1; so is the mean of W_b over a grid of b. By
 Ville's inequality it ever reaches R / alpha with probability at most alpha / R. With R rivals, the
 union bound over the pairs (true winner, other) gives: the rule ever names a wrong leader with
-probability at most alpha = 1 - confidence, whenever and however often one looks.
+probability at most alpha = 1 - confidence, whenever and however often one looks. Of several seats each is
+tested against all who stand below it, and R counts these pairs: at the first seat that goes to a wrong one,
+its true holder stands below. Reweighted voters bet on what their reweighted grades differ by.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,12 +27,12 @@ import numpy as np
 from rangevote.election.elect import Listed, conclude
 from rangevote.election.normalize import prepare
 from rangevote.election.result import Result
-from rangevote.election.rules import WITHOUT_VOTERS, Contest, leaders
+from rangevote.election.rules import WITHOUT_VOTERS, Contest
 from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.election.weights import default_weights, weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
-from rangevote.similarity.base import Measure, open_poll, same_content
+from rangevote.similarity.base import keys_of, open_poll
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -110,10 +113,11 @@ class Electorate:
         return conclude(contest, weighting, settings)
 
     def decided(self, confidence: float = 0.99) -> bool:
-        """Whether the leader can be trusted to win however many more voters are sampled.
+        """Whether the winners, in their order, can be trusted to win however many more voters are sampled.
 
-        Right for independent samples with equal weights. A wrong leader is ever declared with
-        probability at most 1 - confidence, however often this is called.
+        Right for independent samples with equal weights. A wrong winner is ever declared with
+        probability at most 1 - confidence, however often this is called. Rivals are groups of candidates:
+        those that the similarity cannot tell apart (`Result.groups`) do not compete.
         """
         if not 0 < confidence < 1:
             raise UsageError(f"confidence must lie between 0 and 1, got {confidence!r}.")
@@ -124,21 +128,27 @@ class Electorate:
                 f"decided() is for sampled voters of equal weight, not weights={weighting!r}; "
                 f"use weights='count'."
             )
-        grades = self._poll.matrix()  # (voters, candidates)
-        leader = leaders(grades.sum(axis=0), self._candidates, 1)[0]
-        rivals = self._rivals(leader)
-        if not len(rivals):
-            return True
-        differences = grades[:, [leader]] - grades[:, rivals]  # (voters, rivals)
-        return bool(
-            (log_wealth(differences / self._width()) >= math.log(len(rivals) / (1 - confidence))).all()
-        )
+        grades = self._poll.matrix()[:, self._firsts] / self._width()  # (voters, groups)
+        left = list(range(len(self._firsts)))  # groups without a seat
+        seats = min(self._settings.winners, len(left) - 1)
+        pairs = sum(len(left) - 1 - seat for seat in range(seats))
+        enough = math.log(max(1, pairs) / (1 - confidence))
+        power, given = np.ones((len(grades), 1)), np.zeros((len(grades), 1))  # of each voter
+        for _ in range(seats):
+            leader = left[int(np.argmax((power * grades[:, left]).sum(axis=0)))]
+            left.remove(leader)
+            if (log_wealth(power * (grades[:, [leader]] - grades[:, left])) < enough).any():
+                return False
+            if self._settings.rule == "reweighted":
+                given += np.maximum(grades[:, [leader]] * self._width(), 0.0)
+                power = 1.0 / (1.0 + given)
+        return True
 
-    def _rivals(self, leader: int) -> list[int]:
-        """Everybody but the leader and its clones, which have the same grades from every voter."""
-        measure, candidates = self._settings.measure, self._candidates
-        keys = measure.keys(candidates) if isinstance(measure, Measure) else same_content(candidates)
-        return [i for i, key in enumerate(keys) if key != keys[leader]]
+    @cached_property
+    def _firsts(self) -> list[int]:
+        """The first candidate of each group: the others of it have the same grades from every voter."""
+        keys = keys_of(self._settings.measure, self._candidates)
+        return list({key: i for i, key in reversed([*enumerate(keys)])}.values())
 
     def _width(self) -> float:
         """The largest possible difference of two grades."""

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from rangevote.election.rules import order
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
+from rangevote.similarity.base import keys_of
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from rangevote.election.explain import Explanation
     from rangevote.similarity.base import Similarity
+
+
+class CandidateGroup(NamedTuple):
+    """Candidates that the similarity cannot tell apart, best first, with the score of the best.
+
+    `share` is the weight of the voters that it cannot tell from them, those that abstain left out.
+    """
+
+    candidates: tuple[int, ...]
+    score: float
+    share: float
+
 
 #: A margin below this is flagged as a near-tie: rounding could have decided it.
 NEAR_TIE = 1e-9
@@ -27,7 +39,8 @@ class Result:
     """The outcome of one election. `str(result)` and `result.winner` are the winning text.
 
     `scores` has one number for each candidate, `ranking` their indices, best first (higher score,
-    then higher own log-probability, then first in the list), `elected` the winners' indices.
+    then higher own log-probability, then first in the list), `elected` the winners' indices, `groups` the
+    candidates that the similarity tells apart.
     """
 
     candidates: Hypotheses = field(repr=False)
@@ -69,16 +82,44 @@ class Result:
         return tuple(order(self.scores, self.candidates).tolist())
 
     @cached_property
+    def groups(self) -> tuple[CandidateGroup, ...]:
+        """The candidates in groups that the similarity tells apart, best first.
+
+        What is in a group has the same n-grams, the same answer, ...; where nobody voted, the same text.
+        """
+        measure = self.similarity if len(self.voters) else None
+        keys = keys_of(measure, self.candidates)
+        electors = keys if self.voters is self.candidates else keys_of(measure, self.voters)
+        weights: dict[Hashable, list[float]] = {}
+        for key, weight in zip(electors, self.weights.tolist(), strict=True):
+            weights.setdefault(key, []).append(weight if key is not None else 0.0)
+        members: dict[Hashable, list[int]] = {}
+        for index in self.ranking:
+            members.setdefault(keys[index], []).append(index)
+        return tuple(
+            CandidateGroup(tuple(some), float(self.scores[some[0]]), math.fsum(weights.get(key, ())))
+            for key, some in members.items()
+        )
+
+    @cached_property
     def margin(self) -> float | None:
-        """How far the winner's score is above the runner-up's; None where it had no rival."""
-        if len(self.scores) < 2:
+        """How far the winner's score is above the best of another group; None where there is no other."""
+        scores, best = self.scores.tolist(), self.score
+        same = [i for i, score in enumerate(scores) if score == best or not len(self.voters)]
+        if len(same) > 1:  # only equal scores can be of one group, where voters gave them
+            keys = keys_of(self.similarity if len(self.voters) else None, self.candidates.pick(same))
+            own = keys[same.index(self.index)]
+            same = [i for i, key in zip(same, keys, strict=True) if key == own]
+        for i in reversed(same):
+            del scores[i]
+        if not scores:
             return None
-        second, first = np.partition(self.scores, -2)[-2:].tolist()
-        return 0.0 if first == second else float(first - second)  # both may be -inf
+        second = max(scores)
+        return 0.0 if best == second else best - second  # both may be -inf
 
     @property
     def near_tie(self) -> bool:
-        """Whether the margin is so small that rounding could have decided."""
+        """Whether the margin over other groups is so small that rounding could have decided."""
         return self.margin is not None and self.margin < NEAR_TIE
 
     @cached_property
@@ -107,3 +148,9 @@ class Result:
     def __str__(self) -> str:
         winner = self.winner
         return winner if isinstance(winner, str) else " ".join(map(str, winner))
+
+
+def first(result: Result, number: int) -> tuple[int, ...]:
+    """The elected, and where there are fewer groups than `number`, the best of the others."""
+    others = (index for index in result.ranking if index not in result.elected)
+    return (*result.elected, *others)[:number]

@@ -6,7 +6,8 @@ A rule is a function and one line in `RULES`. Range voting is the paper's; `rewe
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from rangevote.errors import DataError
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.similarity.base import Poll, Similarity, open_poll
+from rangevote.similarity.base import Poll, Similarity, keys_of, open_poll
 
 
 @dataclass
@@ -58,43 +59,71 @@ def order(scores: Array, candidates: Hypotheses) -> np.ndarray[tuple[int, ...], 
     return np.asarray(np.lexsort((own, -scores)))
 
 
-def leaders(scores: Array, candidates: Hypotheses, number: int) -> tuple[int, ...]:
-    """The first `number` of `order`; a single clear winner needs no sorting."""
+def leader(scores: Array, candidates: Hypotheses) -> int:
+    """The first of `order`; a clear one needs no sorting."""
+    listed = scores.tolist()
+    best = max(listed)
+    return listed.index(best) if listed.count(best) == 1 else int(order(scores, candidates)[0])
+
+
+def group_keys(contest: Contest, scores: Array) -> list[Hashable]:
+    """One key for each candidate, the same for those that the measure cannot tell apart.
+
+    These have equal scores where voters gave them, so that only what is equal has to be compared.
+    """
+    candidates = contest.candidates
+    if contest.voters is None:
+        return keys_of(None, candidates)
+    listed = scores.tolist()
+    times = Counter(listed)
+    tied = [i for i, score in enumerate(listed) if times[score] > 1]
+    keys: list[Hashable] = list(range(len(listed)))
+    for i, key in zip(tied, keys_of(contest.similarity, candidates.pick(tied)) if tied else (), strict=True):
+        keys[i] = (listed[i], key)
+    return keys
+
+
+def leaders(contest: Contest, scores: Array, number: int) -> tuple[int, ...]:
+    """The first `number` of `order` that are of different groups."""
     if number == 1:
-        listed = scores.tolist()
-        best = max(listed)
-        if listed.count(best) == 1:
-            return (listed.index(best),)
-    return tuple(order(scores, candidates)[:number].tolist())
+        return (leader(scores, contest.candidates),)
+    keys = group_keys(contest, scores)
+    first: dict[Hashable, int] = {}
+    for i in order(scores, contest.candidates).tolist():
+        first.setdefault(keys[i], i)
+    return tuple(first.values())[:number]
 
 
 def range_voting(contest: Contest, winners: int) -> RuleOutcome:
-    """score(c) = sum of P(v) sim(v, c), the highest wins (equation 1); several: the highest ones."""
+    """score(c) = sum of P(v) sim(v, c), the highest wins (equation 1); several: of different groups."""
     scores = contest.tally(contest.weights)
-    return RuleOutcome(scores, leaders(scores, contest.candidates, winners))
+    return RuleOutcome(scores, leaders(contest, scores, winners))
 
 
 def reweighted(contest: Contest, winners: int) -> RuleOutcome:
     """Range voting in rounds (Smith 2005): after each winner, voter v counts
     P(v) / (1 + sum of its grades for the winners), so that the next winner speaks for others.
 
-    The scores are those of the first round. A negative grade (cosines) counts as 0 here.
+    Every winner is of another group. The scores are those of the first round. A negative grade (cosines)
+    counts as 0 here.
     """
     scores = contest.tally(contest.weights)
-    elected = [*leaders(scores, contest.candidates, 1)]
+    elected = [leader(scores, contest.candidates)]
+    keys = group_keys(contest, scores) if winners > 1 else []
     given = np.zeros_like(contest.weights)  # (voters,): grades for the winners so far
-    while len(elected) < min(winners, len(contest.candidates)):
+    while len(elected) < min(winners, len(set(keys))):
         given += np.maximum(contest.grades_for(elected[-1]), 0.0)
         left = contest.tally(contest.weights / (1.0 + given))  # (candidates,)
-        left[elected] = -np.inf
-        elected += leaders(left, contest.candidates, 1)
+        represented = {keys[i] for i in elected}
+        left[[key in represented for key in keys]] = -np.inf
+        elected.append(leader(left, contest.candidates))
     return RuleOutcome(scores, tuple(elected))
 
 
 def most_likely(contest: Contest, winners: int) -> RuleOutcome:
     """The candidate with the highest log-probability: what beam search returns."""
     scores = _logprobs(contest.candidates, "most_likely")
-    return RuleOutcome(scores, leaders(scores, contest.candidates, winners))
+    return RuleOutcome(scores, leaders(contest, scores, winners))
 
 
 def length_normalised(contest: Contest, winners: int) -> RuleOutcome:
@@ -106,7 +135,7 @@ def length_normalised(contest: Contest, winners: int) -> RuleOutcome:
         lengths = [len(text.split()) for text in candidates.texts or ()]
     ends = [candidate.finished for candidate in candidates]
     scores = _logprobs(candidates, "length_normalised") / np.maximum(np.add(lengths, ends), 1.0)
-    return RuleOutcome(scores, leaders(scores, contest.candidates, winners))
+    return RuleOutcome(scores, leaders(contest, scores, winners))
 
 
 Rule = Callable[[Contest, int], RuleOutcome]

@@ -21,7 +21,7 @@ from rangevote.decoding.base import Search
 from rangevote.decoding.beam import Beam
 from rangevote.decoding.run import MAX_ROWS
 from rangevote.decoding.sample import Sample
-from rangevote.election.result import Result
+from rangevote.election.result import Result, first
 from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.errors import DataError, UsageError, choose, need
 from rangevote.generation.batch import Request, elect_batch
@@ -183,12 +183,12 @@ class GenerateCall:
         sequences, scores = [], []
         every = len(self.ids) // len(results)
         for prompt, result in zip(self.ids[::every].tolist(), results, strict=True):
-            if len(result.elected) < winners:
+            if len(result.candidates) < winners:
                 raise DataError(
-                    f"{winners} sequences are to be returned, but only {len(result.elected)} were found; use "
-                    f"more beams, or a smaller num_return_sequences."
+                    f"{winners} sequences are to be returned, but only {len(result.candidates)} were found; "
+                    f"use more beams, or a smaller num_return_sequences."
                 )
-            for index in result.elected:
+            for index in first(result, winners):
                 winner = result.candidates[index]
                 end = [ends[0]] if winner.finished and ends else []
                 sequences.append([*prompt, *(winner.tokens or ()), *end])

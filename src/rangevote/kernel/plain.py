@@ -79,6 +79,21 @@ def root(x: float, n: int) -> float:
     return math.sqrt(math.sqrt(x)) if n == 4 else math.pow(x, 1.0 / n)
 
 
+def items_of(tokens: Sequence[Hashable], n: int, bag: bool, short: bool) -> dict[Item, None]:
+    """set_n or bag_n of a sequence (equations 2 and 3); a dict keeps the order of the text."""
+    grams = [tuple(tokens[i : i + n]) for i in range(len(tokens) - n + 1)]
+    if short and not grams and tokens:
+        grams = [tuple(tokens)]
+    if not bag:
+        return dict.fromkeys(grams)
+    seen: Counter[Item] = Counter()
+    items: dict[Item, None] = {}
+    for gram in grams:
+        seen[gram] += 1
+        items[gram, seen[gram]] = None
+    return items
+
+
 class Index:
     """The n-grams of an election's candidates and voters, and the counting of votes.
 
@@ -94,7 +109,7 @@ class Index:
     ) -> None:
         self.unit, self.orders, self.bag, self.short = unit, list(orders), bag, short
         tokens = [self._tokens(s) for s in sequences]
-        self._candidates = [[self._items(t, n) for t in tokens] for n in self.orders]
+        self._candidates = [[items_of(t, n, bag, short) for t in tokens] for n in self.orders]
         self._candidate_lengths = [len(t) for t in tokens]
         self._added: list[list[dict[Item, None]]] = [[] for _ in self.orders]
         self._added_lengths: list[int] = []
@@ -108,7 +123,7 @@ class Index:
         """Add voters; each costs its own length."""
         tokens = [self._tokens(s) for s in sequences]
         for n, added in zip(self.orders, self._added, strict=True):
-            added.extend(self._items(t, n) for t in tokens)
+            added.extend(items_of(t, n, self.bag, self.short) for t in tokens)
         self._added_lengths.extend(map(len, tokens))
 
     def _tokens(self, sequence: Any) -> tuple[Hashable, ...]:
@@ -120,20 +135,6 @@ class Index:
         sequence.encode("utf-8")  # a lone surrogate is not text: UnicodeEncodeError, as compiled
         words = sequence.split()
         return tuple("".join(words) if self.unit == "chars" else words)
-
-    def _items(self, tokens: tuple[Hashable, ...], n: int) -> dict[Item, None]:
-        """set_n or bag_n of a sequence (equations 2 and 3); a dict keeps the order of the text."""
-        grams = [tokens[i : i + n] for i in range(len(tokens) - n + 1)]
-        if self.short and not grams and tokens:
-            grams = [tokens]
-        if not self.bag:
-            return dict.fromkeys(grams)
-        seen: Counter[Item] = Counter()
-        items: dict[Item, None] = {}
-        for gram in grams:
-            seen[gram] += 1
-            items[gram, seen[gram]] = None
-        return items
 
     def _electorate(self, own: bool) -> list[list[dict[Item, None]]]:
         return self._candidates if own else self._added

@@ -20,6 +20,7 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from rangevote.election.result import first
 from rangevote.service.config import Limits
 from rangevote.service.errors import ApiError, internal_error, json_response
 from rangevote.service.requests import CompletionRequest
@@ -78,7 +79,7 @@ class Reply:
 
     @property
     def _elected(self) -> tuple[int, ...]:
-        return self.outcome.result.elected[: self.request.n]
+        return first(self.outcome.result, self.request.n)
 
     def _text(self, candidate: int) -> str:
         return str(self.outcome.result.candidates.content(candidate))

@@ -81,7 +81,8 @@ class Measure(ABC):
         return poll
 
     def keys(self, candidates: Hypotheses) -> list[Hashable]:
-        """One key for each candidate; candidates with the same key get the same grades from everybody."""
+        """One key for each candidate: those with the same key get the same grades from everybody, and those
+        with None, as voters, abstain."""
         return same_content(candidates)
 
     def signature_on(self, candidates: Hypotheses) -> str:
@@ -97,6 +98,11 @@ def same_content(candidates: Hypotheses) -> list[Hashable]:
     """Keys under which candidates with the same text, or the same token ids, are the same."""
     contents = (candidates.content(i) for i in range(len(candidates)))
     return [content if isinstance(content, str) else tuple(content) for content in contents]
+
+
+def keys_of(similarity: Similarity | None, hypotheses: Hypotheses) -> list[Hashable]:
+    """What tells hypotheses apart: the measure's own keys, or their contents where none is at hand."""
+    return similarity.keys(hypotheses) if isinstance(similarity, Measure) else same_content(hypotheses)
 
 
 class StoredPoll:

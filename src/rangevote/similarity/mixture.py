@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from rangevote.errors import UsageError
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.similarity.base import Measure, Poll, Similarity, open_poll, short
+from rangevote.similarity.base import Measure, Poll, Similarity, keys_of, open_poll, short
 
 
 class Mixture(Measure):
@@ -27,6 +27,11 @@ class Mixture(Measure):
 
     def poll(self, candidates: Hypotheses) -> MixturePoll:
         return MixturePoll([(coefficient, open_poll(part, candidates)) for coefficient, part in self.parts])
+
+    def keys(self, candidates: Hypotheses) -> list[Hashable]:
+        """The keys of all parts together; None where all abstain."""
+        columns = [keys_of(part, candidates) for _, part in self.parts]
+        return [None if set(row) == {None} else row for row in zip(*columns, strict=True)]
 
     def about(self, source: str | None) -> Mixture:
         """The same mixture, with every part about this source."""

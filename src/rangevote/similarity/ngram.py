@@ -21,6 +21,7 @@ from copy import copy
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import Index
+from rangevote.kernel.plain import items_of
 from rangevote.similarity.base import Measure, check_pairs, refuse_argument, short
 from rangevote.similarity.tokens import (
     Reader,
@@ -56,6 +57,15 @@ class IndexMeasure(Measure):
 
     def poll(self, candidates: Hypotheses) -> IndexPoll:
         return IndexPoll(self, candidates)
+
+    def keys(self, candidates: Hypotheses) -> list[Hashable]:
+        """The n-grams of each candidate; None where there are none."""
+        known: dict[Hashable, Hashable] = {}
+        for tokens in (listed := [tuple(t) for t in Reader(self.tokenize, candidates).tokens(candidates)]):
+            if tokens not in known:
+                grams = (frozenset(items_of(tokens, n, self.bag, self.short)) for n in self.orders)
+                known[tokens] = tuple(grams) if tokens else None
+        return [known[tokens] for tokens in listed]
 
     def signature_on(self, candidates: Hypotheses) -> str:
         return tokeniser_name(self.tokenize, candidates)

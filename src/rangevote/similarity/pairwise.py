@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -87,9 +87,13 @@ class SequenceMeasure(Measure):
 
         def read(hypotheses: Hypotheses) -> list[list[int]]:
             refuse_surrogates(hypotheses)
-            return [_numbers(item, reader.unit, ids) for item in reader.read(hypotheses)]
+            # rapidfuzz compares hashes, and those of small numbers are the numbers
+            return [[ids.setdefault(token, len(ids)) for token in t] for t in reader.tokens(hypotheses)]
 
         return PairPoll(read(candidates), self._grade, read)
+
+    def keys(self, candidates: Hypotheses) -> list[Hashable]:
+        return [tuple(tokens) or None for tokens in Reader(self.tokenize, candidates).tokens(candidates)]
 
     def signature_on(self, candidates: Hypotheses) -> str:
         return tokeniser_name(self.tokenize, candidates)
@@ -164,12 +168,3 @@ class Custom(Measure):
 
 def _contents(hypotheses: Hypotheses) -> list[Any]:
     return [hypotheses.content(i) for i in range(len(hypotheses))]
-
-
-def _numbers(item: Any, unit: str, ids: dict[Any, int]) -> list[int]:
-    """A sequence as small numbers, the same for the same token: rapidfuzz compares hashes, and those of
-    small numbers are the numbers."""
-    if unit != "ids":
-        words = item.split()
-        item = "".join(words) if unit == "chars" else words
-    return [ids.setdefault(token, len(ids)) for token in item]

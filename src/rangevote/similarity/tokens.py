@@ -71,6 +71,15 @@ class Reader:
         ids = self._ids
         return [[ids.setdefault(token, len(ids)) for token in tokens] for tokens in tokenised]
 
+    def tokens(self, hypotheses: Hypotheses) -> list[Sequence[Any]]:
+        """The tokens of each hypothesis, which mean the same whichever reader gives them."""
+        if self._call is not None and self.unit == "ids":
+            return list(map(self._call, hypotheses.texts or ()))
+        read = self.read(hypotheses)
+        if self.unit == "ids":
+            return list(read)
+        return ["".join(text.split()) if self.unit == "chars" else text.split() for text in read]
+
     def spell(self, gram: Iterable[Any]) -> str:
         """An n-gram as a person reads it."""
         if self._call is not None and self.unit == "ids":

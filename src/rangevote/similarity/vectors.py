@@ -6,7 +6,7 @@ Linear, since a sum of cosines is one inner product:  score(c) = < sum of P(v) v
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Any
 
@@ -66,6 +66,10 @@ class States(Measure):
 
     def poll(self, candidates: Hypotheses) -> VectorPoll:
         return VectorPoll(candidates, state_vectors)
+
+    def keys(self, candidates: Hypotheses) -> list[Hashable]:
+        """The states, which equal texts need not share."""
+        return [tuple(vector) if any(vector) else None for vector in state_vectors(candidates, None).tolist()]
 
 
 def state_vectors(hypotheses: Hypotheses, dimension: int | None) -> Array:
@@ -147,6 +151,9 @@ class Embedding(Measure):
         """Open an election among these candidates; a text that comes again is not encoded again."""
         known: dict[str, Array] = {}
         return VectorPoll(candidates, lambda hypotheses, size: self._vectors(hypotheses, size, known))
+
+    def keys(self, candidates: Hypotheses) -> list[Hashable]:
+        return [text if text.strip() else None for text in texts_of(candidates, self.name)]
 
     def _vectors(self, hypotheses: Hypotheses, size: int | None, known: dict[str, Array]) -> Array:
         """Unit vectors, shape (hypotheses, dim); of an empty text zeros."""

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from rangevote.election.normalize import prepare
-from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest, leaders
+from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest, leader
 from rangevote.election.weights import weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
@@ -164,7 +164,7 @@ class SharedCounts:
         """The index of the winner, or UNKNOWN."""
         if setting.has_voters:
             scores = self.poll(setting).tally(self.weights(setting.temperature))
-            return leaders(scores, self._candidates, 1)[0]
+            return leader(scores, self._candidates)
         if not self._candidates.complete:
             return UNKNOWN
         return RULES[setting.rule](Contest(self._candidates), 1).elected[0]

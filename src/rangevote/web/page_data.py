@@ -197,15 +197,10 @@ def grades(result: Result) -> Json:
     matrix: Array = np.zeros((0, len(columns)))
     if rows:
         same = result.voters is result.candidates
-        few = pick(result.candidates, columns)
-        voters = few if same and rows == columns else pick(result.voters, rows)
+        few = result.candidates.pick(columns)
+        voters = few if same and rows == columns else result.voters.pick(rows)
         matrix = result.similarity.matrix(few, voters)
     return {"voters": rows, "candidates": columns, "grades": np.round(matrix, DIGITS).tolist()}
-
-
-def pick(hypotheses: Hypotheses, indices: Sequence[int]) -> Hypotheses:
-    """Some of a list, as a list of the same role."""
-    return Hypotheses.of([hypotheses[index] for index in indices], role=hypotheses.role)
 
 
 def score_parts(result: Result, index: int) -> Json:

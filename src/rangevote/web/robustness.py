@@ -23,7 +23,7 @@ from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Array, Ballot
 from rangevote.similarity import PRESETS, get_similarity
 from rangevote.similarity.base import Measure
-from rangevote.web.page_data import CUT, Json, chosen_tokenisation, finite, pick, readable
+from rangevote.web.page_data import CUT, Json, chosen_tokenisation, finite, readable
 
 #: The measures that are shown side by side, the paper's first.
 MEASURES = (
@@ -105,13 +105,14 @@ def stability(result: Result) -> Json:
     if len(voting) < 2:
         why = "nobody voted." if not voting else "there is one voter; without it nobody votes."
         return {"voters": len(voting), "tried": 0, "same": 0, "changes": [], "why": why}
-    grades = result.similarity.matrix(result.candidates, pick(result.voters, tried))  # (tried, candidates)
+    grades = result.similarity.matrix(result.candidates, result.voters.pick(tried))  # (tried, candidates)
+    group_of = {index: group.candidates for group in result.groups for index in group.candidates}
     changes, same, smallest = [], 0, np.inf
     for row, voter in enumerate(tried):
         weight = float(result.weights[voter])
         left = _without(result, voter, grades[row])
         winner = int(order(left, result.candidates)[0])
-        margin = _margin(left)
+        margin = _margin(left, group_of[winner])
         if winner == result.index:
             same, smallest = same + 1, min(smallest, margin)
         else:
@@ -137,14 +138,12 @@ def _without(result: Result, voter: int, grades: Array) -> Array:
     else:  # little is left, and a difference would have few right digits: count the others anew
         others = [int(v) for v in np.flatnonzero(result.weights) if v != voter]
         masses = result.weights[others]
-        voters = pick(result.voters, others)
+        voters = result.voters.pick(others)
         left = result.similarity.tally(result.candidates, voters, masses / math.fsum(masses.tolist()))
     rounded: Array = np.round(left, 12) + 0.0  # no -0
     return rounded
 
 
-def _margin(scores: Array) -> float:
-    if len(scores) < 2:
-        return float("inf")
-    second, first = np.partition(scores, -2)[-2:].tolist()
-    return float(first - second)
+def _margin(scores: Array, group: tuple[int, ...]) -> float:
+    """How far the group's score is above the best of the others; infinite where there are none."""
+    return float(scores[group[0]] - np.delete(scores, group).max(initial=-np.inf))
