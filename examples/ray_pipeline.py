@@ -44,6 +44,7 @@ def main(prompts: str, winners: str, progress: str) -> None:
         # Half a CPU each: actors that take all CPUs leave none to read with, and wait for ever.
         small: dict[str, Any] = {"num_cpus": 0.5, "concurrency": 1}
         data = data.map_batches(Generate, batch_size=64, **small)
+        small["fn_constructor_kwargs"] = {"keep": False}  # winners alone, without the candidates
         data = data.map_batches(Elect, batch_format="pyarrow", batch_size=256, **small)
         data.write_parquet(winners)
 

@@ -12,12 +12,12 @@ from rangevote.files import replacing
 from rangevote.formats.write import write_ballot
 
 TEXTS = ["", "a dog", "a dog runs fast", "a dog runs", "a cat"]
-LOGPROBS = [-1.0, -1.5, -1.6, -1.7, -2.5]
+LOGPROBS = [-1.2, -1.5, -1.6, -1.7, -2.5]
 
 
 def ballot(id="x", texts=TEXTS, logprobs=LOGPROBS, **fields):
     listed = [
-        rv.Hypothesis(text, tokens=tuple(range(len(text.split()))), logprob=p, **fields)
+        rv.Hypothesis(text, tokens=tuple(sum(map(ord, word)) for word in text.split()), logprob=p, **fields)
         for text, p in zip(texts, logprobs, strict=True)
     ]
     return rv.Ballot(listed, id=id)
