@@ -55,6 +55,17 @@ def elected(**options: Any) -> Choice:
     return choose
 
 
+def elected_by_profile(options: Mapping[str, Any]) -> Choice:
+    """The winner by tuned options; their temperature is for probabilities, and samples are counted."""
+    counted = {name: value for name, value in options.items() if name != "temperature"}
+
+    def choose(ballot: Ballot) -> Hypothesis:
+        samples = any(voter.sampled for voter in ballot.voters or ())
+        return elect(ballot, **(counted if samples else options)).hypothesis
+
+    return choose
+
+
 def by_measure(measure: str, words: str) -> Choice:
     """The winner by a measure, or a preset, on n-grams of these words."""
     if measure in PRESETS:
@@ -120,7 +131,7 @@ def vote_with_voters(
     """
     choices = {measure: by_measure(measure, words) for measure in measures}
     if profile is not None:
-        choices["tuned"] = elected(**read_profile(profile))
+        choices["tuned"] = elected_by_profile(read_profile(profile))
     found: dict[str, list[Hypothesis]] = {name: [] for name in choices}
     pairs = zip(read_ballots(candidates), read_ballots(voters), strict=False)  # voters of the first items
     for index, (own, other) in enumerate(pairs):

@@ -73,7 +73,8 @@ def test_its_server_gives_as_many_samples_as_it_has_slots_in_one_call(llama):
 def test_its_server_refuses_more_and_is_asked_again_with_a_seed_each(llama):
     body = {"messages": YES, "max_tokens": 4, "logprobs": True, "temperature": 1.5, "top_k": 0, "min_p": 0.0}
     samples = drawn(llama, 4, CHAT, body)
-    assert (samples.calls, len(samples.choices), samples.failed) == (5, 4, [])
+    # of four at once, of one, of two, and of the last one
+    assert (samples.calls, len(samples.choices), samples.failed) == (4, 4, [])
     assert len({choice.text for choice in samples.choices}) > 1
     assert [choice.text for choice in drawn(llama, 4, CHAT, body).choices] == [
         choice.text for choice in samples.choices
