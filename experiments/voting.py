@@ -56,11 +56,11 @@ def elected(**options: Any) -> Choice:
 
 
 def elected_by_profile(options: Mapping[str, Any]) -> Choice:
-    """The winner by tuned options; their temperature is for probabilities, and samples are counted."""
+    """The winner by tuned options, whose temperature is for probabilities: samples have other weights."""
     counted = {name: value for name, value in options.items() if name != "temperature"}
 
     def choose(ballot: Ballot) -> Hypothesis:
-        samples = any(voter.sampled for voter in ballot.voters or ())
+        samples = any(voter.sampled or voter.weight is not None for voter in ballot.voters or ())
         return elect(ballot, **(counted if samples else options)).hypothesis
 
     return choose

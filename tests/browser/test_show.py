@@ -282,7 +282,7 @@ def test_measures_without_n_grams_rules_without_voters_and_near_ties_are_told(pa
     settled(page)
     assert page.inner_text("#winner") == CAPTIONS[0]
     assert "nobody votes" in page.inner_text("#grades")
-    page.goto(serve([ballot(["a b", "a b", "c"])]))
+    page.goto(serve([ballot(["a b", "a b", "c d", "c d"])]))
     settled(page)
     assert "near-tie" in page.inner_text("#margin")
 

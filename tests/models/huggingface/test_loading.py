@@ -175,7 +175,11 @@ def test_a_downloaded_model_is_read_without_the_hub(tmp_path, monkeypatch):
     (folder / "refs").mkdir()
     (folder / "refs" / "main").write_text("0123")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    monkeypatch.setattr("rangevote.hub.socket.create_connection", None)
+
+    def no_network(*_, **__):
+        raise OSError("no network")
+
+    monkeypatch.setattr("socket.create_connection", no_network)
     assert load("some/one", dtype="float64").hf.dtype == torch.float64
 
 

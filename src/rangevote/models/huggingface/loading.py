@@ -78,8 +78,13 @@ def _source(name: str | Path, revision: str | None) -> dict[str, Any]:
         source.update(pretrained_model_name_or_path=str(name.parent), gguf_file=name.name)
     elif isinstance(name, Path):
         check_folder(name)
-    elif not is_cached(name, revision):
-        refuse_unreachable(name, "cannot load the model")
+    else:
+        try:
+            refuse_unreachable(name, "cannot load the model")
+        except SetupError:
+            if not is_cached(name, revision):
+                raise
+            source["local_files_only"] = True  # else transformers would look for what is new, and wait
     return source if revision is None else {**source, "revision": revision}
 
 
