@@ -13,7 +13,7 @@ from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
 from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.election.weights import repeated, weigh
 from rangevote.errors import DataError, UsageError, warn
-from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
+from rangevote.hypothesis import Array, Ballot, Hypotheses, Hypothesis
 from rangevote.parallel import map_in_order
 from rangevote.similarity.base import short
 
@@ -114,24 +114,28 @@ def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: S
         raise DataError("there are no voters; leave the list out to let the candidates vote.", field="voters")
     weighting, weights = weigh(electors, settings.weights, settings.vote_temperature, given)
     if settings.weights is None:
-        _report_weighting(weighting, given)
+        _report_weighting(weighting, weights, given)
     return conclude(Contest(candidates, electors, weights, settings.measure), weighting, settings)
 
 
-def _report_weighting(weighting: str, voters: Hypotheses) -> None:
+def _report_weighting(weighting: str, weights: Array, voters: Hypotheses) -> None:
     """Warn of voters that were weighed as is usual, but probably not as was meant."""
-    # a search that ranks by other numbers (groups of diverse beams) may find the same twice: no samples
-    if weighting == "probability" and any(voters[i].ranked_by is None for i in repeated(voters)):
+    if weighting == "probability" and 0.0 in weights.tolist():  # of equal voters all but one have weight 0
+        # a search that ranks by other numbers (groups of diverse beams) may find the same twice: no samples
+        if any(voters[i].ranked_by is None for i in repeated(voters)):
+            warn(
+                f"some {voters.role} repeat others and count once, by their probability; if they are "
+                f"samples, use weights='count' (--weights count)."
+            )
+    elif weighting == "count" and not voters.sampled and _some_known(voters.logprobs):
         warn(
-            f"some {voters.role} repeat others and count once, by their probability; if they are samples, "
-            f"use weights='count' (--weights count)."
+            f"the log-probability of some {voters.role} is not known, so all of them count the same; "
+            f"give it, or, if they are samples, use weights='count' (--weights count)."
         )
-    some_known = voters.logprobs is not None and not np.isnan(voters.logprobs).all()
-    if weighting == "count" and some_known and not voters.sampled:
-        warn(
-            f"the log-probability of some {voters.role} is not known, so all of them count the same; give "
-            f"it, or, if they are samples, use weights='count' (--weights count)."
-        )
+
+
+def _some_known(logprobs: Array | None) -> bool:
+    return logprobs is not None and not np.isnan(logprobs).all()
 
 
 def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
