@@ -188,6 +188,15 @@ def test_the_answers_of_a_model_that_reasons_vote_and_the_winners_reasoning_is_r
     assert message.reasoning_content in ("early train", "late bus")
 
 
+def test_tags_without_reasoning_are_no_part_of_a_local_models_answer():
+    quick = NgramModel.train(100 * ["when <think> </think> at ten"], order=4)
+    with Running(model=quick, options={"samples": 5, "candidates": "beam:1"}) as running:
+        answer = running.client().chat.completions.create(
+            model="tiny", messages=[{"role": "user", "content": "when"}], seed=1
+        )
+    assert answer.choices[0].message.content == "at ten"
+
+
 def test_a_client_that_goes_away_stops_the_model(model):
     slow = Slow(model)
     with Running(model=slow) as service:

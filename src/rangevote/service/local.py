@@ -143,7 +143,7 @@ class LocalModel:
         wanted = plan.voters.size if plan.voters is not None else 0
         everyone = [*ballot.candidates, *(ballot.voters or ())]
         choices = [_choice(one) for one in _ended(ballot.candidates)]
-        if not all(one.finished and not _choice(one).reasoning for one in everyone):
+        if not all(one.finished and _choice(one).text == (one.text or "") for one in everyone):
             voters = None if ballot.voters is None else _answers(_ended(ballot.voters))
             ballot = Ballot(_answers(_ended(ballot.candidates)), voters, source=ballot.source)
             result = count_votes(ballot, plan.settings)
@@ -276,6 +276,8 @@ def _choice(hypothesis: Hypothesis) -> ServerChoice:
 def _answers(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
     """The answers, which vote; the tokens of those with reasoning are not those of the answer."""
     return [
-        msgspec.structs.replace(one, text=choice.text, tokens=None) if choice.reasoning else one
+        one
+        if choice.text == (one.text or "")
+        else msgspec.structs.replace(one, text=choice.text, tokens=None)
         for one, choice in ((one, _choice(one)) for one in hypotheses)
     ]
