@@ -180,6 +180,25 @@ class Hypotheses(Sequence[Hypothesis]):
             return None
         return float(self.logprobs[index])
 
+    def known_logprobs(self, needed_by: str, instead: str) -> Array:
+        """All log-probabilities; the first that is not known is named, with what to do instead."""
+        if self.logprobs is not None and self.complete:
+            return self.logprobs
+        index = 0 if self.logprobs is None else int(np.flatnonzero(np.isnan(self.logprobs))[0])
+        raise DataError(
+            f"is not known, which {needed_by} needs; give it, or {instead}.",
+            field=f"{self.role}[{index}].logprob",
+        )
+
+    def lengths(self) -> Array:
+        """What each log-probability is a sum over: the tokens (the words where not all have token ids), and
+        the end of the sequence where the model ended it; at least 1."""
+        lengths = [len(ids) for ids in self.tokens or () if ids is not None]
+        if len(lengths) < len(self):
+            lengths = [len(text.split()) for text in self.texts or ()]
+        ends = 1 if self._rows is None else [row.finished for row in self._rows]
+        return np.maximum(np.add(lengths, ends, dtype=np.float64), 1.0)
+
     def content(self, index: int) -> str | Sequence[int]:
         """The text of one hypothesis where there is one, else its token ids."""
         return self.texts[index] if self.texts is not None else self[index].content

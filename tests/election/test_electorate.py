@@ -36,6 +36,7 @@ OPTIONS = {
     "rule": {"rule": "reweighted", "winners": 3},
     "temperature": {"temperature": 2.5, "weights": "probability"},
     "preset": {"preset": "blend"},
+    "likelihood": {"likelihood": 0.8},
     "normalize": {"normalize": "NFC"},
     "merge": {"merge": True},
 }

@@ -16,6 +16,7 @@ SIGNATURES = {
     "count": ({"weights": "count"}, f"rv:0.1|sim:overlap_2|on:words|w:count|{END}"),
     "given": ({"weights": [1, 2, 3]}, f"rv:0.1|sim:overlap_2|on:words|w:given|{END}"),
     "temperature": ({"temperature": 0.5}, f"rv:0.1|sim:overlap_2|on:words|w:probability|T:0.5|{END}"),
+    "likelihood": ({"likelihood": 0.8}, f"rv:0.1|sim:overlap_2|on:words|w:probability|T:1|L:0.8|{END}"),
     "tokenize": ({"tokenize": "13a"}, f"rv:0.1|sim:overlap_2|on:13a|w:probability|T:1|{END}"),
     "function": ({"tokenize": str.split}, f"rv:0.1|sim:overlap_2|on:split|w:probability|T:1|{END}"),
     "preset": ({"preset": "blend"}, f"rv:0.1|sim:overlap_1-4@0.25|on:words|w:probability|T:2|{END}"),

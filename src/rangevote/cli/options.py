@@ -44,6 +44,12 @@ def election_options(command: Command, *, sampling: bool = False) -> Command:
             type=float,
             help="Voters weighted by probability count P^(1/T).  [default: 1, or the preset's]",
         ),
+        "likelihood": click.option(
+            "--likelihood",
+            type=float,
+            metavar="X",
+            help="Add X log P(c) / |c| to the votes for candidate c, its own likelihood.  [default: 0]",
+        ),
         "rule": click.option(
             "--rule",
             default="range",

@@ -45,6 +45,9 @@ def elect(
     * `weights=None`: "probability", "count" or "importance", or one number for each voter; by default count
       for sampled voters and where a log-probability is not known, else probability.
     * `temperature=1.0`: voters weighted by probability count P(v)^(1/temperature).
+    * `likelihood=None`: x adds the candidate's own x * log P(c) / |c| to its votes: voters say what the model
+      means, the term how well this very wording is put. |c| counts the model's tokens (words where these are
+      unknown) and the end where the model ended the sequence. Every candidate needs a log-probability.
     * `rule="range"`: or "reweighted" (for several winners), "most_likely", "length_normalised".
     * `winners=1`: how many to elect, each from another group of candidates that the similarity tells apart.
     * `tokenize="words"`: what n-grams are made of: "words", "chars", "13a", "intl", "zh", "tokens" (the
@@ -115,7 +118,8 @@ def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: S
     weighting, weights = weigh(electors, settings.weights, settings.vote_temperature, given)
     if settings.weights is None:
         _report_weighting(weighting, weights, given)
-    return conclude(Contest(candidates, electors, weights, settings.measure), weighting, settings)
+    contest = Contest(candidates, electors, weights, settings.measure, likelihood=settings.own_likelihood)
+    return conclude(contest, weighting, settings)
 
 
 def _report_weighting(weighting: str, weights: Array, voters: Hypotheses) -> None:
@@ -160,4 +164,5 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
         outcome.elected,
         settings.signature(weighting, contest.candidates, len(voters)),
         settings.measure,
+        contest.own,
     )

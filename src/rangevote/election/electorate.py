@@ -1,7 +1,9 @@
 """A streaming election: voters arrive, the count can be asked for at any time, and sampling can stop.
 
 `decided` is anytime-valid. Voters are independent samples, so for a rival r of the leader l the grade
-differences x = (sim(v, l) - sim(v, r)) / width are independent numbers in [-1, 1]. If r were at least as
+differences x = (sim(v, l) - sim(v, r) + d) / width are independent and at least -1. Here d is by how much
+l's own likelihood is above r's (`likelihood`), a constant known beforehand, and the width is the largest
+difference of two grades, and -d more where d < 0. If r were at least as
 good as l, their mean would be at most 0, and for every b in (0, 1) the wealth of a gambler who always
 bets the share b on x > 0,
 
@@ -27,7 +29,7 @@ import numpy as np
 from rangevote.election.elect import Listed, conclude
 from rangevote.election.normalize import prepare
 from rangevote.election.result import Result
-from rangevote.election.rules import WITHOUT_VOTERS, Contest
+from rangevote.election.rules import WITHOUT_VOTERS, Contest, order, own_likelihood
 from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.election.weights import default_weights, weigh
 from rangevote.errors import DataError, UsageError
@@ -67,6 +69,8 @@ class Electorate:
         self._candidates = prepare(checked, settings.normalize, settings.merge)
         if not len(self._candidates):
             raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
+        x = settings.own_likelihood
+        self._own = own_likelihood(self._candidates, x) if x else np.zeros(len(self._candidates))
         self._poll = open_poll(self._settings.measure, self._candidates)
         self._voters: list[Hypotheses] = []
 
@@ -109,7 +113,9 @@ class Electorate:
         settings = self._settings
         electors = prepare(voters, settings.normalize, settings.merge)
         weighting, weights = weigh(electors, settings.weights, settings.vote_temperature, voters)
-        contest = Contest(self._candidates, electors, weights, settings.measure, self._poll)
+        contest = Contest(
+            self._candidates, electors, weights, settings.measure, self._poll, settings.own_likelihood
+        )
         return conclude(contest, weighting, settings)
 
     def decided(self, confidence: float = 0.99) -> bool:
@@ -128,27 +134,36 @@ class Electorate:
                 f"decided() is for sampled voters of equal weight, not weights={weighting!r}; "
                 f"use weights='count'."
             )
-        grades = self._poll.matrix()[:, self._firsts] / self._width()  # (voters, groups)
+        grades = self._poll.matrix()[:, self._firsts]  # (voters, groups)
+        own = self._own[self._firsts]  # (groups,)
+        own = np.where(own > -math.inf, own, 0.0)  # -inf only where all of them are
+        total = grades + own
         left = list(range(len(self._firsts)))  # groups without a seat
         seats = min(self._settings.winners, len(left) - 1)
         pairs = sum(len(left) - 1 - seat for seat in range(seats))
         enough = math.log(max(1, pairs) / (1 - confidence))
         power, given = np.ones((len(grades), 1)), np.zeros((len(grades), 1))  # of each voter
         for _ in range(seats):
-            leader = left[int(np.argmax((power * grades[:, left]).sum(axis=0)))]
+            leader = left[int(np.argmax((power * total[:, left]).sum(axis=0)))]
             left.remove(leader)
-            if (log_wealth(power * (grades[:, [leader]] - grades[:, left])) < enough).any():
+            width = self._width() + np.maximum(own[left] - own[leader], 0.0)  # (rivals,)
+            if (log_wealth(power * (total[:, [leader]] - total[:, left]) / width) < enough).any():
                 return False
             if self._settings.rule == "reweighted":
-                given += np.maximum(grades[:, [leader]] * self._width(), 0.0)
+                given += np.maximum(grades[:, [leader]], 0.0)
                 power = 1.0 / (1.0 + given)
         return True
 
     @cached_property
     def _firsts(self) -> list[int]:
-        """The first candidate of each group: the others of it have the same grades from every voter."""
+        """The best candidate of each group by its own likelihood: its voters' grades are those of the group.
+
+        A group without any probability can win nothing, unless all are like that.
+        """
         keys = keys_of(self._settings.measure, self._candidates)
-        return list({key: i for i, key in reversed([*enumerate(keys)])}.values())
+        likeliest = order(self._own, self._candidates).tolist()
+        possible = [i for i in likeliest if self._own[i] > -math.inf] or likeliest
+        return sorted({keys[i]: i for i in reversed(possible)}.values())
 
     def _width(self) -> float:
         """The largest possible difference of two grades."""

@@ -40,7 +40,8 @@ class Result:
 
     `scores` has one number for each candidate, `ranking` their indices, best first (higher score,
     then higher own log-probability, then first in the list), `elected` the winners' indices, `groups` the
-    candidates that the similarity tells apart.
+    candidates that the similarity tells apart. `likelihood` is the part x log P(c) / |c| of each score, None
+    where only votes counted.
     """
 
     candidates: Hypotheses = field(repr=False)
@@ -50,6 +51,7 @@ class Result:
     elected: tuple[int, ...]
     signature: str
     similarity: Similarity = field(repr=False)
+    likelihood: Array | None = field(default=None, repr=False)  # (candidates,)
 
     @property
     def index(self) -> int:
@@ -105,8 +107,9 @@ class Result:
     def margin(self) -> float | None:
         """How far the winner's score is above the best of another group; None where there is no other."""
         scores, best = self.scores.tolist(), self.score
-        same = [i for i, score in enumerate(scores) if score == best or not len(self.voters)]
-        if len(same) > 1:  # only equal scores can be of one group, where voters gave them
+        every = not len(self.voters) or self.likelihood is not None
+        same = [i for i, score in enumerate(scores) if every or score == best]
+        if len(same) > 1:  # only equal scores can be of one group, where voters alone gave them
             keys = keys_of(self.similarity if len(self.voters) else None, self.candidates.pick(same))
             own = keys[same.index(self.index)]
             same = [i for i, key in zip(same, keys, strict=True) if key == own]
@@ -125,7 +128,8 @@ class Result:
     @cached_property
     def no_support(self) -> bool:
         """Whether no candidate got any vote, so that the tie order decided."""
-        return not bool(self.scores.any())
+        votes = self.scores if self.likelihood is None else self.scores != self.likelihood
+        return not bool(votes.any())
 
     def explain(self, index: int | None = None) -> Explanation:
         """Which n-grams and which voters earned the winner (or the candidate `index`) its score."""

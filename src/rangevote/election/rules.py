@@ -6,16 +6,17 @@ A rule is a function and one line in `RULES`. Range voting is the paper's; `rewe
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from rangevote.errors import DataError
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.similarity.base import Poll, Similarity, keys_of, open_poll
+from rangevote.similarity.base import Poll, Similarity, keys_of, open_poll, short
 
 
 @dataclass
@@ -27,9 +28,20 @@ class Contest:
     weights: Array = field(default_factory=lambda: np.zeros(0))  # (voters,), summing to 1
     similarity: Similarity | None = None
     poll: Poll | None = None  # with all voters in it; opened when votes are first counted
+    likelihood: float = 0.0  # how much a candidate's own likelihood counts
+
+    @cached_property
+    def own(self) -> Array | None:
+        """The part of each score that is the candidate's own; None where its likelihood does not count."""
+        return own_likelihood(self.candidates, self.likelihood) if self.likelihood else None
+
+    def scores(self, weights: Array, part: float = 1.0) -> Array:
+        """score(c) = sum of weight * sim(v, c) + part * own(c), shape (candidates,)."""
+        votes = self.tally(weights)
+        return votes if self.own is None else votes + part * self.own
 
     def tally(self, weights: Array) -> Array:
-        """score(c) under these weights of the voters, shape (candidates,)."""
+        """The votes under these weights of the voters, shape (candidates,)."""
         if self.poll is None:
             assert self.similarity is not None
             assert self.voters is not None
@@ -42,6 +54,17 @@ class Contest:
         assert self.similarity is not None
         assert self.voters is not None
         return self.similarity.matrix(self.candidates.only(index), self.voters)[:, 0]
+
+
+def own_likelihood(candidates: Hypotheses, factor: float) -> Array:
+    """factor * log P(c) / |c|: how well its very wording is put, by the model's own judgement.
+
+    |c| counts what log P is a sum over (`Hypotheses.lengths`). Shape (candidates,); -inf where P is 0.
+    """
+    needed_by = f"likelihood={short(factor)}"
+    logprobs = candidates.known_logprobs(needed_by, "leave likelihood out (--likelihood)")
+    with np.errstate(over="ignore"):  # beyond all floats: -inf, as P = 0
+        return np.asarray(factor * (logprobs / candidates.lengths()))
 
 
 class RuleOutcome(NamedTuple):
@@ -69,11 +92,13 @@ def leader(scores: Array, candidates: Hypotheses) -> int:
 def group_keys(contest: Contest, scores: Array) -> list[Hashable]:
     """One key for each candidate, the same for those that the measure cannot tell apart.
 
-    These have equal scores where voters gave them, so that only what is equal has to be compared.
+    Where voters alone gave the scores these are equal, so that only what is equal has to be compared.
     """
     candidates = contest.candidates
     if contest.voters is None:
         return keys_of(None, candidates)
+    if contest.own is not None:
+        return keys_of(contest.similarity, candidates)
     listed = scores.tolist()
     times = Counter(listed)
     tied = [i for i, score in enumerate(listed) if times[score] > 1]
@@ -95,8 +120,11 @@ def leaders(contest: Contest, scores: Array, number: int) -> tuple[int, ...]:
 
 
 def range_voting(contest: Contest, winners: int) -> RuleOutcome:
-    """score(c) = sum of P(v) sim(v, c), the highest wins (equation 1); several: of different groups."""
-    scores = contest.tally(contest.weights)
+    """score(c) = sum of P(v) sim(v, c), the highest wins (equation 1); several: of different groups.
+
+    With `likelihood=x` the candidate's own x log P(c) / |c| is added.
+    """
+    scores = contest.scores(contest.weights)
     return RuleOutcome(scores, leaders(contest, scores, winners))
 
 
@@ -105,15 +133,17 @@ def reweighted(contest: Contest, winners: int) -> RuleOutcome:
     P(v) / (1 + sum of its grades for the winners), so that the next winner speaks for others.
 
     Every winner is of another group. The scores are those of the first round. A negative grade (cosines)
-    counts as 0 here.
+    counts as 0 here. A candidate's own likelihood shrinks with the sum of the voters' weights: votes and
+    likelihood stand in the same proportion in each round.
     """
-    scores = contest.tally(contest.weights)
+    scores = contest.scores(contest.weights)
     elected = [leader(scores, contest.candidates)]
     keys = group_keys(contest, scores) if winners > 1 else []
     given = np.zeros_like(contest.weights)  # (voters,): grades for the winners so far
     while len(elected) < min(winners, len(set(keys))):
         given += np.maximum(contest.grades_for(elected[-1]), 0.0)
-        left = contest.tally(contest.weights / (1.0 + given))  # (candidates,)
+        weights = contest.weights / (1.0 + given)
+        left = contest.scores(weights, math.fsum(weights.tolist()))  # (candidates,)
         represented = {keys[i] for i in elected}
         left[[key in represented for key in keys]] = -np.inf
         elected.append(leader(left, contest.candidates))
@@ -122,19 +152,14 @@ def reweighted(contest: Contest, winners: int) -> RuleOutcome:
 
 def most_likely(contest: Contest, winners: int) -> RuleOutcome:
     """The candidate with the highest log-probability: what beam search returns."""
-    scores = _logprobs(contest.candidates, "most_likely")
+    scores = _logprobs(contest.candidates, "most_likely").copy()
     return RuleOutcome(scores, leaders(contest, scores, winners))
 
 
 def length_normalised(contest: Contest, winners: int) -> RuleOutcome:
-    """log P(c) / length: tokens (words where only text is known), and the end where the model ended it."""
+    """log P(c) / |c|, where |c| is `Hypotheses.lengths`."""
     candidates = contest.candidates
-    tokens = candidates.tokens or [None]
-    lengths = [len(ids) for ids in tokens if ids is not None]
-    if len(lengths) < len(candidates):  # not all have token ids
-        lengths = [len(text.split()) for text in candidates.texts or ()]
-    ends = [candidate.finished for candidate in candidates]
-    scores = _logprobs(candidates, "length_normalised") / np.maximum(np.add(lengths, ends), 1.0)
+    scores = _logprobs(candidates, "length_normalised") / candidates.lengths()
     return RuleOutcome(scores, leaders(contest, scores, winners))
 
 
@@ -151,6 +176,4 @@ WITHOUT_VOTERS = frozenset({"most_likely", "length_normalised"})
 
 
 def _logprobs(candidates: Hypotheses, rule: str) -> Array:
-    if candidates.logprobs is None or not candidates.complete:
-        raise DataError(f"are not all known, which rule={rule!r} needs.", field="candidates[].logprob")
-    return candidates.logprobs.copy()
+    return candidates.known_logprobs(f"rule={rule!r}", "let voters decide with rule='range'")

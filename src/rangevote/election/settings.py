@@ -25,7 +25,7 @@ import msgspec
 from msgspec.structs import fields, force_setattr
 
 from rangevote import __version__
-from rangevote.election.rules import RULES
+from rangevote.election.rules import RULES, WITHOUT_VOTERS
 from rangevote.election.weights import WEIGHTS
 from rangevote.errors import DataError, SetupError, UsageError, choose, shown
 from rangevote.hypothesis import Hypotheses
@@ -50,6 +50,7 @@ class ElectionOptions(TypedDict, total=False):
     preset: str | None
     weights: Weights
     temperature: float | None
+    likelihood: float | None
     rule: str
     winners: int
     tokenize: Tokenise
@@ -59,12 +60,14 @@ class ElectionOptions(TypedDict, total=False):
 
 class Settings(msgspec.Struct, frozen=True):
     """Checked options of an election. `similarity` is resolved, by the `preset` where it is not given;
-    `temperature` stays None where it is not given, and `vote_temperature` is the number."""
+    `temperature` and `likelihood` stay None where they are not given; `vote_temperature` and
+    `own_likelihood` are the numbers."""
 
     similarity: Grader | None = None
     preset: str | None = None
     weights: Weights = None
     temperature: float | None = None
+    likelihood: float | None = None
     rule: str = "range"
     winners: int = 1
     tokenize: Tokenise = "words"
@@ -88,8 +91,21 @@ class Settings(msgspec.Struct, frozen=True):
         if self.normalize is not None and self.normalize not in NORMAL_FORMS:
             raise UsageError(f"normalize must be one of {', '.join(NORMAL_FORMS)}, got {self.normalize!r}.")
         choose("rule", self.rule, RULES)
+        self._check_likelihood()
         named = self._preset.similarity if similarity is None else similarity
         force_setattr(self, "similarity", get_similarity(named, self.tokenize))
+
+    def _check_likelihood(self) -> None:
+        x = self.likelihood
+        if x is None:
+            return
+        if isinstance(x, bool) or not isinstance(x, (int, float)) or not 0 <= x <= sys.float_info.max:
+            raise UsageError(f"likelihood must be a finite number from 0, got {shown(x)}.")
+        if x and self.rule in WITHOUT_VOTERS:
+            raise UsageError(
+                f"likelihood is added to votes, and nobody votes under rule={self.rule!r}; leave it out, or "
+                f"use rule='range'."
+            )
 
     @property
     def _preset(self) -> Preset:
@@ -104,6 +120,11 @@ class Settings(msgspec.Struct, frozen=True):
     def vote_temperature(self) -> float:
         """The temperature: the given one, or the preset's."""
         return self._preset.temperature if self.temperature is None else self.temperature
+
+    @property
+    def own_likelihood(self) -> float:
+        """How much a candidate's own likelihood counts beside the votes; 0 where it is not given."""
+        return 0.0 if self.likelihood is None else self.likelihood
 
     def replace(self, **options: Unpack[ElectionOptions]) -> Settings:
         """The same with other options."""
@@ -127,6 +148,8 @@ class Settings(msgspec.Struct, frozen=True):
         parts.append(f"w:{weighting}")
         if weighting == "probability":
             parts.append(f"T:{short(self.vote_temperature)}")
+        if self.own_likelihood:
+            parts.append(f"L:{short(self.own_likelihood)}")
         if self.rule != "range":
             parts.append(f"rule:{self.rule}")
         if self.winners > 1:
@@ -143,7 +166,7 @@ class Settings(msgspec.Struct, frozen=True):
 OPTION_TYPES: dict[str, tuple[type, ...]] = {
     option.name: (str,) if option.default is None else (type(option.default),) for option in fields(Settings)
 }
-OPTION_TYPES["temperature"] = (int, float)
+OPTION_TYPES["temperature"] = OPTION_TYPES["likelihood"] = (int, float)
 
 
 def check_option(name: str, value: object) -> None:

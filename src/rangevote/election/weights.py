@@ -26,13 +26,7 @@ def default_weights(voters: Hypotheses) -> str:
 
 def probability(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
     """P(v)^(1/T), where each distinct sequence votes once: distinct as they were given."""
-    logprobs = voters.logprobs
-    if logprobs is None or not voters.complete:
-        index = 0 if logprobs is None else int(np.flatnonzero(np.isnan(logprobs))[0])
-        raise DataError(
-            "is not known, which weights='probability' needs; give it, or use weights='count'.",
-            field=f"{voters.role}[{index}].logprob",
-        )
+    logprobs = voters.known_logprobs("weights='probability'", "use weights='count'")
     return softmax(logprobs, temperature, repeated(given))
 
 

@@ -71,7 +71,7 @@ def variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
         preset = name if name in PRESETS else voting.preset
         yield name, voting.replace(similarity=get_similarity(name, tokenize), preset=preset)
     for rule in BASELINES:
-        yield rule, voting.replace(rule=rule, temperature=None)
+        yield rule, voting.replace(rule=rule, temperature=None, likelihood=None)
 
 
 def _row(name: str, settings: Settings, ballot: Ballot, pairs: int) -> Json:
