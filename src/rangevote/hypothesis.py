@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any, overload
 
 import msgspec
@@ -31,7 +32,7 @@ class Hypothesis(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forb
     the model ended the sequence itself, `sampled` whether it was drawn at random (then
     multiplicity, not probability, is its weight), `weight` its importance weight where it was drawn
     without replacement, `ranked_by` what the search ordered it by where that is not `logprob`: normalised,
-    penalised or perturbed.
+    penalised or perturbed, `member` the member of a panel that it speaks for: one of several models.
     """
 
     text: str | None = None
@@ -42,6 +43,7 @@ class Hypothesis(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forb
     sampled: bool = False
     weight: float | None = None
     ranked_by: float | None = None
+    member: str | None = None
 
     @property
     def content(self) -> str | Sequence[int]:
@@ -66,10 +68,13 @@ class Hypotheses(Sequence[Hypothesis]):
 
     Every column is as long as the list, or None where no hypothesis has the field; inside `tokens`
     single entries may be None. `logprobs` is a float64 array in which an unknown value is NaN;
-    `complete` tells that there is none.
+    `complete` tells that there is none. `members` has the member of a panel that each one belongs to.
     """
 
-    __slots__ = ("_rows", "complete", "logprobs", "role", "sampled", "states", "texts", "tokens", "weights")
+    __slots__ = (
+        *("_rows", "complete", "logprobs", "members", "role"),
+        *("sampled", "states", "texts", "tokens", "weights"),
+    )
 
     def __init__(
         self,
@@ -82,9 +87,11 @@ class Hypotheses(Sequence[Hypothesis]):
         rows: Sequence[Hypothesis] | None = None,
         role: str = "candidates",
         complete: bool | None = None,
+        members: list[str] | None = None,
     ) -> None:
         self.texts, self.tokens, self.logprobs, self.states = texts, tokens, logprobs, states
         self.weights, self.sampled, self._rows, self.role = weights, sampled, rows, role
+        self.members = members
         if complete is None:
             complete = logprobs is not None and not bool(np.isnan(logprobs).any())
         self.complete = complete
@@ -132,6 +139,11 @@ class Hypotheses(Sequence[Hypothesis]):
     ) -> Hypotheses:
         texts, tokens = _present([row.text for row in rows]), _present([row.tokens for row in rows])
         own, weights = _present([row.logprob for row in rows]), _present([row.weight for row in rows])
+        members = _present([row.member for row in rows])
+        if members is not None:
+            _check_members(members, role)
+            if weights is not None and None in weights:
+                weights = None  # each member is weighed for itself: `by_member`
         _check_kinds(texts, tokens, role)
         if texts is None or None in texts:
             _check_contents(texts, tokens, role, len(rows))
@@ -154,6 +166,7 @@ class Hypotheses(Sequence[Hypothesis]):
             rows,
             role,
             complete,
+            members,
         )
 
     def __len__(self) -> int:
@@ -169,7 +182,8 @@ class Hypotheses(Sequence[Hypothesis]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         assert self.texts is not None  # without rows there are only texts
-        return Hypothesis(text=self.texts[index], logprob=self.logprob(index))
+        member = None if self.members is None else self.members[index]
+        return Hypothesis(text=self.texts[index], logprob=self.logprob(index), member=member)
 
     def __iter__(self) -> Iterator[Hypothesis]:
         return iter(self._rows) if self._rows is not None else (self[i] for i in range(len(self)))
@@ -215,11 +229,65 @@ class Hypotheses(Sequence[Hypothesis]):
             self.sampled,
             None if self._rows is None else [self._rows[i] for i in some],
             self.role,
+            members=None if self.members is None else [self.members[i] for i in some],
         )
 
     def only(self, index: int) -> Hypotheses:
         """A list of this one hypothesis, with the same columns."""
         return self.pick((index,))
+
+    def of_member(self, member: str) -> Hypotheses:
+        """The same list as that of one member of a panel."""
+        if not isinstance(member, str):
+            raise UsageError(f"the name of a member must be a text, got {type(member).__name__} {member!r}.")
+        if self._rows is None:
+            return Hypotheses(
+                self.texts,
+                logprobs=self.logprobs,
+                role=self.role,
+                complete=self.complete,
+                members=[member] * len(self),
+            )
+        for i, other in enumerate(self.members or ()):
+            if other != member:
+                raise DataError(f"is {other!r}, but given as {member!r}.", field=f"{self.role}[{i}].member")
+        return Hypotheses.of([msgspec.structs.replace(row, member=member) for row in self], role=self.role)
+
+    def by_member(self) -> list[tuple[list[int], Hypotheses]]:
+        """The lists of a panel's members by name, each with its indices in this one; where there is no
+        panel, this list."""
+        if self.members is None:
+            return [(list(range(len(self))), self)]
+        indices: dict[str, list[int]] = {}
+        for i, member in enumerate(self.members):
+            indices.setdefault(member, []).append(i)
+        lists = []
+        for member, some in sorted(indices.items()):
+            role = f"{self.role}[{member!r}]"
+            picked = self.pick(some) if self._rows is None else [self._rows[i] for i in some]
+            part = Hypotheses.of(picked, role=role)
+            part.role = role
+            lists.append((some, part))
+        return lists
+
+
+def concatenate(lists: Sequence[Hypotheses], role: str = "voters") -> Hypotheses:
+    """One list of all of them."""
+    if lists and all(listed.texts is not None and listed._rows is None for listed in lists):
+        logprobs = [
+            np.full(len(listed), np.nan) if listed.logprobs is None else listed.logprobs for listed in lists
+        ]
+        known = any(listed.logprobs is not None for listed in lists)
+        members = _present([m for listed in lists for m in (listed.members or repeat(None, len(listed)))])
+        if members is not None:
+            _check_members(members, role)
+        return Hypotheses(
+            [text for listed in lists for text in listed.texts or ()],
+            logprobs=np.concatenate(logprobs) if known else None,
+            role=role,
+            members=members,
+        )
+    return Hypotheses.of([row for listed in lists for row in listed], role=role)
 
 
 def _row(item: object, index: int, role: str) -> Hypothesis:
@@ -267,6 +335,18 @@ def _check_tokens(ids: Any, field: str) -> None:
     for token in listed:
         if isinstance(token, bool) or not isinstance(token, (int, np.integer)):
             raise DataError(f"expected whole numbers, got {type(token).__name__} {token!r}.", field=field)
+
+
+def _check_members(members: list[Any], role: str) -> None:
+    """In a panel every one belongs to a member."""
+    for i, member in enumerate(members):
+        if member is None:
+            raise DataError(
+                "is not given while others have one; in a panel every voter belongs to a member.",
+                field=f"{role}[{i}].member",
+            )
+        if not isinstance(member, str):
+            raise DataError(f"expected a text, got {type(member).__name__}.", field=f"{role}[{i}].member")
 
 
 def _check_contents(texts: list[Any] | None, tokens: list[Any] | None, role: str, size: int) -> None:

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq  # noqa: E402
 FULL = Ballot(
     [
         Hypothesis("a b", [1, 2], -1.5, [0.5, 1.0], finished=False),
-        Hypothesis("c", [3], -math.inf, [0.25, 2.0], sampled=True, weight=0.5, ranked_by=-0.1),
+        Hypothesis("c", [3], -math.inf, [0.25, 2.0], sampled=True, weight=0.5, ranked_by=-0.1, member="m"),
     ],
     [Hypothesis("v", logprob=-0.5)],
     id="42",

@@ -68,6 +68,12 @@ def election_options(command: Command, *, sampling: bool = False) -> Command:
         "merge": click.option(
             "--merge", is_flag=True, help="Let the first of equal texts carry the mass of all."
         ),
+        "shares": click.option(
+            "--shares",
+            metavar="A=0.7,B=0.3",
+            callback=_shares,
+            help="The share of each member of a panel, where voters have a member.  [default: equal]",
+        ),
         "profile": click.option(
             "--profile",
             metavar="FILE",
@@ -82,6 +88,24 @@ def election_options(command: Command, *, sampling: bool = False) -> Command:
         return Settings(**{**given, **_not_given(profile)})
 
     return grouped(command, "settings", options, build)
+
+
+def _shares(context: click.Context, option: click.Parameter, text: str | None) -> dict[str, float] | None:
+    if text is None:
+        return None
+    shares: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, share = part.rpartition("=")
+        try:
+            number = float(share)
+        except ValueError:
+            equals = ""
+        if not equals or not name or name in shares:
+            raise UsageError(
+                f"--shares is {text!r}; write each member of the panel once, with its share, as A=0.7,B=0.3."
+            )
+        shares[name] = number
+    return shares
 
 
 def _profile(context: click.Context, option: click.Parameter, path: str | None) -> dict[str, Any]:

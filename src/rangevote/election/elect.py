@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rangevote.election.normalize import prepare
+from rangevote.election.panel import panel_of, panel_voters
 from rangevote.election.result import Result
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
 from rangevote.election.settings import ElectionOptions, Settings
-from rangevote.election.weights import repeated, weigh
+from rangevote.election.weights import default_weights, repeated, weigh
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.hypothesis import Array, Ballot, Hypotheses, Hypothesis
 from rangevote.parallel import map_in_order
@@ -27,14 +28,16 @@ def elect(
     candidates: Ballot | Listed,
     logprobs: Iterable[float | None] | None = None,
     *,
-    voters: Listed | None = None,
-    voter_logprobs: Iterable[float | None] | None = None,
+    voters: Listed | Mapping[str, Listed] | None = None,
+    voter_logprobs: Iterable[float | None] | Mapping[str, Iterable[float | None]] | None = None,
     **options: Unpack[ElectionOptions],
 ) -> Result:
     """Elect the most representative candidate: score(c) = sum of P(v) sim(v, c) over the voters.
 
     `candidates` (texts, token-id lists, `Hypothesis` objects, or one `Ballot`) vote for each other unless
     `voters` are given. `logprobs` are natural-log sums over all tokens, end of sequence included.
+    Voters of several models are a panel, `voters={"a": [...], "b": [...]}`: each member has an equal share
+    of the vote (or that in `shares`), however many voters it has.
 
     The options, with their defaults:
 
@@ -54,6 +57,7 @@ def elect(
       model's ids) or a function.
     * `normalize=None`: "NFC", "NFD", "NFKC" or "NFKD", to compare texts that differ in encoding only.
     * `merge=False`: True lets the first of equal texts carry the probability of all.
+    * `shares=None`: a number for each member of a panel, as {"a": 0.7, "b": 0.3}; None: equal ones.
 
     >>> elect(["a dog runs", "a dog sits", "cats"], [-1.2, -1.3, -1.0]).winner
     'a dog runs'
@@ -68,7 +72,12 @@ def elect(
     checked = Hypotheses.of(candidates, logprobs)
     if voters is None:
         return elect_columns(checked, None, settings)
-    return elect_columns(checked, Hypotheses.of(voters, voter_logprobs, role="voters"), settings)
+    if not isinstance(voters, Mapping):
+        return elect_columns(checked, Hypotheses.of(voters, voter_logprobs, role="voters"), settings)  # type: ignore[arg-type]
+    panel = panel_voters(voters, voter_logprobs)
+    if settings.shares is None and voters:  # a member without voters is named as left out
+        settings = settings.replace(shares=dict.fromkeys(voters, 1.0))
+    return elect_columns(checked, panel, settings)
 
 
 def elect_many(
@@ -115,9 +124,10 @@ def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: S
         electors = candidates
     if not len(electors):
         raise DataError("there are no voters; leave the list out to let the candidates vote.", field="voters")
-    weighting, weights = weigh(electors, settings.weights, settings.vote_temperature, given)
+    weighting, weights = weigh(electors, settings.weights, settings.vote_temperature, given, settings.shares)
     if settings.weights is None:
-        _report_weighting(weighting, weights, given)
+        for indices, own in given.by_member():
+            _report_weighting(default_weights(own), weights[indices], own)
     contest = Contest(candidates, electors, weights, settings.measure, likelihood=settings.own_likelihood)
     return conclude(contest, weighting, settings)
 
@@ -144,7 +154,7 @@ def _some_known(logprobs: Array | None) -> bool:
 
 def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
     """Apply the rule; `weighting` is the name of the weights for the signature."""
-    if settings.temperature is not None and weighting != "probability":
+    if settings.temperature is not None and "probability" not in weighting.split(","):
         warn(
             f"the temperature of the votes, {short(settings.temperature)}, has no effect: it is for "
             f"weights='probability', and these are {weighting!r}."
@@ -156,13 +166,18 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
         number, listed = len(outcome.elected), len(contest.candidates)
         those = "all of them" if number == listed else f"the {number} that the similarity tells apart"
         warn(f"{settings.winners} winners asked of {listed} candidates: {those} are elected.")
+    panel = panel_of(voters, settings.shares) if len(voters) else None
+    if panel is not None and panel.left_out:
+        names = ", ".join(map(repr, panel.left_out))
+        warn(f"of the panel, {names} had no voters and is left out; the others have its share.")
     return Result(
         contest.candidates,
         voters,
         contest.weights,
         outcome.scores,
         outcome.elected,
-        settings.signature(weighting, contest.candidates, len(voters)),
+        settings.signature(weighting, contest.candidates, len(voters), panel),
         settings.measure,
         contest.own,
+        panel,
     )

@@ -33,7 +33,7 @@ from rangevote.election.rules import WITHOUT_VOTERS, Contest, order, own_likelih
 from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.election.weights import default_weights, weigh
 from rangevote.errors import DataError, UsageError
-from rangevote.hypothesis import Array, Hypotheses, Hypothesis
+from rangevote.hypothesis import Array, Hypotheses, Hypothesis, concatenate
 from rangevote.similarity.base import keys_of, open_poll
 
 if TYPE_CHECKING:
@@ -79,14 +79,25 @@ class Electorate:
         return sum(map(len, self._voters))
 
     def add(
-        self, voters: Listed | str | Hypothesis, logprobs: Iterable[float | None] | None = None
+        self,
+        voters: Listed | str | Hypothesis,
+        logprobs: Iterable[float | None] | None = None,
+        *,
+        member: str | None = None,
     ) -> Electorate:
         """Take in more voters (a single text or Hypothesis is one voter); returns the electorate.
 
-        A batch that is refused leaves the electorate as it was.
+        `member` is the member of a panel that they belong to; then all voters belong to one. A batch that is
+        refused leaves the electorate as it was.
         """
         listed = [voters] if isinstance(voters, (str, Hypothesis)) else voters
         batch = Hypotheses.of(listed, logprobs, role="voters")
+        if member is not None:
+            batch = batch.of_member(member)
+        if len(self) and len(batch) and (batch.members is None) != (self._all().members is None):
+            raise UsageError(
+                "in a panel every voter belongs to a member; some were added with member= and some without."
+            )
         try:
             self._poll.add(self._normal(batch))
         except BaseException:  # a part of the poll may have taken the batch in
@@ -112,7 +123,9 @@ class Electorate:
             raise DataError("nobody has voted yet; add voters first.", field="voters")
         settings = self._settings
         electors = prepare(voters, settings.normalize, settings.merge)
-        weighting, weights = weigh(electors, settings.weights, settings.vote_temperature, voters)
+        weighting, weights = weigh(
+            electors, settings.weights, settings.vote_temperature, voters, settings.shares
+        )
         contest = Contest(
             self._candidates, electors, weights, settings.measure, self._poll, settings.own_likelihood
         )
@@ -128,6 +141,8 @@ class Electorate:
         if not 0 < confidence < 1:
             raise UsageError(f"confidence must lie between 0 and 1, got {confidence!r}.")
         voters = self._all()
+        if voters.members is not None:
+            raise UsageError("decided() is for samples of one model; it knows no panels.")
         weighting = self._settings.weights or default_weights(voters)
         if weighting != "count":
             raise UsageError(
@@ -174,18 +189,3 @@ def log_wealth(differences: Array) -> Array:
     """Log of the mean over `BETS` of product of (1 + b x); differences (voters, rivals) -> (rivals,)."""
     wealth = np.stack([np.log1p(bet * differences).sum(axis=0) for bet in BETS])  # (bets, rivals)
     return np.asarray(np.logaddexp.reduce(wealth, axis=0) - math.log(len(BETS)))
-
-
-def concatenate(batches: list[Hypotheses]) -> Hypotheses:
-    """One list of all voters."""
-    if batches and all(batch.texts is not None and batch._rows is None for batch in batches):
-        logprobs = [
-            np.full(len(batch), np.nan) if batch.logprobs is None else batch.logprobs for batch in batches
-        ]
-        known = any(batch.logprobs is not None for batch in batches)
-        return Hypotheses(
-            [text for batch in batches for text in batch.texts or ()],
-            logprobs=np.concatenate(logprobs) if known else None,
-            role="voters",
-        )
-    return Hypotheses.of([row for batch in batches for row in batch], role="voters")

@@ -10,6 +10,7 @@ BLEU, chrF, edit distance and cosines do not; then `ngrams` is None, and the vot
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -36,12 +37,14 @@ class Contribution(NamedTuple):
 
 
 class Vote(NamedTuple):
-    """What one voter gave: its index in the list, its weight, its grade, and their product."""
+    """What one voter gave: its index in the list, its weight, its grade, and their product; in a panel also
+    whose voter it is."""
 
     voter: int
     weight: float
     grade: float
     score: float
+    member: str | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,9 @@ class Explanation:
         if self.ngrams is None:
             lines.append("  (this measure does not decompose over n-grams; what each voter gave:)")
             lines += [
-                f"  {v.score:.6f}  voter {v.voter}: {v.weight:.4f} x {v.grade:.4f}" for v in self.voters
+                f"  {v.score:.6f}  voter {v.voter}{'' if v.member is None else f' of {v.member}'}: "
+                f"{v.weight:.4f} x {v.grade:.4f}"
+                for v in self.voters
             ]
         return "\n".join(lines)
 
@@ -74,8 +79,10 @@ def explain(result: Result, index: int) -> Explanation:
     index %= len(result.scores)
     alone = result.candidates.only(index)
     grades = result.similarity.matrix(alone, result.voters)[:, 0].tolist()
+    members: Sequence[str | None] = result.voters.members or [None] * len(grades)
     votes = [
-        Vote(v, w, g, w * g) for v, (w, g) in enumerate(zip(result.weights.tolist(), grades, strict=True))
+        Vote(v, w, g, w * g, member)
+        for v, (w, g, member) in enumerate(zip(result.weights.tolist(), grades, members, strict=True))
     ]
     votes.sort(key=lambda vote: (-vote.score, vote.voter))
     ngrams = _ngrams(result.similarity, alone, result.voters, result.weights)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from rangevote.election.explain import Explanation
+    from rangevote.election.panel import PanelShares
     from rangevote.similarity.base import Similarity
 
 
@@ -42,6 +43,8 @@ class Result:
     then higher own log-probability, then first in the list), `elected` the winners' indices, `groups` the
     candidates that the similarity tells apart. `likelihood` is the part x log P(c) / |c| of each score, None
     where only votes counted.
+    candidates that the similarity tells apart. Where the voters are a panel, `panel.shares` has each
+    member's share, `panel.left_out` who had no voters, and `voters[i].member` says whose a voter is.
     """
 
     candidates: Hypotheses = field(repr=False)
@@ -52,6 +55,7 @@ class Result:
     signature: str
     similarity: Similarity = field(repr=False)
     likelihood: Array | None = field(default=None, repr=False)  # (candidates,)
+    panel: PanelShares | None = None
 
     @property
     def index(self) -> int:

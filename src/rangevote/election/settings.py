@@ -25,6 +25,7 @@ import msgspec
 from msgspec.structs import fields, force_setattr
 
 from rangevote import __version__
+from rangevote.election.panel import PanelShares, Shares, check_shares
 from rangevote.election.rules import RULES, WITHOUT_VOTERS
 from rangevote.election.weights import WEIGHTS
 from rangevote.errors import DataError, SetupError, UsageError, choose, shown
@@ -56,6 +57,7 @@ class ElectionOptions(TypedDict, total=False):
     tokenize: Tokenise
     normalize: str | None
     merge: bool
+    shares: Shares | None
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -73,6 +75,7 @@ class Settings(msgspec.Struct, frozen=True):
     tokenize: Tokenise = "words"
     normalize: str | None = None
     merge: bool = False
+    shares: Shares | None = None
 
     def __post_init__(self) -> None:
         similarity, preset, winners = self.similarity, self.preset, self.winners
@@ -92,6 +95,8 @@ class Settings(msgspec.Struct, frozen=True):
             raise UsageError(f"normalize must be one of {', '.join(NORMAL_FORMS)}, got {self.normalize!r}.")
         choose("rule", self.rule, RULES)
         self._check_likelihood()
+        if self.shares is not None:
+            check_shares(self.shares)
         named = self._preset.similarity if similarity is None else similarity
         force_setattr(self, "similarity", get_similarity(named, self.tokenize))
 
@@ -138,7 +143,9 @@ class Settings(msgspec.Struct, frozen=True):
         about = measure.about(source)
         return self if about is measure else self.replace(similarity=about)
 
-    def signature(self, weighting: str, candidates: Hypotheses, voters: int) -> str:
+    def signature(
+        self, weighting: str, candidates: Hypotheses, voters: int, panel: PanelShares | None = None
+    ) -> str:
         """Names all that can change a result: `rv:0.1|sim:overlap_2|on:words|w:probability|T:1|...`."""
         measure = self.measure
         on = measure.signature_on(candidates) if isinstance(measure, Measure) else ""
@@ -146,7 +153,7 @@ class Settings(msgspec.Struct, frozen=True):
         if on:
             parts.append(f"on:{on}")
         parts.append(f"w:{weighting}")
-        if weighting == "probability":
+        if "probability" in weighting.split(","):
             parts.append(f"T:{short(self.vote_temperature)}")
         if self.own_likelihood:
             parts.append(f"L:{short(self.own_likelihood)}")
@@ -158,6 +165,8 @@ class Settings(msgspec.Struct, frozen=True):
             parts.append(f"norm:{self.normalize}")
         if self.merge:
             parts.append("merge:text")
+        if panel is not None:
+            parts.append(str(panel))
         parts += [f"cand:{len(candidates)}", f"vot:{voters}", "tie:score,logprob,first"]
         return "|".join(parts)
 
@@ -167,6 +176,7 @@ OPTION_TYPES: dict[str, tuple[type, ...]] = {
     option.name: (str,) if option.default is None else (type(option.default),) for option in fields(Settings)
 }
 OPTION_TYPES["temperature"] = OPTION_TYPES["likelihood"] = (int, float)
+OPTION_TYPES["shares"] = (dict,)
 
 
 def check_option(name: str, value: object) -> None:

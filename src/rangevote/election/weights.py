@@ -1,7 +1,7 @@
 """How much each voter counts: by probability, by multiplicity, or by importance weight.
 
 Weights are normalised to sum to 1, with sums that are counted or exact (`math.fsum`), so that no weight
-depends on the order of the voters.
+depends on the order of the voters. The members of a panel are weighed one by one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from rangevote.election.panel import Shares, panel_of
 from rangevote.errors import DataError, UsageError, choose
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import distinct, softmax
@@ -79,12 +80,34 @@ WEIGHTS = {"probability": probability, "count": equal, "importance": importance}
 
 
 def weigh(
-    voters: Hypotheses, weights: str | Sequence[float] | None, temperature: float, given: Hypotheses
+    voters: Hypotheses,
+    weights: str | Sequence[float] | None,
+    temperature: float,
+    given: Hypotheses,
+    shares: Shares | None = None,
 ) -> tuple[str, Array]:
     """The name of the weighting for the signature, and one weight for each voter, summing to 1.
 
-    `given` are the same voters before their texts were normalised or merged.
+    `given` are the same voters before their texts were normalised or merged, `shares` those of a panel's
+    members; where these are weighed differently, the name has all, in the order of the members.
     """
+    panel = panel_of(voters, shares)
+    if panel is None:
+        return _weigh(voters, weights, temperature, given)
+    if not (weights is None or isinstance(weights, str)):
+        _given(voters, weights)  # one for each voter
+    names, column = [], np.zeros(len(voters))
+    for (indices, own), (_, own_given) in zip(voters.by_member(), given.by_member(), strict=True):
+        some = weights if weights is None or isinstance(weights, str) else [weights[i] for i in indices]
+        name, part = _weigh(own, some, temperature, own_given)
+        names.append(name)
+        column[indices] = panel.shares[voters.members[indices[0]]] * part  # type: ignore[index]
+    return names[0] if len(set(names)) == 1 else ",".join(names), column
+
+
+def _weigh(
+    voters: Hypotheses, weights: str | Sequence[float] | None, temperature: float, given: Hypotheses
+) -> tuple[str, Array]:
     if weights is None or isinstance(weights, str):
         name = weights or default_weights(voters)
         shares = choose("weights", name, WEIGHTS)(voters, temperature, given)

@@ -2,7 +2,8 @@
 
     id: string or integer      source: string      references: list<string>
     candidates: list<struct<text: string, logprob: double, tokens: list<int64>, state: list<double>,
-                            finished: bool, sampled: bool, weight: double, ranked_by: double>>
+                            finished: bool, sampled: bool, weight: double, ranked_by: double,
+                            member: string>>
     voters: the same; null: the candidates vote
 
 Fields that are absent or null are not known; a list of plain strings will do, and `hypotheses` is read as
@@ -55,6 +56,7 @@ _USUAL = {
     "sampled": ("boolean",),
     "weight": ("number", "integer"),
     "ranked_by": ("number", "integer"),
+    "member": ("text",),
 }
 _DEFAULTS: dict[str, Any] = {"finished": True, "sampled": False}
 
@@ -323,6 +325,7 @@ def ballot_schema(id: type) -> pa.Schema:
     pa = need("pyarrow", "parquet", "writing Parquet files")
     kinds = {
         "text": pa.string(),
+        "member": pa.string(),
         "tokens": pa.list_(pa.int64()),
         "state": pa.list_(pa.float64()),
         "finished": pa.bool_(),

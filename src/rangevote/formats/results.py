@@ -3,7 +3,7 @@
 Parquet has the fields of the lines as columns:
 
     id, winner, winner_tokens (where candidates have no text), index, score, margin, signature,
-    near_tie, no_support, error; and as asked for: winners, scores, explanation (as JSON)
+    near_tie, no_support, left_out, error; and as asked for: winners, scores, explanation (as JSON)
 
 Results are written as lines first, which can be resumed, and made into a table when all are there.
 """
@@ -76,15 +76,21 @@ def result_fields(ballot: Ballot, result: Result, shape: ResultShape) -> dict[st
     if len(result.elected) > 1:
         fields["winners"] = [{"index": i, "winner": result.candidates.content(i)} for i in result.elected]
     fields |= {flag: True for flag in ("near_tie", "no_support") if getattr(result, flag)}
+    if result.panel is not None and result.panel.left_out:
+        fields["left_out"] = list(result.panel.left_out)
     if shape.scores:
         fields["scores"] = [_finite(score) for score in result.scores.tolist()]
     if shape.explain:
         explanation = result.explain()
         fields["explanation"] = {
             "ngrams": None if explanation.ngrams is None else [g._asdict() for g in explanation.ngrams],
-            "voters": [vote._asdict() for vote in explanation.voters],
+            "voters": [_without_none(vote._asdict()) for vote in explanation.voters],
         }
     return fields
+
+
+def _without_none(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _finite(number: float | None) -> float | None:
@@ -107,6 +113,7 @@ def table_schema(shape: ResultShape, ids: type | None) -> pa.Schema:
         ("signature", pa.string()),
         ("near_tie", pa.bool_()),
         ("no_support", pa.bool_()),
+        ("left_out", pa.list_(pa.string())),
         ("error", pa.string()),
         ("winners", pa.list_(pa.struct([("index", pa.int64()), ("winner", pa.string())]))),
     ]

@@ -1,0 +1,93 @@
+"""Panels: voters of several models or files, each of which has its share of the vote, however many they are.
+
+    score(c) = sum over members m of share(m) * sum over the voters v of m of P_m(v) sim(v, c)
+
+Within a member voters are weighed as always (`weights`), by what is known of them alone. A member without
+voters is left out, and the others divide its share in proportion to theirs.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from rangevote.errors import DataError, UsageError, shown
+from rangevote.hypothesis import Hypotheses, Hypothesis, concatenate
+from rangevote.similarity.base import short
+
+Shares = Mapping[str, float]
+#: In a signature these stand for themselves nowhere else.
+_ESCAPES = str.maketrans({mark: f"%{ord(mark):02X}" for mark in "%|,="})
+
+
+class PanelShares(NamedTuple):
+    """The members' shares, by name, summing to 1, and those that are left out since they have no voters."""
+
+    shares: dict[str, float]
+    left_out: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """For signatures: `panel:a=0.7,b=0.3`, `panel:a=1|out:b`."""
+        shares = (f"{name.translate(_ESCAPES)}={short(share)}" for name, share in self.shares.items())
+        out = "|out:" + ",".join(name.translate(_ESCAPES) for name in self.left_out) if self.left_out else ""
+        return f"panel:{','.join(shares)}{out}"
+
+
+def check_shares(shares: Shares) -> None:
+    """Refuse what cannot be a panel's shares; they need not sum to 1."""
+    if not isinstance(shares, Mapping) or not shares:
+        raise UsageError(
+            f"shares must be a number for each member of the panel, as {{'a': 0.7, 'b': 0.3}}; got "
+            f"{shown(shares)}."
+        )
+    for name, share in shares.items():
+        number = isinstance(share, (int, float)) and not isinstance(share, bool)
+        if not isinstance(name, str) or not number or not 0 < share <= sys.float_info.max:
+            raise UsageError(
+                f"the share of {name!r} must be a number above 0, got {shown(share)}; leave out a member "
+                f"that is not to vote."
+            )
+
+
+def panel_of(voters: Hypotheses, shares: Shares | None) -> PanelShares | None:
+    """The panel that these voters are; None where they belong to no members."""
+    if voters.members is None:
+        if shares is not None:
+            raise UsageError(
+                "shares are for a panel; give voters={'a': [...], 'b': [...]}, or each voter a member."
+            )
+        return None
+    present = sorted(set(voters.members))
+    given = dict.fromkeys(present, 1.0) if shares is None else shares
+    for name in present:
+        if name not in given:
+            raise DataError(
+                f"{name!r} has no share; shares are given for {', '.join(map(repr, given))}.",
+                field=f"{voters.role}[{voters.members.index(name)}].member",
+            )
+    largest = max(given[name] for name in present)  # their sum neither overflows nor vanishes
+    scaled = {name: given[name] / largest for name in present}
+    total = math.fsum(scaled.values())
+    return PanelShares(
+        {name: share / total for name, share in scaled.items()},
+        tuple(sorted(name for name in given if name not in scaled)),
+    )
+
+
+def panel_voters(
+    members: Mapping[str, Hypotheses | Iterable[Hypothesis | str | Sequence[int]]],
+    logprobs: Mapping[str, Iterable[float | None]] | Iterable[float | None] | None,
+) -> Hypotheses:
+    """The voters of all members in one list; `logprobs` by member too."""
+    if logprobs is not None and not isinstance(logprobs, Mapping):
+        raise UsageError("the voters are a panel, by member, so voter_logprobs must be given by member too.")
+    for name in logprobs or ():
+        if name not in members:
+            raise UsageError(f"voter_logprobs of {name!r}, who is no member: those are {list(members)!r}.")
+    lists = [
+        Hypotheses.of(listed, (logprobs or {}).get(name), role=f"voters[{name!r}]").of_member(name)
+        for name, listed in members.items()
+    ]
+    return concatenate([listed for listed in lists if len(listed)])
