@@ -92,6 +92,16 @@ def test_however_far_down_the_most_likely_and_the_elected_are_shown():
     assert rows[-1][4] == "most likely"
 
 
+def test_own_likelihood_has_a_column_where_it_counts():
+    result = rv.elect(["a b", "a c"], [-3.0, -6.0], likelihood=0.5)
+    [(_, heads), (_, first), (_, second)] = Page(result._repr_html_()).rows
+    assert heads[2:5] == ["log P", "likelihood", "score"]
+    assert (first[2:4], second[2:4]) == (["-3.00", "-0.5000"], ["-6.00", "-1.0000"])
+    console = Console(file=StringIO(), width=100)
+    console.print(result)
+    assert "likelihood" in console.file.getvalue()
+
+
 def test_what_is_not_known_is_a_dash():
     page = Page(rv.elect(["a", "b"])._repr_html_())
     assert [cells[2] for _, cells in page.rows[1:]] == ["–", "–"]

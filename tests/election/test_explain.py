@@ -46,6 +46,20 @@ def test_the_parts_of_any_score_sum_to_it(name, candidates, voters):
         assert math.fsum(p.score for p in explanation.ngrams) == pytest.approx(result.score, abs=1e-12)
 
 
+@pytest.mark.parametrize("label", ["overlap_2", "bleu_4"])
+def test_own_likelihood_is_a_part_of_its_own(label):
+    result = random_result(label, 0, weights="count", likelihood=0.8)
+    for i, score in enumerate(result.scores):
+        explanation = result.explain(i)
+        assert explanation.likelihood == result.likelihood[i] < 0
+        for parts in (explanation.voters, explanation.ngrams):
+            if parts is not None:
+                votes = math.fsum(part.score for part in parts)
+                assert votes + explanation.likelihood == pytest.approx(score, abs=1e-12)
+        assert str(explanation).endswith(f"\n  {explanation.likelihood:.6f}  (its own likelihood)")
+    assert random_result(label, 0, weights="count").explain().likelihood is None
+
+
 def test_each_ngram_earns_what_its_voters_gave_it():
     # v1 has 2 bigrams and weight 1/2, v2 has 1 and weight 1/2
     result = rv.elect(["a b c", "x"], voters=["a b d", "b c"], similarity="overlap_2")

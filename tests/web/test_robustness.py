@@ -17,9 +17,10 @@ from tests.web.samples import BALLOTS, EVERY, FIGURE, ballot
 
 
 @settings(max_examples=40)
-@given(one=BALLOTS, similarity=st.sampled_from(EVERY))
-def test_leaving_a_voter_out_gives_the_winner_of_an_election_without_it(one, similarity):
-    result = elect_ballot(one, Settings(similarity=similarity, weights="count"))
+@given(one=BALLOTS, similarity=st.sampled_from(EVERY), x=st.sampled_from([None, 0.7]))
+def test_leaving_a_voter_out_gives_the_winner_of_an_election_without_it(one, similarity, x):
+    options = {"similarity": similarity, "weights": "count", "likelihood": x}
+    result = elect_ballot(one, Settings(**options))
     found = robustness.stability(result)
     if len(one.candidates) < 2:
         assert "one voter" in found["why"]
@@ -28,7 +29,7 @@ def test_leaving_a_voter_out_gives_the_winner_of_an_election_without_it(one, sim
     margins = []
     for voter in range(len(one.candidates)):
         others = [h for i, h in enumerate(one.candidates) if i != voter]
-        by_hand = rv.elect(rv.Ballot(one.candidates, others), similarity=similarity, weights="count")
+        by_hand = rv.elect(rv.Ballot(one.candidates, others), **options)
         margin = math.inf if by_hand.margin is None else by_hand.margin
         winner = changed[voter]["winner"] if voter in changed else result.index
         if winner != by_hand.index:  # only where rounding decides
@@ -45,12 +46,14 @@ def test_leaving_a_voter_out_gives_the_winner_of_an_election_without_it(one, sim
         assert found["smallest_margin"] is None
 
 
-def test_leaving_out_a_voter_of_nearly_all_weight_counts_the_others_exactly():
-    texts = ["x y", "a b c", "a b d"]
-    result = elect_ballot(ballot(texts, [-1.0, -40.0, -39.9]), Settings(similarity="overlap_1"))
+@pytest.mark.parametrize("x", [None, 0.01])
+def test_leaving_out_a_voter_of_nearly_all_weight_counts_the_others_exactly(x):
+    texts, logprobs = ["x y", "a b c", "a b d"], [-1.0, -40.0, -39.9]
+    result = elect_ballot(ballot(texts, logprobs), Settings(similarity="overlap_1", likelihood=x))
     assert result.weights[0] > 1 - 1e-15
     found = robustness.stability(result)
-    by_hand = rv.elect(texts, voters=texts[1:], voter_logprobs=[-40.0, -39.9], similarity="overlap_1")
+    options = {"voters": texts[1:], "voter_logprobs": logprobs[1:], "similarity": "overlap_1"}
+    by_hand = rv.elect(texts, logprobs, likelihood=x, **options)
     [change] = found["changes"]
     assert (change["voter"], change["winner"]) == (0, by_hand.index)
     assert change["margin"] == pytest.approx(by_hand.margin, rel=1e-9)

@@ -34,8 +34,7 @@ class CandidateRow(NamedTuple):
 
     rank: str
     text: str
-    logprob: str
-    score: str
+    numbers: tuple[str, ...]  # log P, own likelihood where it counts, score
     marks: str
     elected: bool
 
@@ -48,8 +47,7 @@ def rows(result: Result) -> list[CandidateRow]:
         CandidateRow(
             str(rank),
             _text(result, index),
-            _number(result.candidates.logprob(index), ".2f"),
-            _number(float(result.scores[index]), ".4f"),
+            _numbers(result, index),
             _marks(result, index, likely),
             index in result.elected,
         )
@@ -81,20 +79,15 @@ def summary(result: Result) -> str:
 def html(result: Result) -> str:
     """A table for a notebook: all text escaped, no script, nothing loaded."""
     listed = rows(result)
-    head = "".join(
-        f'<th scope="col"{kind}>{name}</th>'
-        for name, kind in (
-            ("rank", ' class="n"'),
-            ("candidate", ""),
-            ("log P", ' class="n"'),
-            ("score", ' class="n"'),
-            ("", ""),
-        )
-    )
+    number, text = ' class="n"', ""
+    numbers = [(name, number) for name in _names(result)]
+    columns = (("rank", number), ("candidate", text), *numbers, ("", text))
+    head = "".join(f'<th scope="col"{kind}>{name}</th>' for name, kind in columns)
     body = "".join(
         f'<tr class="{"elected" if row.elected else "other"}"><td class="n">{row.rank}</td>'
-        f'<td class="t" dir="auto">{escape(row.text)}</td><td class="n">{row.logprob}</td>'
-        f'<td class="n">{row.score}</td><td>{row.marks}</td></tr>'
+        f'<td class="t" dir="auto">{escape(row.text)}</td>'
+        + "".join(f'<td class="n">{shown}</td>' for shown in row.numbers)
+        + f"<td>{row.marks}</td></tr>"
         for row in listed
     )
     return (
@@ -114,14 +107,25 @@ def table(result: Result) -> RenderableType:
     drawn = Table()
     drawn.add_column("rank", justify="right")
     drawn.add_column("candidate")
-    for name in ("log P", "score"):
+    for name in _names(result):
         drawn.add_column(name, justify="right", no_wrap=True)
     drawn.add_column("")
     for row in listed:
-        cells = (row.rank, Text(_printable(row.text)), row.logprob, row.score, row.marks)
-        drawn.add_row(*cells, style="bold green" if row.elected else None)
+        style = "bold green" if row.elected else None
+        drawn.add_row(row.rank, Text(_printable(row.text)), *row.numbers, row.marks, style=style)
     footer = f"{summary(result)}{_rest(result, listed)}"
     return Group(drawn, Text(footer), Text(_printable(result.signature), style="dim"))
+
+
+def _names(result: Result) -> tuple[str, ...]:
+    return ("log P", "score") if result.likelihood is None else ("log P", "likelihood", "score")
+
+
+def _numbers(result: Result, index: int) -> tuple[str, ...]:
+    logprob, score = result.candidates.logprob(index), _number(float(result.scores[index]), ".4f")
+    if result.likelihood is None:
+        return _number(logprob, ".2f"), score
+    return _number(logprob, ".2f"), _number(float(result.likelihood[index]), ".4f"), score
 
 
 def _marks(result: Result, index: int, likely: int) -> str:

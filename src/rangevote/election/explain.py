@@ -1,6 +1,7 @@
 """Why a candidate has its score: what each voter and, where the measure allows, each n-gram gave it.
 
-Both lists sum to the score. Measures of single n-grams decompose over n-grams:
+Both lists sum to the score, together with the candidate's own likelihood where that counts. Measures of
+single n-grams decompose over n-grams:
 
     contribution(g, c) = sum over voters v with g of P(v) |v|^(a-1) |c|^-a / number of orders
 
@@ -49,12 +50,13 @@ class Vote(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """The parts of one candidate's score, largest first."""
+    """The parts of one candidate's score, largest first; its own `likelihood`, x log P(c) / |c|, apart."""
 
     index: int
     score: float
     voters: tuple[Vote, ...]
     ngrams: tuple[Contribution, ...] | None
+    likelihood: float | None = None  # None where only votes count
 
     def __str__(self) -> str:
         lines = [f"score {self.score:.6f} of candidate {self.index}"]
@@ -67,6 +69,8 @@ class Explanation:
                 f"{v.weight:.4f} x {v.grade:.4f}"
                 for v in self.voters
             ]
+        if self.likelihood is not None:
+            lines.append(f"  {self.likelihood:.6f}  (its own likelihood)")
         return "\n".join(lines)
 
 
@@ -89,7 +93,11 @@ def explain(result: Result, index: int) -> Explanation:
     if ngrams is not None:
         ngrams.sort(key=lambda part: (-part.score, part.order, part.ngram))
     return Explanation(
-        index, float(result.scores[index]), tuple(votes), None if ngrams is None else tuple(ngrams)
+        index,
+        float(result.scores[index]),
+        tuple(votes),
+        None if ngrams is None else tuple(ngrams),
+        None if result.likelihood is None else float(result.likelihood[index]),
     )
 
 

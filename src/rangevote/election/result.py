@@ -136,7 +136,8 @@ class Result:
         return not bool(votes.any())
 
     def explain(self, index: int | None = None) -> Explanation:
-        """Which n-grams and which voters earned the winner (or the candidate `index`) its score."""
+        """Which n-grams and which voters earned the winner (or the candidate `index`) its score, and what of
+        it is its own likelihood."""
         from rangevote.election.explain import explain
 
         return explain(self, self.index if index is None else index)

@@ -86,6 +86,8 @@ def result_fields(ballot: Ballot, result: Result, shape: ResultShape) -> dict[st
             "ngrams": None if explanation.ngrams is None else [g._asdict() for g in explanation.ngrams],
             "voters": [_without_none(vote._asdict()) for vote in explanation.voters],
         }
+        if explanation.likelihood is not None:
+            fields["explanation"]["likelihood"] = _finite(explanation.likelihood)
     return fields
 
 

@@ -11,6 +11,7 @@ of the `tried` weightiest voters was left out once, and in `same` of these elect
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -133,17 +134,19 @@ def _without(result: Result, voter: int, grades: Array) -> Array:
     Rounded far below a near-tie, so that what is 0 without the voter is 0 and the tie order decides.
     """
     weight = float(result.weights[voter])
+    own = np.zeros(len(grades)) if result.likelihood is None else result.likelihood
     if weight <= 0.5:
-        left = (result.scores - weight * grades) / (1.0 - weight)
+        given = weight * (grades + np.maximum(own, -sys.float_info.max))  # own likelihood stays
+        left = (result.scores - given) / (1.0 - weight)
     else:  # little is left, and a difference would have few right digits: count the others anew
         others = [int(v) for v in np.flatnonzero(result.weights) if v != voter]
         masses = result.weights[others]
         voters = result.voters.pick(others)
-        left = result.similarity.tally(result.candidates, voters, masses / math.fsum(masses.tolist()))
+        left = result.similarity.tally(result.candidates, voters, masses / math.fsum(masses.tolist())) + own
     rounded: Array = np.round(left, 12) + 0.0  # no -0
     return rounded
 
 
 def _margin(scores: Array, group: tuple[int, ...]) -> float:
     """How far the group's score is above the best of the others; infinite where there are none."""
-    return float(scores[group[0]] - np.delete(scores, group).max(initial=-np.inf))
+    return float(scores[group[0]]) - float(np.delete(scores, group).max(initial=-np.inf))
