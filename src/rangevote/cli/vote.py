@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import tee
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -42,7 +43,13 @@ FREE = frozenset(
 @click.command()
 @click.argument("ballots", default="-", metavar="[BALLOTS]")
 @click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
-@click.option("--voters", metavar="FILE", help="A second file: its candidates vote, ballot by ballot.")
+@click.option(
+    "--voters",
+    metavar="FILE[=SHARE]",
+    multiple=True,
+    help="A second file: its candidates vote, ballot by ballot. Several are a panel: they go together by the "
+    "ballots' ids, and have equal shares of the vote, or those given.",
+)
 @election_options
 @result_options
 @click.option(
@@ -82,7 +89,7 @@ FREE = frozenset(
 def vote(
     ballots: str,
     output: str | None,
-    voters: str | None,
+    voters: tuple[str, ...],
     settings: Settings,
     shape: ResultShape,
     to: str | None,
@@ -120,15 +127,16 @@ def vote(
     if shape.text and (to or format != "jsonl"):
         raise UsageError(f"--text writes lines of text, not {format}; leave one of the two out.")
     table = shape if format == "parquet" else None
+    panel, settings = panel_files(voters, settings)
     voting = Voting(settings, shape, replace(reading, unique_ids=not trust_ids), allow_empty)
     with ExitStack() as files:
         sink = files.enter_context(
             open_output(output, ballots, remembered, resume=resume, force=force, table=table)
         )
         if workers == 1:
-            stream, lines = voting.one_by_one(files, ballots, voters, sink)
+            stream, lines = voting.one_by_one(files, ballots, panel, sink)
         else:
-            stream, lines = voting.in_batches(files, ballots, voters, sink, workers or _cores(), notes)
+            stream, lines = voting.in_batches(files, ballots, panel, sink, workers or _cores(), notes)
         bar = Bar(stream, "voting", quiet=quiet)
         skip = on_error == "skip"
         return _write_all(lines, sink, bar, notes, skip=skip, require_nonempty=require_nonempty)
@@ -169,32 +177,46 @@ class Voting:
                 yield ResultLine(b"", SetupError(f"{entry.where}: out of memory."))
 
     def one_by_one(
-        self, files: ExitStack, ballots: str, voters: str | None, sink: Sink
+        self, files: ExitStack, ballots: str, panel: Mapping[str, str], sink: Sink
     ) -> tuple[Position, Iterator[ResultLine]]:
         """In this process: each line is there as soon as its ballot was read."""
-        from rangevote.formats import pair, read
+        from rangevote.formats import read
 
         stream = files.enter_context(read(ballots, self.reading))
-        entries: Iterator[Entry] = stream
-        if voters is not None:
-            entries = pair(stream, files.enter_context(read(voters, self.reading)))
+        entries = self._with_voters(files, stream, panel)
         return stream, self.lines(skip_done(entries, sink, text=self.shape.text))
 
+    def _with_voters(
+        self, files: ExitStack, entries: Iterator[Entry], panel: Mapping[str, str]
+    ) -> Iterator[Entry]:
+        from rangevote.formats import join_panel, pair, read
+
+        members = {name: files.enter_context(read(path, self.reading)) for name, path in panel.items()}
+        if len(members) > 1:
+            return join_panel(entries, members)
+        return pair(entries, *members.values()) if members else entries
+
     def in_batches(
-        self, files: ExitStack, ballots: str, voters: str | None, sink: Sink, workers: int, notes: Notes
+        self,
+        files: ExitStack,
+        ballots: str,
+        panel: Mapping[str, str],
+        sink: Sink,
+        workers: int,
+        notes: Notes,
     ) -> tuple[Position, Iterator[ResultLine]]:
         """In several processes, which also parse the ballots."""
-        from rangevote.formats import pair, read
+        from rangevote.formats import read
         from rangevote.formats.batches import entry_batches, read_batches
 
         stream: Position
         batches: Iterator[RawBatch]
-        if voters is None:
+        if not panel:
             opened = files.enter_context(read_batches(ballots, self.reading))
             stream, batches = opened, opened
         else:
             stream = entries = files.enter_context(read(ballots, self.reading))
-            batches = entry_batches(pair(entries, files.enter_context(read(voters, self.reading))))
+            batches = entry_batches(self._with_voters(files, entries, panel))
         return stream, self._batch_lines(batches, sink, workers, notes)
 
     def _batch_lines(
@@ -245,6 +267,37 @@ class Voting:
             if old < len(batch):
                 yield batch.part(old)
         yield from batches
+
+
+def panel_files(voters: Sequence[str], settings: Settings) -> tuple[dict[str, str], Settings]:
+    """The members of the panel and their files, and the settings with their shares; a single file of voters
+    is no panel.
+
+    A member is named as its file without folder and ending, or, where two would have one name, as given.
+    """
+    paths, shares = [], []
+    for text in voters:
+        path, equals, share = text.rpartition("=")
+        try:
+            number = float(share) if equals and not os.path.exists(text) else None
+        except ValueError:
+            number = None
+        paths.append(text if number is None else path)
+        shares.append(number)
+    stems = [Path(path).name.partition(".")[0] or path for path in paths]
+    names = stems if len(set(stems)) == len(stems) else paths
+    if len(set(names)) < len(names):
+        raise UsageError(f"--voters has {next(n for n in names if names.count(n) > 1)!r} twice.")
+    panel = dict(zip(names, paths, strict=True))
+    given = {name: share for name, share in zip(names, shares, strict=True) if share is not None}
+    if given and (len(given) < len(names) or len(names) == 1 or settings.shares is not None):
+        raise UsageError(
+            "shares are for several files of voters: give each of them one, as --voters a.jsonl=0.7 "
+            "--voters b.jsonl=0.3, or none, and do so once."
+        )
+    if len(panel) > 1 and settings.shares is None:  # so that a member without the ballot is named
+        settings = settings.replace(shares=given or dict.fromkeys(names, 1.0))
+    return panel, settings
 
 
 def _write_all(

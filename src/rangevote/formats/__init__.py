@@ -1,7 +1,8 @@
 """Files to ballots and back: `read` opens a path or '-' and yields an `Entry` for each record."""
 
 from rangevote.formats.batches import RawBatch, entry_batches, read_batches
-from rangevote.formats.reader import FORMATS, Entry, Reading, ReadOptions, SeenIds, pair, read, repeated
+from rangevote.formats.pairing import join_panel, pair
+from rangevote.formats.reader import FORMATS, Entry, Reading, ReadOptions, SeenIds, read, repeated
 from rangevote.formats.stream import Stream, open_stream
 from rangevote.formats.write import WRITERS, Writer, ending, writer
 
@@ -17,6 +18,7 @@ __all__ = [
     "Writer",
     "ending",
     "entry_batches",
+    "join_panel",
     "open_stream",
     "pair",
     "read",

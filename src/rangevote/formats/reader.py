@@ -11,9 +11,8 @@ import math
 import os
 import warnings
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterator
 from dataclasses import dataclass, field
-from itertools import zip_longest
 from typing import Any, Literal
 
 import msgspec
@@ -249,34 +248,6 @@ def repeated(id: str | int, where: str) -> DataError:
     return DataError(
         f"the id {id!r} was used before; ids must differ, or be left out", field="id", where=where
     )
-
-
-def pair(candidates: Iterable[Entry], voters: Iterable[Entry]) -> Iterator[Entry]:
-    """The first file's ballots, with the candidates of the second file's as their voters.
-
-    Ballots go together by their position in the files; where both have an id, the ids must agree.
-    """
-    for entry, voting in zip_longest(candidates, voters):
-        yield _paired(entry, voting)
-
-
-def _paired(entry: Entry | None, voting: Entry | None) -> Entry:
-    if entry is None or voting is None:
-        there, other = (voting, "candidates") if entry is None else (entry, "voters")
-        assert there is not None  # zip_longest ends when both do
-        problem = f"has no partner: the file of {other} has fewer ballots"
-        return Entry(there.where, error=DataError(problem, where=there.where))
-    if entry.ballot is None:
-        return entry
-    if voting.ballot is None:
-        return Entry(voting.where, error=voting.error)
-    ours, theirs = entry.ballot.id, voting.ballot.id
-    if ours is not None and theirs is not None and ours != theirs:
-        problem = (
-            f"is {ours!r}, but the voters' ballot at {voting.where} has {theirs!r}; the files must go in step"
-        )
-        return Entry(entry.where, error=DataError(problem, field="id", where=entry.where))
-    return Entry(entry.where, msgspec.structs.replace(entry.ballot, voters=voting.ballot.candidates))
 
 
 # Lines
