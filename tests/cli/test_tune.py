@@ -9,7 +9,8 @@ from rangevote.formats.write import write_ballot
 from tests.cli.conftest import ballot, lines
 from tests.tuning.made_up import ballots
 
-FEW = ("-s", "overlap_1,overlap_2", "--exponents", "0,0.5", "--temperatures", "1,2", "--resamples", "50")
+FEW = ("-s", "overlap_1,overlap_2", "--exponents", "0,0.5", "--temperatures", "1", "--likelihoods", "0,0.4")
+FEW += ("--resamples", "50")
 
 
 @pytest.fixture
@@ -23,9 +24,9 @@ def test_the_profile_is_that_of_the_library(run, dev, tmp_path):
     profile = tmp_path / "profile.toml"
     done = run("tune", dev, "-m", "bleu_2", *FEW, "-o", profile, "-q")
     assert (done.code, done.err) == (0, "")
-    grid = {"similarities": ["overlap_1", "overlap_2"], "exponents": [0, 0.5], "temperatures": [1, 2]}
+    grid = {"similarities": ["overlap_1", "overlap_2"], "exponents": [0, 0.5], "temperatures": [1]}
     with pytest.warns(rv.RangevoteWarning):
-        found = rv.tune(ballots(12), metric="bleu_2", resamples=50, **grid)
+        found = rv.tune(ballots(12), metric="bleu_2", resamples=50, likelihoods=[0, 0.4], **grid)
     assert profile.read_text() == found.profile()
     assert rv.read_profile(profile) == found.options
 
@@ -37,8 +38,8 @@ def test_the_surface_goes_to_standard_output_with_intervals(run, dev):
     for name in (
         "overlap_1@0.5",
         "overlap_2",
+        "overlap_2, L = 0.4",
         "T = 1",
-        "T = 2",
         "chosen:",
         "default: overlap_2",
         "most_likely",
@@ -69,12 +70,13 @@ def test_references_may_come_from_files(run, dev, tmp_path):
 
 def test_options_of_the_command_line_come_before_the_profile(run, dev, tmp_path):
     profile = tmp_path / "profile.toml"
-    profile.write_text('[election]\nsimilarity = "overlap_1@0.5"\ntemperature = 2.0\ntokenize = "chars"\n')
+    chosen = 'similarity = "overlap_1@0.5"\ntemperature = 2.0\nlikelihood = 0.4'
+    profile.write_text(f'[election]\n{chosen}\ntokenize = "chars"\n')
     warmer = run("vote", dev, "--profile", profile, "--temperature", "3").results()[0]
-    assert "sim:overlap_1@0.5|on:chars|w:probability|T:3|" in warmer["signature"]
+    assert "sim:overlap_1@0.5|on:chars|w:probability|T:3|L:0.4|" in warmer["signature"]
     # a measure brings its own temperature: the profile's was chosen for another
     other = run("vote", dev, "--profile", profile, "-s", "overlap_2").results()[0]
-    assert "sim:overlap_2|on:chars|w:probability|T:1|" in other["signature"]
+    assert "sim:overlap_2|on:chars|w:probability|T:1|cand" in other["signature"]
     preset = run("vote", dev, "--profile", profile, "--preset", "blend").results()[0]
     assert "sim:overlap_1-4@0.25|on:chars|w:probability|T:2|" in preset["signature"]
 

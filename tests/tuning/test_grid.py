@@ -22,22 +22,23 @@ from tests.tuning.made_up import ballots
 DATA = Path(__file__).parents[3] / "shared" / "data" / "nbest"
 
 
-def test_the_usual_grid_has_a_hundred_settings_with_the_default_and_blend_among_them():
+def test_the_usual_grid_has_four_hundred_settings_with_the_default_and_blend_among_them():
     found = grid()
-    assert len(found) == len(set(found)) == 100
+    assert len(found) == len(set(found)) == 400
     assert Setting("overlap_2") in found
     assert Setting(*PRESETS["blend"]) in found
 
 
 def test_every_setting_of_the_usual_grid_is_one_that_elect_takes():
-    for setting in grid(temperatures=[1, 4], tokenize=["words", "13a"]):
+    for setting in grid(temperatures=[1, 4], tokenize=["words", "13a"], likelihoods=[0, 0.8]):
         result = rv.elect(["a b", "a c", "b"], [-1.0, -1.5, -2.0], **setting.options)
         assert f"sim:{setting.similarity}|on:{setting.tokenize}" in result.signature
-        assert f"|T:{setting.temperature:g}|" in result.signature
+        own = f"L:{setting.likelihood:g}|" if setting.likelihood else ""
+        assert f"|T:{setting.temperature:g}|{own}cand" in result.signature
 
 
 def test_exponents_are_for_ngram_measures_that_have_none_in_their_name():
-    found = grid(["overlap_1-2", "precision_1@0.5", "states", "chrf"], [0, 1], [1])
+    found = grid(["overlap_1-2", "precision_1@0.5", "states", "chrf"], [0, 1], [1], likelihoods=[0])
     assert [one.name for one in found] == [
         "overlap_1-2",
         "overlap_1-2@1",
@@ -48,19 +49,20 @@ def test_exponents_are_for_ngram_measures_that_have_none_in_their_name():
 
 
 def test_a_preset_has_its_own_temperature_unless_others_are_given():
-    assert grid(["blend"], [0, 1]) == [Setting("overlap_1-4@0.25", 2.0)]
-    assert grid(["blend"], [0, 1], [1, 4]) == [
+    assert grid(["blend"], [0, 1], likelihoods=[0]) == [Setting("overlap_1-4@0.25", 2.0)]
+    assert grid(["blend"], [0, 1], [1, 4], likelihoods=[0]) == [
         Setting("overlap_1-4@0.25", 1.0),
         Setting("overlap_1-4@0.25", 4.0),
     ]
 
 
 def test_what_is_named_twice_is_tried_once():
-    assert len(grid(["overlap_2", "overlap_2@0.5", "overlap_2"], [0, 0.5], [1, 1.0])) == 2
+    twice = grid(["overlap_2", "overlap_2@0.5", "overlap_2"], [0, 0.5], [1, 1.0], likelihoods=[0, 0.0])
+    assert len(twice) == 2
 
 
 def test_a_name_tells_what_is_not_usual():
-    assert Setting("overlap_2", 0.5, "13a").name == "overlap_2, T = 0.5, 13a"
+    assert Setting("overlap_2", 0.5, 0.4, "13a").name == "overlap_2, T = 0.5, L = 0.4, 13a"
     assert Setting("overlap_2", rule="most_likely").name == "most_likely"
 
 
@@ -75,6 +77,7 @@ def test_a_name_tells_what_is_not_usual():
         ({"exponents": [True]}, "True is not a number"),
         ({"temperatures": [0]}, "temperatures are numbers above 0, got 0"),
         ({"temperatures": ["1"]}, "'1' is not a number"),
+        ({"likelihoods": [-1]}, "likelihoods are finite numbers from 0, got -1"),
         ({"tokenize": ["syllables"]}, "syllables"),
     ],
 )
@@ -88,6 +91,7 @@ SETTINGS = grid(
     [0, 0.25],
     [0.5, 1],
     ["words", "13a"],
+    [0, 0.7],
 )
 
 
@@ -135,7 +139,7 @@ def test_every_measure_on_every_tokenisation_elects_whom_elect_elects():
     """In one grid, so that whatever can be shared between two settings is."""
     pytest.importorskip("rapidfuzz")
     pytest.importorskip("sacrebleu")
-    settings = grid(MEASURES, [0.0], [1.0, 3.0], UNITS)
+    settings = grid(MEASURES, [0.0], [1.0, 3.0], UNITS, [0.0])
     assert len(settings) == len(MEASURES) * len(UNITS) * 2
     for ballot in punctuated(4):
         expected = [rv.elect(ballot, **setting.options).index for setting in settings]
@@ -161,7 +165,7 @@ def punctuated(number):
 def test_on_real_beams_winners_are_those_of_elect_on_every_tokenisation():
     pytest.importorskip("rapidfuzz")
     pytest.importorskip("sacrebleu")
-    settings = grid(["overlap_2", "edit", "rouge_l", "0.5*edit+0.5*overlap_1"], [0], [2], UNITS[:4])
+    settings = grid(["overlap_2", "edit", "rouge_l", "0.5*edit+0.5*overlap_1"], [0], [2], UNITS[:4], [0.4])
     with read(DATA / "test_2016_flickr.en-de.k100.jsonl.gz") as entries:
         for entry in islice(entries, 5):
             ballot = entry.get()
@@ -172,9 +176,9 @@ def test_on_real_beams_winners_are_those_of_elect_on_every_tokenisation():
 def test_scores_are_the_same_bit_for_bit():
     for ballot in ballots(2):
         shared = GridElections([]).shared(ballot)
-        for setting in grid():
+        for setting in grid(likelihoods=[0]):
             alone = rv.elect(ballot, **setting.options)
-            assert np.array_equal(shared.poll(setting).tally(alone.weights), alone.scores)
+            assert np.array_equal(shared.votes(setting), alone.scores)
 
 
 def test_a_count_is_shared_by_all_exponents_of_a_measure():
@@ -182,6 +186,7 @@ def test_a_count_is_shared_by_all_exponents_of_a_measure():
     for setting in grid(["overlap_2", "precision_2", "overlap_1"]):
         shared.winner(setting)
     assert len(shared._polls) == 3
+    assert len(shared._votes) == 3 * 5 * 4  # exponents and temperatures, but not likelihoods
     assert len(shared._weights) == 4
 
 
@@ -190,7 +195,7 @@ def test_comet_is_about_the_source_of_the_ballot_and_encodes_each_text_once(monk
     model = EncodingModel()
     install(model, tmp_path, monkeypatch)
     settings = grid(
-        [f"comet:{tmp_path}", f"0.5*comet:{tmp_path}+0.5*overlap_1"], [0], [1, 2], ["words", "13a"]
+        [f"comet:{tmp_path}", f"0.5*comet:{tmp_path}+0.5*overlap_1"], [0], [1, 2], ["words", "13a"], [0]
     )
     for source in ("a dog", "two cats"):
         ballot = msgspec.structs.replace(ballots(1)[0], source=source)
@@ -204,7 +209,7 @@ def test_comet_is_about_the_source_of_the_ballot_and_encodes_each_text_once(monk
 
 
 def test_a_rule_without_voters_has_no_winner_where_a_log_probability_is_missing():
-    elections = GridElections([*grid(["overlap_2"], [0], [1]), *BASELINES])
+    elections = GridElections([*grid(["overlap_2"], [0], [1], likelihoods=[0]), *BASELINES])
     winners = elections.winners(ballots(1, known=False)[0])
     assert winners[0] >= 0
     assert winners[1:] == [UNKNOWN, UNKNOWN]

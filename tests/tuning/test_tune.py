@@ -19,7 +19,12 @@ from rangevote.tuning.grid import DEFAULT, grid
 from rangevote.tuning.tune import unseen
 from tests.tuning.made_up import ballots
 
-FEW = {"similarities": ["overlap_1", "overlap_2"], "exponents": [0, 0.5], "temperatures": [1, 4]}
+FEW = {
+    "similarities": ["overlap_1", "overlap_2"],
+    "exponents": [0, 0.5],
+    "temperatures": [1, 4],
+    "likelihoods": [0, 0.5],
+}
 DATA = Path(__file__).parents[3] / "shared" / "data" / "nbest"
 
 
@@ -38,7 +43,7 @@ def test_scores_and_intervals_are_those_of_compare_for_the_outputs_of_each_setti
     pytest.importorskip("sacrebleu")
     listed = ballots(20)
     found = quietly(listed, metric=metric, resamples=200, **FEW)
-    settings = grid(*FEW.values())
+    settings = grid(**FEW)
     assert [one.setting for one in found.tried] == settings
     systems = {one.name: outputs(listed, **one.options) for one in settings}
     systems = {found.chosen.setting.name: systems[found.chosen.setting.name], **systems}
@@ -71,9 +76,30 @@ def test_the_default_and_the_baselines_stand_beside_the_choice():
     assert found.baselines[1].score == score(rule="length_normalised")
 
 
-def test_without_log_probabilities_there_are_no_baselines():
-    found = quietly(ballots(10, known=False), metric="bleu_1", resamples=20, **FEW)
+def test_without_log_probabilities_there_are_no_baselines_and_no_likelihoods():
+    listed = [*ballots(10), *ballots(1, known=False)]
+    with pytest.warns(RangevoteWarning) as warned:
+        found = rv.tune(listed, metric="bleu_1", resamples=20, **FEW)
+    assert "not known, so that 8 settings with likelihood were left out" in str(warned[0].message)
     assert found.baselines == ()
+    assert {one.setting.likelihood for one in found.tried} == {0.0}
+    with pytest.raises(DataError, match=r"logprob: are not all known, which likelihood needs"):
+        rv.tune(listed, metric="bleu_1", **{**FEW, "likelihoods": [0.5]})
+
+
+def test_likelihood_is_chosen_where_it_is_better():
+    listed = [
+        rv.Ballot(
+            [rv.Hypothesis("a dog runs", logprob=-9.0), rv.Hypothesis("a dog sits", logprob=-3.0)],
+            [rv.Hypothesis(text, sampled=True) for text in ("a dog runs", "a dog runs", "the dog sits")],
+            references=["a dog sits"],
+        )
+        for _ in range(8)
+    ]
+    found = quietly(listed, metric="bleu_1", resamples=20, similarities=["overlap_1"], exponents=[0])
+    assert found.options["likelihood"] == 0.2  # the smallest that is enough
+    assert "likelihood = 0.2\n" in found.profile()
+    assert found.chosen.setting.name == "overlap_1, T = 0.5, L = 0.2"
 
 
 def test_the_units_of_the_metric_are_the_users():
@@ -131,7 +157,7 @@ def test_a_choice_within_noise_is_warned_about():
 def test_gains_on_ballots_left_out_are_those_of_a_loop_over_resamples():
     """Choose on what was drawn, measure on what was not: written out."""
     listed, metric = ballots(12), METRICS["bleu_2"]
-    settings = [*grid(*FEW.values()), DEFAULT]
+    settings = [*grid(**FEW), DEFAULT]
     corpus_rows = []
     for setting in settings:
         texts = outputs(listed, **setting.options)
@@ -198,7 +224,10 @@ def test_on_real_beams_of_100_tuning_finds_blend():
     pytest.importorskip("sacrebleu")
     with read(DATA / "test_2016_flickr.en-de.k100.jsonl.gz") as entries:
         found = rv.tune(
-            (entry.get() for entry in entries), similarities=["overlap_2", "overlap_1-4"], resamples=100
+            (entry.get() for entry in entries),
+            similarities=["overlap_2", "overlap_1-4"],
+            likelihoods=[0],
+            resamples=100,
         )
     assert found.options == {"similarity": "overlap_1-4@0.25", "temperature": 2.0, "tokenize": "words"}
     assert found.chosen.score == pytest.approx(36.8, abs=0.1)

@@ -30,7 +30,7 @@ COMMANDS = {
     "show": ("rangevote.cli.show:show", "Open the election page, or write it to a file."),
     "similarities": ("rangevote.cli.similarities:similarities", "List every similarity, its cost and needs."),
     "study": ("rangevote.cli.study:study", "Let people judge pairs of outputs, and report who wins."),
-    "tune": ("rangevote.cli.tune:tune", "Choose similarity and temperature on ballots with references."),
+    "tune": ("rangevote.cli.tune:tune", "Choose how to elect, on ballots with references."),
     "vote": ("rangevote.cli.vote:vote", "Elect one output of every ballot in a file."),
 }
 

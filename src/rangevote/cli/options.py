@@ -118,11 +118,11 @@ def _profile(context: click.Context, option: click.Parameter, path: str | None) 
 
 
 def _not_given(profile: dict[str, Any]) -> dict[str, Any]:
-    """What of the profile the command line leaves open; measure and temperature go together."""
+    """What of the profile the command line leaves open; measure, temperature and likelihood go together."""
     context = click.get_current_context()
     given = {name for name in context.params if context.get_parameter_source(name) is COMMANDLINE}
     if given & {"similarity", "preset"}:
-        given |= {"similarity", "preset", "temperature"}
+        given |= {"similarity", "preset", "temperature", "likelihood"}
     return {name: value for name, value in profile.items() if name not in given}
 
 

@@ -64,6 +64,10 @@ def list_option(default: str | None, help: str, convert: Callable[[str], object]
     "--temperatures",
     **list_option(None, "Voters count P^(1/T).  [default: 0.5,1,2,4; of a preset its own]", float),  # type: ignore[arg-type]
 )
+@click.option(
+    "--likelihoods",
+    **list_option("0,0.2,0.4,0.8", "Add x log P(c) / |c| to the votes for candidate c.", float),  # type: ignore[arg-type]
+)
 @click.option("--tokenize", **list_option("words", "What n-grams are made of: words, 13a, chars, ..."))  # type: ignore[arg-type]
 @click.option("--weights", metavar="NAME", help="probability, count or importance; else by what is known.")
 @click.option("--normalize", metavar="FORM", help="Compare texts in a Unicode normal form, as NFC.")
@@ -110,7 +114,7 @@ def tune(
     reading: ReadOptions,
     **grid: object,
 ) -> None:
-    """Choose similarity, exponent and temperature on BALLOTS that have references.
+    """Choose similarity, exponent, temperature and likelihood on BALLOTS that have references.
 
     Every setting elects every ballot; the one whose winners score best is chosen and written as a profile for
     `rangevote vote --profile` and `rangevote generate --profile`. The scores of all settings go to standard

@@ -1,1 +1,1 @@
-"""Ballots with references -> the measure, exponent and temperature that elect best, and how sure that is."""
+"""Ballots with references -> the options that elect best, and how sure that is."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 from rangevote.election.normalize import prepare
-from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest, leader
+from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest, leader, own_likelihood
 from rangevote.election.weights import weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
@@ -17,10 +17,11 @@ from rangevote.similarity import DEFAULT_PRESET, PRESETS, get_similarity
 from rangevote.similarity.base import Measure, Poll, Similarity, open_poll, short
 from rangevote.similarity.ngram import IndexMeasure, IndexPoll, Ngrams
 
-#: 5 measures x 5 exponents x 4 temperatures: 100 settings.
+#: 5 measures x 5 exponents x 4 temperatures x 4 likelihoods: 400 settings.
 SIMILARITIES = ("overlap_1", "overlap_2", "overlap_3", "overlap_1-4", "precision_1-4")
 EXPONENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 TEMPERATURES: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
+LIKELIHOODS: tuple[float, ...] = (0.0, 0.2, 0.4, 0.8)
 TOKENIZE = ("words",)
 
 
@@ -30,6 +31,7 @@ class Setting:
 
     similarity: str
     temperature: float = 1.0
+    likelihood: float = 0.0
     tokenize: str = "words"
     rule: str = "range"
 
@@ -39,18 +41,24 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """`overlap_2`, with what is not usual: `overlap_2, T = 2, 13a`; or a rule without voters."""
+        """`overlap_2`, with what is not usual: `overlap_2, T = 2, L = 0.4, 13a`; or a rule without voters."""
         if not self.has_voters:
             return self.rule
         parts = [self.similarity]
         parts += [f"T = {short(self.temperature)}"] if self.temperature != 1 else []
+        parts += [f"L = {short(self.likelihood)}"] if self.likelihood else []
         parts += [self.tokenize] if self.tokenize != "words" else []
         return ", ".join(parts)
 
     @property
     def options(self) -> dict[str, Any]:
         """For `elect`, and for a profile."""
-        return {"similarity": self.similarity, "temperature": self.temperature, "tokenize": self.tokenize}
+        return {
+            "similarity": self.similarity,
+            "temperature": self.temperature,
+            **({"likelihood": self.likelihood} if self.likelihood else {}),
+            "tokenize": self.tokenize,
+        }
 
 
 #: An election without any options, and rules without voters: not among the choices, but reported beside them.
@@ -66,14 +74,15 @@ def grid(
     exponents: Sequence[float] = EXPONENTS,
     temperatures: Sequence[float] | None = None,
     tokenize: Sequence[str] = TOKENIZE,
+    likelihoods: Sequence[float] = LIKELIHOODS,
 ) -> list[Setting]:
     """All combinations, each once.
 
     Exponents are for n-gram measures that have none in their name. Without `temperatures` everything is tried
     with all of TEMPERATURES, but a preset with its own.
 
-    >>> [setting.name for setting in grid(["overlap_2", "states"], [0, 0.5], [1, 2])]
-    ['overlap_2', 'overlap_2, T = 2', 'overlap_2@0.5', 'overlap_2@0.5, T = 2', 'states', 'states, T = 2']
+    >>> [setting.name for setting in grid(["overlap_2", "states"], [0, 0.5], [1], likelihoods=[0, 1])]
+    ['overlap_2', 'overlap_2, L = 1', 'overlap_2@0.5', 'overlap_2@0.5, L = 1', 'states', 'states, L = 1']
     """
     _check("similarities", similarities, str)
     _check("tokenize", tokenize, str)
@@ -84,9 +93,13 @@ def grid(
     for temperature in _check("temperatures", tried, (int, float)):
         if not 0 < temperature < math.inf:
             raise UsageError(f"temperatures are numbers above 0, got {temperature!r}.")
+    for likelihood in _check("likelihoods", likelihoods, (int, float)):
+        if not 0 <= likelihood < math.inf:
+            raise UsageError(f"likelihoods are finite numbers from 0, got {likelihood!r}.")
     settings: dict[Setting, None] = {}
     for words, similarity in product(tokenize, similarities):
-        settings |= dict.fromkeys(_settings(similarity, words, exponents, temperatures))
+        for setting in _settings(similarity, words, exponents, temperatures):
+            settings |= dict.fromkeys(replace(setting, likelihood=float(x)) for x in likelihoods)
     return list(settings)
 
 
@@ -101,7 +114,7 @@ def _settings(
         orders = range(measure.orders[0], measure.orders[-1] + 1)
         names = [Ngrams(orders, bag=measure.bag, a=float(a)).name for a in exponents]
     for name, temperature in product(names, own if temperatures is None else temperatures):
-        yield Setting(name, float(temperature), words)
+        yield Setting(name, float(temperature), tokenize=words)
 
 
 def _check(name: str, given: Sequence[Any], kind: type | tuple[type, ...]) -> Sequence[Any]:
@@ -113,7 +126,8 @@ def _check(name: str, given: Sequence[Any], kind: type | tuple[type, ...]) -> Se
     return given
 
 
-#: Instead of an index, under a rule without voters where log-probabilities, which would decide, are missing.
+#: Instead of an index, where log-probabilities are missing that would decide: by a rule without voters, or as
+#: the candidates' own likelihood.
 UNKNOWN = -1
 
 
@@ -127,7 +141,7 @@ class GridElections:
     merge: bool = False
 
     def winners(self, ballot: Ballot) -> list[int]:
-        """The index of the winner under each setting; UNKNOWN where a rule lacks log-probabilities."""
+        """The index of the winner under each setting; UNKNOWN where it lacks log-probabilities."""
         shared = self.shared(ballot)
         return [shared.winner(setting) for setting in self.settings]
 
@@ -145,7 +159,7 @@ class GridElections:
 
 class SharedCounts:
     """One ballot: weights are made once for each temperature, n-grams are counted once for all settings
-    that count the same ones."""
+    that count the same ones, and votes once for all likelihoods."""
 
     def __init__(
         self,
@@ -159,15 +173,23 @@ class SharedCounts:
         self._given, self._scheme, self._source = given, weights, source
         self._weights: dict[float, Array] = {}
         self._polls: dict[Hashable, Poll] = {}
+        self._votes: dict[Setting, Array] = {}
 
     def winner(self, setting: Setting) -> int:
         """The index of the winner, or UNKNOWN."""
-        if setting.has_voters:
-            scores = self.poll(setting).tally(self.weights(setting.temperature))
-            return leader(scores, self._candidates)
-        if not self._candidates.complete:
+        if not self._candidates.complete and (setting.likelihood or not setting.has_voters):
             return UNKNOWN
+        if setting.has_voters:
+            scores = self.votes(replace(setting, likelihood=0.0))
+            if setting.likelihood:
+                scores = scores + own_likelihood(self._candidates, setting.likelihood)
+            return leader(scores, self._candidates)
         return RULES[setting.rule](Contest(self._candidates), 1).elected[0]
+
+    def votes(self, setting: Setting) -> Array:
+        if setting not in self._votes:
+            self._votes[setting] = self.poll(setting).tally(self.weights(setting.temperature))
+        return self._votes[setting]
 
     def weights(self, temperature: float) -> Array:
         if temperature not in self._weights:

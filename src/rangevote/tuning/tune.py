@@ -12,7 +12,7 @@ them): its gain over the default there is what tuning would have brought on ball
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from rangevote.tuning.grid import (
     BASELINES,
     DEFAULT,
     EXPONENTS,
+    LIKELIHOODS,
     SIMILARITIES,
     TOKENIZE,
     GridElections,
@@ -179,6 +180,7 @@ def tune(
     similarities: Sequence[str] = SIMILARITIES,
     exponents: Sequence[float] = EXPONENTS,
     temperatures: Sequence[float] | None = None,
+    likelihoods: Sequence[float] = LIKELIHOODS,
     tokenize: Sequence[str] = TOKENIZE,
     weights: str | None = None,
     normalize: str | None = None,
@@ -192,12 +194,13 @@ def tune(
 
     Ballots bring their references. `metric` is "bleu" (sacreBLEU), "bleu_1" to "bleu_4" or "chrf" of all
     winners together. `similarities` without an exponent are tried with all `exponents`, and everything with
-    all `temperatures` of the weights, by default 0.5, 1, 2 and 4 and for a preset its own, and all word units
-    `tokenize`; `weights`, `normalize` and `merge` are as in `elect`. Intervals come from `resamples` of the
-    ballots. Of settings with equal scores the first is chosen. A choice that is within noise is warned about.
+    all `temperatures` of the weights, by default 0.5, 1, 2 and 4 and for a preset its own, with all
+    `likelihoods`, if all log-probabilities of candidates are known, and all word units `tokenize`; `weights`,
+    `normalize` and `merge` are as in `elect`. Intervals come from `resamples` of the ballots. Of settings
+    with equal scores the first is chosen. A choice that is within noise is warned about.
     """
     chosen_metric = metric_of(metric)
-    choices = grid(similarities, exponents, temperatures, tokenize)
+    choices = grid(similarities, exponents, temperatures, tokenize, likelihoods)
     Settings(weights=weights, normalize=normalize, merge=merge)  # refuses what cannot be meant
     if resamples < 1:
         raise UsageError(f"resamples must be 1 or more, got {resamples}.")
@@ -208,6 +211,7 @@ def tune(
         winners.add(ballot, indices)
     statistics = winners.statistics(chosen_metric, units or WordUnits())
     known = [number for number in range(len(settings)) if statistics.complete(number)]
+    choices = _possible(choices, [settings[number] for number in known])
     sums = statistics.of(known).sum(axis=0).reshape(len(known), -1)
     scores = chosen_metric.score(sums)  # (known settings,)
     best = int(scores[: len(choices)].argmax())
@@ -237,6 +241,22 @@ def tune(
     if (warning := tuning.warning()) is not None:
         warn(warning)
     return tuning
+
+
+def _possible(choices: list[Setting], known: list[Setting]) -> list[Setting]:
+    """The choices that elect somebody in every ballot: all but those that lack log-probabilities."""
+    possible = [setting for setting in choices if setting in known]
+    if not possible:
+        raise DataError(
+            "are not all known, which likelihood needs; give them, or have 0 among the likelihoods.",
+            field="candidates[].logprob",
+        )
+    if len(possible) < len(choices):
+        warn(
+            f"the log-probability of some candidates is not known, so that {len(choices) - len(possible)} "
+            f"settings with likelihood were left out; give it, or use likelihoods=[0] (--likelihoods 0)."
+        )
+    return possible
 
 
 def metric_of(name: str) -> Metric:
@@ -346,22 +366,21 @@ CHOSEN, ALIKE = "<", "~"
 
 
 def surface_table(tuning: Tuning) -> Table:
-    """A row for each measure and word unit, a column for each temperature."""
+    """A row for each measure, likelihood and word unit, a column for each temperature."""
     temperatures = sorted({one.setting.temperature for one in tuning.tried})
-    rows: dict[tuple[str, str], dict[float, Tried]] = {}
+    several = len({one.setting.tokenize for one in tuning.tried}) > 1
+    rows: dict[Setting, dict[float, Tried]] = {}
     for one in tuning.tried:
-        key = (one.setting.tokenize, one.setting.similarity)
-        rows.setdefault(key, {})[one.setting.temperature] = one
-    several = len({words for words, _ in rows}) > 1
+        rows.setdefault(replace(one.setting, temperature=1.0), {})[one.setting.temperature] = one
     return Table(
         [Column(f"T = {short(temperature)}") for temperature in temperatures],
         [
             TableRow(
-                f"{measure}, {words}" if several else measure,
+                f"{setting.name}, words" if several and setting.tokenize == "words" else setting.name,
                 [_surface_cell(tuning, by_temperature.get(temperature)) for temperature in temperatures],
-                group=f"{words} {measure.partition('@')[0]}",
+                group=f"{setting.tokenize} {setting.similarity.partition('@')[0]}",
             )
-            for (words, measure), by_temperature in rows.items()
+            for setting, by_temperature in rows.items()
         ],
         "measure",
         f"{METRICS[tuning.metric].label} of {len(tuning.tried)} settings on {tuning.ballots:,} ballots",
