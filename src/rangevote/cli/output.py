@@ -103,7 +103,7 @@ class StreamOutput:
 
 
 class OutputFile:
-    """A file that gets its name when it is complete; with `table`, its lines become Parquet then."""
+    """A file that gets its name when it is complete; with `table`, its lines become Parquet or pairs then."""
 
     def __init__(
         self,
@@ -221,9 +221,12 @@ class OutputFile:
             self._fail(error)
 
     def _made_table(self, shape: ResultShape) -> Path:
-        from rangevote.formats.results import write_table
+        from rangevote.formats.results import write_pairs, write_table
 
-        write_table(self.partial, self._table, shape)
+        if shape.pair:
+            write_pairs(self.partial, self._table)
+        else:
+            write_table(self.partial, self._table, shape)
         with self._table.open("rb+") as table:
             os.fsync(table.fileno())
         return self._table
@@ -297,7 +300,7 @@ def open_output(
     same file is refused at once; nothing of it stays if the input cannot be opened."""
     refuse_input(output, [source])
     if not _is_file(output):
-        if table is not None:
+        if table is not None and not table.pair:
             raise UsageError("Parquet is written to a file: give -o FILE.")
         if resume:
             raise UsageError(f"--resume needs -o FILE; {_stream_name(output)} cannot be resumed.")
@@ -312,7 +315,7 @@ def open_output(
         )
     if not path.name:  # `.` and `/` have none to put endings behind
         raise SetupError(f"cannot write {path}: is a directory.")
-    if table is not None:
+    if table is not None and not table.pair:
         need("pyarrow.parquet", "parquet", "writing Parquet files")  # before the work, not after
     file = OutputFile(path, options, resume=resume, force=force, table=table)
     try:

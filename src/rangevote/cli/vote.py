@@ -21,7 +21,7 @@ from rangevote.cli.options import (
     reading_options,
     result_options,
 )
-from rangevote.cli.output import Interrupted, Sink, fingerprint, open_output
+from rangevote.cli.output import Interrupted, Sink, StreamOutput, fingerprint, open_output
 from rangevote.cli.progress import Bar, Notes, Position, check_input
 from rangevote.cli.resume import check_last, input_too_short, keeping_results, skip_done
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
@@ -54,8 +54,9 @@ FREE = frozenset(
 @result_options
 @click.option(
     "--to",
-    type=click.Choice(["jsonl", "parquet"]),
-    help="Format of the output; else by its name (.parquet).",
+    type=click.Choice(["jsonl", "parquet", "preferences"]),
+    help="Format of the output; else by its name (.parquet). preferences: JSON lines with prompt, chosen, "
+    "rejected and margin, as TRL trains on.",
 )
 @click.option(
     "--on-error",
@@ -126,7 +127,9 @@ def vote(
     format = to or format_by_name(output, "jsonl", "parquet", option="--to")
     if shape.text and (to or format != "jsonl"):
         raise UsageError(f"--text writes lines of text, not {format}; leave one of the two out.")
-    table = shape if format == "parquet" else None
+    if format == "preferences":
+        shape, remembered = _pairs(output, shape, settings), {**remembered, "to": format}
+    table = None if format == "jsonl" else shape
     panel, settings = panel_files(voters, settings)
     voting = Voting(settings, shape, replace(reading, unique_ids=not trust_ids), allow_empty)
     with ExitStack() as files:
@@ -139,7 +142,22 @@ def vote(
             stream, lines = voting.in_batches(files, ballots, panel, sink, workers or _cores(), notes)
         bar = Bar(stream, "voting", quiet=quiet)
         skip = on_error == "skip"
-        return _write_all(lines, sink, bar, notes, skip=skip, require_nonempty=require_nonempty)
+        return _write_all(
+            lines, sink, bar, notes, skip=skip, require_nonempty=require_nonempty, pairs=shape.pair
+        )
+
+
+def _pairs(output: str | None, shape: ResultShape, settings: Settings) -> ResultShape:
+    """The shape of preference pairs, where nothing is asked for that they do not have."""
+    format_by_name(output, "jsonl")
+    asked = {"--scores": shape.scores, "--explain": shape.explain, "--winners": settings.winners > 1}
+    for option, given in asked.items():
+        if given:
+            raise UsageError(
+                f"--to preferences writes prompt, chosen, rejected and margin, without what {option} adds: "
+                f"leave one of the two out."
+            )
+    return shape._replace(pair=True)
 
 
 class BatchLines(NamedTuple):
@@ -301,10 +319,19 @@ def panel_files(voters: Sequence[str], settings: Settings) -> tuple[dict[str, st
 
 
 def _write_all(
-    lines: Iterable[ResultLine], sink: Sink, bar: Bar, notes: Notes, *, skip: bool, require_nonempty: bool
+    lines: Iterable[ResultLine],
+    sink: Sink,
+    bar: Bar,
+    notes: Notes,
+    *,
+    skip: bool,
+    require_nonempty: bool,
+    pairs: bool,
 ) -> int:
     """Write every line; returns the exit code."""
-    skipped = 0
+    from rangevote.formats.results import is_pair
+
+    skipped = undecided = 0
     with keeping_results(sink, bar):
         for line in lines:
             if line.error is not None:
@@ -312,11 +339,19 @@ def _write_all(
                     raise line.error
                 notes.warn(f"skipped: {line.error}")
                 skipped += 1
-            sink.write(line.content)
             bar.advance()
+            if pairs and not is_pair(line.content):
+                undecided += line.error is None
+                if isinstance(sink, StreamOutput):
+                    continue  # a file leaves them out when it is complete, since --resume counts lines
+            sink.write(line.content)
         if not sink.done + bar.items:
             _no_ballots(notes, require_nonempty)
         sink.finish()
+    if undecided:
+        notes.tell(
+            f"{undecided} of {bar.items} ballots have no pair: all their candidates got the same score."
+        )
     return _exit_code(skipped, bar.items)
 
 
@@ -356,7 +391,7 @@ def _vote_on_ray(
     for option, value in {**local, "--workers": given["workers"] != 1}.items():
         if value:
             raise UsageError(f"{option} belongs to --engine local.")
-    if ballots == "-" or output in (None, "-") or given["to"] == "jsonl":
+    if ballots == "-" or output in (None, "-") or given["to"] not in (None, "parquet"):
         raise UsageError(
             "--engine ray reads files and writes a folder of Parquet: give BALLOTS and -o FOLDER."
         )

@@ -5,6 +5,7 @@ Parquet has the fields of the lines as columns:
     id, winner, winner_tokens (where candidates have no text), index, score, margin, signature,
     near_tie, no_support, left_out, error; and as asked for: winners, scores, explanation (as JSON)
 
+Preference pairs, for training as TRL has it, are lines with id, prompt, chosen, rejected, margin.
 Results are written as lines first, which can be resumed, and made into a table when all are there.
 """
 
@@ -32,11 +33,12 @@ GROUP = 2**14
 
 
 class ResultShape(NamedTuple):
-    """What is written of a result; `text`: the winning text alone."""
+    """What is written of a result; `text`: the winning text alone, `pair`: the winner and the last."""
 
     text: bool = False
     scores: bool = False
     explain: bool = False
+    pair: bool = False
 
 
 class ResultLine(NamedTuple):
@@ -54,6 +56,8 @@ def result_line(ballot: Ballot, result: Result, shape: ResultShape, reasoning: s
     if shape.text:
         text = str(result).replace("\r\n", " ").replace("\n", " ").replace("\r", " ")
         return ResultLine(text.encode() + b"\n")
+    if shape.pair:
+        return ResultLine(_encode(preference(ballot, result)) + b"\n")
     fields = result_fields(ballot, result, shape) | ({"reasoning": reasoning} if reasoning else {})
     return ResultLine(_encode(fields) + b"\n")
 
@@ -89,6 +93,46 @@ def result_fields(ballot: Ballot, result: Result, shape: ResultShape) -> dict[st
         if explanation.likelihood is not None:
             fields["explanation"]["likelihood"] = _finite(explanation.likelihood)
     return fields
+
+
+def preference(ballot: Ballot, result: Result) -> dict[str, Any]:
+    """The winner over the candidate with the lowest score; `margin` is how much lower. `chosen` is null where
+    all scores are equal, so that nothing is preferred."""
+    if ballot.source is None:
+        raise DataError("is not given, but a preference pair needs it as its prompt.", field="source")
+    finite = [index for index in result.ranking if math.isfinite(result.scores[index])]
+    last = finite[-1] if finite else result.index
+    margin = float(result.scores[result.index] - result.scores[last])
+    if not margin > 0:
+        return {"id": ballot.id, "chosen": None}
+    texts = [result.candidates[index].text for index in (result.index, last)]
+    if None in texts:
+        raise DataError("has no text, which a preference pair needs.", field=f"candidates[{result.index}]")
+    return {
+        "id": ballot.id,
+        "prompt": ballot.source,
+        "chosen": texts[0],
+        "rejected": texts[1],
+        "margin": margin,
+    }
+
+
+class _Pair(msgspec.Struct):
+    chosen: str | None = None
+
+
+_pair_of = msgspec.json.Decoder(_Pair).decode
+
+
+def is_pair(line: bytes) -> bool:
+    """Whether a line has a preference, rather than none or an error."""
+    return _pair_of(line).chosen is not None
+
+
+def write_pairs(lines: Path, pairs: Path) -> None:
+    """Write those lines of a file that have a preference."""
+    with lines.open("rb") as source, pairs.open("wb") as target:
+        target.writelines(line for line in source if is_pair(line))
 
 
 def _without_none(fields: dict[str, Any]) -> dict[str, Any]:
