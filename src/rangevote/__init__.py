@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rangevote.hypothesis import Ballot as Ballot
     from rangevote.hypothesis import Hypotheses as Hypotheses
     from rangevote.hypothesis import Hypothesis as Hypothesis
+    from rangevote.hypothesis import ToolCall as ToolCall
     from rangevote.models.load import load as load
     from rangevote.similarity import SIMILARITIES as SIMILARITIES
     from rangevote.similarity import get_similarity as get_similarity
@@ -87,6 +88,7 @@ _HOMES = {
     "Similarity": "similarity.base",
     "States": "similarity.vectors",
     "StochasticBeam": "decoding.stochastic",
+    "ToolCall": "hypothesis",
     "TopK": "decoding.sample",
     "UnknownName": "errors",
     "UsageError": "errors",

@@ -7,6 +7,7 @@ measures work on: an election of 100 plain strings never builds 100 objects.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
@@ -15,7 +16,7 @@ from typing import Any, overload
 import msgspec
 import numpy as np
 
-from rangevote.errors import DataError, UsageError
+from rangevote.errors import DataError, UsageError, shown
 from rangevote.kernel import logprob_column
 
 #: A log-probability may exceed 0 by this much, since sums of float32 logits do.
@@ -24,8 +25,15 @@ LOGPROB_SLACK = 1e-6
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
+class ToolCall(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+    """A call of a tool that a model proposes; `arguments` are an object, or JSON as the model wrote it."""
+
+    name: str
+    arguments: str | dict[str, Any] = "{}"
+
+
 class Hypothesis(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
-    """One sequence a model proposed: text, token ids, or both.
+    """One sequence a model proposed: text, token ids, or both; or calls of tools.
 
     `logprob` is the natural log of P(sequence), summed over all tokens including the end of the
     sequence; never averaged. `state` is the mean of the decoder's states, `finished` tells whether
@@ -33,6 +41,8 @@ class Hypothesis(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forb
     multiplicity, not probability, is its weight), `weight` its importance weight where it was drawn
     without replacement, `ranked_by` what the search ordered it by where that is not `logprob`: normalised,
     penalised or perturbed, `member` the member of a panel that it speaks for: one of several models.
+    Where there are `tool_calls` they are what is voted on, and a text beside them is not. `token_logprobs`
+    has the log-probability of each token, what the model wrote to itself before the text included.
     """
 
     text: str | None = None
@@ -44,13 +54,36 @@ class Hypothesis(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forb
     weight: float | None = None
     ranked_by: float | None = None
     member: str | None = None
+    tool_calls: Sequence[ToolCall] | None = None
+    token_logprobs: Sequence[float] | None = None
 
     @property
     def content(self) -> str | Sequence[int]:
-        """The text where there is one, else the token ids."""
+        """The calls of tools, as JSON, where there are any; else the text; else the token ids."""
+        if self.tool_calls:
+            return written_calls(self.tool_calls)
         if self.text is not None:
             return self.text
         return () if self.tokens is None else self.tokens
+
+
+def written_calls(calls: Sequence[ToolCall]) -> str:
+    """Calls as JSON, the arguments as an object with sorted names where they are one.
+
+    >>> written_calls([ToolCall("add", '{"b": 2, "a": 1}')])
+    '[{"name":"add","arguments":{"a":1,"b":2}}]'
+    """
+    listed = [{"name": call.name, "arguments": _arguments(call)} for call in calls]
+    return json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
+
+
+def _arguments(call: ToolCall) -> Any:
+    given = call.arguments
+    try:
+        value = msgspec.json.decode(given) if isinstance(given, str) else given
+        return msgspec.json.decode(msgspec.json.encode(value, order="sorted"))
+    except (ValueError, RecursionError):  # msgspec's own errors are among these
+        return given
 
 
 class Ballot(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -69,11 +102,12 @@ class Hypotheses(Sequence[Hypothesis]):
     Every column is as long as the list, or None where no hypothesis has the field; inside `tokens`
     single entries may be None. `logprobs` is a float64 array in which an unknown value is NaN;
     `complete` tells that there is none. `members` has the member of a panel that each one belongs to.
+    Calls of tools (`tool_calls`, where any hypothesis has some) stand among the texts as JSON.
     """
 
     __slots__ = (
-        *("_rows", "complete", "logprobs", "members", "role"),
-        *("sampled", "states", "texts", "tokens", "weights"),
+        *("_rows", "complete", "logprobs", "members", "role", "sampled"),
+        *("states", "texts", "tokens", "tool_calls", "weights"),
     )
 
     def __init__(
@@ -88,10 +122,11 @@ class Hypotheses(Sequence[Hypothesis]):
         role: str = "candidates",
         complete: bool | None = None,
         members: list[str] | None = None,
+        tool_calls: list[Sequence[ToolCall] | None] | None = None,
     ) -> None:
         self.texts, self.tokens, self.logprobs, self.states = texts, tokens, logprobs, states
         self.weights, self.sampled, self._rows, self.role = weights, sampled, rows, role
-        self.members = members
+        self.members, self.tool_calls = members, tool_calls
         if complete is None:
             complete = logprobs is not None and not bool(np.isnan(logprobs).any())
         self.complete = complete
@@ -139,7 +174,11 @@ class Hypotheses(Sequence[Hypothesis]):
     ) -> Hypotheses:
         texts, tokens = _present([row.text for row in rows]), _present([row.tokens for row in rows])
         own, weights = _present([row.logprob for row in rows]), _present([row.weight for row in rows])
-        members = _present([row.member for row in rows])
+        members, calls = _present([row.member for row in rows]), _present([row.tool_calls for row in rows])
+        if calls is not None:
+            for i, listed in enumerate(calls):
+                _check_calls(listed, f"{role}[{i}].tool_calls")
+            texts = [str(row.content) if row.tool_calls else row.text for row in rows]
         if members is not None:
             _check_members(members, role)
             if weights is not None and None in weights:
@@ -167,6 +206,7 @@ class Hypotheses(Sequence[Hypothesis]):
             role,
             complete,
             members,
+            calls,
         )
 
     def __len__(self) -> int:
@@ -230,6 +270,7 @@ class Hypotheses(Sequence[Hypothesis]):
             None if self._rows is None else [self._rows[i] for i in some],
             self.role,
             members=None if self.members is None else [self.members[i] for i in some],
+            tool_calls=None if self.tool_calls is None else [self.tool_calls[i] for i in some],
         )
 
     def only(self, index: int) -> Hypotheses:
@@ -337,6 +378,29 @@ def _check_tokens(ids: Any, field: str) -> None:
             raise DataError(f"expected whole numbers, got {type(token).__name__} {token!r}.", field=field)
 
 
+def _check_calls(calls: object, field: str) -> None:
+    if calls is None:
+        return
+    if not isinstance(calls, (list, tuple)) or not all(isinstance(call, ToolCall) for call in calls):
+        raise DataError(
+            "expected a list of ToolCall, as [ToolCall('search', {'query': 'trains'})].", field=field
+        )
+    for i, call in enumerate(calls):
+        if not isinstance(call.name, str) or not call.name:
+            raise DataError("is empty; a call names its tool.", field=f"{field}[{i}].name")
+        try:
+            json.dumps(call.arguments, allow_nan=False)
+        except (TypeError, ValueError, RecursionError):
+            fine = False
+        else:
+            fine = isinstance(call.arguments, (str, dict))
+        if not fine:
+            raise DataError(
+                f"expected an object that JSON can hold, or its text, got {shown(call.arguments)}.",
+                field=f"{field}[{i}].arguments",
+            )
+
+
 def _check_members(members: list[Any], role: str) -> None:
     """In a panel every one belongs to a member."""
     for i, member in enumerate(members):
@@ -433,6 +497,8 @@ def check(ballot: Ballot, role: str = "candidates") -> None:
                 or row.weight is not None
                 or row.state is not None
                 or row.ranked_by is not None
+                or row.tool_calls is not None
+                or row.token_logprobs is not None
             ):
                 state_size = _check_row(row, f"{name}[{i}]", state_size)
             logprob = row.logprob
@@ -442,8 +508,15 @@ def check(ballot: Ballot, role: str = "candidates") -> None:
 
 def _check_row(row: Hypothesis, field: str, state_size: int | None) -> int | None:
     """The length that all states of a ballot have, as far as it is known."""
-    if row.text is None and row.tokens is None:
+    if row.text is None and row.tokens is None and not row.tool_calls:
         raise DataError("has neither text nor tokens; give at least one.", field=field)
+    _check_calls(row.tool_calls, f"{field}.tool_calls")
+    for i, logprob in enumerate(row.token_logprobs or ()):
+        if not -math.inf < logprob <= LOGPROB_SLACK:
+            raise DataError(
+                f"{logprob!r} is not the log-probability of a token; it must be a finite number up to 0.",
+                field=f"{field}.token_logprobs[{i}]",
+            )
     if row.weight is not None:
         _check_weight(row.weight, f"{field}.weight")
     if row.ranked_by is not None and not math.isfinite(row.ranked_by):

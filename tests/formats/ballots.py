@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.hypothesis import Ballot, Hypothesis, ToolCall
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -19,11 +19,14 @@ def ballots(draw: st.DrawFn) -> Ballot:
         "finished": st.booleans(),
         "sampled": st.booleans(),
         "weight": st.none() | st.floats(0, allow_infinity=False),
+        "token_logprobs": st.none() | st.lists(st.floats(-1e300, 0.0), max_size=3),
     }
     tokens = st.lists(st.integers(), max_size=4)
+    calls = st.lists(st.builds(ToolCall, texts.filter(bool), texts), min_size=1, max_size=2)
     hypotheses = st.lists(
         st.builds(Hypothesis, text=texts, tokens=st.none() | tokens, **fields)
-        | st.builds(Hypothesis, text=st.none(), tokens=tokens, **fields),
+        | st.builds(Hypothesis, text=st.none(), tokens=tokens, **fields)
+        | st.builds(Hypothesis, text=st.none() | texts, tool_calls=calls, **fields),
         max_size=4,
     )
     return Ballot(

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from rangevote.election.elect import elect
 from rangevote.errors import DataError, UsageError
 from rangevote.formats import Entry
 from rangevote.formats.openai import split_reasoning
-from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.hypothesis import Ballot, Hypothesis, ToolCall
 
 Entries = Callable[..., list[Entry]]
 Ballots = Callable[..., list[Ballot]]
@@ -34,18 +35,19 @@ def test_choices_are_samples_and_log_probabilities_are_summed(ballots: Ballots) 
     assert ballot.id == "r1"
     first, second = ballot.candidates
     assert first.logprob == pytest.approx(-0.81)
-    assert first == Hypothesis("Hi", logprob=first.logprob, sampled=True)
+    assert first == Hypothesis("Hi", logprob=first.logprob, sampled=True, token_logprobs=[-0.31, -0.5])
     assert second == Hypothesis("Hello", sampled=True, finished=False)
 
 
 def test_what_a_model_wrote_to_itself_does_not_vote(ballots: Ballots) -> None:
     thought = {"message": {"content": "<think>2 + 2</think>4"}, "logprobs": {"content": [{"logprob": -0.5}]}}
-    assert ballots(batch(thought))[0].candidates == [Hypothesis("4", sampled=True)]
+    assert ballots(batch(thought))[0].candidates == [Hypothesis("4", sampled=True, token_logprobs=[-0.5])]
 
 
 def test_completions_are_read(ballots: Ballots) -> None:
     line = batch({"text": "a b", "logprobs": {"token_logprobs": [-0.25, -0.5], "tokens": ["a", "b"]}})
-    assert ballots(line)[0].candidates == [Hypothesis("a b", logprob=-0.75, sampled=True)]
+    [hypothesis] = ballots(line)[0].candidates
+    assert hypothesis == Hypothesis("a b", logprob=-0.75, sampled=True, token_logprobs=[-0.25, -0.5])
 
 
 def test_a_bare_response_is_read(ballots: Ballots) -> None:
@@ -133,6 +135,21 @@ def test_content_in_parts_is_joined(ballots: Ballots) -> None:
     assert ballots(batch({"message": {"content": parts}}))[0].candidates[0].text == "a b"
 
 
+def test_calls_of_tools_are_voted_on_as_calls(ballots: Ballots) -> None:
+    function = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+    custom = {"id": "c2", "type": "custom", "custom": {"name": "run", "input": "x = 1"}}
+    choices = [
+        {"message": {"content": None, "tool_calls": [function, custom]}, "finish_reason": "tool_calls"},
+        {"message": {"content": "Let me see.", "tool_calls": [function]}},
+        {"message": {"content": None, "function_call": {"name": "add", "arguments": '{"a": 1}'}}},
+    ]
+    [ballot] = ballots(batch(*choices))
+    add = ToolCall("add", '{"a": 1}')
+    assert [h.tool_calls for h in ballot.candidates] == [(add, ToolCall("run", '"x = 1"')), (add,), (add,)]
+    assert [h.text for h in ballot.candidates] == [None, "Let me see.", None]
+    assert elect(ballot).index == 1
+
+
 def test_failed_requests_are_errors_and_reading_goes_on(entries: Entries) -> None:
     failed = (
         b'{"custom_id": "r2", "response": {"status_code": 429, "body": {"error": '
@@ -154,7 +171,8 @@ def test_failed_requests_are_errors_and_reading_goes_on(entries: Entries) -> Non
     [
         ({"message": {"content": 5}}, r"response.body.choices\[0\].message.content: expected"),
         ({"finish_reason": "stop"}, r"choices\[0\]: has neither message nor text"),
-        ({"message": {"content": None, "tool_calls": [{}]}}, r"choices\[0\].message: is a tool call"),
+        ({"message": {"content": None, "tool_calls": [{}]}}, r"tool_calls\[0\]: has neither function nor"),
+        ({"message": {"tool_calls": [{"function": {}}]}}, r"tool_calls\[0\].function: .*missing.* name"),
         (
             {"text": "a", "logprobs": {"token_logprobs": [2.0]}},
             r"choices\[0\].logprob: 2.0 is not a log-probability",

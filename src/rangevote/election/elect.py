@@ -124,6 +124,8 @@ def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: S
         electors = candidates
     if not len(electors):
         raise DataError("there are no voters; leave the list out to let the candidates vote.", field="voters")
+    if candidates.tool_calls is not None or electors.tool_calls is not None:
+        settings = settings.with_parties()
     weighting, weights = weigh(electors, settings.weights, settings.vote_temperature, given, settings.shares)
     if settings.weights is None:
         for indices, own in given.by_member():

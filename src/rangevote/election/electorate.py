@@ -35,6 +35,7 @@ from rangevote.election.weights import default_weights, weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis, concatenate
 from rangevote.similarity.base import keys_of, open_poll
+from rangevote.similarity.structured import Parties
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -71,6 +72,8 @@ class Electorate:
             raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
         x = settings.own_likelihood
         self._own = own_likelihood(self._candidates, x) if x else np.zeros(len(self._candidates))
+        if self._candidates.tool_calls is not None:
+            self._settings = settings.with_parties()
         self._poll = open_poll(self._settings.measure, self._candidates)
         self._voters: list[Hypotheses] = []
 
@@ -98,15 +101,21 @@ class Electorate:
             raise UsageError(
                 "in a panel every voter belongs to a member; some were added with member= and some without."
             )
+        if batch.tool_calls is not None and self._settings is not (party := self._settings.with_parties()):
+            self._settings = party
+            self._recount()
         try:
             self._poll.add(self._normal(batch))
         except BaseException:  # a part of the poll may have taken the batch in
-            self._poll = open_poll(self._settings.measure, self._candidates)
-            for before in self._voters:
-                self._poll.add(self._normal(before))
+            self._recount()
             raise
         self._voters.append(batch)
         return self
+
+    def _recount(self) -> None:
+        self._poll = open_poll(self._settings.measure, self._candidates)
+        for before in self._voters:
+            self._poll.add(self._normal(before))
 
     def _normal(self, voters: Hypotheses) -> Hypotheses:
         return prepare(voters, self._settings.normalize, False)
@@ -149,6 +158,8 @@ class Electorate:
                 f"decided() is for sampled voters of equal weight, not weights={weighting!r}; "
                 f"use weights='count'."
             )
+        if isinstance(self._settings.measure, Parties):
+            return False  # calls of tools are elected in stages, of which this knows nothing
         grades = self._poll.matrix()[:, self._firsts]  # (voters, groups)
         own = self._own[self._firsts]  # (groups,)
         own = np.where(own > -math.inf, own, 0.0)  # -inf only where all of them are

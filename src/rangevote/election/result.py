@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rangevote.election.rules import order
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
 from rangevote.similarity.base import keys_of
+from rangevote.similarity.structured import Parties
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -109,7 +110,12 @@ class Result:
 
     @cached_property
     def margin(self) -> float | None:
-        """How far the winner's score is above the best of another group; None where there is no other."""
+        """How far the winner's score is above the best of another group; None where there is no other.
+
+        Where tools are called, an election has stages, and it is the smallest lead of all of them.
+        """
+        if isinstance(self.similarity, Parties):
+            return self.similarity.margin(self.candidates, self.voters, self.weights)
         scores, best = self.scores.tolist(), self.score
         every = not len(self.voters) or self.likelihood is not None
         same = [i for i, score in enumerate(scores) if every or score == best]
@@ -133,7 +139,7 @@ class Result:
     def no_support(self) -> bool:
         """Whether no candidate got any vote, so that the tie order decided."""
         votes = self.scores if self.likelihood is None else self.scores != self.likelihood
-        return not bool(votes.any())
+        return not bool(votes[self.scores > -math.inf].any())
 
     def explain(self, index: int | None = None) -> Explanation:
         """Which n-grams and which voters earned the winner (or the candidate `index`) its score, and what of

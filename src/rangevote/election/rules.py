@@ -145,8 +145,8 @@ def reweighted(contest: Contest, winners: int) -> RuleOutcome:
         weights = contest.weights / (1.0 + given)
         left = contest.scores(weights, math.fsum(weights.tolist()))  # (candidates,)
         represented = {keys[i] for i in elected}
-        left[[key in represented for key in keys]] = -np.inf
-        elected.append(leader(left, contest.candidates))
+        others = [i for i, key in enumerate(keys) if key not in represented]
+        elected.append(others[leader(left[others], contest.candidates.pick(others))])
     return RuleOutcome(scores, tuple(elected))
 
 

@@ -32,6 +32,7 @@ from rangevote.errors import DataError, SetupError, UsageError, choose, shown
 from rangevote.hypothesis import Hypotheses
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, Preset, get_similarity
 from rangevote.similarity.base import Measure, Similarity, short
+from rangevote.similarity.structured import Parties
 from rangevote.similarity.tokens import Tokenise
 
 if TYPE_CHECKING:
@@ -143,6 +144,10 @@ class Settings(msgspec.Struct, frozen=True):
         about = measure.about(source)
         return self if about is measure else self.replace(similarity=about)
 
+    def with_parties(self) -> Settings:
+        """The same for an election in which some call tools."""
+        return self if isinstance(self.measure, Parties) else self.replace(similarity=Parties(self.measure))
+
     def signature(
         self, weighting: str, candidates: Hypotheses, voters: int, panel: PanelShares | None = None
     ) -> str:
@@ -152,6 +157,8 @@ class Settings(msgspec.Struct, frozen=True):
         parts = [f"rv:{_SERIES}", f"sim:{measure.name}"]
         if on:
             parts.append(f"on:{on}")
+        if isinstance(measure, Parties):
+            parts.append("calls:name,arguments")
         parts.append(f"w:{weighting}")
         if "probability" in weighting.split(","):
             parts.append(f"T:{short(self.vote_temperature)}")

@@ -144,7 +144,7 @@ def _ballot(line: BallotLine, options: ReadOptions, scale: Scale | None) -> Ball
         None if line.voters is None else _objects(line.voters),
         line.id,
         line.source,
-        () if line.references is None else line.references,
+        line.references or (),
     )
     return accept_scaled(ballot, options, scale, role)
 

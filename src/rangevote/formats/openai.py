@@ -9,11 +9,12 @@ token, without the end of the sequence; -9999 stands for "very unlikely" and is 
 Choices are samples: each counts once, and its log-probability only breaks ties. Since the end of the
 sequence is missing, these may add up to more than 1, which is therefore not looked at. Refusals, and answers
 of which a filter left nothing, are no candidates; a request that got nothing else is an error. What a model
-wrote to itself before its answer does not vote.
+wrote to itself before its answer does not vote. A choice that calls tools is elected by its calls.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ from rangevote.errors import DataError
 from rangevote.formats.jsonl import convert, parse
 from rangevote.formats.reader import Decode, ReadOptions
 from rangevote.formats.scores import checked, settled, total
-from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.hypothesis import Ballot, Hypothesis, ToolCall
 
 #: At or below this, a server means "too unlikely to tell".
 UNKNOWN = -9999.0
@@ -43,6 +44,7 @@ class Message(msgspec.Struct):
     content: str | list[Part] | None = None
     refusal: str | None = None
     tool_calls: list[Any] | None = None
+    function_call: Any = None
 
 
 class Token(msgspec.Struct):
@@ -99,6 +101,37 @@ def split_reasoning(text: str, ended: bool = True) -> tuple[str, str]:
     return "", text
 
 
+class NamedCall(msgspec.Struct):
+    """A tool's name with its arguments, or with the text that a tool of the user's own kind takes."""
+
+    name: str
+    arguments: str = "{}"
+    input: str | None = None
+
+
+class RawCall(msgspec.Struct):
+    """One call of a message; its id is the server's, and no part of what is voted on."""
+
+    function: NamedCall | None = None
+    custom: NamedCall | None = None
+
+
+def tool_calls_of(calls: list[Any] | None, function_call: Any, path: str) -> tuple[ToolCall, ...]:
+    """The calls of a message, whose field is `path`: of functions, of custom tools, or the one of old."""
+    if not calls and function_call:
+        named = convert(function_call, NamedCall, f"{path}.function_call.")
+        return (ToolCall(named.name, named.arguments),)
+    listed = []
+    for i, raw in enumerate(calls or ()):
+        call = convert(raw, RawCall, f"{path}.tool_calls[{i}].")
+        called = call.function or call.custom
+        if called is None:
+            raise DataError("has neither function nor custom", field=f"{path}.tool_calls[{i}]")
+        text = called.arguments if called.input is None else json.dumps(called.input)
+        listed.append(ToolCall(called.name, text))
+    return tuple(listed)
+
+
 def decoder(options: ReadOptions) -> Decode:
     """Ballots come in the order of the file, which is not that of the requests; failed ones are errors."""
     scored = settled(options, "openai")
@@ -124,11 +157,15 @@ def _ballot(row: Any, scored: bool, options: ReadOptions) -> Ballot:
 
 
 def _hypothesis(choice: Choice, index: int, path: str, scored: bool) -> Hypothesis:
-    finished = ended(choice.finish_reason)
+    finished, message = ended(choice.finish_reason), choice.message
+    if message is not None and (message.tool_calls or message.function_call):
+        calls = tool_calls_of(message.tool_calls, message.function_call, f"{path}.message")
+        return Hypothesis(_text(choice, path) or None, finished=finished, sampled=True, tool_calls=calls)
     reasoning, text = split_reasoning(_text(choice, path), finished)
+    known = _token_logprobs(choice) if scored else None
     # the log-probability of a choice with reasoning is not that of its text
-    logprob = _logprob(choice, index) if scored and not reasoning else None
-    return Hypothesis(text, logprob=logprob, finished=finished, sampled=True)
+    logprob = None if known is None or reasoning else checked(total(known), index, "choices")
+    return Hypothesis(text, logprob=logprob, finished=finished, sampled=True, token_logprobs=known)
 
 
 def _refused(choice: Choice) -> bool:
@@ -178,15 +215,13 @@ def _text(choice: Choice, path: str) -> str:
             raise DataError("has neither message nor text", field=path)
         return choice.text
     content = choice.message.content
-    if content is None and choice.message.tool_calls:
-        raise DataError("is a tool call, which has no text to vote on", field=f"{path}.message")
     if isinstance(content, list):
         return "".join(part.text for part in content)
     return content or ""
 
 
-def _logprob(choice: Choice, index: int) -> float | None:
-    """The sum over all tokens, None unless every one is known."""
+def _token_logprobs(choice: Choice) -> list[float] | None:
+    """Those of all tokens, None unless every one is known."""
     logprobs = choice.logprobs
     if logprobs is None:
         return None
@@ -195,6 +230,4 @@ def _logprob(choice: Choice, index: int) -> float | None:
     else:
         values = list(logprobs.token_logprobs or ())
     known = [value for value in values if value is not None and not value <= UNKNOWN]
-    if not known or len(known) < len(values):
-        return None
-    return checked(total(known), index, "choices")
+    return known if known and len(known) == len(values) else None

@@ -3,7 +3,8 @@
     id: string or integer      source: string      references: list<string>
     candidates: list<struct<text: string, logprob: double, tokens: list<int64>, state: list<double>,
                             finished: bool, sampled: bool, weight: double, ranked_by: double,
-                            member: string>>
+                            member: string, tool_calls: list<struct<name: string, arguments: string>>,
+                            token_logprobs: list<double>>>
     voters: the same; null: the candidates vote
 
 Fields that are absent or null are not known; a list of plain strings will do, and `hypotheses` is read as
@@ -15,6 +16,7 @@ ballot file is.
 from __future__ import annotations
 
 import io
+import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, islice, pairwise, repeat
@@ -34,7 +36,7 @@ from rangevote.formats.jsonl import (
 from rangevote.formats.reader import Entry, ReadOptions
 from rangevote.formats.stream import Stream
 from rangevote.formats.write import write_ballot
-from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.hypothesis import Ballot, Hypothesis, ToolCall
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,6 +59,8 @@ _USUAL = {
     "weight": ("number", "integer"),
     "ranked_by": ("number", "integer"),
     "member": ("text",),
+    "tool_calls": (),
+    "token_logprobs": ("list of number",),
 }
 _DEFAULTS: dict[str, Any] = {"finished": True, "sampled": False}
 
@@ -328,6 +332,8 @@ def ballot_schema(id: type) -> pa.Schema:
         "member": pa.string(),
         "tokens": pa.list_(pa.int64()),
         "state": pa.list_(pa.float64()),
+        "token_logprobs": pa.list_(pa.float64()),
+        "tool_calls": pa.list_(pa.struct([("name", pa.string()), ("arguments", pa.string())])),
         "finished": pa.bool_(),
         "sampled": pa.bool_(),
     }
@@ -363,4 +369,11 @@ def _as_list(value: Any) -> Any:
     """Token ids and states as lists, whatever sequence they are."""
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
-    return [item.item() if hasattr(item, "item") else item for item in value]
+    return [_item(item) for item in value]
+
+
+def _item(item: Any) -> Any:
+    if isinstance(item, ToolCall):
+        given = item.arguments
+        return {"name": item.name, "arguments": given if isinstance(given, str) else json.dumps(given)}
+    return item.item() if hasattr(item, "item") else item

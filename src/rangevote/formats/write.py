@@ -132,7 +132,7 @@ def _known_logprob(hypothesis: Hypothesis, index: int, format: str) -> float:
 
 
 def _one_line(hypothesis: Hypothesis, index: int, format: str) -> str:
-    text = hypothesis.text
+    text = None if hypothesis.tool_calls else hypothesis.text
     if text is None:
         raise DataError(f"has no text, which the format {format!r} needs", field=f"candidates[{index}].text")
     if "\n" in text or text.endswith("\r"):
