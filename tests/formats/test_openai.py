@@ -9,8 +9,8 @@ import pytest
 from rangevote.election.elect import elect
 from rangevote.errors import DataError, UsageError
 from rangevote.formats import Entry
-from rangevote.formats.openai import split_reasoning
 from rangevote.hypothesis import Ballot, Hypothesis, ToolCall
+from rangevote.similarity.answers import split_reasoning
 
 Entries = Callable[..., list[Entry]]
 Ballots = Callable[..., list[Ballot]]

@@ -383,6 +383,20 @@ def test_a_client_cannot_choose_a_model_that_is_loaded(service, upstream, encode
     assert upstream.asked == encoders == []
 
 
+@pytest.mark.parametrize("key", ["regex:(a+)+$", "command=touch made", "math"])
+def test_a_client_cannot_name_a_key_that_runs_code_or_may_take_forever(upstream, tmp_path, monkeypatch, key):
+    monkeypatch.chdir(tmp_path)
+    profiles = {"a": {"similarity": r"exact:regex:\d+"}, "b": {"similarity": "exact:last_number"}}
+    with Running(upstream.url, profiles=profiles) as service:
+        for similarity in (f"exact:{key}", f"0.5*exact:{key}"):
+            refused = service.ask(rangevote={"similarity": similarity})
+            assert (refused.status_code, error_of(refused)["param"]) == (400, "rangevote.similarity")
+            assert f"requests may use exact:{key[:4]}" in error_of(refused)["message"]
+        assert service.ask(rangevote={"similarity": r"exact:regex:\d+"}).status_code == 200
+        assert service.ask("/v1/a/chat/completions").status_code == 200
+    assert not list(tmp_path.iterdir())
+
+
 def test_models_that_the_operator_named_are_loaded_once_however_they_are_spelt(upstream, encoders, tmp_path):
     named, other = "embedding:./m", "embedding:../" + tmp_path.name + "/m"
     with Running(upstream.url, profiles={"a": {"similarity": named}, "b": {"similarity": other}}) as service:

@@ -27,6 +27,7 @@ PURPOSES = {
     "embedding": "the similarity embedding:MODEL",
     "evaluate": "sacreBLEU, significance, plots; rouge_l and edit; tokenisations 13a, intl, zh",
     "models": "generate with Hugging Face models",
+    "math": "answers that are the same mathematics (exact:math)",
     "parquet": "ballots in Parquet files",
     "ray": "many ballots with Ray",
     "web": "the pages (show, study) and the service (serve), and servers as sources",
@@ -38,6 +39,7 @@ NOT_FEATURES = ("all", "dev", "docs")
 VARIABLES = (
     "RANGEVOTE_PURE",
     "RANGEVOTE_MAX_PAIRS",
+    "RANGEVOTE_COMMAND_SECONDS",
     "OMP_NUM_THREADS",
     "HF_HOME",
     "HF_HUB_CACHE",

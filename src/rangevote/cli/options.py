@@ -60,7 +60,10 @@ def election_options(command: Command, *, sampling: bool = False) -> Command:
             "--winners", type=int, default=1, show_default=True, help="How many to elect."
         ),
         "tokenize": click.option(
-            "--tokenize", default="words", show_default=True, help="words, chars, 13a, intl, zh or tokens."
+            "--tokenize",
+            default="words",
+            show_default=True,
+            help="words, chars, 13a, intl, zh, json or tokens.",
         ),
         "normalize": click.option(
             "--normalize", metavar="FORM", help="Compare texts in a Unicode normal form, as NFC."

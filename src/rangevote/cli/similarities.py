@@ -27,7 +27,7 @@ Mixtures: 0.5*overlap_2+0.5*chrf. In Python also any function (voter, candidate)
 def similarities(as_json: bool) -> None:
     """List every similarity: what it is, cost, range and direction of its grades, and what it needs."""
     from rangevote.similarity import PRESETS
-    from rangevote.similarity.answers import KEYS
+    from rangevote.similarity.answers import EXAMPLES
 
     measures = described()
     presets = [{"name": name, **preset._asdict()} for name, preset in sorted(PRESETS.items())]
@@ -38,7 +38,8 @@ def similarities(as_json: bool) -> None:
 
     Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False).print(table(measures))
     click.echo(f"\n{NOTES}")
-    click.echo(f"Keys of exact: {', '.join(f'exact:{key}' for key in sorted(KEYS))}; exact alone: the text.")
+    click.echo(f"Keys, after 'exact:': {'; '.join(EXAMPLES)}.")
+    click.echo("exact alone compares the texts; exact:command=... runs a program of yours on every text.")
     for preset in presets:
         click.echo("Preset {name}: {similarity} with temperature {temperature:g}.".format(**preset))
 

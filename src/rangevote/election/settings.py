@@ -154,7 +154,8 @@ class Settings(msgspec.Struct, frozen=True):
         """Names all that can change a result: `rv:0.1|sim:overlap_2|on:words|w:probability|T:1|...`."""
         measure = self.measure
         on = measure.signature_on(candidates) if isinstance(measure, Measure) else ""
-        parts = [f"rv:{_SERIES}", f"sim:{measure.name}"]
+        name = measure.name.replace("%", "%25").replace("|", "%7C")  # of a regular expression
+        parts = [f"rv:{_SERIES}", f"sim:{name}"]
         if on:
             parts.append(f"on:{on}")
         if isinstance(measure, Parties):
@@ -207,6 +208,8 @@ def read_profile(path: str | PathLike[str]) -> dict[str, Any]:
     try:
         for name, value in options.items():
             check_option(name, value)
+        if "exact:command" in str(options.get("similarity")):
+            raise UsageError("a profile runs no programs: name exact:command=... where you use the profile.")
         Settings(**options)
     except UsageError as error:
         raise DataError(str(error), field="election", where=str(path)) from None

@@ -24,11 +24,10 @@ from rangevote.formats.jsonl import convert, parse
 from rangevote.formats.reader import Decode, ReadOptions
 from rangevote.formats.scores import checked, settled, total
 from rangevote.hypothesis import Ballot, Hypothesis, ToolCall
+from rangevote.similarity.answers import split_reasoning
 
 #: At or below this, a server means "too unlikely to tell".
 UNKNOWN = -9999.0
-#: Tags around what a model writes to itself.
-THINK, THINK_END = "<think>", "</think>"
 _EXPECTED = 'expected {"custom_id": "...", "response": {"body": {"choices": [...]}}}'
 
 
@@ -79,26 +78,6 @@ class Body(msgspec.Struct):
 def ended(reason: str | None) -> bool:
     """Whether the model ended the sequence itself, by a server's `finish_reason`."""
     return reason not in ("length", "abort", "content_filter")
-
-
-def split_reasoning(text: str, ended: bool = True) -> tuple[str, str]:
-    """What a model wrote to itself before its answer, and the answer: the answer alone votes.
-
-    The reasoning stands in `<think>...</think>` before the answer. Some servers leave out the first tag, the
-    end of the prompt; then the second one is on a line of its own. A text that was cut off before the second
-    tag has no answer.
-
-    >>> split_reasoning("<think>2 + 2 is 4.</think>\\n\\nFour.")
-    ('2 + 2 is 4.', 'Four.')
-    >>> split_reasoning("Reasoning ends with </think>.")
-    ('', 'Reasoning ends with </think>.')
-    """
-    before, end, answer = text.partition(THINK_END)
-    opened = before.lstrip().startswith(THINK)
-    bare = THINK not in before and before.rstrip(" ").endswith("\n")
-    if (end and (opened or bare)) or (opened and not ended):
-        return before.lstrip().removeprefix(THINK).strip(), answer.lstrip()
-    return "", text
 
 
 class NamedCall(msgspec.Struct):

@@ -16,6 +16,7 @@ from rangevote.election.settings import OPTION_TYPES, Settings, check_option, re
 from rangevote.errors import DataError, RangevoteError, UsageError, choose
 from rangevote.generation.plan import CONFIDENCE
 from rangevote.similarity import WITH_MODELS
+from rangevote.similarity.answers import UNSAFE
 from rangevote.similarity.base import Similarity
 from rangevote.similarity.mixture import Mixture
 from rangevote.sources.openai.generating import DIALECTS
@@ -254,6 +255,17 @@ class ServiceConfig:
             raise UsageError(
                 f"similarity {name} loads a model, and requests may use only those that the service's "
                 f"options and profiles name: {allowed}."
+            )
+
+    def check_key(self, asked: Mapping[str, Any]) -> None:
+        """Whether the operator wrote a measure just like that, where it has a key that clients may not name."""
+        similarity = asked.get("similarity")
+        unsafe = [key for key in UNSAFE if f"exact:{key}" in str(similarity)]
+        every = (self.options, *self.profiles.values())
+        if unsafe and similarity not in [options.election.get("similarity") for options in every]:
+            raise UsageError(
+                f"similarity: requests may use exact:{unsafe[0]} only where the service's options or profiles "
+                f"name it in just that way."
             )
 
     @cached_property

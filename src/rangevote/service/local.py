@@ -18,7 +18,6 @@ from rangevote.decoding import get_search
 from rangevote.decoding.base import Search
 from rangevote.decoding.sample import Nucleus, Sample
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
-from rangevote.formats.openai import split_reasoning
 from rangevote.generation.batch import Elected, Request, elect_batch
 from rangevote.generation.plan import GenerationPlan
 from rangevote.hypothesis import Ballot, Hypothesis
@@ -28,6 +27,7 @@ from rangevote.service.errors import ApiError, insufficient_votes, invalid
 from rangevote.service.metrics import Metrics
 from rangevote.service.requests import CompletionRequest
 from rangevote.service.upstream import count_votes
+from rangevote.similarity.answers import split_reasoning
 from rangevote.sources.openai.messages import ServerChoice, Usage
 from rangevote.sources.openai.server_election import ElectionOutcome
 

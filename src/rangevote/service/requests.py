@@ -164,6 +164,7 @@ def _options(given: Mapping[str, Any], profile: str | None, config: ServiceConfi
     if not isinstance(asked, dict):
         raise invalid("rangevote", 'must be an object, as {"samples": 16}')
     try:
+        config.check_key(asked)
         options = options.changed(asked)
         config.check_orders(options)
         config.check_models(options)

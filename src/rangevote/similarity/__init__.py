@@ -95,7 +95,7 @@ PRESETS: dict[str, Preset] = {"blend": Preset("overlap_1-4@0.25", 2.0)}
 #: What an election without a preset takes where nothing is given: the paper's.
 DEFAULT_PRESET = Preset("overlap_2", 1.0)
 
-_NAMED = re.compile(r"(?P<stem>[a-z_]+?)(?:_(?P<order>\d[-@.\d]*)|:(?P<key>.*))?")
+_NAMED = re.compile(r"(?P<stem>[a-z_]+?)(?:_(?P<order>\d[-@.\d]*)|:(?P<key>.*))?", re.DOTALL)
 _PART = re.compile(r"\s*(?:(?P<sign>[-+])?\s*(?P<number>\d*\.?\d+)\s*\*)?\s*(?P<name>[^\s*]+)\s*")
 
 
@@ -129,7 +129,7 @@ def _named(name: str, tokenize: str) -> Similarity:
 
 def _build(name: str, tokenize: Tokenise) -> Similarity:
     check_tokeniser(tokenize)
-    if "*" in name or "+" in name:
+    if ("*" in name or "+" in name) and not name.startswith("exact:"):
         from rangevote.similarity.mixture import Mixture
 
         return Mixture([_part(part, name, tokenize) for part in name.split("+")])

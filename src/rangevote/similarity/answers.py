@@ -1,5 +1,7 @@
 r"""Keys of `exact`: the answer in a text, or None where there is none that can be read for certain.
 
+What a model wrote to itself before its answer (`split_reasoning`) is cut off before a key looks.
+
 Numbers are read in two steps. `REWRITES` bring the many ways to write one (LaTeX, Unicode, units) into plain
 characters. Then the last run of digits, and of what joins digits, has to have one of `FORMS`: a run that has
 none is a range, a date, a list or a formula, and no number at all.
@@ -9,10 +11,38 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
+from functools import partial
+
+from rangevote.errors import UnknownName, UsageError, nearest
 
 Key = Callable[[str], Hashable]
+
+#: Tags around what a model writes to itself.
+THINK, THINK_END = "<think>", "</think>"
+
+
+def split_reasoning(text: str, ended: bool = True) -> tuple[str, str]:
+    """What a model wrote to itself before its answer, and the answer: the answer alone votes.
+
+    The reasoning stands in `<think>...</think>` before the answer. Some servers leave out the first tag, the
+    end of the prompt; then the second one is on a line of its own. A text that was cut off before the second
+    tag has no answer.
+
+    >>> split_reasoning("<think>2 + 2 is 4.</think>\\n\\nFour.")
+    ('2 + 2 is 4.', 'Four.')
+    >>> split_reasoning("Reasoning ends with </think>.")
+    ('', 'Reasoning ends with </think>.')
+    """
+    before, end, answer = text.partition(THINK_END)
+    opened = before.lstrip().startswith(THINK)
+    bare = THINK not in before and before.rstrip(" ").endswith("\n")
+    if (end and (opened or bare)) or (opened and not ended):
+        return before.lstrip().removeprefix(THINK).strip(), answer.lstrip()
+    return "", text
+
 
 #: The longest number that is read, in characters; powers give no more digits than this either.
 LONGEST = 300
@@ -126,14 +156,14 @@ CHOICES = (
 )
 
 
-def last_letter(text: str) -> str | None:
+def choice(text: str) -> str | None:
     """The last capital letter that is marked as a choice: '(C)', '**C**', 'the answer is C', 'C is correct',
     alone on a line, at the end of the text, or 'C) ...' at its beginning.
 
     Other letters are words, such as I and A, and are no answers.
     """
     text = unicodedata.normalize("NFKC", text)
-    found = [match for choice in CHOICES for match in choice.finditer(text)]
+    found = [match for form in CHOICES for match in form.finditer(text)]
     if not found:
         return None
     return max(found, key=lambda match: match.start(1))[1]
@@ -152,15 +182,111 @@ def boxed(text: str) -> str | None:
     return None
 
 
-def plain(text: str) -> str:
-    """The text without regard to case, punctuation at its ends and runs of white space."""
-    return " ".join(text.casefold().split()).strip(" .,;:!?\"'")
+def plain(text: str) -> str | None:
+    """The text without regard to case, punctuation and marks at its ends, and runs of white space.
+
+    >>> plain(" **Rome.** ")
+    'rome'
+    """
+    return " ".join(text.casefold().split()).strip(" .,;:!?\"'*_`$") or None
+
+
+def regex(pattern: re.Pattern[str], text: str) -> str | None:
+    """The last match that is not empty; of a pattern with groups, its first group that took part."""
+    matches = deque((match for match in pattern.finditer(text) if match[0]), maxlen=1)
+    if not matches:
+        return None
+    groups = [group for group in matches[0].groups() if group is not None]
+    return (groups[0] if groups else matches[0][0]).strip()
+
+
+def after(marker: str, text: str) -> str | None:
+    """What follows the last occurrence of the marker on its line, in any case; plainly."""
+    found = text.casefold().rpartition(marker.casefold())
+    return plain(found[2].strip(" \t:*_").partition("\n")[0]) if found[1] else None
+
+
+def line(which: int, text: str) -> str | None:
+    """The first or the last line that is not empty, plainly."""
+    lines = [one for one in text.splitlines() if one.strip()]
+    return plain(lines[which]) if lines else None
+
+
+def _regex(pattern: str) -> Key:
+    try:
+        return partial(regex, re.compile(pattern))
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UsageError(f"exact:regex: {pattern!r} is no regular expression: {error}.") from None
+
+
+def _line(which: str) -> Key:
+    if which not in ("first", "last"):
+        raise UsageError(f"exact:line is 'exact:line:last' or 'exact:line:first', got {which!r}.")
+    return partial(line, -1 if which == "last" else 0)
+
+
+def _json(path: str) -> Key:
+    from rangevote.similarity.structured import json_value, path_steps
+
+    return partial(json_value, path_steps(path))
+
+
+def _after(marker: str) -> Key:
+    return partial(after, marker)
+
+
+def _math(argument: str) -> Key:
+    from rangevote.similarity.mathematics import math_answer, needed
+
+    needed()
+    return math_answer
+
+
+def _command(command: str) -> Key:
+    from rangevote.similarity.command import Command
+
+    return Command(command)
 
 
 #: What can follow `exact:`. A key that finds nothing gives None, and the voter abstains.
 KEYS: Mapping[str, Key] = {
     "boxed": boxed,
-    "last_letter": last_letter,
+    "choice": choice,
     "last_number": last_number,
     "plain": plain,
 }
+#: Keys that are made of what follows their own name; and how they are written.
+MADE: Mapping[str, tuple[Callable[[str], Key], str]] = {
+    "after": (_after, "after:the answer is"),
+    "command": (_command, "command=python -I"),
+    "json": (_json, "json:price"),
+    "line": (_line, "line:last"),
+    "math": (_math, "math"),
+    "regex": (_regex, r"regex:= (\d+)"),
+}
+#: Keys for which nothing need follow their name.
+_ALONE = ("json", "math")
+#: Keys that only who runs a server may name, never who sends it a request: a command runs code, and a regular
+#: expression or mathematics may take forever on a text that was made for that.
+UNSAFE = ("command", "math", "regex")
+#: How every key is written.
+EXAMPLES = sorted([*KEYS, *(example for _, example in MADE.values())])
+
+_MADE = re.compile(r"(?P<name>[a-z_]+)(?P<mark>[:=]?)(?P<rest>.*)", re.DOTALL)
+
+
+def get_key(named: str) -> Key:
+    """The key of a name, as `last_number`, `after:the answer is`, `json:items[0].price`."""
+    if named in KEYS:
+        return KEYS[named]
+    match = _MADE.fullmatch(named)
+    if match is None or match["name"] not in MADE:
+        raise UnknownName(
+            f"unknown key of exact {named!r}.{nearest(named, EXAMPLES)} Choose from: {', '.join(EXAMPLES)}."
+        )
+    make, example = MADE[match["name"]]
+    mark = "=" if match["name"] == "command" else ":"
+    alone = match["name"] in _ALONE and not match["mark"]
+    if not alone and (match["mark"] != mark or not match["rest"] or match["name"] == "math"):
+        raise UsageError(f"cannot read exact:{named}; write it as 'exact:{example}'.")
+    return make(match["rest"])

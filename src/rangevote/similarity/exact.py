@@ -6,16 +6,19 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
-from rangevote.errors import choose
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import unit_bits
-from rangevote.similarity.answers import KEYS, Key
+from rangevote.similarity.answers import THINK, THINK_END, Key, get_key, split_reasoning
 from rangevote.similarity.base import Measure, check_pairs, same_content
 from rangevote.similarity.tokens import Tokenise, refuse_surrogates
 
 
 class Exact(Measure):
-    """1 for the same key, else 0. Without a key: the same text, the empty one included."""
+    """1 for the same key, else 0. Without a key: the same text, the empty one included.
+
+    A key is a function from the text, without what the model wrote to itself before its answer, to what is
+    compared; None abstains. One that has `prepare` is told all texts of a list before it is asked for one.
+    """
 
     linear = True
 
@@ -32,7 +35,10 @@ class Exact(Measure):
         contents = same_content(candidates)
         if self.key is None:
             return contents
-        return [self.key(content) if isinstance(content, str) else None for content in contents]
+        answers = [_answer(content) if isinstance(content, str) else None for content in contents]
+        if hasattr(self.key, "prepare"):
+            self.key.prepare(answer for answer in answers if answer is not None)
+        return [None if answer is None else self.key(answer) for answer in answers]
 
 
 class ExactPoll:
@@ -62,6 +68,16 @@ class ExactPoll:
         return np.array(rows, dtype=np.float64).reshape(len(self._voters), len(self._candidates))
 
 
+def _answer(text: str) -> str:
+    """The text without reasoning; of a text that was cut off in its reasoning, nothing."""
+    thought = THINK_END in text or text.lstrip().startswith(THINK)
+    return split_reasoning(text, ended=False)[1] if thought else text
+
+
 def exact(argument: str, tokenize: Tokenise) -> Exact:
-    """Same text, or same answer: exact:last_number and others."""
-    return Exact(choose("key of exact", argument, KEYS) if argument else None)
+    """Same text, or same answer: exact:last_number and others; of JSON the same value."""
+    if not argument:
+        return exact("json", "words") if tokenize == "json" else Exact()
+    key = get_key(argument)
+    name = getattr(key, "__name__", argument)  # of a command not all may be shown
+    return Exact(key, name=f"exact:{name if name.startswith('command=') else argument}")

@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
+from rangevote.errors import UsageError
 from rangevote.hypothesis import Array, Hypotheses, ToolCall
+from rangevote.similarity.answers import split_reasoning
 from rangevote.similarity.base import Measure, Similarity, keys_of, open_poll
 
 #: What a decoder may raise on a text that is no JSON.
@@ -30,7 +32,8 @@ Leaf = tuple[str, str]  # path, value as JSON
 
 
 def read_json(text: str) -> Any:
-    """The value of a text that is JSON, alone or in one code fence; a ValueError where it is none."""
+    """The value of a text that is JSON, in a code fence or not, after reasoning or not; else a ValueError."""
+    text = split_reasoning(text)[1]
     fenced = _FENCE.match(text)
     try:
         return msgspec.json.decode(fenced[1] if fenced else text)
@@ -87,6 +90,34 @@ def json_leaves(text: str) -> list[Leaf]:
         return leaves(read_json(text))
     except (ValueError, RecursionError):
         return []
+
+
+def json_value(steps: tuple[str | int, ...], text: str) -> str | None:
+    """The value at a path of a JSON text, written in one way; a text without its quotes."""
+    try:
+        value = read_json(text)
+        for step in steps:
+            value = value[step]
+        return value if isinstance(value, str) else canonical(value)
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+_STEP = re.compile(r'\.?(?:"([^"]*)"|([^.\[\]"]+))|\[(\d+)\]')
+
+
+def path_steps(path: str) -> tuple[str | int, ...]:
+    """The names and indices of a path as items[0].price, with quotes around names that need them."""
+    steps: list[str | int] = []
+    rest = path.removeprefix("$")
+    while rest:
+        match = _STEP.match(rest)
+        if match is None:
+            raise UsageError(f"cannot read the path {path!r} at {rest!r}; write it as items[0].price.")
+        quoted, name, index = match.groups()
+        steps.append(int(index) if index is not None else name if quoted is None else quoted)
+        rest = rest[match.end() :]
+    return tuple(steps)
 
 
 class CallKey(NamedTuple):

@@ -1,4 +1,4 @@
-"""What n-grams are made of: words, characters, sacrebleu's tokens, or the model's own token ids."""
+"""What n-grams are made of: words, characters, sacrebleu's tokens, leaves of JSON, or the model's ids."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from rangevote.errors import DataError, choose, need
 from rangevote.hypothesis import Hypotheses
+from rangevote.similarity.structured import json_leaves
 
 Tokenise = str | Callable[[str], Sequence[str]]
 
@@ -18,6 +19,7 @@ TOKENISERS: dict[str, tuple[str, str | None]] = {
     "13a": ("words", "sacrebleu.tokenizers.tokenizer_13a:Tokenizer13a"),
     "intl": ("words", "sacrebleu.tokenizers.tokenizer_intl:TokenizerV14International"),
     "zh": ("words", "sacrebleu.tokenizers.tokenizer_zh:TokenizerZh"),
+    "json": ("ids", None),
 }
 
 
@@ -47,6 +49,8 @@ class Reader:
             self._call = tokenize
             return
         self.unit, path = choose("tokenisation", tokenize, TOKENISERS)
+        if tokenize == "json":
+            self._call = json_leaves
         if path is not None:
             module, _, name = path.partition(":")
             self._call = getattr(need(module, "evaluate", f"the tokenisation {tokenize!r}"), name)()
@@ -84,8 +88,13 @@ class Reader:
         """An n-gram as a person reads it."""
         if self._call is not None and self.unit == "ids":
             names = list(self._ids)
-            return " ".join(str(names[token]) for token in gram)
+            return " ".join(_spelt(names[token]) for token in gram)
         return ("" if self.unit == "chars" else " ").join(map(str, gram))
+
+
+def _spelt(token: Any) -> str:
+    """A leaf of JSON as `path: value`."""
+    return ": ".join(token) if isinstance(token, tuple) else str(token)
 
 
 def _token_ids(hypotheses: Hypotheses) -> list[Sequence[int]]:

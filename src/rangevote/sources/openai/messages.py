@@ -14,8 +14,9 @@ import msgspec
 
 from rangevote.errors import DataError
 from rangevote.formats.jsonl import shape_error
-from rangevote.formats.openai import UNKNOWN, Part, ended, split_reasoning
+from rangevote.formats.openai import UNKNOWN, Part, ended
 from rangevote.hypothesis import LOGPROB_SLACK, Hypothesis
+from rangevote.similarity.answers import split_reasoning
 
 #: Text to vote on, nothing, a refusal (its text is the reason), or tool calls.
 ChoiceKind = Literal["text", "null", "refusal", "tool_calls"]

@@ -1,0 +1,119 @@
+"""exact:math: answers that are the same mathematics, as sqrt(8) and 2 sqrt(2), or (x+1)^2 and x^2+2x+1.
+
+The answer is read by math-verify where that is installed, else, of a box alone, by sympy. Two answers are the
+same if they have the same values, to 15 digits, where each of their symbols stands for a number of its own
+that is made of its name. So equality is transitive, as a key needs, and nothing is simplified, which could
+take forever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+from rangevote.errors import MissingExtra
+from rangevote.similarity.answers import boxed, last_number
+
+#: Characters of a text, at its end, in which an answer without a box is looked for.
+LOOKED_AT = 2000
+DIGITS = 15
+#: What could take forever: powers of powers, large powers, factorials of large numbers, long numbers.
+_TOO_MUCH = re.compile(
+    r"\^\s*\{[^{}]*\^|\^\s*\{?\s*-?\s*[\d.,]{4}|[\d.,]{4}[\s})]*!|!\s*!|\d{50}|\\boxed\{(?s:.{400})"
+)
+
+
+@dataclass(frozen=True)
+class MathAnswer:
+    """An answer as it was read; equal to another if its `values` are."""
+
+    values: Hashable
+    text: str = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def needed() -> None:
+    """Refuse to begin where neither math-verify nor sympy with a parser of LaTeX is installed."""
+    if not find_spec("math_verify") and not (find_spec("sympy") and find_spec("lark")):
+        raise MissingExtra(
+            "exact:math needs the package 'math-verify', which is not installed. Install it with: "
+            'pip install "rangevote[math]"'
+        )
+
+
+def math_answer(text: str) -> Hashable:
+    """The mathematics in the last box, else what math-verify finds in the text; None where there is none."""
+    import sympy
+
+    box = boxed(text)
+    looked_at = text[-LOOKED_AT:] if box is None else rf"\boxed{{{box}}}"
+    too_much = _TOO_MUCH.search(looked_at)
+    try:
+        found = None if too_much else _parsed(looked_at, box)
+        if found is None and (box is None or not too_much) and (number := last_number(looked_at)) is not None:
+            found = sympy.Rational(number)
+        if isinstance(found, sympy.Equality) and isinstance(found.lhs, sympy.Symbol):
+            found = found.rhs  # x = 5 is 5
+        if found is not None:
+            return MathAnswer(_values(found), str(found))
+    except (ArithmeticError, AttributeError, RecursionError, TypeError, ValueError, NotImplementedError):
+        pass  # mathematics that has no values
+    return None if box is None else "".join(box.split())
+
+
+def _parsed(text: str, box: str | None) -> Any:
+    """A sympy object, or None."""
+    if find_spec("math_verify"):
+        import math_verify
+
+        logging.getLogger("math_verify").setLevel(logging.ERROR)  # limits of time would need signals
+        found = math_verify.parse(text, parsing_timeout=None, raise_on_error=False)
+        return next((one for one in found if not isinstance(one, str)), None)
+    from sympy.parsing.latex import parse_latex
+
+    try:
+        return None if box is None else parse_latex(box, backend="lark")
+    except Exception:  # the parser's own errors are of many kinds
+        return None
+
+
+def _values(found: Any) -> Hashable:
+    """What stays the same however the mathematics is written."""
+    import sympy
+
+    if isinstance(found, sympy.MatrixBase):
+        return ("matrix", *found.shape, *map(_values, found))
+    if isinstance(found, sympy.FiniteSet):
+        return ("set", frozenset(map(_values, found.args)))
+    if isinstance(found, sympy.Interval):
+        ends = (found.left_open, found.right_open)
+        return ("interval", _values(found.start), _values(found.end), *map(bool, ends))
+    if isinstance(found, (sympy.Tuple, tuple, list)):
+        return ("list", *map(_values, found))
+    if isinstance(found, sympy.Equality):
+        return ("equal", frozenset({_values(found.lhs), _values(found.rhs)}))
+    if isinstance(found, sympy.Symbol):
+        return ("name", str(found).casefold())
+    endless = (sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit)
+    if isinstance(found, sympy.Expr) and not found.has(*endless):
+        numbers = {symbol: _number_of(str(symbol)) for symbol in found.free_symbols}
+        value = found.doit().evalf(2 * DIGITS, subs=numbers, chop=True)
+        if value.is_number:
+            parts = value.as_real_imag()
+            return tuple("0" if abs(part) < 10.0**-DIGITS else str(part.evalf(DIGITS)) for part in parts)
+    return ("written", str(found))
+
+
+def _number_of(name: str) -> Any:
+    """A number between 1 and 2 that belongs to a symbol."""
+    import sympy
+
+    digest = hashlib.sha256(name.encode()).digest()
+    return sympy.Rational(2**64 + int.from_bytes(digest[:8], "big"), 2**64)
