@@ -134,7 +134,7 @@ def test_names_for_one_measure_are_written_in_one_way(name, meaning):
         ("edit:words", r"edit takes no"),
         (
             "exact:last_numbr",
-            r"unknown key of exact 'last_numbr'\. Did you mean 'last_number'\? Choose from: after:the answer is, boxed",
+            r"unknown key of exact 'last_numbr'\. Did you mean 'last_number'\? Choose from: after:",
         ),
         (
             "0.5*overlap_2+states",

@@ -53,8 +53,8 @@ def elect(
       unknown) and the end where the model ended the sequence. Every candidate needs a log-probability.
     * `rule="range"`: or "reweighted" (for several winners), "most_likely", "length_normalised".
     * `winners=1`: how many to elect, each from another group of candidates that the similarity tells apart.
-    * `tokenize="words"`: what n-grams are made of: "words", "chars", "13a", "intl", "zh", "json", "tokens" (the
-      model's ids) or a function.
+    * `tokenize="words"`: what n-grams are made of: "words", "chars", "13a", "intl", "zh", "json" (its
+      leaves), "tokens" (the model's ids) or a function.
     * `normalize=None`: "NFC", "NFD", "NFKC" or "NFKD", to compare texts that differ in encoding only.
     * `merge=False`: True lets the first of equal texts carry the probability of all.
     * `shares=None`: a number for each member of a panel, as {"a": 0.7, "b": 0.3}; None: equal ones.

@@ -258,14 +258,14 @@ class ServiceConfig:
             )
 
     def check_key(self, asked: Mapping[str, Any]) -> None:
-        """Whether the operator wrote a measure just like that, where it has a key that clients may not name."""
+        """Whether the operator wrote a measure just like that, if it has a key that clients may not name."""
         similarity = asked.get("similarity")
         unsafe = [key for key in UNSAFE if f"exact:{key}" in str(similarity)]
         every = (self.options, *self.profiles.values())
         if unsafe and similarity not in [options.election.get("similarity") for options in every]:
             raise UsageError(
-                f"similarity: requests may use exact:{unsafe[0]} only where the service's options or profiles "
-                f"name it in just that way."
+                f"similarity: requests may use exact:{unsafe[0]} only where the service's options or "
+                f"profiles name it in just that way."
             )
 
     @cached_property
