@@ -7,14 +7,72 @@
 
 namespace rangevote {
 
-Index::Index(Unit unit, std::vector<int> orders, bool bag, bool short_sequences)
-    : unit_(unit), orders_(std::move(orders)), bag_(bag), short_(short_sequences) {
-    if (orders_.empty() || orders_.front() < 1 ||
-        std::adjacent_find(orders_.begin(), orders_.end(), std::greater_equal<int>()) != orders_.end())
+void Powers::of(double exponent) {
+    if (exponent == exponent_ && !known_.empty()) return;
+    exponent_ = exponent;
+    known_.assign(64, std::nan(""));
+}
+
+double Powers::operator()(std::uint32_t size) {
+    if (size >= known_.size()) return std::pow(static_cast<double>(size), exponent_);
+    double &power = known_[size];
+    if (std::isnan(power)) power = std::pow(static_cast<double>(size), exponent_);
+    return power;
+}
+
+Index::Index(Features features) { reset(features); }
+
+void Index::reset(const Features &features) {
+    const std::vector<int> &orders = features.orders;
+    if (orders.empty() || orders.front() < 1 ||
+        std::adjacent_find(orders.begin(), orders.end(), std::greater_equal<int>()) != orders.end())
         throw std::invalid_argument("orders must be ascending numbers from 1");
-    levels_.resize(static_cast<std::size_t>(orders_.back()));
-    candidates_.orders.resize(orders_.size());
-    added_.orders.resize(orders_.size());
+    features_ = features;
+    const auto highest = static_cast<std::size_t>(orders.back());
+    if (levels_.size() < highest) levels_.resize(highest);
+    for (Level &level : levels_) {
+        level.grams.clear();
+        level.extras.clear();
+        level.next = 0;
+        if (sequence_ >= ID_LIMIT) level.seen.clear();
+    }
+    if (sequence_ >= ID_LIMIT) sequence_ = 0;  // else it goes on: what earlier elections saw counts as not seen
+    words_.clear();
+    known_.clear();
+    complete_ = true;
+    for (Sequences *sequences : {&candidates_, &added_}) {
+        sequences->lengths.clear();
+        sequences->orders.resize(orders.size());
+        for (Items &items : sequences->orders) {
+            items.ids.clear();
+            items.ends.clear();
+            items.sizes.clear();
+        }
+    }
+}
+
+std::size_t Index::bytes() const {
+    std::size_t sum = words_.bytes();
+    for (const Level &level : levels_)
+        sum += level.grams.bytes() + level.extras.bytes() + level.seen.capacity() * sizeof(Seen);
+    for (const Sequences *sequences : {&candidates_, &added_})
+        for (const Items &items : sequences->orders) sum += items.ids.capacity() * sizeof(Id);
+    return sum;
+}
+
+bool Index::same_items(std::size_t one, std::size_t other) const {
+    for (const Items &items : candidates_.orders)
+        if (items.sizes[one] != items.sizes[other]) return false;
+    std::vector<Id> first, second;
+    for (const Items &items : candidates_.orders) {
+        const Id *ids = items.ids.data();
+        first.assign(ids + items.begin(one), ids + items.ends[one]);
+        second.assign(ids + items.begin(other), ids + items.ends[other]);
+        std::sort(first.begin(), first.end());
+        std::sort(second.begin(), second.end());
+        if (first != second) return false;
+    }
+    return true;
 }
 
 void Index::set_candidates(const std::vector<std::string_view> &texts) {
@@ -28,7 +86,7 @@ void Index::add(const std::vector<std::vector<std::int64_t>> &ids) { encode(ids,
 
 void Index::tokenise(std::string_view text) {
     Level &first = levels_[0];
-    if (unit_ == Unit::words)
+    if (features_.unit == Unit::words)
         each_word(text, [&](std::string_view word, std::uint64_t digest) {
             tokens_.push_back(words_.intern(word, digest, first.next));
         });
@@ -51,6 +109,7 @@ void Index::check() const {
 template <class Sequence>
 void Index::encode(const std::vector<Sequence> &sequences, Sequences &into, bool candidates) {
     check();
+    const auto highest = static_cast<std::size_t>(features_.orders.back());
     complete_ = false;  // until the end: memory may run out half-way
     for (const Sequence &sequence : sequences) {
         ++sequence_;
@@ -61,7 +120,7 @@ void Index::encode(const std::vector<Sequence> &sequences, Sequences &into, bool
         into.lengths.push_back(static_cast<std::uint32_t>(length));
         grams_ = tokens_;
         std::size_t wanted = 0;
-        for (std::size_t n = 1; n <= levels_.size(); ++n) {
+        for (std::size_t n = 1; n <= highest; ++n) {
             Level &level = levels_[n - 1];
             if (n > 1 && length >= n) {
                 grams_.resize(length - n + 1);
@@ -69,12 +128,12 @@ void Index::encode(const std::vector<Sequence> &sequences, Sequences &into, bool
                     grams_[i] = level.grams.intern(
                         static_cast<std::uint64_t>(grams_[i]) << 32 | tokens_[i + n - 1], level.next);
             }
-            if (static_cast<std::size_t>(orders_[wanted]) != n) continue;
+            if (static_cast<std::size_t>(features_.orders[wanted]) != n) continue;
             const Id known = candidates ? NONE : known_[wanted];
             Items &items = into.orders[wanted++];
             if (length >= n)
                 emit_grams(level, items, known);
-            else if (short_ && length > 0)
+            else if (features_.short_sequences && length > 0)
                 emit_short(level, items, known);
             else
                 items.sizes.push_back(0);
@@ -84,7 +143,7 @@ void Index::encode(const std::vector<Sequence> &sequences, Sequences &into, bool
     complete_ = true;
     if (!candidates) return;
     known_.clear();
-    for (const int n : orders_) known_.push_back(levels_[static_cast<std::size_t>(n) - 1].next);
+    for (const int n : features_.orders) known_.push_back(levels_[static_cast<std::size_t>(n) - 1].next);
 }
 
 // The item of this occurrence of a gram; fresh is false for a repetition that a set ignores.
@@ -96,8 +155,8 @@ Id Index::occurrence(Level &level, Id gram, bool &fresh) {
         fresh = true;
         return gram;
     }
-    fresh = bag_;
-    if (!bag_) return gram;
+    fresh = features_.bag;
+    if (!fresh) return gram;
     ++seen.times;
     return level.extras.intern(static_cast<std::uint64_t>(gram) << 32 | seen.times, level.next);
 }
@@ -122,9 +181,9 @@ void Index::emit_short(Level &level, Items &items, Id known) {
     items.sizes.push_back(1);
 }
 
-int unit_bits(const std::vector<double> &masses) {
+int unit_bits(const double *masses, std::size_t number) {
     std::int64_t whole = 0;
-    for (const double mass : masses) whole += std::llrint(std::ldexp(mass, 20));
+    for (std::size_t i = 0; i < number; ++i) whole += std::llrint(masses[i] * 1048576.0);
     int length = 0;
     for (; whole > 0; whole >>= 1) ++length;
     return 60 - std::max(0, length - 21);
@@ -134,30 +193,32 @@ void Index::tally(const double *weights, double a, bool own, double *scores) con
     check();
     const Sequences &voters = electorate(own);
     std::fill(scores, scores + candidates(), 0.0);
-    std::vector<std::int64_t> votes;
-    std::vector<double> masses(voters.lengths.size());
-    for (std::size_t order = 0; order < orders_.size(); ++order) {
+    mass_.of(a);
+    worth_.of(a - 1.0);
+    size_.of(-a);
+    masses_.resize(voters.lengths.size());
+    for (std::size_t order = 0; order < features_.orders.size(); ++order) {
         const Items &from = voters.orders[order], &to = candidates_.orders[order];
         for (std::size_t v = 0; v < from.count(); ++v)
-            masses[v] = a == 0 ? weights[v] : weights[v] * std::pow(static_cast<double>(from.sizes[v]), a);
-        const int bits = unit_bits(masses);
-        votes.assign(known_[order], 0);
+            masses_[v] = a == 0 ? weights[v] : weights[v] * mass_(from.sizes[v]);
+        const int bits = unit_bits(masses_.data(), masses_.size());
+        const double unit = std::ldexp(1.0, bits), one = std::ldexp(1.0, -bits);  // powers of two scale exactly
+        votes_.assign(known_[order], 0);
         for (std::size_t v = 0; v < from.count(); ++v) {
             if (from.sizes[v] == 0) continue;
-            const double scaled = std::ldexp(weights[v], bits), size = from.sizes[v];
-            const std::int64_t worth =
-                std::llrint(a == 0 ? scaled / size : scaled * std::pow(size, a - 1.0));
-            for (std::size_t i = from.begin(v); i < from.ends[v]; ++i) votes[from.ids[i]] += worth;
+            const double scaled = weights[v] * unit;
+            const std::int64_t worth = std::llrint(a == 0 ? scaled / from.sizes[v] : scaled * worth_(from.sizes[v]));
+            for (std::size_t i = from.begin(v); i < from.ends[v]; ++i) votes_[from.ids[i]] += worth;
         }
         for (std::size_t c = 0; c < to.count(); ++c) {
             if (to.sizes[c] == 0) continue;
             std::int64_t won = 0;
-            for (std::size_t i = to.begin(c); i < to.ends[c]; ++i) won += votes[to.ids[i]];
-            const double score = std::ldexp(static_cast<double>(won), -bits);
-            scores[c] += a == 0 ? score : score * std::pow(static_cast<double>(to.sizes[c]), -a);
+            for (std::size_t i = to.begin(c); i < to.ends[c]; ++i) won += votes_[to.ids[i]];
+            const double score = static_cast<double>(won) * one;
+            scores[c] += a == 0 ? score : score * size_(to.sizes[c]);
         }
     }
-    for (std::size_t c = 0; c < candidates(); ++c) scores[c] /= static_cast<double>(orders_.size());
+    for (std::size_t c = 0; c < candidates(); ++c) scores[c] /= static_cast<double>(features_.orders.size());
 }
 
 }  // namespace rangevote

@@ -28,11 +28,31 @@ struct Sequences {
 };
 
 // Bits after the binary point of a tally that is at most the sum of masses (plain.py, unit_bits).
-int unit_bits(const std::vector<double> &masses);
+int unit_bits(const double *masses, std::size_t number);
+
+// What is counted of a sequence: the n-grams of some orders, as sets or as bags (plain.py, Index).
+struct Features {
+    Unit unit;
+    std::vector<int> orders;
+    bool bag, short_sequences;
+};
+
+// size^exponent, which libm takes its time for, once for each small size.
+class Powers {
+    double exponent_ = 0.0;
+    std::vector<double> known_;  // NaN: not yet
+
+public:
+    void of(double exponent);
+    double operator()(std::uint32_t size);
+};
 
 class Index {
 public:
-    Index(Unit unit, std::vector<int> orders, bool bag, bool short_sequences);
+    explicit Index(Features features);
+    // Empty again, for another election, in the memory of the last.
+    void reset(const Features &features);
+    std::size_t bytes() const;  // that the tables take
 
     // Candidates first, all at once; then voters, in as many calls as one likes.
     void set_candidates(const std::vector<std::string_view> &texts);
@@ -43,6 +63,9 @@ public:
     std::size_t candidates() const { return candidates_.lengths.size(); }
     std::size_t voters(bool own) const { return electorate(own).lengths.size(); }
 
+    // Whether two candidates have the same items at every order: no voter can tell them apart.
+    bool same_items(std::size_t one, std::size_t other) const;
+
     // score(c) of the linear family (plain.py, Index.tally); scores has one place for each candidate.
     void tally(const double *weights, double a, bool own, double *scores) const;
     // Grades of all pairs, row by row (voters x candidates).
@@ -52,7 +75,7 @@ public:
     void bleu_tally(const double *weights, bool smooth, bool own, double *scores) const;
     void chrf_tally(const double *weights, double beta, bool own, double *scores) const;
 
-    Unit unit() const { return unit_; }
+    Unit unit() const { return features_.unit; }
     std::mutex &mutex() const { return mutex_; }
 
 private:
@@ -80,17 +103,18 @@ private:
     void tally_pairs(const double *weights, bool own, Formula &&formula, double *scores) const;
     const Sequences &electorate(bool own) const { return own ? candidates_ : added_; }
 
-    Unit unit_;
-    std::vector<int> orders_;
-    bool bag_, short_;
+    Features features_;
     WordTable words_;
-    std::vector<Level> levels_;  // levels_[n - 1]
+    std::vector<Level> levels_;  // levels_[n - 1]; more than are needed after a reset
     std::vector<Id> known_;      // for each order: ids below this belong to a candidate
     Sequences candidates_, added_;
     std::uint32_t sequence_ = 0;          // stamp of the sequence being encoded
     std::vector<Id> tokens_, grams_;      // of that sequence
     bool complete_ = true;
     mutable std::mutex mutex_;
+    mutable std::vector<std::int64_t> votes_;  // what follows is room that a tally works in
+    mutable std::vector<double> masses_;
+    mutable Powers mass_, worth_, size_;
 };
 
 }  // namespace rangevote

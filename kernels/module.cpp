@@ -5,11 +5,12 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <mutex>
 
+#include "election.hpp"
 #include "index.hpp"
 
 namespace nb = nanobind;
@@ -66,7 +67,7 @@ template <class Work> void run(const Index &index, Work &&work) {
 
 void construct(Index *self, nb::handle sequences, const std::string &unit, std::vector<int> orders, bool bag,
                bool short_sequences) {
-    auto index = new (self) Index(unit_named(unit), std::move(orders), bag, short_sequences);
+    auto index = new (self) Index(Features{unit_named(unit), std::move(orders), bag, short_sequences});
     try {
         if (index->unit() == Unit::ids) {
             const auto ids = token_ids(sequences);
@@ -121,57 +122,222 @@ template <class Work> Scores matrix_of(const Index &index, bool own, Work &&work
     return array(std::move(grades), {rows, index.candidates()});
 }
 
+// A log-probability that needs no second look: a number from minus infinity to 0.
+bool read_logprob(nb::handle value, double &number) {
+    if (!PyFloat_CheckExact(value.ptr()) && !PyLong_CheckExact(value.ptr())) return false;
+    number = PyFloat_AsDouble(value.ptr());
+    if (number == -1.0 && PyErr_Occurred()) {  // an integer beyond all floats
+        PyErr_Clear();
+        return false;
+    }
+    return number <= 0.0;  // not NaN
+}
+
 // Log-probabilities as an array, if each is a number from minus infinity to 0; else None.
 nb::object logprob_column(nb::list values) {
     const std::size_t n = values.size();
     auto column = room(n);
-    for (std::size_t i = 0; i < n; ++i) {
-        const nb::handle value = values[i];
-        if (!PyFloat_CheckExact(value.ptr()) && !PyLong_CheckExact(value.ptr())) return nb::none();
-        const double number = PyFloat_AsDouble(value.ptr());
-        if (number == -1.0 && PyErr_Occurred()) {  // an integer beyond all floats
-            PyErr_Clear();
-            return nb::none();
-        }
-        if (!(number <= 0.0)) return nb::none();  // NaN too
-        column[i] = number;
-    }
+    for (std::size_t i = 0; i < n; ++i)
+        if (!read_logprob(values[i], column[i])) return nb::none();
     return nb::cast(array(std::move(column), {n}));
 }
 
-// Whether no two numbers are the same.
-bool distinct(const Weights &values) {
-    std::vector<double> sorted(values.data(), values.data() + values.shape(0));
-    std::sort(sorted.begin(), sorted.end());
-    return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
-}
-
 // P^(1/T), normalised to sum to 1; those in `again` count nothing. All 0 if every P is 0.
-Scores softmax(const Weights &logprobs, double temperature, const std::vector<std::size_t> &again) {
+Scores softmax_of(const Weights &logprobs, double temperature, const std::vector<std::size_t> &again) {
     const std::size_t n = logprobs.shape(0);
-    const double *in = logprobs.data();
     auto out = room(n);
-    std::copy(in, in + n, out.get());
+    std::copy(logprobs.data(), logprobs.data() + n, out.get());
     for (const std::size_t i : again) out[i] = -std::numeric_limits<double>::infinity();
-    const double largest = n ? *std::max_element(out.get(), out.get() + n) : 0.0;
-    const bool none = std::isinf(largest);
-    for (std::size_t i = 0; i < n; ++i) out[i] = none ? 0.0 : std::exp((out[i] - largest) / temperature);
-    int length = 0;
-    for (std::size_t rest = n - again.size(); rest > 0; rest >>= 1) ++length;
-    std::int64_t whole = 0;  // the sum, counted: the same in any order
-    for (std::size_t i = 0; i < n; ++i) whole += std::llrint(std::ldexp(out[i], 62 - length));
-    const double total = std::ldexp(static_cast<double>(whole), length - 62);
-    for (std::size_t i = 0; i < n && whole > 0; ++i) out[i] /= total;
+    softmax(out.get(), n, again.size(), temperature);
     return array(std::move(out), {n});
 }
+
+// Elections of one kind. What is unusual gives None: the careful way through Python is for that.
+class Election {
+    ElectionPlan plan_;
+    nb::object row_;  // the class Hypothesis, the fields of it that are read, and those that must be None
+    nb::object text_, tokens_, logprob_, finished_, sampled_;
+    std::vector<nb::object> unread_;
+
+    bool read_tokens(PyObject *ids, Side &side) const {
+        const bool list = PyList_CheckExact(ids);
+        if (!list && !PyTuple_CheckExact(ids)) return false;
+        const Py_ssize_t size = list ? PyList_Size(ids) : PyTuple_Size(ids);
+        for (Py_ssize_t i = 0; i < size; ++i) {
+            PyObject *id = list ? PyList_GetItem(ids, i) : PyTuple_GetItem(ids, i);
+            if (!PyLong_CheckExact(id)) return false;
+            const long long value = PyLong_AsLongLong(id);
+            if (value == -1 && PyErr_Occurred()) {
+                PyErr_Clear();
+                return false;
+            }
+            side.tokens.push_back(value);
+        }
+        side.token_ends.push_back(side.tokens.size());
+        return true;
+    }
+
+    static bool read_text(PyObject *text, Side &side) {
+        if (!PyUnicode_CheckExact(text)) return false;
+        Py_ssize_t size = 0;
+        const char *data = PyUnicode_AsUTF8AndSize(text, &size);
+        if (!data) {  // a lone surrogate
+            PyErr_Clear();
+            return false;
+        }
+        side.texts.emplace_back(data, static_cast<std::size_t>(size));
+        return true;
+    }
+
+    // A `Hypothesis`. Its strings live as long as the row does, and that as long as its list.
+    bool read_row(nb::handle row, Side &side) const {
+        for (const nb::object &name : unread_)
+            if (!nb::getattr(row, name).is_none()) return false;
+        if (!read_text(nb::getattr(row, text_).ptr(), side)) return false;
+        const nb::object logprob = nb::getattr(row, logprob_), tokens = nb::getattr(row, tokens_);
+        const nb::object sampled = nb::getattr(row, sampled_), finished = nb::getattr(row, finished_);
+        if (!logprob.is_none()) {
+            double number;
+            if (!read_logprob(logprob, number)) return false;
+            side.logprobs.push_back(number);
+        }
+        if (!tokens.is_none() && !read_tokens(tokens.ptr(), side)) return false;
+        if (!PyBool_Check(sampled.ptr()) || !PyBool_Check(finished.ptr())) return false;
+        side.sampled |= sampled.ptr() == Py_True;
+        side.finished.push_back(finished.ptr() == Py_True);
+        return true;
+    }
+
+public:
+    Election(nb::object row, const std::vector<std::string> &unread, const std::string &unit, std::vector<int> orders, bool bag, bool short_sequences,
+             const std::string &formula, double parameter, const std::string &weights, double temperature,
+             bool temperature_given, double likelihood)
+        : plan_{Features{unit_named(unit), std::move(orders), bag, short_sequences}, Formula::family, parameter,
+                Weighting::usual, temperature, temperature_given, likelihood},
+          row_(std::move(row)) {
+        if (formula == "bleu") plan_.formula = Formula::bleu;
+        else if (formula == "smoothed_bleu") plan_.formula = Formula::smoothed_bleu;
+        else if (formula == "chrf") plan_.formula = Formula::chrf;
+        else if (formula != "family") throw std::invalid_argument("no such formula: " + formula);
+        if (weights == "probability") plan_.weighting = Weighting::probability;
+        else if (weights == "count") plan_.weighting = Weighting::count;
+        else if (weights != "usual") throw std::invalid_argument("no such weights: " + weights);
+        const auto name = [](const std::string &text) { return nb::steal(PyUnicode_InternFromString(text.c_str())); };
+        text_ = name("text"), tokens_ = name("tokens"), logprob_ = name("logprob"), finished_ = name("finished");
+        sampled_ = name("sampled");
+        for (const std::string &field : unread) unread_.push_back(name(field));
+    }
+
+    const ElectionPlan &plan() const { return plan_; }
+
+    // A list of texts with a list of log-probabilities or None, or a list of Hypothesis objects.
+    bool read(nb::handle list, nb::handle logprobs, Side &side) const {
+        side.clear();
+        if (!PyList_CheckExact(list.ptr())) return false;
+        const Py_ssize_t size = PyList_Size(list.ptr());
+        const bool rows = size > 0 && nb::handle(PyList_GetItem(list.ptr(), 0)).type().is(row_);
+        if (rows && !logprobs.is_none()) return false;
+        for (Py_ssize_t i = 0; i < size; ++i) {
+            const nb::handle item = PyList_GetItem(list.ptr(), i);
+            if (rows ? !item.type().is(row_) || !read_row(item, side) : !read_text(item.ptr(), side)) return false;
+        }
+        if (!rows && !logprobs.is_none()) {
+            if (!PyList_CheckExact(logprobs.ptr())) return false;
+            const Py_ssize_t numbers = PyList_Size(logprobs.ptr());
+            for (Py_ssize_t i = 0; i < numbers; ++i) {
+                double number;
+                if (!read_logprob(PyList_GetItem(logprobs.ptr(), i), number)) return false;
+                side.logprobs.push_back(number);
+            }
+        }
+        const std::size_t all = side.size();
+        return (side.logprobs.empty() || side.logprobs.size() == all) &&
+               (side.token_ends.empty() || side.token_ends.size() == all);
+    }
+
+    nb::object one(nb::handle candidates, nb::handle logprobs, nb::handle voters, nb::handle voter_logprobs) const {
+        thread_local Side sides[2];
+        thread_local Outcome outcome;
+        const bool two = !voters.is_none();
+        if (!two && !voter_logprobs.is_none()) return nb::none();
+        if (!read(candidates, logprobs, sides[0]) || (two && !read(voters, voter_logprobs, sides[1])))
+            return nb::none();
+        bool held;
+        if (LARGE < sides[0].size() + (two ? sides[1].size() : 0)) {
+            const nb::tuple kept = nb::make_tuple(nb::tuple(candidates), two ? nb::tuple(voters) : nb::tuple());
+            nb::gil_scoped_release release;
+            held = elections_of_thread().hold(plan_, sides[0], two ? &sides[1] : nullptr, outcome);
+        } else {
+            held = elections_of_thread().hold(plan_, sides[0], two ? &sides[1] : nullptr, outcome);
+        }
+        return held ? told(outcome) : nb::none();
+    }
+
+    // `ballots` is a list of (candidates, voters or None); one answer for each, as of `one`.
+    nb::list many(nb::list ballots) const {
+        struct Work {
+            Side candidates, voters;
+            Outcome outcome;
+            bool two = false, held = false;
+        };
+        std::vector<Work> works(ballots.size());
+        nb::list kept;  // copies of the lists: another thread may change them
+        for (std::size_t i = 0; i < works.size(); ++i) {
+            const nb::tuple ballot = nb::borrow<nb::tuple>(ballots[i]);
+            Work &work = works[i];
+            work.two = !nb::handle(ballot[1]).is_none();
+            work.held = read(ballot[0], nb::none(), work.candidates) &&
+                        (!work.two || read(ballot[1], nb::none(), work.voters));
+            kept.append(nb::make_tuple(nb::tuple(ballot[0]), work.two ? nb::tuple(ballot[1]) : nb::tuple()));
+        }
+        {
+            nb::gil_scoped_release release;
+            for (Work &work : works)
+                if (work.held)
+                    work.held = elections_of_thread().hold(plan_, work.candidates,
+                                                           work.two ? &work.voters : nullptr, work.outcome);
+        }
+        nb::list answers;
+        for (const Work &work : works) answers.append(work.held ? told(work.outcome) : nb::none());
+        return answers;
+    }
+
+private:
+    static constexpr std::size_t LARGE = 64;  // hypotheses for which it pays to let other threads run
+
+    // (winner, margin or None, whether by probability, scores then weights then own likelihoods as bytes)
+    static nb::object told(const Outcome &outcome) {
+        const std::size_t sizes[] = {outcome.scores.size(), outcome.weights.size(), outcome.own.size()};
+        const auto whole = static_cast<Py_ssize_t>(sizeof(double) * (sizes[0] + sizes[1] + sizes[2]));
+        nb::object numbers = nb::steal(PyBytes_FromStringAndSize(nullptr, whole));
+        if (!numbers.is_valid()) throw nb::python_error();
+        char *to = PyBytes_AsString(numbers.ptr());
+        for (const std::vector<double> *part : {&outcome.scores, &outcome.weights, &outcome.own}) {
+            std::memcpy(to, part->data(), part->size() * sizeof(double));
+            to += part->size() * sizeof(double);
+        }
+        return nb::make_tuple(outcome.winner, outcome.alone ? nb::object(nb::none()) : nb::cast(outcome.margin),
+                              outcome.by_probability, numbers);
+    }
+};
 
 }  // namespace
 
 NB_MODULE(_kernels, m) {
+    nb::set_leak_warnings(false);  // settings keep elections until the interpreter ends
     m.doc() = "Compiled counting kernels; rangevote.kernel.plain holds the same functions in Python.";
     m.def("logprob_column", &logprob_column, nb::arg("values"));
-    m.def("distinct", &distinct, nb::arg("values"));
-    m.def("softmax", &softmax, nb::arg("logprobs"), nb::arg("temperature"), nb::arg("again"));
+    m.def("distinct", [](const Weights &values) { return distinct(values.data(), values.shape(0)); }, nb::arg("values"));
+    m.def("softmax", &softmax_of, nb::arg("logprobs"), nb::arg("temperature"), nb::arg("again"));
+    nb::class_<Election>(m, "Election")
+        .def(nb::init<nb::object, const std::vector<std::string> &, const std::string &, std::vector<int>, bool, bool, const std::string &, double,
+                      const std::string &, double, bool, double>(),
+             nb::arg("row"), nb::arg("unread"), nb::arg("unit"), nb::arg("orders"), nb::arg("bag"), nb::arg("short"),
+             nb::arg("formula"), nb::arg("parameter"), nb::arg("weights"), nb::arg("temperature"),
+             nb::arg("temperature_given"), nb::arg("likelihood"))
+        .def("one", &Election::one, nb::arg("candidates").none(), nb::arg("logprobs").none(),
+             nb::arg("voters").none(), nb::arg("voter_logprobs").none())
+        .def("many", &Election::many, nb::arg("ballots"));
     nb::class_<Index>(m, "Index")
         .def("__init__", &construct, nb::arg("sequences"), nb::arg("unit"), nb::arg("orders"), nb::arg("bag"),
              nb::arg("short"))

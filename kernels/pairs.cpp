@@ -212,15 +212,15 @@ template <class Formula, class Take> void Index::each_block(bool own, Formula &&
     const Sequences &voters = electorate(own);
     std::vector<BlockRows> rows;
     for (const Id known : known_) rows.emplace_back(known);
-    std::vector<std::int32_t> matches(orders_.size() * BLOCK);
+    std::vector<std::int32_t> matches(features_.orders.size() * BLOCK);
     auto *by_order = reinterpret_cast<Matches *>(matches.data());
     double grades[BLOCK];
     for (std::size_t first = 0; first < candidates(); first += BLOCK) {
         const std::size_t last = std::min(first + BLOCK, candidates());
-        for (std::size_t k = 0; k < orders_.size(); ++k) rows[k].load(candidates_.orders[k], first, last);
+        for (std::size_t k = 0; k < features_.orders.size(); ++k) rows[k].load(candidates_.orders[k], first, last);
         formula.load(first, last);
         for (std::size_t v = 0; v < voters.lengths.size(); ++v) {
-            for (std::size_t k = 0; k < orders_.size(); ++k) rows[k].count(voters.orders[k], v, by_order[k]);
+            for (std::size_t k = 0; k < features_.orders.size(); ++k) rows[k].count(voters.orders[k], v, by_order[k]);
             formula.grade(by_order, v, grades);
             take(v, first, last, grades);
         }
@@ -236,7 +236,7 @@ template <class Formula> void Index::grade_pairs(bool own, Formula &&formula, do
 template <class Formula>
 void Index::tally_pairs(const double *weights, bool own, Formula &&formula, double *scores) const {
     std::vector<std::int64_t> votes((candidates() / BLOCK + 1) * BLOCK, 0);
-    const int bits = unit_bits(std::vector<double>(weights, weights + voters(own)));
+    const int bits = unit_bits(weights, voters(own));
     each_block(own, formula, [&](std::size_t v, std::size_t first, std::size_t, const double *grades) {
         for (std::size_t j = 0; j < BLOCK; ++j) // scaling by a power of two is exact: before or after
             votes[first + j] += std::llrint(std::ldexp(1.0, bits) * (weights[v] * grades[j]));

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
 import rangevote
 from rangevote.cli import COMMANDS, Commands
+from rangevote.kernel import COMPILED
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -119,6 +122,18 @@ def test_a_ballots_way_through_the_house_is_the_one_on_the_page():
     for path in stops("`rangevote vote ballots.jsonl` is"):
         assert (package / path).is_file(), path
 
+    beside = {"errors.py", "similarity/base.py", "election/panel.py", "kernel/__init__.py", "kernel/plain.py"}
+    own: Any = type("Own", (str,), {})("words")  # no plain text, so nothing is kept
+    careful = files_entered(lambda: rangevote.elect(("a b", "a c"), [-1.0, -2.0], tokenize=own).score)
+    assert careful - beside == set(stops("`rv.elect(texts, logprobs)` passes")) - beside
+    if COMPILED:
+        usual = files_entered(lambda: rangevote.elect(["a b", "a c"], [-1.0, -2.0]).score)
+        assert usual == {f"election/{name}.py" for name in ("elect", "settings", "result")}
+
+
+def files_entered(work: Callable[[], object]) -> set[str]:
+    """The files of the package in which a function is called by work that was done before."""
+    package = Path(rangevote.__file__).parent
     entered: set[str] = set()
 
     def note(frame: FrameType, event: str, argument: object) -> None:
@@ -126,11 +141,10 @@ def test_a_ballots_way_through_the_house_is_the_one_on_the_page():
         if event == "call" and path.is_relative_to(package):
             entered.add(str(path.relative_to(package)))
 
-    rangevote.elect(["a b", "a c"], [-1.0, -2.0])  # what is imported, is
+    work()  # what is imported, is
     sys.setprofile(note)
     try:
-        rangevote.elect(["a b", "a c"], [-1.0, -2.0]).score  # noqa: B018
+        work()
     finally:
         sys.setprofile(None)
-    beside = {"errors.py", "similarity/base.py", "election/panel.py", "kernel/__init__.py", "kernel/plain.py"}
-    assert entered - beside == set(stops("`rv.elect(texts, logprobs)` passes")) - beside
+    return entered

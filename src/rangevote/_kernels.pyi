@@ -6,10 +6,31 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
+#: `rangevote.election.result` says what is in it.
+Answer = tuple[int, float | None, bool, bytes]
 
 def distinct(values: Array) -> bool: ...
 def logprob_column(values: list[Any]) -> Array | None: ...
 def softmax(logprobs: Array, temperature: float, again: Sequence[int]) -> Array: ...
+
+class Election:
+    def __init__(
+        self,
+        row: type,
+        unread: Sequence[str],
+        unit: str,
+        orders: Sequence[int],
+        bag: bool,
+        short: bool,
+        formula: str,
+        parameter: float,
+        weights: str,
+        temperature: float,
+        temperature_given: bool,
+        likelihood: float,
+    ) -> None: ...
+    def one(self, candidates: Any, logprobs: Any, voters: Any, voter_logprobs: Any) -> Answer | None: ...
+    def many(self, ballots: list[tuple[Any, Any]]) -> list[Answer | None]: ...
 
 class Index:
     def __init__(

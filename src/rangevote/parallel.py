@@ -17,16 +17,22 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 #: Items that a thread takes at a time, and batches under way for each worker.
-BATCH, AHEAD = 16, 4
+BATCH, AHEAD = 32, 4
 
 
 def map_in_order(
-    work: Callable[[T], R], items: Iterable[T], workers: int, *, processes: bool = False
+    work: Callable[[T], R],
+    items: Iterable[T],
+    workers: int,
+    *,
+    processes: bool = False,
+    together: Callable[[list[T]], list[R | Exception]] | None = None,
 ) -> Iterator[R]:
     """`map(work, items)` by several workers.
 
-    Threads suit elections, whose kernels release the GIL. With `processes` the items themselves should be
-    batches: each is sent to a process and back.
+    Threads suit elections, whose kernels release the GIL; `together` does the work of many items in one
+    call, and gives an error for each that failed. With `processes` the items themselves should be batches:
+    each is sent to a process and back.
     """
     if workers == 1:
         yield from map(work, items)
@@ -45,7 +51,7 @@ def map_in_order(
             failure.append(error)
         return batch
 
-    run = _run_in_process if processes else lambda batch: _run(work, batch)
+    run = _run_in_process if processes else together or (lambda batch: _run(work, batch))
     waiting: deque[Future[list[Any]]] = deque()
     pool = _process_pool(work, workers) if processes else _thread_pool(workers)
     try:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rangevote.election.normalize import prepare
 from rangevote.election.panel import panel_of, panel_voters
-from rangevote.election.result import Result
+from rangevote.election.result import Result, counted_result
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
-from rangevote.election.settings import ElectionOptions, Settings
+from rangevote.election.settings import ElectionOptions, Settings, settings_of
 from rangevote.election.weights import default_weights, repeated, weigh
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.hypothesis import Array, Ballot, Hypotheses, Hypothesis
 from rangevote.parallel import map_in_order
-from rangevote.similarity.base import short
+from rangevote.similarity.base import Measure, pair_limit, short
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -62,7 +62,10 @@ def elect(
     >>> elect(["a dog runs", "a dog sits", "cats"], [-1.2, -1.3, -1.0]).winner
     'a dog runs'
     """
-    settings = Settings(**options)
+    settings = settings_of(options)
+    result = _at_once(settings, candidates, logprobs, voters, voter_logprobs)
+    if result is not None:
+        return result
     if isinstance(candidates, Ballot):
         if logprobs is not None or voters is not None or voter_logprobs is not None:
             raise UsageError("a Ballot brings its own voters and log-probabilities; give it alone.")
@@ -91,20 +94,67 @@ def elect_many(
     >>> [result.index for result in elect_many([["a b", "a c", "a b"], ["x", "y", "y"]])]
     [0, 1]
     """
-    settings = Settings(**options)
+    settings = settings_of(options)
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise UsageError(f"threads must be a whole number from 1, got {threads!r}.")
 
-    def elect_one(ballot: Ballot | Listed) -> Result:
-        if isinstance(ballot, Ballot):
-            return elect_ballot(ballot, settings)
+    def together(batch: list[Ballot | Listed]) -> list[Result | Exception]:
+        return _elect_together(batch, settings)
+
+    return map_in_order(lambda ballot: elect_ballot(ballot, settings), ballots, threads, together=together)
+
+
+def elect_ballot(ballot: Ballot | Listed, settings: Settings) -> Result:
+    """The election of one ballot, or among the candidates of a list."""
+    candidates, voters = _sides(ballot)
+    result = _at_once(settings, candidates, None, voters, None)
+    return _elect_carefully(ballot, settings) if result is None else result
+
+
+def _elect_together(ballots: list[Ballot | Listed], settings: Settings) -> list[Result | Exception]:
+    """One call into the kernels for all that need no care; an error for each that cannot be held."""
+    sides = list(map(_sides, ballots))
+    if settings.at_once is None or any(_too_many_pairs(settings, *two) for two in sides):
+        answers: list[Any] = [None] * len(ballots)
+    else:
+        answers = settings.at_once.many(sides)
+    results: list[Result | Exception] = []
+    for ballot, (candidates, voters), answer in zip(ballots, sides, answers, strict=True):
+        try:
+            if answer is None:
+                results.append(_elect_carefully(ballot, settings))
+            else:
+                results.append(counted_result(answer, (candidates, None, voters, None), settings))
+        except Exception as error:  # raised in the ballot's place
+            results.append(error)
+    return results
+
+
+def _sides(ballot: Ballot | Listed) -> tuple[Any, Any]:
+    return (ballot.candidates, ballot.voters) if isinstance(ballot, Ballot) else (ballot, None)
+
+
+def _at_once(settings: Settings, *given: Any) -> Result | None:
+    """The election as one call into the kernels; None where it has to be held the careful way, which says
+    what is wrong or unusual. `given` are candidates, log-probabilities, voters and theirs."""
+    election = settings.at_once
+    if election is None or _too_many_pairs(settings, given[0], given[2]):
+        return None
+    answer = election.one(*given)
+    return None if answer is None else counted_result(answer, given, settings)
+
+
+def _too_many_pairs(settings: Settings, candidates: Any, voters: Any) -> bool:
+    """Whether a measure of pairs would have to refuse them."""
+    measure = settings.similarity
+    if not isinstance(measure, Measure) or measure.linear or not isinstance(candidates, list):
+        return False
+    return len(candidates) * len(voters if isinstance(voters, list) else candidates) > pair_limit()
+
+
+def _elect_carefully(ballot: Ballot | Listed, settings: Settings) -> Result:
+    if not isinstance(ballot, Ballot):
         return elect_columns(Hypotheses.of(ballot), None, settings)
-
-    return map_in_order(elect_one, ballots, threads)
-
-
-def elect_ballot(ballot: Ballot, settings: Settings) -> Result:
-    """The election of one ballot."""
     voters = None if ballot.voters is None else Hypotheses.of(ballot.voters, role="voters")
     return elect_columns(Hypotheses.of(ballot.candidates), voters, settings.about(ballot.source))
 

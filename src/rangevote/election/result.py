@@ -6,7 +6,9 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from rangevote.election.rules import order
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from rangevote.election.explain import Explanation
     from rangevote.election.panel import PanelShares
+    from rangevote.election.settings import Settings
     from rangevote.similarity.base import Similarity
 
 
@@ -34,6 +37,13 @@ class CandidateGroup(NamedTuple):
 
 #: A margin below this is flagged as a near-tie: rounding could have decided it.
 NEAR_TIE = 1e-9
+
+
+#: What an election in one call says: winner, margin, whether the weights are probabilities (else counts), and
+#: the float64 of scores, weights and own likelihoods, one after the other.
+Answered = tuple[int, float | None, bool, bytes]
+#: Fields that are made when they are asked for; the first two as they stand among its numbers.
+_LEFT = ("scores", "weights", "candidates", "voters", "signature")
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,30 @@ class Result:
     likelihood: Array | None = field(default=None, repr=False)  # (candidates,)
     panel: PanelShares | None = None
 
+    def __getattr__(self, name: str) -> Any:
+        """What an election in one call has left to be made."""
+        if name not in _LEFT or "_left" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        kept, settings, weighting, _ = self.__dict__["_left"]
+        made: Any
+        if name == "candidates":
+            made = Hypotheses.of(kept[0], kept[1])
+        elif name == "voters":
+            made = self.candidates if kept[2] is None else Hypotheses.of(kept[2], kept[3], role="voters")
+        elif name == "signature":
+            made = settings.signature(weighting, self.candidates, len(self.voters))
+        else:
+            made = self._numbers(_LEFT.index(name))
+        self.__dict__[name] = made
+        return made
+
+    def _numbers(self, part: int) -> Array:
+        """Scores, weights or own likelihoods, of the numbers that came one after the other."""
+        kept, _, _, numbers = self.__dict__["_left"]
+        candidates = len(kept[0])
+        sizes = [candidates, candidates if kept[2] is None else len(kept[2]), candidates]
+        return np.frombuffer(numbers, np.float64, sizes[part], 8 * sum(sizes[:part]))
+
     @property
     def index(self) -> int:
         """The winner's index in the list of candidates."""
@@ -71,12 +105,18 @@ class Result:
     @property
     def winner(self) -> str | Sequence[int]:
         """The winner's text, or its token ids where it has no text."""
-        return self.candidates.content(self.index)
+        return self._content(self.index)
 
     @property
     def winners(self) -> tuple[str | Sequence[int], ...]:
         """The texts of all that were elected, in order."""
-        return tuple(self.candidates.content(index) for index in self.elected)
+        return tuple(map(self._content, self.elected))
+
+    def _content(self, index: int) -> str | Sequence[int]:
+        if "candidates" in self.__dict__:
+            return self.candidates.content(index)
+        item: str | Hypothesis = self.__dict__["_left"][0][0][index]
+        return item if isinstance(item, str) else item.content
 
     @property
     def score(self) -> float:
@@ -169,3 +209,23 @@ def first(result: Result, number: int) -> tuple[int, ...]:
     """The elected, and where there are fewer groups than `number`, the best of the others."""
     others = (index for index in result.ranking if index not in result.elected)
     return (*result.elected, *others)[:number]
+
+
+def counted_result(answer: Answered, given: Sequence[Any], settings: Settings) -> Result:
+    """The result of an election in one call (`Settings.at_once`), of which only the answer is there.
+
+    `given` are candidates, log-probabilities, voters and their log-probabilities, as lists or None. Their
+    columns, the arrays and the signature are made when they are asked for.
+    """
+    index, margin, by_probability, numbers = answer
+    kept = [None if listed is None else list(listed) for listed in given]
+    result = Result.__new__(Result)
+    result.__dict__.update(
+        elected=(index,),
+        margin=margin,
+        similarity=settings.measure,
+        _left=(kept, settings, "probability" if by_probability else "count", numbers),
+    )
+    if settings.own_likelihood:
+        result.__dict__["likelihood"] = result._numbers(2)
+    return result

@@ -17,6 +17,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
@@ -29,9 +30,11 @@ from rangevote.election.panel import PanelShares, Shares, check_shares
 from rangevote.election.rules import RULES, WITHOUT_VOTERS
 from rangevote.election.weights import WEIGHTS
 from rangevote.errors import DataError, SetupError, UsageError, choose, shown
-from rangevote.hypothesis import Hypotheses
+from rangevote.hypothesis import Hypotheses, Hypothesis
+from rangevote.kernel import Election
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, Preset, get_similarity
 from rangevote.similarity.base import Measure, Similarity, short
+from rangevote.similarity.ngram import IndexMeasure, formula_of
 from rangevote.similarity.structured import Parties
 from rangevote.similarity.tokens import Tokenise
 
@@ -41,6 +44,14 @@ if TYPE_CHECKING:
 Weights = str | Sequence[float] | None
 Grader = str | Similarity | Callable[[Any, Any], Any]
 
+#: Types of options that settings can be found by again.
+PLAIN = frozenset({str, int, float, bool, type(None)})
+#: Options that an election in one call understands; the others must have their defaults.
+AT_ONCE = frozenset({"similarity", "preset", "weights", "temperature", "likelihood", "tokenize"})
+#: Fields of a hypothesis that such an election reads, or that do not matter to it; the others must be None.
+READ_AT_ONCE = frozenset(
+    {"text", "tokens", "logprob", "finished", "sampled", "state", "ranked_by", "token_logprobs"}
+)
 NORMAL_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 _SERIES = ".".join(__version__.split(".")[:2])
 
@@ -61,7 +72,7 @@ class ElectionOptions(TypedDict, total=False):
     shares: Shares | None
 
 
-class Settings(msgspec.Struct, frozen=True):
+class Settings(msgspec.Struct, frozen=True, dict=True):
     """Checked options of an election. `similarity` is resolved, by the `preset` where it is not given;
     `temperature` and `likelihood` stay None where they are not given; `vote_temperature` and
     `own_likelihood` are the numbers."""
@@ -132,6 +143,37 @@ class Settings(msgspec.Struct, frozen=True):
         """How much a candidate's own likelihood counts beside the votes; 0 where it is not given."""
         return 0.0 if self.likelihood is None else self.likelihood
 
+    @cached_property
+    def at_once(self) -> Election | None:
+        """These elections as one call into the kernels, for lists that need no warning or error; None where
+        the options or the measure ask for more than that."""
+        measure = self.similarity
+        formula = formula_of(measure)
+        if Election is None or formula is None:
+            return None
+        if any(
+            getattr(self, option.name) != option.default
+            for option in fields(Settings)
+            if option.name not in AT_ONCE
+        ):
+            return None
+        assert isinstance(measure, IndexMeasure)
+        if measure.tokenize not in ("words", "chars") or self.weights not in (None, "probability", "count"):
+            return None
+        return Election(
+            Hypothesis,
+            [name for name in Hypothesis.__struct_fields__ if name not in READ_AT_ONCE],
+            measure.tokenize,
+            measure.orders,
+            measure.bag,
+            measure.short,
+            *formula,
+            self.weights or "usual",
+            self.vote_temperature,
+            self.temperature is not None,
+            self.own_likelihood,
+        )
+
     def replace(self, **options: Unpack[ElectionOptions]) -> Settings:
         """The same with other options."""
         return msgspec.structs.replace(self, **options)
@@ -177,6 +219,18 @@ class Settings(msgspec.Struct, frozen=True):
             parts.append(str(panel))
         parts += [f"cand:{len(candidates)}", f"vot:{voters}", "tie:score,logprob,first"]
         return "|".join(parts)
+
+
+def settings_of(options: ElectionOptions) -> Settings:
+    """The settings of a call. Those of plain values are kept for the next; objects are not kept alive."""
+    if PLAIN.issuperset(map(type, options.values())):
+        return _kept(**options)  # type: ignore[arg-type]
+    return Settings(**options)
+
+
+@lru_cache(maxsize=64, typed=True)
+def _kept(**options: Unpack[ElectionOptions]) -> Settings:
+    return Settings(**options)
 
 
 #: option -> what its value can be in a profile or a request: as its default, text where that is None

@@ -196,6 +196,15 @@ class Chrf(IndexMeasure):
         return index.chrf_grades(self.beta, own)
 
 
+def formula_of(measure: object) -> tuple[str, float] | None:
+    """What elections in one call name a measure, and its parameter; None where they do not know it."""
+    if type(measure) is Ngrams:
+        return "family", measure.a
+    if type(measure) is Bleu:
+        return "smoothed_bleu" if measure.smooth else "bleu", 0.0
+    return ("chrf", measure.beta) if type(measure) is Chrf else None
+
+
 def overlap(argument: str, tokenize: Tokenise) -> Ngrams:
     return _ngrams("overlap", argument, tokenize)
 

@@ -1,0 +1,164 @@
+#include "election.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace rangevote {
+namespace {
+
+constexpr double INFINITE = std::numeric_limits<double>::infinity();
+constexpr std::size_t KEPT = 4u << 20;  // bytes of tables that are kept for the next election
+constexpr std::size_t MANY = 64;        // equal log-probabilities among which repeated texts are looked for
+
+std::size_t words_in(std::string_view text) {
+    std::size_t words = 0;
+    each_word(text, [&](std::string_view, std::uint64_t) { ++words; });
+    return words;
+}
+
+}  // namespace
+
+void Side::clear() {
+    texts.clear();
+    logprobs.clear();
+    tokens.clear();
+    token_ends.clear();
+    finished.clear();
+    sampled = false;
+}
+
+bool Outcome::supported() const {
+    for (std::size_t c = 0; c < scores.size(); ++c)
+        if (own.empty() ? scores[c] != 0.0 : scores[c] != own[c]) return true;
+    return false;
+}
+
+void softmax(double *numbers, std::size_t size, std::size_t again, double temperature) {
+    const double largest = size ? *std::max_element(numbers, numbers + size) : 0.0;
+    const bool none = std::isinf(largest);
+    for (std::size_t i = 0; i < size; ++i) numbers[i] = none ? 0.0 : std::exp((numbers[i] - largest) / temperature);
+    int length = 0;
+    for (std::size_t rest = size - again; rest > 0; rest >>= 1) ++length;
+    std::int64_t whole = 0;  // the sum, counted: the same in any order
+    for (std::size_t i = 0; i < size; ++i) whole += std::llrint(std::ldexp(numbers[i], 62 - length));
+    const double total = std::ldexp(static_cast<double>(whole), length - 62);
+    for (std::size_t i = 0; i < size && whole > 0; ++i) numbers[i] /= total;
+}
+
+bool distinct(const double *numbers, std::size_t size) {
+    std::vector<double> sorted(numbers, numbers + size);
+    std::sort(sorted.begin(), sorted.end());
+    return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
+}
+
+Elections &elections_of_thread() {
+    thread_local Elections elections;
+    return elections;
+}
+
+bool Elections::hold(const ElectionPlan &plan, const Side &candidates, const Side *voters, Outcome &out) {
+    const Side &electors = voters ? *voters : candidates;
+    if (candidates.size() == 0 || electors.size() == 0 || !weigh(plan, electors, out)) return false;
+    if (!index_ || index_->bytes() > KEPT) index_ = std::make_unique<Index>(plan.features);
+    else index_->reset(plan.features);
+    index_->set_candidates(candidates.texts);
+    if (voters) index_->add(voters->texts);
+    const bool own = !voters;
+    out.scores.resize(candidates.size());
+    const double *weights = out.weights.data();
+    double *scores = out.scores.data();
+    switch (plan.formula) {
+    case Formula::family: index_->tally(weights, plan.parameter, own, scores); break;
+    case Formula::bleu: index_->bleu_tally(weights, false, own, scores); break;
+    case Formula::smoothed_bleu: index_->bleu_tally(weights, true, own, scores); break;
+    case Formula::chrf: index_->chrf_tally(weights, plan.parameter, own, scores); break;
+    }
+    if (!add_likelihood(plan, candidates, out)) return false;
+    choose(candidates, out);
+    return true;
+}
+
+// False where a voter repeats another, where all weights are 0, and where the temperature has no effect.
+bool Elections::weigh(const ElectionPlan &plan, const Side &voters, Outcome &out) {
+    const bool known = !voters.logprobs.empty();
+    out.by_probability = plan.weighting == Weighting::probability ||
+                         (plan.weighting == Weighting::usual && known && !voters.sampled);
+    if (!out.by_probability) {
+        if (plan.temperature_given) return false;
+        out.weights.assign(voters.size(), 1.0 / static_cast<double>(voters.size()));
+        return true;
+    }
+    if (!known || repeats(voters)) return false;
+    out.weights = voters.logprobs;
+    softmax(out.weights.data(), out.weights.size(), 0, plan.temperature);
+    return std::any_of(out.weights.begin(), out.weights.end(), [](double weight) { return weight != 0.0; });
+}
+
+// Whether some voter may be an exact duplicate of another (election/weights.py, repeated): the same tokens, or
+// the same text and log-probability. Equal digests of different tokens only cost the careful way's time.
+bool Elections::repeats(const Side &voters) {
+    if (!voters.token_ends.empty()) {
+        digests_.clear();
+        std::size_t start = 0;
+        for (const std::size_t end : voters.token_ends) {
+            std::uint64_t digest = end - start;
+            for (; start < end; ++start) digest = mixed(digest, static_cast<std::uint64_t>(voters.tokens[start]));
+            digests_.push_back(digest);
+        }
+        std::sort(digests_.begin(), digests_.end());
+        return std::adjacent_find(digests_.begin(), digests_.end()) != digests_.end();
+    }
+    ordered_ = voters.logprobs;
+    std::sort(ordered_.begin(), ordered_.end());
+    for (auto same = ordered_.begin(); (same = std::adjacent_find(same, ordered_.end())) != ordered_.end();) {
+        std::vector<std::string_view> texts;
+        for (std::size_t i = 0; i < voters.size(); ++i)
+            if (voters.logprobs[i] == *same) texts.push_back(voters.texts[i]);
+        if (texts.size() > MANY) return true;
+        std::sort(texts.begin(), texts.end());
+        if (std::adjacent_find(texts.begin(), texts.end()) != texts.end()) return true;
+        same += static_cast<std::ptrdiff_t>(texts.size());
+    }
+    return false;
+}
+
+// x log P(c) / |c| (election/rules.py, own_likelihood; |c| is hypothesis.py, Hypotheses.lengths).
+bool Elections::add_likelihood(const ElectionPlan &plan, const Side &candidates, Outcome &out) const {
+    out.own.clear();
+    if (plan.likelihood == 0.0) return true;
+    if (candidates.logprobs.empty()) return false;
+    for (std::size_t c = 0; c < candidates.size(); ++c) {
+        std::size_t length = candidates.token_ends.empty()
+                                 ? words_in(candidates.texts[c])
+                                 : candidates.token_ends[c] - (c ? candidates.token_ends[c - 1] : 0);
+        length += candidates.finished.empty() ? 1 : candidates.finished[c];
+        out.own.push_back(plan.likelihood *
+                          (candidates.logprobs[c] / static_cast<double>(std::max<std::size_t>(length, 1))));
+        out.scores[c] += out.own[c];
+    }
+    return true;
+}
+
+// The winner: the highest score, then the highest log-probability, then the first; and its margin over the best
+// of another group. Where voters alone gave the scores, only equal ones can be of one group.
+void Elections::choose(const Side &candidates, Outcome &out) const {
+    const std::vector<double> &scores = out.scores;
+    std::size_t winner = 0;
+    for (std::size_t c = 1; c < scores.size(); ++c)
+        if (scores[c] > scores[winner] || (scores[c] == scores[winner] && !candidates.logprobs.empty() &&
+                                           candidates.logprobs[c] > candidates.logprobs[winner]))
+            winner = c;
+    out.winner = winner;
+    out.alone = true;
+    double second = -INFINITE;
+    for (std::size_t c = 0; c < scores.size(); ++c) {
+        if (c == winner || (!out.alone && scores[c] <= second)) continue;
+        if ((!out.own.empty() || scores[c] == scores[winner]) && index_->same_items(c, winner)) continue;
+        out.alone = false;
+        second = std::max(second, scores[c]);
+    }
+    out.margin = scores[winner] == second ? 0.0 : scores[winner] - second;  // both may be -inf
+}
+
+}  // namespace rangevote

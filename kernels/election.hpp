@@ -1,0 +1,79 @@
+// The usual election, from texts and log-probabilities to the winner, in one call. No Python in here.
+//
+// The careful way through Python (election/elect.py) says what an election is; this one is for what most
+// elections are, gives the same bits, and leaves to that way whatever needs a warning, an error or a choice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "index.hpp"
+
+namespace rangevote {
+
+// One side of a ballot, as columns; an empty column: nothing is known of it (finished: all are).
+struct Side {
+    std::vector<std::string_view> texts;
+    std::vector<double> logprobs;
+    std::vector<std::int64_t> tokens;     // of all, one after the other
+    std::vector<std::size_t> token_ends;  // where those of each end
+    std::vector<unsigned char> finished;
+    bool sampled = false;
+
+    std::size_t size() const { return texts.size(); }
+    void clear();
+};
+
+enum class Formula { family, bleu, smoothed_bleu, chrf };
+enum class Weighting { usual, probability, count };  // usual: election/weights.py, default_weights
+
+struct ElectionPlan {
+    Features features;
+    Formula formula;
+    double parameter;  // the exponent a of the family, beta of chrF
+    Weighting weighting;
+    double temperature;
+    bool temperature_given;
+    double likelihood;
+};
+
+struct Outcome {
+    std::vector<double> scores, weights, own;  // own: the part of a score that is the candidate's likelihood
+    std::size_t winner = 0;
+    bool by_probability = false;  // else by count
+    bool alone = false;           // no candidate is of another group than the winner, so there is no margin
+    double margin = 0.0;
+
+    bool supported() const;  // whether any candidate got a vote
+};
+
+// P^(1/T) of the numbers, in place, normalised to sum to 1 (plain.py, softmax); `again` of them are -inf because
+// they repeat others. All 0 if every P is 0.
+void softmax(double *numbers, std::size_t size, std::size_t again, double temperature);
+
+// Whether no two numbers are the same.
+bool distinct(const double *numbers, std::size_t size);
+
+// Room for elections, one after the other: of a thread, or of a call.
+class Elections {
+public:
+    // False: nothing was elected, and the careful way has to say why or how. Voters nullptr: the candidates vote.
+    bool hold(const ElectionPlan &plan, const Side &candidates, const Side *voters, Outcome &out);
+
+private:
+    std::unique_ptr<Index> index_;
+    std::vector<double> ordered_;
+    std::vector<std::uint64_t> digests_;
+
+    bool weigh(const ElectionPlan &plan, const Side &voters, Outcome &out);
+    bool repeats(const Side &voters);
+    bool add_likelihood(const ElectionPlan &plan, const Side &candidates, Outcome &out) const;
+    void choose(const Side &candidates, Outcome &out) const;
+};
+
+Elections &elections_of_thread();
+
+}  // namespace rangevote
