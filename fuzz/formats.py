@@ -139,7 +139,16 @@ fairseq = under_each("fairseq", {}, LENGTH, {"score_scale": 0.1})
 sockeye = under_each("sockeye", LENGTH, {"score_scale": 3.0}, {"normalisation": "none", "sign": 1})
 vllm = under_each("vllm", {})
 openai = under_each("openai", {}, COUNT)
-pipeline = under_each("pipeline", {})
+documents = under_each("json", {}, {"field": "outputs"}, {"group_by": "id"})
+records = under_each(
+    "jsonl",
+    {"field": "a"},
+    {"group_by": "id"},
+    {"field": "a[*].t", "logprob_field": "p"},
+    {"text_field": "t"},
+)
+csv = under_each("csv", {}, {"group_by": "id"}, {"field": "outputs", "carry": ("id",)})
+tsv = under_each("tsv", {}, {"group_by": "id", "text_field": "text"})
 parquet = under_each("parquet", {})
 
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from rangevote.errors import SetupError as SetupError
     from rangevote.errors import UnknownName as UnknownName
     from rangevote.errors import UsageError as UsageError
+    from rangevote.formats.reader import read_ballots as read  # noqa: F401
     from rangevote.generation.custom_generate import custom_generate as custom_generate
     from rangevote.generation.generate import generate as generate
     from rangevote.hypothesis import Ballot as Ballot
@@ -98,6 +99,7 @@ _HOMES = {
     "generate": "generation.generate",
     "get_similarity": "similarity",
     "load": "models.load",
+    "read": "formats.reader:read_ballots",
     "read_profile": "election.settings",
     "search": "decoding.run",
     "tune": "tuning.tune",
@@ -109,7 +111,8 @@ __all__ = sorted([*_HOMES, "__version__"])
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'rangevote' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"rangevote.{_HOMES[name]}"), name)
+    module, _, attribute = _HOMES[name].partition(":")
+    value = getattr(importlib.import_module(f"rangevote.{module}"), attribute or name)
     return globals().setdefault(name, value)
 
 

@@ -87,13 +87,17 @@ def _arguments(call: ToolCall) -> Any:
 
 
 class Ballot(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One election: who can be elected, and who votes (`voters=None`: the candidates do)."""
+    """One election: who can be elected, and who votes (`voters=None`: the candidates do).
+
+    `carry` has what else is known of it and goes into its result as it is.
+    """
 
     candidates: Sequence[Hypothesis]
     voters: Sequence[Hypothesis] | None = None
     id: str | int | None = None
     source: str | None = None
     references: Sequence[str] = ()
+    carry: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 class Hypotheses(Sequence[Hypothesis]):

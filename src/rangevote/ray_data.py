@@ -84,7 +84,7 @@ class Elect:
             import pyarrow as pa
 
             # datasets and Ray take the types of the first batch, which may have no error in it
-            types = table_schema(self.shape, None)
+            types = table_schema(self.shape, {})
             typed = {name: pa.array(column, types.field(name).type) for name, column in results.items()}
             return pa.table({name: batch[name] for name in others} | typed)
         made = {name: columns[name] for name in others} | results

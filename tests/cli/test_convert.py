@@ -33,11 +33,22 @@ def test_ballots_become_parquet_and_come_back(run, tmp_path):
 
 def test_the_name_of_the_output_says_its_format(run, tmp_path):
     pytest.importorskip("pyarrow", reason="the extra 'parquet' is not installed")
-    table, other = tmp_path / "nbest.parquet", tmp_path / "nbest.csv"
+    table, other = tmp_path / "nbest.parquet", tmp_path / "nbest.xlsx"
     assert run("convert", "-", "-o", table, stdin=MOSES).code == 0
     assert run("convert", table, "--to", "moses").out == MOSES
     done = run("convert", "-", "-o", other, stdin=MOSES)
-    assert (done.code, f"cannot write {other} as csv, only as jsonl or parquet" in done.err) == (2, True)
+    assert (
+        done.code,
+        f"cannot write {other} as xlsx, only as jsonl or parquet or csv or tsv" in done.err,
+    ) == (2, True)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_ballots_become_a_sample_a_row_and_come_back(run, tmp_path, ending):
+    table = tmp_path / f"nbest.{ending}"
+    assert run("convert", "-", "-o", table, stdin=MOSES).code == 0
+    assert len(table.read_bytes().splitlines()) == 4
+    assert run("convert", table, "--to", "moses").out == MOSES
 
 
 def test_fairseq_scores_become_natural_log_sums(run):

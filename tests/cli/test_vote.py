@@ -54,8 +54,8 @@ def test_text_prints_the_winner_alone_one_a_line(run):
         (["-o", "x.gz"], "leave out .gz, or leave out -o and end the command with | gzip > x.gz"),
         (["-o", "x.jsonl.zst"], "end the command with | zstd > x.jsonl.zst"),
         (
-            ["-o", "x.csv"],
-            "as csv, only as jsonl or parquet: give it another name, or choose the format with --to.",
+            ["-o", "x.xlsx"],
+            "as xlsx, only as jsonl or parquet or csv or tsv: give it another name, or choose the format",
         ),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else "",

@@ -103,7 +103,7 @@ def test_all_empty_candidates_elect_the_most_likely_and_say_so(run):
         (["--winners", "0"], "winners must be a whole number from 1, got 0"),
         (["--temperature", "0"], "temperature must be a number above 0"),
         (["--workers", "-1"], "--workers"),
-        (["--format", "json"], "Did you mean 'jsonl'?"),
+        (["--format", "jsonlines"], "Did you mean 'jsonl'?"),
         (["--nosuch"], "No such option"),
         (["--resume"], "--resume needs -o FILE"),
         (["--normalisation", "lots"], "--normalisation is 'lots'"),

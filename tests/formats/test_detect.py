@@ -19,7 +19,9 @@ EXAMPLES = {
     "mbrs": b"first hypothesis\nsecond\n",
     "vllm": b'{"prompt": "a", "outputs": [{"text": "b"}]}\n',
     "openai": b'{"id":"b","custom_id":"r","response":{"status_code":200,"body":{"choices":[]}}}\n',
-    "pipeline": b'[[{"generated_text": "a"}]]\n',
+    "json": b'[[{"generated_text": "a"}]]\n',
+    "csv": b"id,text\n1,a\n",
+    "tsv": b"prompt\tresponse\nq\ta\n",
 }
 SETTLED: dict[str, dict[str, Any]] = {"mbrs": {"per_source": 2}, "sockeye": {"normalisation": "length"}}
 
@@ -59,7 +61,14 @@ def test_marks_blank_lines_crlf_and_compression_do_not_hide_a_format(name: str) 
         (b'{"something": "else"}\n', "jsonl"),
         (b'{"broken\n', "jsonl"),
         (b'["a", "b"]\n', "jsonl"),
-        (b'[{"candidates": ["a"]}]', "jsonl"),
+        (b'[{"candidates": ["a"]}]', "json"),
+        (b'{"prompt": "a", "outputs": ["b", "c"]}\n', "jsonl"),
+        (b'{"prompt": "a", "outputs": ["b", "cut o', "jsonl"),
+        (b'{"prompt": "a", "outputs": [{"text": "cut o', "vllm"),
+        (b'{"prompt": "a", "response": "b"}\n', "jsonl"),
+        (b'{"prompt": "a", "translation": "b"}\n', "jsonl"),
+        (b'{"question": "a", "choices": ["b", "c"]}\n', "jsonl"),
+        (b'{"translations": ["a"], "scores": [[NaN]]}\n', "sockeye"),
         (b'{"choices": []}', "openai"),
         (b"log | INFO | generating\nmore\nH-0\t-1\ta\nP-0\t-1\n", "fairseq"),
         (b"doc.1 ||| text |||  ||| 1\n", "moses"),
@@ -92,7 +101,7 @@ def test_an_empty_input_has_no_format_and_no_entries() -> None:
     [
         (b"just some text\nand more\n", r"input, which begins 'just some text'; .*--per-source N"),
         (b'{\n  "candidates": []\n}\n', r"which begins '\{'; name it with --format.* jq -c \. FILE"),
-        (b'[\n  {"candidates": []}\n]\n', r"which begins '\['; .* jq -c '\.\[\]' FILE"),
+        (b"a,b\n1,2\n", "if it is CSV or TSV, name a column with --group-by or --field"),
         (b"\xff\xfd\xfc\n", "cannot tell the format of input"),
     ],
 )

@@ -165,7 +165,7 @@ def test_columns_of_another_kind_are_named_row_by_row():
         entries(rows({"id": 1.5, "candidates": ["a"]}))[0].get()
     with pytest.raises(DataError, match=r"input:1: candidates: expected an array, got a string"):
         entries(rows({"id": 1, "candidates": "a"}))[0].get()
-    with pytest.raises(DataError, match="input: has no column 'candidates'; its columns are 'text'"):
+    with pytest.raises(DataError, match="input: cannot tell where the candidates are among the fields text:"):
         entries(rows({"text": "a"}))[0].get()
 
 

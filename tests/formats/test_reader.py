@@ -27,8 +27,8 @@ def test_every_format_has_a_module(name: str) -> None:
 
 
 def test_an_unknown_format_gets_the_nearest_name() -> None:
-    with pytest.raises(UnknownName, match=r"unknown format 'json'. Did you mean 'jsonl'\? Choose"):
-        read(io.BytesIO(LINE), ReadOptions(format="json"))
+    with pytest.raises(UnknownName, match=r"unknown format 'jsonlines'. Did you mean 'jsonl'\? Choose"):
+        read(io.BytesIO(LINE), ReadOptions(format="jsonlines"))
 
 
 def test_a_file_is_let_go_at_its_end(tmp_path: Path) -> None:

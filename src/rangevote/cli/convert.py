@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 @click.option(
     "--to",
     metavar="NAME",
-    help="Format to write: jsonl, parquet, moses, mbrs or mbrs-logprobs; else by the name of the output "
-    "(.parquet), else jsonl.",
+    help="Format to write: jsonl, csv, tsv, parquet, moses, mbrs or mbrs-logprobs; else by the name of the "
+    "output (.parquet, .csv, .tsv), else jsonl.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
 @click.option("--force", is_flag=True, help="Replace the output file.")
@@ -39,7 +39,7 @@ def convert(
 
     check_input(source)
     notes = Notes(quiet=quiet)
-    write = writer(to or format_by_name(output, "jsonl", "parquet", option="--to"))
+    write = writer(to or format_by_name(output, "jsonl", "parquet", "csv", "tsv", option="--to"))
     with open_output(output, source, {}, force=force) as sink, read(source, reading) as entries:
         bar = Bar(entries, "converting", quiet=quiet)
         try:

@@ -106,7 +106,9 @@ def generate(
             elector, images = partial(elect_batches, model, plan=plan), getattr(model, "reads_images", False)
         else:
             elector = server(chosen, plan, skip=skip)
-        entries = files.enter_context(read_inputs(source, format=input_format, field=field, images=images))
+        entries = files.enter_context(
+            read_inputs(source, format=input_format, field=field, images=images, carry=shape.carry)
+        )
         run = GenerateRun(elector, sink, shape, notes, skip)
         return run.write_all(entries, Reached(sink.done, entries.total), quiet=quiet)
 

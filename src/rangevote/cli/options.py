@@ -141,11 +141,20 @@ def result_options(command: Command) -> Command:
             is_flag=True,
             help="Write the winning text alone, one a line; line breaks in it become spaces.",
         ),
+        "carry": click.option(
+            "--carry",
+            metavar="FIELD",
+            multiple=True,
+            help="Write a field of the input too, as prompt, source or meta.topic; may be repeated.",
+        ),
     }
 
-    def build(text: bool, **more: bool) -> Any:
-        from rangevote.formats.results import ResultShape
+    def build(text: bool, **more: Any) -> Any:
+        from rangevote.formats.results import COLUMNS, ResultShape
 
+        for name in more["carry"]:
+            if name in COLUMNS:
+                raise UsageError(f"--carry {name}: results have a field of that name already.")
         asked = [f"--{option}" for option, given in more.items() if given]
         if text and asked:
             raise UsageError(
@@ -189,8 +198,27 @@ def reading_options(command: Command) -> Command:
         "format": click.option(
             "--format",
             metavar="NAME",
-            help="Format of the input; else detected: jsonl, parquet, moses, fairseq, sockeye, mbrs, vllm, "
-            "openai or pipeline.",
+            help="Format of the input; else detected: jsonl, json, csv, tsv, parquet, moses, fairseq, "
+            "sockeye, mbrs, vllm or openai.",
+        ),
+        "field": click.option(
+            "--field",
+            metavar="NAME",
+            help="Where records have the list of candidates, as outputs or choices[*].message.content; else "
+            "found under the usual names.",
+        ),
+        "group_by": click.option(
+            "--group-by",
+            metavar="NAME",
+            help="Every record is one sample: those with the same NAME, as prompt_id, are a ballot.",
+        ),
+        "text_field": click.option(
+            "--text-field", metavar="NAME", help="Where a candidate has its text; else found."
+        ),
+        "logprob_field": click.option(
+            "--logprob-field",
+            metavar="NAME",
+            help="Where a candidate has its log-probability, or, of plain texts, the list beside them.",
         ),
         "log_base": click.option(
             "--log-base", type=click.Choice(["e", "2", "10"]), help="Base of the logarithms of the scores."

@@ -19,14 +19,14 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NoReturn, Protocol
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, NoReturn, Protocol
 
 from rangevote.cli.options import format_by_name
 from rangevote.errors import RangevoteError, SetupError, UsageError, need
 from rangevote.files import cannot_write, is_stream, open_stream, regular_file
 
 if TYPE_CHECKING:
-    from rangevote.formats.results import ResultShape
+    from rangevote.formats.results import ResultRows, ResultShape
 
 BUFFER = 1 << 20
 #: Ending of a compressed file -> the program that writes it.
@@ -43,6 +43,18 @@ class Interrupted(RangevoteError):
     """Ctrl-C."""
 
     exit_code = 130
+
+
+class TableShape(NamedTuple):
+    """A table that lines of results are to become: parquet, csv or tsv."""
+
+    format: str
+    shape: ResultShape
+
+    def rows(self) -> ResultRows:
+        from rangevote.formats.results import ResultRows
+
+        return ResultRows(*self)
 
 
 class Sink(Protocol):
@@ -68,15 +80,19 @@ class Sink(Protocol):
 
 
 class StreamOutput:
-    """Standard output, a device or a pipe. On a terminal, control characters are shown instead of obeyed."""
+    """Standard output, a device or a pipe. On a terminal, control characters are shown instead of obeyed.
+    With `rows`, lines become rows of a table."""
 
     done, last = 0, b""
 
-    def __init__(self, file: BinaryIO, name: str, *, line_by_line: bool) -> None:
+    def __init__(
+        self, file: BinaryIO, name: str, *, line_by_line: bool, rows: ResultRows | None = None
+    ) -> None:
         self._file, self._name, self._terminal = file, name, file.isatty()
-        self._line_by_line = line_by_line or self._terminal
+        self._line_by_line, self._rows = line_by_line or self._terminal, rows
 
     def write(self, line: bytes) -> None:
+        line = line if self._rows is None else self._rows(line)
         try:
             self._file.write(visible(line) if self._terminal else line)
             if self._line_by_line:
@@ -90,7 +106,10 @@ class StreamOutput:
         except OSError as error:
             self._fail(error)
 
-    finish = flush
+    def finish(self) -> None:
+        if self._rows is not None and (header := self._rows.finish()):
+            self._file.write(header)
+        self.flush()
 
     def _fail(self, error: OSError) -> NoReturn:
         raise ClosedPipe if isinstance(error, BrokenPipeError) else cannot_write(self._name, error) from error
@@ -103,7 +122,7 @@ class StreamOutput:
 
 
 class OutputFile:
-    """A file that gets its name when it is complete; with `table`, its lines become Parquet or pairs then."""
+    """A file that gets its name when it is complete; with `table`, its lines become a table or pairs then."""
 
     def __init__(
         self,
@@ -112,12 +131,12 @@ class OutputFile:
         *,
         resume: bool,
         force: bool,
-        table: ResultShape | None = None,
+        table: TableShape | None = None,
     ) -> None:
         self.path, self._target, self._table_shape = path, regular_file(path), table
         self.partial, self._notes, self._draft, self._table = (
             self._target.with_name(self._target.name + ending)
-            for ending in (".partial", ".partial.json", ".partial.json.tmp", ".partial.parquet")
+            for ending in (".partial", ".partial.json", ".partial.json.tmp", ".partial.table")
         )
         self.done, self.last, self._written = 0, b"", False
         self._refuse_existing(resume, force)
@@ -220,13 +239,10 @@ class OutputFile:
         except OSError as error:
             self._fail(error)
 
-    def _made_table(self, shape: ResultShape) -> Path:
-        from rangevote.formats.results import write_pairs, write_table
+    def _made_table(self, shape: TableShape) -> Path:
+        from rangevote.formats.results import write_table
 
-        if shape.pair:
-            write_pairs(self.partial, self._table)
-        else:
-            write_table(self.partial, self._table, shape)
+        write_table(self.partial, self._table, *shape)
         with self._table.open("rb+") as table:
             os.fsync(table.fileno())
         return self._table
@@ -294,18 +310,19 @@ def open_output(
     *,
     resume: bool = False,
     force: bool,
-    table: ResultShape | None = None,
+    table: TableShape | None = None,
 ) -> Iterator[Sink]:
     """The sink for `-o`, or standard output. Open it before the input is read, so that a second run on the
     same file is refused at once; nothing of it stays if the input cannot be opened."""
     refuse_input(output, [source])
     if not _is_file(output):
-        if table is not None and not table.pair:
+        if table is not None and table.format == "parquet":
             raise UsageError("Parquet is written to a file: give -o FILE.")
         if resume:
             raise UsageError(f"--resume needs -o FILE; {_stream_name(output)} cannot be resumed.")
         with _open_stream(output, force=force) as stream:
-            yield StreamOutput(stream, _stream_name(output), line_by_line=source == "-")
+            rows = None if table is None else table.rows()
+            yield StreamOutput(stream, _stream_name(output), line_by_line=source == "-", rows=rows)
         return
     path = Path(str(output))
     if path.suffix in COMPRESSORS:
@@ -315,7 +332,7 @@ def open_output(
         )
     if not path.name:  # `.` and `/` have none to put endings behind
         raise SetupError(f"cannot write {path}: is a directory.")
-    if table is not None and not table.pair:
+    if table is not None and table.format == "parquet":
         need("pyarrow.parquet", "parquet", "writing Parquet files")  # before the work, not after
     file = OutputFile(path, options, resume=resume, force=force, table=table)
     try:

@@ -21,7 +21,7 @@ from rangevote.cli.options import (
     reading_options,
     result_options,
 )
-from rangevote.cli.output import Interrupted, Sink, StreamOutput, fingerprint, open_output
+from rangevote.cli.output import Interrupted, Sink, TableShape, fingerprint, open_output
 from rangevote.cli.progress import Bar, Notes, Position, check_input
 from rangevote.cli.resume import check_last, input_too_short, keeping_results, skip_done
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
@@ -33,10 +33,18 @@ if TYPE_CHECKING:
     from rangevote.formats.reader import SeenIds
     from rangevote.formats.results import ResultLine, ResultShape
 
+#: What results are written as.
+TO = ("jsonl", "parquet", "csv", "tsv")
 #: Options that change how a run goes but not what it writes; a resumed run may have others.
 FREE = frozenset(
     {"ballots", "output", "on_error", "resume", "force", "quiet", "strict"}
     | {"engine", "ray_address", "workers", "to", "trust_ids"}
+)
+
+
+ONE_CANDIDATE = (
+    "every ballot has one candidate, so nothing was decided. If each record is one sample, name what the "
+    "samples of a ballot share with --group-by."
 )
 
 
@@ -54,9 +62,9 @@ FREE = frozenset(
 @result_options
 @click.option(
     "--to",
-    type=click.Choice(["jsonl", "parquet", "preferences"]),
-    help="Format of the output; else by its name (.parquet). preferences: JSON lines with prompt, chosen, "
-    "rejected and margin, as TRL trains on.",
+    type=click.Choice([*TO, "preferences"]),
+    help="Format of the output; else by its name (.parquet, .csv, .tsv). preferences: JSON lines with "
+    "prompt, chosen, rejected and margin, as TRL trains on.",
 )
 @click.option(
     "--on-error",
@@ -124,12 +132,13 @@ def vote(
         return _vote_on_ray(given, settings, shape, reading, remembered, notes)
     if ray_address is not None:
         raise UsageError("--ray-address belongs to --engine ray.")
-    format = to or format_by_name(output, "jsonl", "parquet", option="--to")
+    format = to or format_by_name(output, *TO, option="--to")
     if shape.text and (to or format != "jsonl"):
         raise UsageError(f"--text writes lines of text, not {format}; leave one of the two out.")
     if format == "preferences":
         shape, remembered = _pairs(output, shape, settings), {**remembered, "to": format}
-    table = None if format == "jsonl" else shape
+    table = TableShape(format, shape) if format != "jsonl" else None
+    reading = replace(reading, carry=shape.carry)
     panel, settings = panel_files(voters, settings)
     voting = Voting(settings, shape, replace(reading, unique_ids=not trust_ids), allow_empty)
     with ExitStack() as files:
@@ -331,19 +340,17 @@ def _write_all(
     """Write every line; returns the exit code."""
     from rangevote.formats.results import is_pair
 
-    skipped = undecided = 0
+    skipped = undecided = most = 0
     with keeping_results(sink, bar):
         for line in lines:
+            most = max(most, line.candidates)
             if line.error is not None:
                 if not skip or not isinstance(line.error, DataError):
                     raise line.error
                 notes.warn(f"skipped: {line.error}")
                 skipped += 1
             bar.advance()
-            if pairs and not is_pair(line.content):
-                undecided += line.error is None
-                if isinstance(sink, StreamOutput):
-                    continue  # a file leaves them out when it is complete, since --resume counts lines
+            undecided += pairs and line.error is None and not is_pair(line.content)
             sink.write(line.content)
         if not sink.done + bar.items:
             _no_ballots(notes, require_nonempty)
@@ -352,6 +359,8 @@ def _write_all(
         notes.tell(
             f"{undecided} of {bar.items} ballots have no pair: all their candidates got the same score."
         )
+    if most == 1 and bar.items > 1:
+        notes.warn(ONE_CANDIDATE)
     return _exit_code(skipped, bar.items)
 
 
@@ -387,7 +396,12 @@ def _vote_on_ray(
     from rangevote.ray_data import Elect, RayFiles, ray_session
 
     ballots, output = given["ballots"], given["output"]
-    local = {"--text": given["text"], "--voters": given["voters"], "--allow-empty": given["allow_empty"]}
+    local = {
+        "--text": given["text"],
+        "--voters": given["voters"],
+        "--allow-empty": given["allow_empty"],
+        "--carry": given["carry"],
+    }
     for option, value in {**local, "--workers": given["workers"] != 1}.items():
         if value:
             raise UsageError(f"{option} belongs to --engine local.")

@@ -53,8 +53,7 @@ class Result:
     `scores` has one number for each candidate, `ranking` their indices, best first (higher score,
     then higher own log-probability, then first in the list), `elected` the winners' indices, `groups` the
     candidates that the similarity tells apart. `likelihood` is the part x log P(c) / |c| of each score, None
-    where only votes counted.
-    candidates that the similarity tells apart. Where the voters are a panel, `panel.shares` has each
+    where only votes counted. Where the voters are a panel, `panel.shares` has each
     member's share, `panel.left_out` who had no voters, and `voters[i].member` says whose a voter is.
     """
 
@@ -181,6 +180,31 @@ class Result:
         votes = self.scores if self.likelihood is None else self.scores != self.likelihood
         return not bool(votes[self.scores > -math.inf].any())
 
+    def to_dict(self, *, scores: bool = False, explain: bool = False) -> dict[str, Any]:
+        """The fields that `rangevote vote` writes of a result, as values that JSON has: minus infinity, the
+        log of a probability of 0, is None."""
+        fields: dict[str, Any] = {
+            "winner": self.winner,
+            "index": self.index,
+            "score": _finite(self.score),
+            "margin": _finite(self.margin),
+            "signature": self.signature,
+        }
+        if len(self.elected) > 1:
+            fields["winners"] = [{"index": i, "winner": self.candidates.content(i)} for i in self.elected]
+        fields |= {flag: True for flag in ("near_tie", "no_support") if getattr(self, flag)}
+        if self.panel is not None and self.panel.left_out:
+            fields["left_out"] = list(self.panel.left_out)
+        if scores:
+            fields["scores"] = [_finite(score) for score in self.scores.tolist()]
+        if explain:
+            found = self.explain()
+            fields["explanation"] = {
+                "ngrams": None if found.ngrams is None else [gram._asdict() for gram in found.ngrams],
+                "voters": [_known(vote._asdict()) for vote in found.voters],
+            } | ({} if found.likelihood is None else {"likelihood": _finite(found.likelihood)})
+        return fields
+
     def explain(self, index: int | None = None) -> Explanation:
         """Which n-grams and which voters earned the winner (or the candidate `index`) its score, and what of
         it is its own likelihood."""
@@ -203,6 +227,14 @@ class Result:
     def __str__(self) -> str:
         winner = self.winner
         return winner if isinstance(winner, str) else " ".join(map(str, winner))
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
+
+
+def _known(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def first(result: Result, number: int) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from rangevote.errors import DataError
 from rangevote.formats.reader import (
     Entry,
     ReadOptions,
+    decoder_of,
     line_entry,
     module_of,
     numbered_lines,
@@ -57,7 +58,7 @@ class RawBatch:
         if self.format == "parquet":
             yield from module.entries_of(self.records, self.name, self.numbers, options)
             return
-        decode = module.decoder(options)
+        decode = decoder_of(self.format, options)
         for i, line in enumerate(self.records):
             yield line_entry(self.where(i), line, decode, self.torn and i == last)
 
@@ -80,7 +81,7 @@ class Batches(OnStream, Iterator[RawBatch]):
 
 def read_batches(source: Source, options: ReadOptions) -> Batches:
     """Open a path or '-' and read it in batches; ids are not compared."""
-    stream, format = open_format(source, options)
+    stream, format, options = open_format(source, options)
     try:
         return Batches(stream, _batches(stream, format, options))
     except BaseException:
@@ -92,7 +93,7 @@ def _batches(stream: Stream, format: str | None, options: ReadOptions) -> Iterat
     if format == "parquet":
         return _row_batches(stream, options)
     entries = read_entries(stream, format, options)  # refuses options that do not apply at once
-    if format is not None and hasattr(module_of(format), "decoder"):
+    if format is not None and hasattr(module_of(format), "decoder") and not options.layout:
         return _line_batches(stream, format, options)
     return entry_batches(entries)
 
@@ -113,8 +114,11 @@ def _line_batches(stream: Stream, format: str, options: ReadOptions) -> Iterator
 
 
 def _row_batches(stream: Stream, options: ReadOptions) -> Iterator[RawBatch]:
-    from rangevote.formats.parquet import record_batches
+    from rangevote.formats.parquet import has_ballots, reader, record_batches
 
+    if not has_ballots(stream, options):
+        yield from entry_batches(reader(stream, options))
+        return
     first = 1
     for rows in record_batches(stream, options):
         yield RawBatch(stream.name, "parquet", range(first, first + len(rows)), rows)

@@ -15,7 +15,8 @@ import msgspec
 
 from rangevote.errors import DataError, SetupError, UsageError, choose, nearest
 from rangevote.formats.jsonl import convert, decode_text, parse
-from rangevote.formats.reader import Entry, Reading
+from rangevote.formats.reader import Entry, Reading, ReadOptions
+from rangevote.formats.records import with_carry
 from rangevote.formats.stream import MAX_LINE_BYTES, Closing, Stream, open_stream
 from rangevote.hypothesis import Ballot
 
@@ -54,11 +55,13 @@ def read_inputs(
     format: str | None = None,
     field: str | None = None,
     images: bool = False,
+    carry: Sequence[str] = (),
     max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Inputs:
     """Open a file, '-' or a folder of images; `images`: the model reads images, so inputs are their paths.
 
-    `format` is "text" or "jsonl", else as the file's name says; `field` is where JSON lines have the input.
+    `format` is "text" or "jsonl", else as the file's name says; `field` is where JSON lines have the input,
+    `carry` names further fields that go into results.
     """
     if format is not None:
         choose("input format", format, FORMATS)
@@ -74,7 +77,8 @@ def read_inputs(
         )
     stream = open_stream(source)
     find = partial(_beside, Path() if source == "-" else Path(source).parent) if images else None
-    rows = _records(stream, max_line_bytes, partial(FORMATS[format], field=field, find=find))
+    make = partial(FORMATS[format], field=field, find=find, carry=ReadOptions(carry=tuple(carry)))
+    rows = _records(stream, max_line_bytes, make)
     reading = Reading(stream, rows, format, unique_ids=format == "jsonl")
     return Inputs(reading, count(source, format))
 
@@ -124,14 +128,19 @@ def _records(
             yield entry
 
 
-def text_line(number: int, where: str, line: bytes, *, field: str | None, find: Find) -> ModelInput:
+def text_line(
+    number: int, where: str, line: bytes, *, field: str | None, find: Find, carry: ReadOptions
+) -> ModelInput:
     """A line is an input, an empty one too: line n of the output answers line n, and n is its id."""
     text = decode_text(line)
     content = text if find is None else find(text)
-    return ModelInput(where, Ballot((), id=number, source=text), content=content)
+    blank = Ballot((), id=number, source=text)
+    return ModelInput(where, with_carry(blank, None, carry), content=content)
 
 
-def json_line(number: int, where: str, line: bytes, *, field: str | None, find: Find) -> ModelInput | None:
+def json_line(
+    number: int, where: str, line: bytes, *, field: str | None, find: Find, carry: ReadOptions
+) -> ModelInput | None:
     """A line that is not blank is an object with the input in one of its fields."""
     if not line or line.isspace():
         return None
@@ -144,7 +153,7 @@ def json_line(number: int, where: str, line: bytes, *, field: str | None, find: 
     field = _field(value, field, FIELDS if find is None else IMAGE_FIELDS)
     content = _content(value[field], field)
     source = content if isinstance(content, str) else None
-    blank = Ballot((), id=row.id, source=source, references=_references(row))
+    blank = with_carry(Ballot((), id=row.id, source=source, references=_references(row)), value, carry)
     return ModelInput(where, blank, content=content if find is None or source is None else find(source))
 
 

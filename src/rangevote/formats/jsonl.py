@@ -83,7 +83,8 @@ def ballot_of(value: Any, options: ReadOptions, scale: Scale | None = _AS_IS) ->
     if not isinstance(value, dict):
         hint = "; jq -c '.[]' makes lines of an array" if isinstance(value, list) else ""
         raise DataError(f"expected {SCHEMA}, got {_shown(value)}{hint}")
-    report_unknown(value, BALLOT_FIELDS, "", options)
+    carried = {name for path in options.carry for name in (path, path.partition(".")[0].partition("[")[0])}
+    report_unknown((name for name in value if name not in carried), BALLOT_FIELDS, "", options)
     known = {name: value[name] for name in BALLOT_FIELDS if name in value}
     for role in ROLES:
         if isinstance(known.get(role), list):
@@ -138,7 +139,10 @@ def _ballot(line: BallotLine, options: ReadOptions, scale: Scale | None) -> Ball
     elif line.hypotheses is not None:
         raise DataError("has both candidates and hypotheses, which mean the same; give one of them")
     if candidates is None:
-        raise DataError(f"has no candidates; expected {SCHEMA}")
+        raise DataError(
+            f"has no candidates; expected {SCHEMA}, or name what has them with --field, or what one sample a "
+            f"line is to be grouped by with --group-by"
+        )
     ballot = Ballot(
         _objects(candidates),
         None if line.voters is None else _objects(line.voters),

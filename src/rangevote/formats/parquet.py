@@ -10,7 +10,7 @@
 Fields that are absent or null are not known; a list of plain strings will do, and `hypotheses` is read as
 `candidates`. Columns of the usual types become `Hypothesis` objects many rows at a time: a row of ten
 candidates costs a few microseconds instead of a hundred. Others are converted row by row, as a line of the
-ballot file is.
+ballot file is. Columns without any of these names are records of another layout (`formats/records.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, islice, pairwise, repeat
+from contextlib import contextmanager
+from itertools import accumulate, chain, count, islice, pairwise, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +35,9 @@ from rangevote.formats.jsonl import (
     report_unknown,
 )
 from rangevote.formats.reader import Entry, ReadOptions
+from rangevote.formats.records import read_records, recognise, steps, unknown_layout, with_carry
 from rangevote.formats.stream import Stream
-from rangevote.formats.write import write_ballot
+from rangevote.formats.write import refuse_others, write_ballot
 from rangevote.hypothesis import Ballot, Hypothesis, ToolCall
 
 if TYPE_CHECKING:
@@ -66,26 +68,47 @@ _DEFAULTS: dict[str, Any] = {"finished": True, "sampled": False}
 
 
 def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
-    """One entry a row, in file order."""
+    """The ballots in file order: one a row, unless the columns have another layout."""
+    if not has_ballots(stream, options):
+        yield from _other_layout(stream, options)
+        return
     first = 1
     for batch in record_batches(stream, options):
         yield from entries_of(batch, stream.name, range(first, first + len(batch)), options)
         first += len(batch)
 
 
-def record_batches(
-    stream: Stream, options: ReadOptions, groups: Sequence[int] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a file or of some of its row groups, a few at a time: a group need not fit into memory."""
+def has_ballots(stream: Stream, options: ReadOptions) -> bool:
+    """Whether the columns are the fields of a ballot, which the options do not tell to be elsewhere."""
+    with _reported(stream):
+        names = _open(stream).schema_arrow.names
+    return not options.layout and bool({"candidates", "hypotheses"} & set(names))
+
+
+def _other_layout(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+    numbers = count(1)
+    rows = (
+        (f"{stream.name}:{next(numbers)}", _row(batch, i))
+        for batch in record_batches(stream, options, ballots=False)
+        for i in range(len(batch))
+    )
+    head = list(islice(rows, ROWS))
+    layout = recognise([row for _, row in head], options)
+    if layout is None:
+        raise unknown_layout(head[0][1])
+    yield from read_records(chain(head, rows), layout, "parquet")
+
+
+def _open(stream: Stream) -> Any:
     pq = need("pyarrow.parquet", "parquet", "reading Parquet files")
+    return pq.ParquetFile(stream.random_access(), buffer_size=BUFFER, pre_buffer=False)
+
+
+@contextmanager
+def _reported(stream: Stream) -> Iterator[None]:
+    """Faults of pyarrow as errors of the file."""
     try:
-        file = pq.ParquetFile(stream.random_access(), buffer_size=BUFFER, pre_buffer=False)
-        columns, total = _ballot_columns(file.schema_arrow.names, options), file.metadata.num_rows
-        done = 0
-        for batch in file.iter_batches(ROWS, groups, columns, use_threads=False):
-            yield batch
-            done += len(batch)
-            stream.position = (stream.size or 0) * done // max(total, 1)  # a damaged file may say 0
+        yield
     except (OSError, ValueError) as error:  # pyarrow's own are of these kinds
         if isinstance(error, DataError):
             raise
@@ -93,14 +116,24 @@ def record_batches(
         raise DataError(f"is no Parquet file that can be read: {problem}", where=stream.name) from error
 
 
+def record_batches(stream: Stream, options: ReadOptions, *, ballots: bool = True) -> Iterator[pa.RecordBatch]:
+    """The rows of a file, a few at a time: a row group need not fit into memory. Of `ballots` only the
+    columns that such have."""
+    with _reported(stream):
+        file, done = _open(stream), 0
+        columns = _ballot_columns(file.schema_arrow.names, options) if ballots else None
+        total = file.metadata.num_rows
+        for batch in file.iter_batches(ROWS, None, columns, use_threads=False):
+            yield batch
+            done += len(batch)
+            stream.position = (stream.size or 0) * done // max(total, 1)  # a damaged file may say 0
+
+
 def _ballot_columns(names: Sequence[str], options: ReadOptions) -> list[str]:
-    """Those columns that a ballot has; the others are reported once."""
-    if not {"candidates", "hypotheses"} & set(names):
-        raise DataError(
-            f"has no column 'candidates'; its columns are {', '.join(map(repr, names)) or 'none'}"
-        )
-    report_unknown(names, BALLOT_FIELDS, "", options)
-    return [name for name in BALLOT_FIELDS if name in names]
+    """Those columns that a ballot has or carries; the others are reported once."""
+    wanted = {*BALLOT_FIELDS, *options.carry, *(str(steps(path)[0]) for path in options.carry)}
+    report_unknown((name for name in names if name not in wanted), BALLOT_FIELDS, "", options)
+    return [name for name in names if name in wanted]
 
 
 def entries_of(
@@ -121,6 +154,8 @@ def entries_of(
                 ballot = ballot_of(_row(batch, i), options, scale)
             else:
                 ballot = accept_scaled(ballot, options, scale, role)
+            if options.carry:
+                ballot = with_carry(ballot, _row(batch, i), options)
             yield Entry(where, ballot)
         except DataError as error:
             yield Entry(where, error=error.at(where))
@@ -258,6 +293,7 @@ class ParquetWriter:
     def __call__(self, ballot: Ballot) -> bytes:
         """Take a ballot; what of the file is ready, mostly nothing."""
         write_ballot(ballot)  # what the ballot file refuses is refused here too
+        refuse_others(ballot, "parquet", voters=True)
         if ballot.id is not None:
             self._id_type = self._id_type or type(ballot.id)
             if type(ballot.id) is not self._id_type:

@@ -11,18 +11,22 @@ import math
 import os
 import warnings
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Hashable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
-from rangevote.errors import DataError, UsageError, choose
-from rangevote.formats.detect import detect
+from rangevote.errors import DataError, UsageError, choose, nearest
+from rangevote.formats.detect import detect, json_layout
 from rangevote.formats.stream import MAX_EXPANSION, MAX_LINE_BYTES, OnStream, Source, Stream, open_stream
 from rangevote.hypothesis import Ballot
 
+#: Formats of records, which may have layouts of their own.
+RECORDS = ("jsonl", "json", "csv", "tsv", "parquet")
 #: ln(base) of the logarithms that scores come in.
 LOG_BASES = {"e": 1.0, "2": math.log(2), "10": math.log(10)}
 #: The power of the length (in tokens, with the end of the sequence) that scores were divided by.
@@ -47,9 +51,17 @@ class ReadOptions:
     by softmax(scale * score); "count" ignores the scores. `per_source` and `logprobs` belong to the
     format mbrs: lines per source, and the file of log-probabilities. `strict` makes errors of
     warnings, of which each is given to `warn` once. `unique_ids` refuses the second ballot of the same id.
+
+    `field`, `group_by`, `text_field` and `logprob_field` tell where records of another layout than the ballot
+    file's have what (`rangevote.formats.records`); `carry` names fields of the input that ballots keep.
     """
 
     format: str | None = None
+    field: str | None = None
+    group_by: str | None = None
+    text_field: str | None = None
+    logprob_field: str | None = None
+    carry: Sequence[str] = ()
     log_base: str | None = None
     normalisation: str | float | None = None
     sign: Literal[1, -1] | None = None
@@ -61,7 +73,7 @@ class ReadOptions:
     max_line_bytes: int = MAX_LINE_BYTES
     max_expansion: float = MAX_EXPANSION
     warn: Callable[[str], None] = _python_warning
-    warned: set[Hashable] = field(init=False, repr=False, compare=False, default_factory=set)
+    warned: set[Hashable] = dataclass_field(init=False, repr=False, compare=False, default_factory=set)
 
     def __post_init__(self) -> None:
         if self.log_base is not None:
@@ -81,6 +93,11 @@ class ReadOptions:
             raise UsageError(
                 f"--score-scale is {scale!r}; it must be a number above 0, or 'count' to ignore the scores."
             )
+
+    @property
+    def layout(self) -> bool:
+        """Whether the options say that records have another layout than the ballot file's."""
+        return any((self.field, self.group_by, self.text_field, self.logprob_field))
 
     def report(self, message: str, *, key: Hashable, field: str = "") -> None:
         """Warn of `message` the first time that `key` is met; where strict, refuse the ballot."""
@@ -117,23 +134,28 @@ def entry_at(where: str, make: Callable[[], Ballot]) -> Entry:
         return Entry(where, error=error.at(where))
 
 
-#: What is read; each format has a module of its name.
+#: What is read; each format has a module of its name, or one that is named below.
 FORMATS = {
-    "jsonl": "ballots as JSON, one a line",
-    "parquet": "ballots as Parquet, one a row",
+    "jsonl": "ballots or other records as JSON, one a line",
+    "json": "one JSON array, also saved Hugging Face pipeline output",
+    "csv": "CSV, one sample a row",
+    "tsv": "TSV, one sample a row",
+    "parquet": "ballots or other records as Parquet, one a row",
     "moses": "Moses, Marian and cdec n-best lists (|||)",
     "fairseq": "fairseq-generate output (S- T- H- D- P-)",
     "sockeye": "Sockeye n-best JSON, one a line",
     "mbrs": "flat text with N lines a source",
     "vllm": "dumped vLLM outputs, one request a line",
     "openai": "OpenAI or vLLM batch output, one request a line",
-    "pipeline": "saved Hugging Face pipeline output",
 }
+
+
+_MODULES = {"csv": "delimited", "tsv": "delimited", "json": "documents"}
 
 
 def module_of(format: str) -> Any:
     """The module of a format, which may need packages that are loaded on use."""
-    return importlib.import_module(f"rangevote.formats.{format}")
+    return importlib.import_module(f"rangevote.formats.{_MODULES.get(format, format)}")
 
 
 def read(source: Source | Stream, options: ReadOptions | None = None) -> Reading:
@@ -145,7 +167,7 @@ def read(source: Source | Stream, options: ReadOptions | None = None) -> Reading
     input:1 a c
     """
     options = options or ReadOptions()
-    stream, format = open_format(source, options)
+    stream, format, options = open_format(source, options)
     try:
         entries = read_entries(stream, format, options)
     except BaseException:
@@ -154,8 +176,38 @@ def read(source: Source | Stream, options: ReadOptions | None = None) -> Reading
     return Reading(stream, entries, format, options.unique_ids)
 
 
-def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, str | None]:
-    """The input, and the name of its format; None if there is nothing in it."""
+def read_ballots(source: Source, **options: Any) -> Iterator[Ballot]:
+    """The ballots of a file, whatever its format and layout: `rangevote.read`.
+
+    `source` is a path, '-' or a binary file; the options are those of `ReadOptions`, as `field="outputs"`,
+    `group_by="prompt_id"`, `carry=["prompt"]`. A ballot that cannot be read raises a DataError that names
+    file, line and field.
+
+    >>> import io
+    >>> file = io.BytesIO(b'{"task_id": 7, "completion": "a b"}\\n{"task_id": 7, "completion": "a c"}')
+    >>> [(ballot.id, [c.text for c in ballot.candidates]) for ballot in read_ballots(file)]
+    [(7, ['a b', 'a c'])]
+    """
+    if not isinstance(options.get("carry", ()), (list, tuple)):
+        raise UsageError(f"carry is {options['carry']!r}; give a list of names.")
+    try:
+        chosen = ReadOptions(**options)
+    except TypeError:
+        names = [name for name in ReadOptions.__dataclass_fields__ if name != "warned"]
+        wrong = next((name for name in options if name not in names), "")
+        raise UsageError(f"there is no option {wrong!r} of read.{nearest(wrong, names)}") from None
+    return _ballots(read(source, chosen))
+
+
+def _ballots(reading: Reading) -> Iterator[Ballot]:
+    with reading:
+        for entry in reading:
+            yield entry.get()
+
+
+def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, str | None, ReadOptions]:
+    """The input, the name of its format, None if there is nothing in it, and the options with the layout of
+    its records, where they have another than the ballot file's."""
     if options.format is not None:
         choose("format", options.format, FORMATS)
     if isinstance(source, Stream):
@@ -164,8 +216,18 @@ def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, 
         stream = open_stream(source, max_expansion=options.max_expansion)
     try:
         if options.format is None and options.per_source is not None:
-            return stream, "mbrs"  # the one format that this option belongs to
-        return stream, options.format or detect(stream, FORMATS)
+            return stream, "mbrs", options  # the one format that this option belongs to
+        format = options.format or detect(stream, FORMATS, options)
+        if options.layout and format in ("openai", "sockeye", "vllm") and options.format is None:
+            format = "jsonl"  # with the layout that was asked for
+        if format == "jsonl":
+            options = json_layout(stream, options)
+        elif options.layout and format is not None and format not in RECORDS:
+            raise UsageError(
+                f"--field, --group-by, --text-field and --logprob-field are for records "
+                f"({', '.join(RECORDS)}), not for the format {format!r}."
+            )
+        return stream, format, options
     except BaseException:
         stream.close()
         raise
@@ -174,11 +236,35 @@ def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, 
 def read_entries(stream: Stream, format: str | None, options: ReadOptions) -> Iterator[Entry]:
     if format is None:
         return iter(())
+    if format == "jsonl" and options.layout:
+        from rangevote.formats.records import read_record_lines
+
+        return read_record_lines(numbered_lines(stream, options), stream.name, options)
     module = module_of(format)
     if hasattr(module, "decoder"):
-        return read_lines(stream, options, module.decoder(options))
-    entries: Iterator[Entry] = module.reader(stream, options)
-    return entries
+        return read_lines(stream, options, decoder_of(format, options))
+    entries: Iterator[Entry] = module.reader(stream, replace(options, format=format))
+    return entries if format in RECORDS or not options.carry else _carrying(entries, options)
+
+
+def decoder_of(format: str, options: ReadOptions) -> Decode:
+    """The function from a line of a format to its ballot, with the fields of the line that it carries."""
+    decode: Decode = module_of(format).decoder(options)
+    if not options.carry:
+        return decode
+    from rangevote.formats.jsonl import parse
+    from rangevote.formats.records import with_carry
+
+    return lambda line: with_carry(decode(line), parse(line), options)
+
+
+def _carrying(entries: Iterator[Entry], options: ReadOptions) -> Iterator[Entry]:
+    """Of formats without records, source and references can be carried."""
+    from rangevote.formats.records import with_carry
+
+    for entry in entries:
+        ballot = entry.ballot
+        yield entry if ballot is None else entry_at(entry.where, partial(with_carry, ballot, None, options))
 
 
 class Reading(OnStream, Iterator[Entry]):

@@ -1,18 +1,20 @@
-"""Results of elections as lines of JSON or text, and as Parquet.
+"""Results of elections as lines of JSON or text, and as tables: Parquet, CSV and TSV.
 
-Parquet has the fields of the lines as columns:
+Tables have the fields of the lines as columns:
 
     id, winner, winner_tokens (where candidates have no text), index, score, margin, signature,
-    near_tie, no_support, left_out, error; and as asked for: winners, scores, explanation (as JSON)
+    near_tie, no_support, left_out, error, winners; and as asked for: scores, explanation (as JSON), and the
+    fields that are carried
 
 Preference pairs, for training as TRL has it, are lines with id, prompt, chosen, rejected, margin.
-Results are written as lines first, which can be resumed, and made into a table when all are there.
+Results are written as lines first, which can be resumed, and made into a table when all are there; all but
+Parquet can be written to a pipe too, line by line.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,6 +22,7 @@ import msgspec
 
 from rangevote.election.result import Result
 from rangevote.errors import DataError, RangevoteError, need
+from rangevote.formats.delimited import delimited_line
 from rangevote.formats.reader import Entry
 from rangevote.hypothesis import Ballot
 
@@ -33,19 +36,23 @@ GROUP = 2**14
 
 
 class ResultShape(NamedTuple):
-    """What is written of a result; `text`: the winning text alone, `pair`: the winner and the last."""
+    """What is written of a result; `text`: the winning text alone, `pair`: the winner and the last. `carry`
+    names fields of the ballots."""
 
     text: bool = False
     scores: bool = False
     explain: bool = False
     pair: bool = False
+    carry: tuple[str, ...] = ()
 
 
 class ResultLine(NamedTuple):
-    """One line of output, and the error that it stands for where there was one."""
+    """One line of output, and the error that it stands for where there was one; of how many candidates it
+    elects."""
 
     content: bytes
     error: RangevoteError | None = None
+    candidates: int = 0
 
 
 _encode = msgspec.json.Encoder().encode
@@ -53,46 +60,32 @@ _encode = msgspec.json.Encoder().encode
 
 def result_line(ballot: Ballot, result: Result, shape: ResultShape, reasoning: str = "") -> ResultLine:
     """The line of one election; `reasoning` is what a model wrote to itself before the winner."""
+    candidates = len(ballot.candidates)
     if shape.text:
         text = str(result).replace("\r\n", " ").replace("\n", " ").replace("\r", " ")
-        return ResultLine(text.encode() + b"\n")
+        return ResultLine(text.encode() + b"\n", None, candidates)
     if shape.pair:
-        return ResultLine(_encode(preference(ballot, result)) + b"\n")
+        return ResultLine(_encode(preference(ballot, result)) + b"\n", None, candidates)
     fields = result_fields(ballot, result, shape) | ({"reasoning": reasoning} if reasoning else {})
-    return ResultLine(_encode(fields) + b"\n")
+    return ResultLine(_encode(fields) + b"\n", None, candidates)
 
 
 def empty_line(ballot: Ballot, shape: ResultShape) -> ResultLine:
     """The line of a ballot without candidates, where that is allowed."""
-    return ResultLine(b"\n" if shape.text else _encode(dict.fromkeys(FIELDS) | {"id": ballot.id}) + b"\n")
+    fields = dict.fromkeys(FIELDS) | {"id": ballot.id} | ballot.carry
+    return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n")
 
 
 def error_line(entry: Entry, error: DataError, shape: ResultShape) -> ResultLine:
     """The line of a bad ballot, so that input and output stay in step."""
     placed = error.placed(entry.where)
-    id = entry.ballot.id if entry.ballot else None
-    return ResultLine(b"\n" if shape.text else _encode({"id": id, "error": str(placed)}) + b"\n", placed)
+    beside = entry.ballot.carry if entry.ballot else {}
+    fields = {"id": entry.ballot.id if entry.ballot else None, "error": str(placed)} | beside
+    return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n", placed)
 
 
 def result_fields(ballot: Ballot, result: Result, shape: ResultShape) -> dict[str, Any]:
-    values = (ballot.id, result.winner, result.index, _finite(result.score), _finite(result.margin))
-    fields: dict[str, Any] = dict(zip(FIELDS, (*values, result.signature), strict=True))
-    if len(result.elected) > 1:
-        fields["winners"] = [{"index": i, "winner": result.candidates.content(i)} for i in result.elected]
-    fields |= {flag: True for flag in ("near_tie", "no_support") if getattr(result, flag)}
-    if result.panel is not None and result.panel.left_out:
-        fields["left_out"] = list(result.panel.left_out)
-    if shape.scores:
-        fields["scores"] = [_finite(score) for score in result.scores.tolist()]
-    if shape.explain:
-        explanation = result.explain()
-        fields["explanation"] = {
-            "ngrams": None if explanation.ngrams is None else [g._asdict() for g in explanation.ngrams],
-            "voters": [_without_none(vote._asdict()) for vote in explanation.voters],
-        }
-        if explanation.likelihood is not None:
-            fields["explanation"]["likelihood"] = _finite(explanation.likelihood)
-    return fields
+    return {"id": ballot.id, **result.to_dict(scores=shape.scores, explain=shape.explain), **ballot.carry}
 
 
 def preference(ballot: Ballot, result: Result) -> dict[str, Any]:
@@ -114,6 +107,7 @@ def preference(ballot: Ballot, result: Result) -> dict[str, Any]:
         "chosen": texts[0],
         "rejected": texts[1],
         "margin": margin,
+        **ballot.carry,
     }
 
 
@@ -129,45 +123,44 @@ def is_pair(line: bytes) -> bool:
     return _pair_of(line).chosen is not None
 
 
-def write_pairs(lines: Path, pairs: Path) -> None:
-    """Write those lines of a file that have a preference."""
-    with lines.open("rb") as source, pairs.open("wb") as target:
-        target.writelines(line for line in source if is_pair(line))
+# Tables
 
 
-def _without_none(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
+#: Columns, and what is in them; those of scores and explanations are there if they are asked for.
+COLUMNS = {
+    "id": "text",
+    "winner": "text",
+    "winner_tokens": "integers",
+    "index": "integer",
+    "score": "number",
+    "margin": "number",
+    "signature": "text",
+    "near_tie": "truth",
+    "no_support": "truth",
+    "left_out": "texts",
+    "error": "text",
+    "winners": "winners",
+    "scores": "numbers",
+    "explanation": "text",
+}
 
 
-def _finite(number: float | None) -> float | None:
-    """JSON has no infinity: minus infinity (log of a probability of 0) is written as null."""
-    return number if number is not None and math.isfinite(number) else None
+def columns(shape: ResultShape) -> dict[str, str]:
+    """The columns of a table of results, and what is in them; "any": what the results have."""
+    left_out = {
+        name for name, asked in (("scores", shape.scores), ("explanation", shape.explain)) if not asked
+    }
+    own = {name: kind for name, kind in COLUMNS.items() if name not in left_out}
+    return own | dict.fromkeys(shape.carry, "any")
 
 
-# Parquet
-
-
-def table_schema(shape: ResultShape, ids: type | None) -> pa.Schema:
+def table_schema(shape: ResultShape, kinds: Mapping[str, str]) -> pa.Schema:
+    """The columns as Parquet; `kinds` has those that depend on the results."""
     pa = need("pyarrow", "parquet", "writing Parquet files")
-    columns = [
-        ("id", pa.int64() if ids is int else pa.string()),
-        ("winner", pa.string()),
-        ("winner_tokens", pa.list_(pa.int64())),
-        ("index", pa.int64()),
-        ("score", pa.float64()),
-        ("margin", pa.float64()),
-        ("signature", pa.string()),
-        ("near_tie", pa.bool_()),
-        ("no_support", pa.bool_()),
-        ("left_out", pa.list_(pa.string())),
-        ("error", pa.string()),
-        ("winners", pa.list_(pa.struct([("index", pa.int64()), ("winner", pa.string())]))),
-    ]
-    if shape.scores:
-        columns.append(("scores", pa.list_(pa.float64())))
-    if shape.explain:
-        columns.append(("explanation", pa.string()))
-    return pa.schema(columns)
+    types = {"text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
+    types |= {f"{kind}s": pa.list_(type) for kind, type in types.items()}
+    types["winners"] = pa.list_(pa.struct([("index", pa.int64()), ("winner", pa.string())]))
+    return pa.schema([(name, types[kind]) for name, kind in (columns(shape) | dict(kinds)).items()])
 
 
 def table_row(fields: dict[str, Any]) -> dict[str, Any]:
@@ -186,24 +179,52 @@ def table_row(fields: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-def write_table(lines: Path, table: Path, shape: ResultShape) -> None:
-    """Write a file of result lines as Parquet."""
+class ResultRows:
+    """Lines of results in, rows of CSV or TSV out, the names of the columns before the first; or of lines
+    with preferences those that have one."""
+
+    def __init__(self, format: str, shape: ResultShape) -> None:
+        self._format, self._names = format, list(columns(shape))
+        self._header = b"" if format == "preferences" else delimited_line(self._names, format)
+
+    def __call__(self, line: bytes) -> bytes:
+        if self._format == "preferences":
+            return line if is_pair(line) else b""
+        row = table_row(msgspec.json.decode(line))
+        return self.finish() + delimited_line((row.get(name) for name in self._names), self._format)
+
+    def finish(self) -> bytes:
+        """The header, if no row has brought it yet."""
+        header, self._header = self._header, b""
+        return header
+
+
+def write_table(lines: Path, table: Path, format: str, shape: ResultShape) -> None:
+    """Write a file of result lines as Parquet, CSV, TSV or preference pairs."""
+    if format != "parquet":
+        rows = ResultRows(format, shape)
+        with lines.open("rb") as file, table.open("wb") as out:
+            out.writelines(map(rows, file))
+            out.write(rows.finish())
+        return
     pa = need("pyarrow", "parquet", "writing Parquet files")
     pq = need("pyarrow.parquet", "parquet", "writing Parquet files")
     with lines.open("rb") as file:
-        ids = _kind_of_ids(file)
-    schema = table_schema(shape, ids)
+        kinds = _kinds(file, ("id", *shape.carry))
+    schema = table_schema(shape, kinds)
     with lines.open("rb") as file, pq.ParquetWriter(table, schema, compression="zstd") as writer:
-        for rows in _row_groups(file, ids):
-            writer.write_table(pa.Table.from_pylist(rows, schema), row_group_size=GROUP)
+        for rows_of_group in _row_groups(file, kinds):
+            writer.write_table(pa.Table.from_pylist(rows_of_group, schema), row_group_size=GROUP)
 
 
-def _row_groups(lines: Iterable[bytes], ids: type | None) -> Iterator[list[dict[str, Any]]]:
+def _row_groups(lines: Iterable[bytes], kinds: Mapping[str, str]) -> Iterator[list[dict[str, Any]]]:
     rows: list[dict[str, Any]] = []
     for line in lines:
         row = table_row(msgspec.json.decode(line))
-        if ids is str and row.get("id") is not None:
-            row["id"] = str(row["id"])
+        for name, kind in kinds.items():
+            value = row.get(name)
+            if kind == "text" and value is not None and not isinstance(value, str):
+                row[name] = _encode(value).decode()
         rows.append(row)
         if len(rows) == GROUP:
             yield rows
@@ -212,19 +233,27 @@ def _row_groups(lines: Iterable[bytes], ids: type | None) -> Iterator[list[dict[
         yield rows
 
 
-class _Named(msgspec.Struct):
-    id: str | int | None = None
+def _kinds(lines: Iterable[bytes], names: Sequence[str]) -> dict[str, str]:
+    """What columns have: integers, numbers or truth values if all their values are, else texts, or JSON."""
+    found: dict[str, set[str]] = {name: set() for name in names}
+    for line in lines:
+        fields = msgspec.json.decode(line)
+        for name in names:
+            found[name].add(_kind(fields.get(name)))
+    return {name: _common(kinds - {"none"}) for name, kinds in found.items()}
 
 
-def _kind_of_ids(lines: Iterable[bytes]) -> type | None:
-    """int or str if all ids are, None without any; ids of both kinds become texts."""
-    decode = msgspec.json.Decoder(_Named).decode
-    kinds = {_column_type(decode(line).id) for line in lines} - {None}
-    return str if len(kinds) > 1 else next(iter(kinds), None)
+def _kind(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "truth"
+    if isinstance(value, int):
+        return "integer" if -(2**63) <= value < 2**63 else "text"
+    return "number" if isinstance(value, float) else "text"
 
 
-def _column_type(id: str | int | None) -> type | None:
-    """The type of a column for this id; integers above 64 bits are texts."""
-    if isinstance(id, int) and not -(2**63) <= id < 2**63:
-        return str
-    return None if id is None else type(id)
+def _common(kinds: set[str]) -> str:
+    if kinds == {"integer", "number"}:
+        return "number"
+    return next(iter(kinds)) if len(kinds) == 1 else "text"

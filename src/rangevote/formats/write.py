@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import Any, cast
 
@@ -41,8 +42,9 @@ def write_ballot(ballot: Ballot) -> bytes:
     """One line with its line end; P = 0 is written as `"prob": 0`, since JSON has no -Infinity."""
     check(ballot)
     try:
-        if any(h.logprob == -math.inf for h in [*ballot.candidates, *(ballot.voters or ())]):
-            return json.dumps(_without_infinity(ballot), ensure_ascii=False).encode() + b"\n"
+        infinite = any(h.logprob == -math.inf for h in [*ballot.candidates, *(ballot.voters or ())])
+        if infinite or ballot.carry:
+            return json.dumps(_as_record(ballot), ensure_ascii=False).encode() + b"\n"
         return msgspec.json.encode(ballot, enc_hook=_listed) + b"\n"
     except UnicodeEncodeError as error:
         half = ord(error.object[error.start])
@@ -58,7 +60,7 @@ def moses_writer() -> Writer:
         name = str(number if ballot.id is None else ballot.id)
         if len(name.split()) != 1 or BAR in name:
             raise DataError(f"{name!r} cannot be an id in the format 'moses'", field="id")
-        _refuse_voters(ballot, "moses")
+        refuse_others(ballot, "moses")
         return b"".join(_moses_line(name, h, i) for i, h in enumerate(ballot.candidates))
 
     return write
@@ -81,8 +83,17 @@ def parquet_writer() -> Writer:
     return ParquetWriter()
 
 
+def delimited_writer(format: str) -> Writer:
+    """Ballots as CSV or TSV, a candidate a row."""
+    from rangevote.formats.delimited import DelimitedWriter
+
+    return DelimitedWriter(format)
+
+
 WRITERS: dict[str, Callable[[], Writer]] = {
     "jsonl": jsonl_writer,
+    "csv": partial(delimited_writer, "csv"),
+    "tsv": partial(delimited_writer, "tsv"),
     "moses": moses_writer,
     "mbrs": mbrs_writer,
     "mbrs-logprobs": mbrs_logprobs_writer,
@@ -95,7 +106,7 @@ def _flat(format: str, line_of: Callable[[Hypothesis, int], str]) -> Writer:
 
     def write(ballot: Ballot) -> bytes:
         nonlocal size
-        _refuse_voters(ballot, format)
+        refuse_others(ballot, format)
         lines = [line_of(h, i) for i, h in enumerate(ballot.candidates)]
         size = len(lines) if size is None else size
         if len(lines) != size:
@@ -148,9 +159,12 @@ def _one_line(hypothesis: Hypothesis, index: int, format: str) -> str:
     return text
 
 
-def _refuse_voters(ballot: Ballot, format: str) -> None:
-    if ballot.voters is not None:
+def refuse_others(ballot: Ballot, format: str, voters: bool = False) -> None:
+    """Refuse what a format has no place for: carried fields, and voters unless it can have `voters`."""
+    if ballot.voters is not None and not voters:
         raise DataError(f"the format {format!r} cannot have voters beside candidates", field="voters")
+    if ballot.carry:
+        raise DataError(f"the format {format!r} cannot have other fields than a ballot's", field="carry")
 
 
 def _listed(value: Any) -> Any:
@@ -162,8 +176,11 @@ def _listed(value: Any) -> Any:
     raise TypeError(f"cannot write a {type(value).__name__}")
 
 
-def _without_infinity(ballot: Ballot) -> Any:
+def _as_record(ballot: Ballot) -> Any:
+    """What is carried stands beside the other fields; a probability of 0 has no logarithm in JSON."""
     plain = msgspec.to_builtins(ballot, enc_hook=_listed)
+    for name, value in plain.pop("carry", {}).items():
+        plain.setdefault(name, value)
     for hypothesis in [*plain["candidates"], *plain.get("voters", ())]:
         if hypothesis.get("logprob") == -math.inf:
             del hypothesis["logprob"]

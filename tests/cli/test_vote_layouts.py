@@ -1,0 +1,125 @@
+"""`rangevote vote` on files that are no ballot files, and results beside the fields they came with."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from tests.cli.conftest import ballot, lines
+
+OVERLAP = ("-s", "overlap_1")
+ROWS = [
+    ("p1", "a dog runs"),
+    ("p2", "yes"),
+    ("p1", "a dog sits"),
+    ("p1", "cats"),
+    ("p2", "yes"),
+    ("p2", "no"),
+]
+
+
+def test_one_sample_a_line_needs_no_option(run):
+    data = lines(*({"prompt_id": id, "completion": text} for id, text in ROWS))
+    done = run("vote", "-", *OVERLAP, stdin=data)
+    assert [(result["id"], result["winner"]) for result in done.results()] == [
+        ("p1", "a dog runs"),
+        ("p2", "yes"),
+    ]
+    assert (done.code, done.err) == (0, "")
+
+
+def test_csv_in_and_csv_out_with_what_is_carried(run, tmp_path):
+    source, output = tmp_path / "samples.csv", tmp_path / "winners.csv"
+    with source.open("w", newline="") as file:
+        csv.writer(file).writerows(
+            [["prompt_id", "topic", "completion"], *((i, f"<{i}>", t) for i, t in ROWS)]
+        )
+    done = run("vote", source, *OVERLAP, "--carry", "topic", "-o", output)
+    assert (done.code, done.err) == (0, "")
+    with output.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(r["id"], r["winner"], r["topic"], r["near_tie"]) for r in rows] == [
+        ("p1", "a dog runs", "<p1>", "true"),
+        ("p2", "yes", "<p2>", "false"),
+    ]
+    piped = run("vote", source, *OVERLAP, "--carry", "topic", "--to", "csv")
+    assert piped.out == output.read_bytes()
+
+
+def test_tsv_keeps_texts_of_several_lines(run):
+    data = lines({"outputs": ["one\n\ttwo", "one\n\ttwo"]})
+    done = run("vote", "-", *OVERLAP, "--to", "tsv", "--scores", stdin=data)
+    [row] = csv.DictReader(io.StringIO(done.out.decode(), newline=""), delimiter="\t")
+    assert (row["winner"], json.loads(row["scores"])) == ("one\n\ttwo", [1.0, 1.0])
+
+
+def test_results_of_nothing_are_a_header(run):
+    done = run("vote", "-", "--to", "csv", stdin=b"")
+    assert done.out.startswith(b"id,winner,winner_tokens,index,score,margin,signature")
+
+
+def test_a_csv_that_was_interrupted_can_be_resumed(run, tmp_path):
+    source, output, whole = tmp_path / "a.jsonl", tmp_path / "a.csv", tmp_path / "b.csv"
+    good = [ballot(i, "a b", "a c", "d") for i in range(3)]
+    source.write_bytes(lines(*good[:2]) + b"{\n")
+    assert run("vote", source, *OVERLAP, "-o", output).code == 3
+    source.write_bytes(lines(*good))
+    assert run("vote", source, *OVERLAP, "-o", output, "--resume").code == 0
+    assert run("vote", source, *OVERLAP, "-o", whole).code == 0
+    assert output.read_bytes() == whole.read_bytes()
+
+
+def test_carried_fields_have_columns_of_their_kind_in_parquet(run, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet", reason="the extra 'parquet' is not installed")
+    source, table = tmp_path / "a.jsonl", tmp_path / "a.parquet"
+    fields = [{"level": 1, "meta": {"a": 1}, "rate": 1}, {"level": 2, "meta": "b", "rate": 0.5}]
+    source.write_bytes(lines(*(ballot(i, "a", "b", **own) for i, own in enumerate(fields))))
+    asked = [part for name in fields[0] for part in ("--carry", name)]
+    done = run("vote", source, *OVERLAP, "-o", table, *asked, "--quiet")
+    assert done.code == 0, done.err
+    rows = pq.read_table(table, columns=list(fields[0])).to_pylist()
+    assert rows == [{"level": 1, "meta": '{"a":1}', "rate": 1.0}, {"level": 2, "meta": "b", "rate": 0.5}]
+
+
+def test_columns_of_parquet_are_read_like_fields(run, tmp_path):
+    pa = pytest.importorskip("pyarrow", reason="the extra 'parquet' is not installed")
+    pq = pytest.importorskip("pyarrow.parquet")
+    rows, lists = tmp_path / "rows.parquet", tmp_path / "lists.parquet"
+    pq.write_table(pa.table({"task_id": [i for i, _ in ROWS], "completion": [t for _, t in ROWS]}), rows)
+    grouped = [[t for i, t in ROWS if i == id] for id in ("p1", "p2")]
+    pq.write_table(pa.table({"q": ["p1", "p2"], "my outs": grouped, "prompt_id": ["p1", "p2"]}), lists)
+    results = [(r["id"], r["winner"]) for r in run("vote", rows, *OVERLAP).results()]
+    assert results == [("p1", "a dog runs"), ("p2", "yes")]
+    for workers in (1, 2):
+        done = run("vote", lists, *OVERLAP, "--field", "my outs", "--carry", "q", "--workers", workers)
+        assert [(r["id"], r["winner"], r["q"]) for r in done.results()] == [
+            ("p1", "a dog runs", "p1"),
+            ("p2", "yes", "p2"),
+        ]
+
+
+def test_ballots_with_one_candidate_each_are_doubted(run):
+    data = lines({"id": 1, "text": "a"}, {"id": 2, "text": "b"})
+    done = run("vote", "-", stdin=data)
+    assert "every ballot has one candidate, so nothing was decided." in done.err
+    assert "--group-by" in done.err
+    assert len(done.results()) == 2
+    own = lines(ballot(1, "a"), ballot(2, "b"))
+    assert "every ballot has one candidate" in run("vote", "-", stdin=own).err
+    two = lines(ballot(1, "a"), ballot(2, "b", "c"))
+    assert "every ballot has one candidate" not in run("vote", "-", stdin=two).err
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (["--carry", "score"], "--carry score: results have a field of that name already."),
+        (["--carry", "x", "--text"], "without what --carry adds"),
+    ],
+)
+def test_what_cannot_be_carried_is_refused(run, asked, message):
+    done = run("vote", "-", *asked, stdin=lines(ballot(1, "a")))
+    assert (done.code, message in done.err) == (2, True), done.err
