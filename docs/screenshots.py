@@ -112,7 +112,7 @@ def report(browser: Any, folder: Path) -> None:
         answer = SentAnswer(dealt.handle, shown, f"made-up-answer-{number}", "2026-01-31T12:00:00Z", spent)
         store.record(dealt.annotator, answer)
     store.close()
-    written = ["study", "report", "report.db", "--format", "html", "-o", "report.html"]
+    written = ["study", "report", "report.db", "--to", "html", "-o", "report.html"]
     subprocess.run([*RANGEVOTE, *written], cwd=folder, check=True, capture_output=True)
     page = browser.new_page(viewport=DESK, color_scheme="light")
     page.goto((folder / "report.html").as_uri())

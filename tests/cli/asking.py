@@ -1,4 +1,4 @@
-"""`rangevote generate --source` against a server of the tests; import the fixtures `ask` and `prompts`."""
+"""`rangevote generate --engine` against a server of the tests; import the fixtures `ask` and `prompts`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def ask(run, prompts):
     """`rangevote generate` of the prompts by a server."""
 
     def call(upstream: Upstream, *options: object, source: str = "openai", input: object = prompts) -> Any:
-        server = ("--source", source, "--base-url", upstream.url, "--model", "tiny")
+        server = ("--engine", source, "--base-url", upstream.url, "--model", "tiny")
         return run("generate", *server, "-i", input, *options)
 
     return call

@@ -96,7 +96,7 @@ def test_a_batch_of_requests_is_asked_as_it_stands(run, tmp_path, kind, asked, o
     }
     path.write_text(json.dumps(request) + "\n")
     with Upstream() as upstream:
-        server = ("--source", "openai", "--base-url", upstream.url, "--model", "tiny")
+        server = ("--engine", "openai", "--base-url", upstream.url, "--model", "tiny")
         done = run("generate", *server, "-i", path, "--candidates", "sample:5", *options)
     assert (done.code, [one["id"] for one in done.results()]) == (0, ["r1"])
     [sent] = upstream.asked

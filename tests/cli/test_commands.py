@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
 import sys
 import warnings
 
+import click
 import pytest
 
 import rangevote
-from rangevote.cli import COMMANDS
+from rangevote.cli import COMMANDS, cli
 from rangevote.kernel import COMPILED
 
 
@@ -62,3 +65,50 @@ def test_help_loads_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def every_command():
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {inner}", each) for inner, each in command.commands.items())
+        yield name, command
+
+
+@pytest.mark.parametrize(
+    ("name", "command"), list(every_command()), ids=lambda value: value if isinstance(value, str) else ""
+)
+def test_help_has_sections_and_ends_with_an_example_that_can_be_typed(run, name, command):
+    shown = run(*name.split(), "--help").out.decode()
+    *_, heading, example = shown.rstrip().splitlines()
+    assert heading == "  Example:"
+    program, *arguments = shlex.split(example)
+    assert (program, arguments[: len(name.split())]) == ("rangevote", name.split())
+    if isinstance(command, click.Group):
+        return
+    command.make_parser(click.Context(command)).parse_args(arguments[len(name.split()) :])
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    titles = [line.rstrip(":") for line in shown.splitlines() if re.fullmatch(r"[A-Z]\w+:", line)]
+    assert "Options" not in titles
+    assert len(options) < 6 or len(titles) >= 2
+    assert all(max(option.opts, key=len) in shown for option in options)
+
+
+def test_the_same_word_means_the_same_in_every_command():
+    meanings: dict[str, set[str]] = {}
+    for _, command in every_command():
+        for option in command.params:
+            for word in option.opts:
+                meanings.setdefault(word, set()).add(max(option.opts, key=len))
+    assert {
+        word: long for word, long in meanings.items() if len(word) == 2 and len(long) > 1 and word != "-s"
+    } == {}
+    assert meanings["-m"] == {"--model"}
+    assert meanings["-s"] == {"--similarity", "--similarities"}
+    texts = [
+        str(option.help)
+        for _, command in every_command()
+        for option in command.params
+        if "--format" in option.opts
+    ]
+    assert all(text.startswith("Format of the input") for text in texts)

@@ -23,7 +23,9 @@ def files(tmp_path, monkeypatch):
 
 
 def test_stars_tell_what_differs_from_the_first(run, files):
-    done = run("compare", "bad.txt", "good.txt", "again=bad.txt", "-r", "ref.txt", "-m", "bleu_1,length")
+    done = run(
+        "compare", "bad.txt", "good.txt", "again=bad.txt", "-r", "ref.txt", "--metric", "bleu_1,length"
+    )
     assert done.code == 0
     shown = done.out.decode()
     table = {line.split()[0]: line for line in shown.splitlines()[2:5]}
@@ -35,7 +37,7 @@ def test_stars_tell_what_differs_from_the_first(run, files):
 
 
 def test_json_has_intervals_p_values_and_the_sign_test(run, files):
-    done = run("compare", "bad.txt", "good.txt", "-r", "ref.txt", "-m", "chrf", "--json", "--seed", 1)
+    done = run("compare", "bad.txt", "good.txt", "-r", "ref.txt", "--metric", "chrf", "--json", "--seed", 1)
     found = json.loads(done.out)
     good = found["systems"][1]["against_first"]["chrf"]
     assert good["interval"][0] < good["difference"] < good["interval"][1]
@@ -57,7 +59,7 @@ def test_the_beam_of_the_last_system_tells_what_became_of_the_others_outputs(run
     last = lines(*({"id": id, "winner": text} for id, text in ((1, "a b"), (2, "d e"), (3, "g"), (4, "h"))))
     (tmp_path / "w4.jsonl").write_bytes(last)
     arguments = ["compare", tmp_path / "w2.jsonl", tmp_path / "w4.jsonl", "--beam", tmp_path / "k4.jsonl"]
-    found = json.loads(run(*arguments, "-m", "bleu_1", "--json").out)
+    found = json.loads(run(*arguments, "--metric", "bleu_1", "--json").out)
     # "x" is in no beam, "d f" is there and lost, two were chosen again
     assert found["selection"] == {
         "larger": "w4",
@@ -65,13 +67,13 @@ def test_the_beam_of_the_last_system_tells_what_became_of_the_others_outputs(run
     }
     # the references travelled along with the beam
     assert found["systems"][1]["scores"]["bleu_1"]["value"] == 100
-    assert "absent from the beam (%)" in run(*arguments, "-m", "length").out.decode()
+    assert "absent from the beam (%)" in run(*arguments, "--metric", "length").out.decode()
 
 
 def test_curves_are_drawn_from_names_with_k(run, files):
     pytest.importorskip("matplotlib")
     systems = ["beam@2=bad.txt", "beam@10=good.txt", "vote@2=good.txt", "vote@10=good.txt"]
-    arguments = ["-r", "ref.txt", "-m", "length", "--baseline", "beam", "--plot", "curves.svg"]
+    arguments = ["-r", "ref.txt", "--metric", "length", "--baseline", "beam", "--plot", "curves.svg"]
     assert run("compare", *systems, *arguments).code == 0
     drawn = (files / "curves.svg").read_text()
     for text in ("beam", "vote", "references", "length", "beam size k"):
@@ -88,19 +90,19 @@ def test_curves_are_drawn_from_what_vote_wrote_into_its_files(run, files):
             signed = [{"id": 1, "winner": "a b", "signature": SIGNED.format(name, k)}]
             (files / f"{name}.{k}.jsonl").write_bytes(lines(*signed))
     systems = sorted(path.name for path in files.glob("overlap*"))
-    done = run("compare", *systems, "-m", "length", "--plot", "curves.png", "--format", "json", "--x", "k")
+    done = run("compare", *systems, "--metric", "length", "--plot", "curves.png", "--to", "json", "--x", "k")
     assert done.code == 0
     assert (files / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_measures_exponent_is_not_taken_for_k(run, files):
-    found = json.loads(run("compare", "x@0.25=bad.txt", "y=good.txt", "-m", "length", "--json").out)
+    found = json.loads(run("compare", "x@0.25=bad.txt", "y=good.txt", "--metric", "length", "--json").out)
     assert [system["name"] for system in found["systems"]] == ["x@0.25", "y"]
 
 
 def test_a_file_whose_name_holds_an_equals_sign_is_a_file(run, files):
     (files / "k=4.txt").write_text("a\n" * 60)
-    found = json.loads(run("compare", "k=4.txt", "bad.txt", "-m", "length", "--json").out)
+    found = json.loads(run("compare", "k=4.txt", "bad.txt", "--metric", "length", "--json").out)
     assert [system["name"] for system in found["systems"]] == ["k=4", "bad"]
 
 

@@ -39,7 +39,7 @@ def test_the_name_of_the_output_says_its_format(run, tmp_path):
     done = run("convert", "-", "-o", other, stdin=MOSES)
     assert (
         done.code,
-        f"cannot write {other} as xlsx, only as jsonl or parquet or csv or tsv" in done.err,
+        f"cannot write {other} as Excel, only as JSON lines or Parquet or CSV or TSV" in done.err,
     ) == (2, True)
 
 

@@ -44,7 +44,9 @@ def test_the_numbers_are_those_of_nltk_and_sacrebleu(run, texts):
 
 
 def test_a_table_has_a_line_for_each_metric_with_the_references_beside_it(run, texts):
-    shown = run("evaluate", texts[0], "-r", texts[1], "-m", "bleu_1,length", "-m", "empty").out.decode()
+    shown = run(
+        "evaluate", texts[0], "-r", texts[1], "--metric", "bleu_1,length", "--metric", "empty"
+    ).out.decode()
     found = [line.split("  ") for line in shown.splitlines()]
     rows = [row for row in found if row[0] in ("BLEU-1", "length", "empty (%)")]
     assert [row[0] for row in rows] == ["BLEU-1", "length", "empty (%)"]
@@ -61,7 +63,9 @@ def test_what_vote_wrote_goes_with_the_ballots_it_read_by_id(run, tmp_path):
     ballots.write_bytes(gzip.compress(lines(*listed)))
     assert run("vote", ballots, "-o", winners).code == 0
     winners.write_bytes(b"".join(sorted(winners.read_bytes().splitlines(keepends=True))))
-    found = json.loads(run("evaluate", winners, "-r", ballots, "-m", "bleu_1,exact_copies", "--json").out)
+    found = json.loads(
+        run("evaluate", winners, "-r", ballots, "--metric", "bleu_1,exact_copies", "--json").out
+    )
     assert found["scores"]["bleu_1"]["value"] == 100
     assert found["scores"]["exact_copies"]["value"] == 0
     assert found["references_per_item"] == 2
@@ -73,7 +77,7 @@ def test_the_help_names_every_metric(run):
 
 
 def test_outputs_may_come_by_standard_input(run, texts):
-    done = run("evaluate", "-", "-r", texts[1], "-m", "length", "--json", stdin=b"a\nb c\nd\n")
+    done = run("evaluate", "-", "-r", texts[1], "--metric", "length", "--json", stdin=b"a\nb c\nd\n")
     assert json.loads(done.out)["scores"]["length"]["value"] == pytest.approx(4 / 3)
 
 
@@ -87,13 +91,13 @@ def test_without_references_length_and_diversity_are_left(run, texts):
 
 def test_a_file_appears_when_it_is_complete_and_is_not_replaced_unasked(run, texts, tmp_path):
     out = tmp_path / "table.md"
-    arguments = ["evaluate", texts[0], "-m", "length", "--format", "markdown", "-o", out]
+    arguments = ["evaluate", texts[0], "--metric", "length", "--to", "markdown", "-o", out]
     assert run(*arguments).out == b""
     assert out.read_text().startswith("|  | outputs |")
     done = run(*arguments)
     assert (done.code, "Use --force to replace it" in done.err) == (5, True)
     assert run(*arguments, "--force").code == 0
-    done = run("evaluate", texts[0], "-m", "length", "-o", texts[0], "--force")
+    done = run("evaluate", texts[0], "--metric", "length", "-o", texts[0], "--force")
     assert (done.code, "is one of the inputs" in done.err) == (2, True)
 
 
@@ -102,9 +106,9 @@ def test_a_file_appears_when_it_is_complete_and_is_not_replaced_unasked(run, tex
     [
         (["short.txt"], 3, "short.txt has 2 lines and ref.txt 3; without ids in both, line n"),
         (["none.txt"], 5, "cannot read none.txt: no such file"),
-        (["out.txt", "-m", "blue"], 2, "unknown metric 'blue'. Did you mean 'bleu'?"),
-        (["out.txt", "--tokenize", "word"], 2, "unknown tokenisation 'word'. Did you mean 'words'?"),
-        (["out.txt", "--json", "--format", "latex"], 2, "--json and --format latex exclude each other"),
+        (["out.txt", "--metric", "blue"], 2, "unknown metric 'blue'. Did you mean 'bleu'?"),
+        (["out.txt", "--metric-tokenize", "word"], 2, "unknown tokenisation 'word'. Did you mean 'words'?"),
+        (["out.txt", "--json", "--to", "latex"], 2, "--json and --to latex exclude each other"),
         (["-", "-r", "-"], 2, "'-' (standard input) can be read once"),
     ],
 )

@@ -57,8 +57,8 @@ def test_text_writes_the_winners_alone(run, prompts, speaker):
     [
         (["--text", "--winners", 3], "--text writes one winner a line, but 3 are to be elected"),
         (["--text", "--scores"], "without what --scores adds: leave one of the two out."),
-        (["-o", "x.parquet"], "cannot write x.parquet as parquet, only as jsonl: give it another name."),
-        (["--ballots", "x.csv"], "cannot write x.csv as csv, only as jsonl: give it another name."),
+        (["-o", "x.parquet"], "cannot write x.parquet as Parquet, only as JSON lines: give it another name."),
+        (["--ballots", "x.csv"], "cannot write x.csv as CSV, only as JSON lines: give it another name."),
     ],
 )
 def test_what_cannot_be_written_as_asked_is_refused(run, prompts, asked, message):
@@ -297,7 +297,7 @@ def test_an_input_whose_search_finds_nothing_is_named_by_its_line(run, speaker, 
         (["--max-rows", "0"], 2, "max_rows must be a whole number from 1"),
         (["--resume"], 2, "--resume needs -o FILE"),
         (["--ballots", "-"], 2, "--ballots needs a file"),
-        (["--field", "prompt"], 2, "is read as lines of text; if it has JSON, use --input-format jsonl"),
+        (["--field", "prompt"], 2, "is read as lines of text; if it has JSON, use --format jsonl"),
         (["-o", "same.jsonl", "--ballots", "same.jsonl"], 2, "the same file"),
         (["-o", "no/such/folder/out.jsonl"], 5, "no such file or directory"),
     ],

@@ -1,4 +1,4 @@
-"""rangevote generate --source: a server samples, the election is held here."""
+"""rangevote generate --engine: a server samples, the election is held here."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_further_fields_are_sent_and_the_seed_can_be_left_out(ask):
 def test_a_real_llama_cpp_server_is_asked_and_elected_from(run, llama, tmp_path):
     path = tmp_path / "in.txt"
     path.write_text("Name a colour.\nSay yes or no.\n")
-    server = ("--source", "llama_cpp", "--base-url", f"{llama.listening_address}/v1", "--model", "smollm2")
+    server = ("--engine", "llama_cpp", "--base-url", f"{llama.listening_address}/v1", "--model", "smollm2")
     # one call at a time and no cache: what is computed together is rounded together
     options = ("--candidates", "sample:3", "--max-new-tokens", "6", "--concurrency", "1")
     options += ("--body", '{"cache_prompt": false}')
@@ -276,12 +276,12 @@ def test_samples_that_fail_are_told_and_the_others_elect(ask, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--source", "openai"], "--source openai needs --base-url"),
-        (["--base-url", "http://127.0.0.1/v1"], "--base-url is for servers; say which kind with --source"),
-        (["--source", "openai", "--base-url", "h/v1"], "the base URL must be as http"),
-        (["--source", "openai", "--base-url", "http://h/v1", "--body", "[]"], "--body must be a JSON object"),
+        (["--engine", "openai"], "--engine openai needs --base-url"),
+        (["--base-url", "http://127.0.0.1/v1"], "--base-url is for servers; say which kind with --engine"),
+        (["--engine", "openai", "--base-url", "h/v1"], "the base URL must be as http"),
+        (["--engine", "openai", "--base-url", "http://h/v1", "--body", "[]"], "--body must be a JSON object"),
         (
-            ["--source", "openai", "--base-url", "http://h/v1", "--device", "cpu"],
+            ["--engine", "openai", "--base-url", "http://h/v1", "--device", "cpu"],
             "--device is for models in this",
         ),
     ],
@@ -320,7 +320,7 @@ def test_ctrl_c_closes_all_calls_and_keeps_what_is_done(prompts, tmp_path):
     out = tmp_path / "out.jsonl"
     partial = tmp_path / "out.jsonl.partial"
     with Upstream(["well", "well", "stalls"]) as upstream:
-        server = ("--source", "openai", "--base-url", upstream.url, "--model", "tiny", "--concurrency", 2)
+        server = ("--engine", "openai", "--base-url", upstream.url, "--model", "tiny", "--concurrency", 2)
         process = spawn("generate", *server, "-i", prompts, "-o", out, "--candidates", "sample:2")
         # Two answered and written, the next two asked: two open calls alone may still be the first two.
         until(lambda: winners_in(partial) == [1, 2] and upstream.open == 2)

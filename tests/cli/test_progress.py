@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
 import pytest
 
-from rangevote.cli.progress import Bar
+from rangevote.cli.progress import Bar, loading
 
 
 class Halfway:
@@ -55,3 +56,17 @@ def test_a_long_run_shows_share_rate_and_time_left(monkeypatch, clock):
 )
 def test_otherwise_nothing_is_shown(monkeypatch, clock, options):
     assert shown(monkeypatch, clock, **options) == ""
+
+
+@pytest.mark.parametrize(
+    ("terminal", "quiet", "told"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_a_line_says_which_model_loads_and_for_how_long(monkeypatch, terminal, quiet, told):
+    screen = Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with loading("[my] model", quiet=quiet):
+        pass
+    text = screen.getvalue()
+    assert ("loading model [my] model ... 0:00:00" in re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", text)) == told
+    assert told or not text

@@ -7,27 +7,37 @@ import sys
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import rangevote as rv
-from rangevote.cli.similarities import described
+from rangevote.cli.similarities import described, table
 from rangevote.similarity import PRESETS, SIMILARITIES, WITH_MODELS, listings
 from tests.similarity.samples import columns, full, sentences
 
 
-def test_every_measure_has_one_line_with_cost_direction_and_what_it_needs(run):
+def test_every_measure_is_told_with_cost_and_what_it_needs(run):
     done = run("similarities")
     assert (done.code, done.err) == (0, "")
     lines = done.out.decode().splitlines()
-    assert lines[0].split() == "measure what it is cost grades direction needs".split()  # noqa: SIM905
-    for listing in listings().values():
-        (line,) = [line for line in lines if line.split("  ")[0] == listing.example]
+    assert lines[0].split() == "measure what it is cost needs".split()  # noqa: SIM905
+    for name, listing in listings().items():
+        stem, colon, _ = listing.example.partition(":")
+        shown = f"{stem}:MODEL" if colon and name in WITH_MODELS else listing.example
+        (line,) = [line for line in lines if line.split("  ")[0] == shown]
         assert listing.meaning in line
-        assert (" linear " in line) == (listing.cost == "linear")
-        assert (" pairwise " in line) == (listing.cost != "linear")
-        assert ("both ways" in line) == listing.symmetric
-        assert line.rstrip().endswith(
-            listing.install or ("both ways" if listing.symmetric else "from the voter")
-        )
+        assert ("  linear" in line) == (listing.cost == "linear")
+        assert ("  pairwise" in line) == (listing.cost != "linear")
+        assert line.rstrip().endswith(listing.package or listing.extra + "]" * bool(listing.extra))
+
+
+def test_the_table_fits_a_terminal_and_tells_overlap_from_precision():
+    console = Console(width=80, highlight=False)
+    with console.capture() as capture:
+        console.print(table(described()))
+    lines = capture.get().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert SIMILARITIES["overlap"].meaning.endswith("each once")
+    assert SIMILARITIES["precision"].meaning.endswith("each as often as it occurs")
 
 
 def test_presets_and_keys_are_told(run):

@@ -131,14 +131,14 @@ def test_the_report_is_text_and_json_and_a_page(run, tmp_path):
     judge(path, [2, 2, 1, 1, 1, 1, 1, 0, -1, 0])
     shown = run("study", "report", path).out.decode()
     assert "all answers but ties       7      1  0.0703" in shown
-    data = json.loads(run("study", "report", path, "--format", "json").out)
+    data = json.loads(run("study", "report", path, "--to", "json").out)
     assert data["sign_test"]["p"] == pytest.approx(18 / 256)
     assert data["sign_test_much"] == {
         **{"better": 2, "worse": 0, "p": 0.5, "share": 1.0},
         "interval": [pytest.approx(0.1581, abs=1e-4), 1.0],
     }
     page = tmp_path / "report.html"
-    assert run("study", "report", path, "--format", "html", "-o", page).code == 0
+    assert run("study", "report", path, "--to", "html", "-o", page).code == 0
     assert page.read_text().startswith("<!doctype html>")
     done = run("study", "report", path, "-o", page)
     assert (done.code, "exists already" in done.err) == (5, True)
@@ -150,15 +150,15 @@ def test_exports_go_to_standard_output(run, tmp_path):
     path = study_file(tmp_path, 3)
     judge(path, [2, 0, -1])
     assert len(run("study", "export", path).results()) == 3
-    assert run("study", "export", path, "--format", "csv").out.count(b"\r\n") == 4
-    assert run("study", "export", path, "--format", "csv", "--bom").out.startswith(b"\xef\xbb\xbf")
+    assert run("study", "export", path, "--to", "csv").out.count(b"\r\n") == 4
+    assert run("study", "export", path, "--to", "csv", "--bom").out.startswith(b"\xef\xbb\xbf")
     assert len(run("study", "export", path, "--history").results()) == 3
-    assert json.loads(run("study", "export", path, "--format", "record").out)["seed"] == 12345
-    assert len(json.loads(run("study", "export", path, "--format", "comparator").out)["examples"]) == 3
+    assert json.loads(run("study", "export", path, "--to", "record").out)["seed"] == 12345
+    assert len(json.loads(run("study", "export", path, "--to", "comparator").out)["examples"]) == 3
     table = tmp_path / "judgements.csv"
     assert run("study", "export", path, "-o", table, "--bom").code == 0  # the name says the format
-    assert table.read_bytes() == run("study", "export", path, "--format", "csv", "--bom").out
-    for options in (("--format", "record", "--history"), ("--bom",)):
+    assert table.read_bytes() == run("study", "export", path, "--to", "csv", "--bom").out
+    for options in (("--to", "record", "--history"), ("--bom",)):
         assert run("study", "export", path, *options).code == 2
 
 
@@ -231,7 +231,7 @@ def test_case_59_a_killed_server_has_kept_every_judgement_it_confirmed(run, tmp_
     process.kill()
     process.communicate()
     assert sorted(row.shown for row in take_snapshot(path).current()) == sorted(n % 5 - 2 for n in range(10))
-    assert json.loads(run("study", "report", path, "--format", "json").out)["judgements"] == 10
+    assert json.loads(run("study", "report", path, "--to", "json").out)["judgements"] == 10
 
 
 def test_the_commands_load_no_web_server_unless_they_serve(tmp_path):

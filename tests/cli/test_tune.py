@@ -22,7 +22,7 @@ def dev(tmp_path):
 
 def test_the_profile_is_that_of_the_library(run, dev, tmp_path):
     profile = tmp_path / "profile.toml"
-    done = run("tune", dev, "-m", "bleu_2", *FEW, "-o", profile, "-q")
+    done = run("tune", dev, "--metric", "bleu_2", *FEW, "-o", profile, "-q")
     assert (done.code, done.err) == (0, "")
     grid = {"similarities": ["overlap_1", "overlap_2"], "exponents": [0, 0.5], "temperatures": [1]}
     with pytest.warns(rv.RangevoteWarning):
@@ -32,7 +32,7 @@ def test_the_profile_is_that_of_the_library(run, dev, tmp_path):
 
 
 def test_the_surface_goes_to_standard_output_with_intervals(run, dev):
-    done = run("tune", dev, "-m", "bleu_2", *FEW)
+    done = run("tune", dev, "--metric", "bleu_2", *FEW)
     assert done.code == 0
     text = done.out.decode()
     for name in (
@@ -61,9 +61,11 @@ def test_references_may_come_from_files(run, dev, tmp_path):
     whole.write_bytes(
         lines(*[ballot(b.id, *[c.text for c in b.candidates], references=b.references) for b in listed])
     )
-    by_text = run("tune", bare, "-r", texts[0], "-r", texts[1], "-m", "bleu_2", *FEW, "--table", "json", "-q")
-    by_id = run("tune", bare, "-r", dev, "-m", "bleu_2", *FEW, "--table", "json", "-q")
-    along = run("tune", whole, "-m", "bleu_2", *FEW, "--table", "json", "-q")
+    by_text = run(
+        "tune", bare, "-r", texts[0], "-r", texts[1], "--metric", "bleu_2", *FEW, "--to", "json", "-q"
+    )
+    by_id = run("tune", bare, "-r", dev, "--metric", "bleu_2", *FEW, "--to", "json", "-q")
+    along = run("tune", whole, "--metric", "bleu_2", *FEW, "--to", "json", "-q")
     assert by_text.code == by_id.code == along.code == 0
     assert by_text.out == by_id.out == along.out
 
@@ -109,7 +111,7 @@ def test_a_run_is_not_resumed_under_a_changed_profile(run, dev, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("-m", "length"), 2, "cannot be chosen by"),
+        (("--metric", "length"), 2, "cannot be chosen by"),
         (("--exponents", "0,x"), 2, "is not a list of numbers"),
         (("--metric-tokenize", "syllables"), 2, "unknown tokenisation 'syllables'"),
         (("-r", "none.txt"), 5, "none.txt"),
@@ -135,27 +137,27 @@ def test_references_out_of_step_are_refused(run, three, tmp_path):
     short, long = tmp_path / "short.txt", tmp_path / "long.txt"
     short.write_text("a\n")
     long.write_text("a\n" * 9)
-    done = run("tune", three, "-r", short, "-m", "bleu_1")
+    done = run("tune", three, "-r", short, "--metric", "bleu_1")
     assert (done.code, "short.txt has no references for this ballot" in done.err) == (3, True)
-    done = run("tune", three, "-r", long, "-m", "bleu_1")
+    done = run("tune", three, "-r", long, "--metric", "bleu_1")
     assert (done.code, "9 lines for 3 ballots" in done.err) == (3, True)
 
 
 def test_an_existing_profile_is_kept_unless_forced(run, dev, tmp_path):
     profile = tmp_path / "profile.toml"
     profile.write_text("mine")
-    done = run("tune", dev, "-m", "bleu_2", *FEW, "-o", profile)
+    done = run("tune", dev, "--metric", "bleu_2", *FEW, "-o", profile)
     assert done.code == 5
     assert "--force" in done.err
     assert profile.read_text() == "mine"
-    assert run("tune", dev, "-m", "bleu_2", *FEW, "-o", profile, "--force", "-q").code == 0
+    assert run("tune", dev, "--metric", "bleu_2", *FEW, "-o", profile, "--force", "-q").code == 0
     assert "[election]" in profile.read_text()
 
 
 def test_a_bad_ballot_leaves_no_profile(run, dev, tmp_path):
     profile = tmp_path / "profile.toml"
     dev.write_bytes(dev.read_bytes() + b"{\n")
-    done = run("tune", dev, "-m", "bleu_2", *FEW, "-o", profile)
+    done = run("tune", dev, "--metric", "bleu_2", *FEW, "-o", profile)
     assert done.code == 3
     assert f"{dev}:13" in done.err
     assert not profile.exists()

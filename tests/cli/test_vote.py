@@ -50,12 +50,15 @@ def test_text_prints_the_winner_alone_one_a_line(run):
         ),
         (["--text", "--scores"], "without what --scores adds: leave one of the two out."),
         (["--text", "--explain"], "without what --explain adds: leave one of the two out."),
-        (["--text", "--to", "jsonl"], "--text writes lines of text, not jsonl; leave one of the two out."),
+        (
+            ["--text", "--to", "jsonl"],
+            "--text writes lines of text, not JSON lines; leave one of the two out.",
+        ),
         (["-o", "x.gz"], "leave out .gz, or leave out -o and end the command with | gzip > x.gz"),
         (["-o", "x.jsonl.zst"], "end the command with | zstd > x.jsonl.zst"),
         (
             ["-o", "x.xlsx"],
-            "as xlsx, only as jsonl or parquet or csv or tsv: give it another name, or choose the format",
+            "as Excel, only as JSON lines or Parquet or CSV or TSV: give it another name, or choose",
         ),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else "",

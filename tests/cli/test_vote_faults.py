@@ -99,7 +99,7 @@ def test_all_empty_candidates_elect_the_most_likely_and_say_so(run):
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["--similarity", "overlap2"], "Did you mean 'overlap_2'?"),
+        (["--similarity", "overlaps_2"], "Did you mean 'overlap_2'?"),
         (["--winners", "0"], "winners must be a whole number from 1, got 0"),
         (["--temperature", "0"], "temperature must be a number above 0"),
         (["--workers", "-1"], "--workers"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 
 import pytest
 
@@ -123,3 +124,43 @@ def test_ballots_with_one_candidate_each_are_doubted(run):
 def test_what_cannot_be_carried_is_refused(run, asked, message):
     done = run("vote", "-", *asked, stdin=lines(ballot(1, "a")))
     assert (done.code, message in done.err) == (2, True), done.err
+
+
+MEASURE = """
+def shared(voter, candidate):
+    return len(set(voter.split()) & set(candidate.split())) / 10
+
+class Nested:
+    shared = staticmethod(shared)
+
+text = "no function"
+"""
+
+
+def test_a_measure_of_ones_own_is_named_by_module_and_function(run, three, tmp_path, monkeypatch):
+    (tmp_path / "my_measure_of_words.py").write_text(MEASURE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", list(sys.path))
+    done = run("vote", three, "-s", "my_measure_of_words:shared")
+    assert (done.code, done.err) == (0, "")
+    assert "sim:shared" in done.results()[0]["signature"]
+    assert run("vote", three, "-s", "my_measure_of_words:Nested.shared").out == done.out
+    assert run("vote", three, "-s", "my_measure_of_words:shared", "--workers", 2).out == done.out
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("no_such_module:f", 2, "there is no module 'no_such_module', here or installed"),
+        ("exat:last_number", 2, "no similarity of that name. Did you mean 'exact'?"),
+        ("json:nothing", 2, "the module 'json' has no 'nothing'"),
+        ("broken_measure:f", 5, "cannot import broken_measure: ZeroDivisionError"),
+        ("string:ascii_letters", 2, "unknown similarity 'abc"),
+    ],
+)
+def test_what_is_no_measure_is_said(run, three, tmp_path, monkeypatch, name, code, message):
+    (tmp_path / "broken_measure.py").write_text("1 / 0\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.path", list(sys.path))
+    done = run("vote", three, "-s", name)
+    assert (done.code, message in done.err) == (code, True), done.err

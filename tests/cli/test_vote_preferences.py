@@ -77,7 +77,7 @@ def test_what_a_pair_has_no_room_for_is_refused(run, option):
 
 def test_pairs_are_lines_of_json_with_text(run, tmp_path):
     done = run("vote", "--to", "preferences", "-o", tmp_path / "pairs.parquet", stdin=lines(TRAIN))
-    assert (done.code, "only as jsonl" in done.err) == (2, True)
+    assert (done.code, "only as JSON lines" in done.err) == (2, True)
     tokens = {"source": "?", "candidates": [{"tokens": [1, 2]}, {"tokens": [1, 3]}, {"tokens": [1, 2]}]}
     done = run("vote", "--to", "preferences", "--tokenize", "tokens", stdin=lines(tokens))
     assert (done.code, "has no text, which a preference pair needs" in done.err) == (3, True)

@@ -71,7 +71,11 @@ class Commands(click.Group):
             formatter.write_dl([(name, help) for name, (_, help) in sorted(COMMANDS.items())])
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="\b\nExample:\n  rangevote vote nbest.jsonl -o winners.jsonl",
+)
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=lambda c, p, v: _version(c, v)
 )

@@ -17,6 +17,7 @@ from rangevote.cli.evaluate import (
     read_given_references,
     table_options,
 )
+from rangevote.cli.options import HelpCommand
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import SetupError, UsageError, choose, nearest
@@ -35,7 +36,10 @@ COPIES = ("exact_copies", "partial_copies")
 ENDINGS = {".gz", ".zst", ".jsonl", ".json", ".txt"}
 
 
-@click.command()
+@click.command(
+    cls=HelpCommand,
+    example="rangevote compare beam=beam.jsonl voted=winners.jsonl -r references.txt --plot curves.svg",
+)
 @click.argument("systems", nargs=-1, metavar="[NAME[@K]=]FILE...")
 @evaluation_options
 @click.option(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rangevote.cli.options import format_by_name, reading_options
+from rangevote.cli.options import HelpCommand, format_by_name, reading_options
 from rangevote.cli.output import open_output
 from rangevote.cli.progress import Bar, Notes, check_input
 from rangevote.errors import DataError
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rangevote.formats import Entry, ReadOptions, Writer
 
 
-@click.command()
+@click.command(cls=HelpCommand, example="rangevote convert nbest.moses --to parquet -o nbest.parquet")
 @click.argument("source", metavar="FILE")
 @click.option(
     "--to",

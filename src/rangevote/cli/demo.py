@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rangevote.cli.options import HelpCommand
 from rangevote.cli.output import visible
+from rangevote.cli.progress import loading
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,7 +47,7 @@ CHOSEN = (
 BEAMS, LONGEST = 10, 40
 
 
-@click.command()
+@click.command(cls=HelpCommand, example="rangevote demo --model smollm2")
 @click.option(
     "-s", "--similarity", default="overlap_2", show_default=True, help="How voters grade candidates."
 )
@@ -114,9 +116,9 @@ def _answers(console: Console, model: str, similarity: str) -> None:
     from rangevote.models.load import load
 
     plan = GenerationPlan.of(Settings(similarity), Beam(BEAMS, max_new_tokens=LONGEST))
-    with Console(stderr=True).status(f"loading {model} ...") as status:
+    with loading(model):
         network = load(model)
-        status.update(f"answering {len(PROMPTS)} prompts, {BEAMS} beams each ...")
+    with Console(stderr=True).status(f"answering {len(PROMPTS)} prompts, {BEAMS} beams each ..."):
         requests = [Request.of(number, prompt) for number, prompt in enumerate(PROMPTS)]
         elected = list(elections(network, requests, plan))
     for prompt, one in zip(PROMPTS, elected, strict=True):

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import click
 
 from rangevote import __version__
+from rangevote.cli.options import HelpCommand
 
 #: What the extras are for.
 PURPOSES = {
@@ -85,7 +86,7 @@ class PackageState(NamedTuple):
     problem: str = ""
 
 
-@click.command()
+@click.command(cls=HelpCommand, example="rangevote doctor --try")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the report.")
 @click.option(
     "--try", "tried", is_flag=True, help="Also import every package, in a process of its own: slow."

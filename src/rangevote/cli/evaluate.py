@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.options import Command, grouped
+from rangevote.cli.options import Command, HelpCommand, grouped
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import UsageError, choose
@@ -52,10 +52,14 @@ def evaluation_options(command: Command) -> Command:
             "--source", metavar="FILE", help="Sources, one a line, if they are not in the references' file."
         ),
         "metric": click.option(
-            "-m", "--metric", multiple=True, metavar="NAMES", help="What to measure, as bleu,length."
+            "--metric", multiple=True, metavar="NAMES", help="What to measure, as bleu,length."
         ),
         "tokenize": click.option(
-            "--tokenize", default="words", show_default=True, help="words, wordpunct, chars, 13a, intl or zh."
+            "--metric-tokenize",
+            "tokenize",
+            default="words",
+            show_default=True,
+            help="words, wordpunct, chars, 13a, intl or zh.",
         ),
         "bleu_tokenize": click.option(
             "--bleu-tokenize", default="13a", show_default=True, help="sacreBLEU's own tokenisation."
@@ -101,11 +105,12 @@ def table_options(command: Command) -> Command:
     """How to write; the command gets `writing`, a `TableOutput`."""
     options = {
         "format": click.option(
-            "--format",
+            "--to",
+            "format",
             type=click.Choice(["text", "markdown", "latex", "json"]),
-            help="Of the table; text if not given.",
+            help="How to write the table; as text if not given.",
         ),
-        "json": click.option("--json", is_flag=True, help="The same as --format json."),
+        "json": click.option("--json", is_flag=True, help="The same as --to json."),
         "output": click.option(
             "-o", "--output", metavar="FILE", help="Where to write; standard output if not given."
         ),
@@ -116,11 +121,13 @@ def table_options(command: Command) -> Command:
 
 def _table_output(format: str | None, json: bool, output: str | None, force: bool) -> TableOutput:
     if json and format not in (None, "json"):
-        raise UsageError(f"--json and --format {format} exclude each other.")
+        raise UsageError(f"--json and --to {format} exclude each other.")
     return TableOutput("json" if json else format or "text", output, force)
 
 
-@click.command()
+@click.command(
+    cls=HelpCommand, example="rangevote evaluate winners.jsonl -r references.txt --metric bleu,chrf"
+)
 @click.argument("outputs", metavar="OUTPUTS")
 @evaluation_options
 @table_options

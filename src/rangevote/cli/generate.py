@@ -13,9 +13,15 @@ from typing import TYPE_CHECKING
 import click
 
 from rangevote.cli.generate_options import ModelOptions, model_options, search_options, server_options
-from rangevote.cli.options import check_one_winner, election_options, result_options
+from rangevote.cli.options import (
+    MODEL_SECTIONS,
+    HelpCommand,
+    check_one_winner,
+    election_options,
+    result_options,
+)
 from rangevote.cli.output import ResultsAndBallots, open_outputs
-from rangevote.cli.progress import Bar, Notes, check_input
+from rangevote.cli.progress import Bar, Notes, check_input, loading
 from rangevote.cli.resume import keeping_results, skip_done
 from rangevote.errors import DataError
 
@@ -36,7 +42,11 @@ FREE = frozenset(
 )
 
 
-@click.command()
+@click.command(
+    cls=HelpCommand,
+    sections=MODEL_SECTIONS,
+    example="rangevote generate -m smollm2 -i prompts.txt --candidates sample:20 -o answers.jsonl",
+)
 @model_options
 @click.option(
     "-i",
@@ -52,7 +62,11 @@ FREE = frozenset(
 @click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
 @click.option("--ballots", metavar="FILE", help="Keep candidates and voters, for rangevote vote.")
 @result_options
-@click.option("--input-format", type=click.Choice(["text", "jsonl"]), help="By default, by the file's name.")
+@click.option(
+    "--format",
+    type=click.Choice(["text", "jsonl"]),
+    help="Format of the input; else by the file's name.",
+)
 @click.option("--field", metavar="NAME", help="Where JSON lines have the text, messages, ids or image.")
 @click.option(
     "--on-error",
@@ -73,7 +87,7 @@ def generate(
     output: str | None,
     ballots: str | None,
     shape: ResultShape,
-    input_format: str | None,
+    format: str | None,
     field: str | None,
     on_error: str,
     resume: bool,
@@ -84,7 +98,7 @@ def generate(
 
     A SEARCH is a name, a number and options, as in beam:10, diverse_beam:12,groups=4, stochastic_beam:20,
     sample:100,temperature=0.7, top_k:100,top=20 or nucleus:100,p=0.9. Results are written in the order of
-    the inputs, with the fields that rangevote vote writes. With --source a server samples instead of a
+    the inputs, with the fields that rangevote vote writes. With --engine a server samples instead of a
     model in this process; its API key is read from the environment or a file.
     """
     from rangevote.formats.inputs import read_inputs
@@ -102,12 +116,13 @@ def generate(
         )
         elector: Elector
         if server is None:
-            model = chosen.load()
+            with loading(chosen.model, quiet=quiet):
+                model = chosen.load()
             elector, images = partial(elect_batches, model, plan=plan), getattr(model, "reads_images", False)
         else:
             elector = server(chosen, plan, skip=skip)
         entries = files.enter_context(
-            read_inputs(source, format=input_format, field=field, images=images, carry=shape.carry)
+            read_inputs(source, format=format, field=field, images=images, carry=shape.carry)
         )
         run = GenerateRun(elector, sink, shape, notes, skip)
         return run.write_all(entries, Reached(sink.done, entries.total), quiet=quiet)

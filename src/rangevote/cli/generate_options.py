@@ -166,8 +166,7 @@ def server_options(command: Command) -> Command:
     """Which server, if one is to be asked; the command gets `server`, which makes an `Elector`, or None."""
     options = {
         "engine": click.option(
-            "--source",
-            "engine",
+            "--engine",
             type=click.Choice(["openai", "vllm", "llama_cpp"]),
             help="Ask an OpenAI-compatible server, or one of these that can do more.",
         ),
@@ -207,10 +206,10 @@ def _server(
     if engine is None:
         for name, value in given.items():
             if value is not None:
-                raise UsageError(f"{name} is for servers; say which kind with --source, as --source openai.")
+                raise UsageError(f"{name} is for servers; say which kind with --engine, as --engine openai.")
         return None
     if base_url is None:
-        raise UsageError(f"--source {engine} needs --base-url, as --base-url http://127.0.0.1:8000/v1.")
+        raise UsageError(f"--engine {engine} needs --base-url, as --base-url http://127.0.0.1:8000/v1.")
     key = _key(key_env, key_file)
     return partial(server_elector, engine, base_url, key, extra=_body(body), **calls)
 
@@ -234,7 +233,7 @@ def server_elector(
 
     for name, value in (("--device", chosen.device), ("--dtype", chosen.dtype)):
         if value is not None:
-            raise UsageError(f"{name} is for models in this process, but --source {engine} is not.")
+            raise UsageError(f"{name} is for models in this process, but --engine {engine} is not.")
     builder = RequestBuilder.of(engine, chosen.model, plan, chat=not chosen.no_chat, extra=extra)
     limits = CallLimits(read=timeout, total=timeout, response_bytes=LONGEST_RESPONSE)
     client = Client(base_url, key=key, limits=limits, concurrency=concurrency)

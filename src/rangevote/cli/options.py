@@ -3,21 +3,94 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import os
+import re
 import stat
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from rangevote.errors import DataError, SetupError, UsageError
+from rangevote.errors import DataError, SetupError, UsageError, nearest
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
-#: Endings of names that promise a table.
-TABLES = ("csv", "parquet", "tsv", "xlsx")
+#: What formats are called; the endings of names that promise a table are among them.
+CALLED = {"jsonl": "JSON lines", "parquet": "Parquet", "csv": "CSV", "tsv": "TSV", "xlsx": "Excel"}
+
+
+#: The sections of `--help` and the options in them: the same word stands in the same place everywhere.
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "Input": (
+        *("--input", "--source", "--format", "--field", "--group-by", "--text-field", "--logprob-field"),
+        *("--log-base", "--normalisation", "--sign", "--score-scale", "--per-source", "--logprobs"),
+        *("--max-line-bytes", "--strict", "--references", "--plain", "--beam", "--images", "--image-root"),
+        *("--allow-empty", "--require-nonempty", "--trust-ids"),
+    ),
+    "Election": (
+        *("--similarity", "--similarities", "--preset", "--weights", "--vote-temperature", "--temperatures"),
+        *("--exponents", "--likelihood", "--likelihoods", "--rule", "--winners", "--tokenize", "--normalize"),
+        *("--merge", "--shares", "--profile", "--min-share", "--min-score"),
+    ),
+    "Measures": (
+        *("--metric", "--metric-tokenize", "--bleu-tokenize", "--lowercase", "--resamples", "--seed"),
+        "--p-value",
+    ),
+    "Output": (
+        *("--output", "--to", "--json", "--text", "--scores", "--explain", "--carry", "--ballots"),
+        *("--export", "--limit", "--plot", "--x", "--baseline", "--history", "--bom", "--force"),
+    ),
+}
+FILE_OF_VOTERS = {"Input": (*SECTIONS["Input"], "--voters")}
+#: Those of commands that have a model.
+MODEL_SECTIONS: dict[str, tuple[str, ...]] = {
+    "Input": SECTIONS["Input"],
+    "Model": (
+        *("--model", "--device", "--dtype", "--no-chat", "--engine", "--upstream", "--base-url", "--key-env"),
+        *("--key-file", "--body", "--upstream-key-env", "--upstream-key-file", "--allow-model"),
+        *("--concurrency", "--timeout"),
+    ),
+    "Search": (
+        *("--candidates", "--voters", "--adaptive", "--temperature", "--max-new-tokens", "--seed"),
+        *("--copy-filter", "--states", "--samples", "--min-votes", "--max-rows"),
+    ),
+}
+
+
+class HelpCommand(click.Command):
+    """A command whose `--help` has its options in sections, those of no other in `Run`, and ends with an
+    example. `sections` has those of the command itself, which come before the common ones."""
+
+    def __init__(
+        self, *args: Any, example: str, sections: Mapping[str, Sequence[str]] | None = None, **others: Any
+    ) -> None:
+        super().__init__(*args, **others)
+        self.epilog = epilog(example)
+        own = dict(sections or {})
+        self.sections = own | {title: names for title, names in SECTIONS.items() if title not in own}
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        found: dict[str, list[tuple[str, str]]] = {title: [] for title in (*self.sections, "Run")}
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
+            name = max(option.opts, key=len)
+            if record is not None:
+                titles = (title for title, names in self.sections.items() if name in names)
+                found[next(titles, "Run")].append(record)
+        for title, records in found.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def epilog(example: str) -> str:
+    """The end of `--help`; the mark keeps click from filling the lines."""
+    lines = "".join(f"\n  {line}" for line in example.splitlines())
+    return f"\b\nExample:{lines}"
 
 
 def election_options(command: Command, *, sampling: bool = False) -> Command:
@@ -27,7 +100,10 @@ def election_options(command: Command, *, sampling: bool = False) -> Command:
     """
     options = {
         "similarity": click.option(
-            "-s", "--similarity", help="How voters grade candidates.  [default: overlap_2]"
+            "-s",
+            "--similarity",
+            metavar="NAME",
+            help="How voters grade candidates; a function of yours is module:function.  [default: overlap_2]",
         ),
         "preset": click.option(
             "--preset",
@@ -88,9 +164,39 @@ def election_options(command: Command, *, sampling: bool = False) -> Command:
     def build(profile: dict[str, Any], **given: Any) -> Any:
         from rangevote.election.settings import Settings
 
+        if given["similarity"] is not None:
+            given["similarity"] = own_similarity(given["similarity"])
         return Settings(**{**given, **_not_given(profile)})
 
     return grouped(command, "settings", options, build)
+
+
+def own_similarity(name: str) -> Any:
+    """What `module:function` names, the folder that one is in included; other names as they are.
+
+    Only the command line does so: a name in a file or in a request never runs code.
+    """
+    from rangevote.similarity import listings, spelled
+
+    module, colon, attribute = name.partition(":")
+    stem = spelled(name).partition(":")[0]
+    if not colon or stem in listings() or not re.fullmatch(r"[^\W\d][\w.]*", module):
+        return name
+    sys.path.insert(0, os.getcwd())
+    try:
+        found = functools.reduce(getattr, attribute.split("."), importlib.import_module(module))
+    except ModuleNotFoundError as error:
+        if error.name and module.startswith(error.name):
+            raise UsageError(
+                f"-s {name}: there is no module {module!r}, here or installed, and no similarity of that "
+                f"name.{nearest(stem, listings())}"
+            ) from None
+        raise SetupError(f"-s {name}: cannot import {module}: {error}.") from error
+    except AttributeError:
+        raise UsageError(f"-s {name}: the module {module!r} has no {attribute!r}.") from None
+    except Exception as error:  # whatever the user's module raises
+        raise SetupError(f"-s {name}: cannot import {module}: {type(error).__name__}: {error}") from error
+    return found() if isinstance(found, type) else found
 
 
 def _shares(context: click.Context, option: click.Parameter, text: str | None) -> dict[str, float] | None:
@@ -184,10 +290,11 @@ def format_by_name(output: str | None, *formats: str, option: str = "") -> str:
     ending = Path(output or "").suffix.lower().removeprefix(".")
     if ending in formats:
         return ending
-    if ending in TABLES:
-        others, choose = " or ".join(formats), f", or choose the format with {option}" if option else ""
+    if ending in CALLED and ending != "jsonl":
+        others = " or ".join(CALLED[format] for format in formats)
+        choose = f", or choose the format with {option}" if option else ""
         raise UsageError(
-            f"cannot write {output} as {ending}, only as {others}: give it another name{choose}."
+            f"cannot write {output} as {CALLED[ending]}, only as {others}: give it another name{choose}."
         )
     return formats[0]
 

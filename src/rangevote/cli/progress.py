@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 import click
@@ -89,6 +90,22 @@ class Bar:
     def close(self) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+
+@contextmanager
+def loading(name: str, *, quiet: bool = False) -> Iterator[None]:
+    """A line on a terminal while a model loads, with the time that has passed."""
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn, TimeElapsedColumn
+
+    line = f"loading model {name} ..."
+    columns = TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        bar.add_task(line)
+        yield
 
 
 class Notes:

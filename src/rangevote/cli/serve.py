@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rangevote.cli.options import MODEL_SECTIONS, HelpCommand
 from rangevote.errors import RangevoteWarning, UsageError, need
 
 if TYPE_CHECKING:
@@ -27,9 +28,15 @@ ELECTION_OPTIONS = ("similarity", "preset", "weights", "temperature", "tokenize"
 REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "min_votes", *ELECTION_OPTIONS)
 
 
-@click.command()
+@click.command(
+    cls=HelpCommand,
+    sections=MODEL_SECTIONS,
+    example="rangevote serve --upstream http://127.0.0.1:8000/v1 --samples 16 --adaptive",
+)
 @click.option("--upstream", metavar="URL", help="The server to sample from, as http://127.0.0.1:8000/v1.")
-@click.option("--source", metavar="NAME", help="What it is: openai, llama_cpp, or vllm, which has beams.")
+@click.option(
+    "--engine", "source", metavar="NAME", help="What it is: openai, llama_cpp, or vllm, which has beams."
+)
 @click.option("-m", "--model", metavar="NAME", help="A model to serve instead: a name, a folder or a file.")
 @click.option("--device", metavar="NAME", help="As cuda or cpu, for --model.")
 @click.option("--dtype", metavar="NAME", help="As float32 or bfloat16, for --model.")

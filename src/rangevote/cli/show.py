@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rangevote.cli.options import election_options, reading_options
+from rangevote.cli.options import HelpCommand, election_options, reading_options
 from rangevote.cli.output import open_output, refuse_input
 from rangevote.cli.progress import Bar, Notes, check_inputs
 from rangevote.errors import need
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rangevote.web.ballots import BallotLists
 
 
-@click.command()
+@click.command(cls=HelpCommand, example="rangevote show k4.jsonl k10.jsonl --export elections.html")
 @click.argument("ballots", nargs=-1, metavar="[BALLOTS]...")
 @election_options
 @click.option("--export", metavar="FILE", help="Write the page as one file that opens from disk, and end.")

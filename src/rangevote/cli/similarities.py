@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rangevote.cli.options import HelpCommand
+
 if TYPE_CHECKING:
     from rich.table import Table
 
 #: Columns of a table that is written to a file or a pipe.
-WIDTH = 160
+WIDTH = 100
 
 #: Printed under the table.
 NOTES = """\
-More is better. "from the voter": the voter is the standard that the candidate is held to; "both ways": they
-may be exchanged. Linear measures cost the number of tokens, pairwise ones voters times candidates.
+More is better. Linear measures cost the number of tokens, pairwise ones voters times candidates.
 Orders: overlap_1, overlap_2, ...; overlap_1-4 is their mean; overlap_1-4@0.25 has an exponent of length.
-Mixtures: 0.5*overlap_2+0.5*chrf. In Python also any function (voter, candidate) -> grade from -1 to 1."""
+Mixtures: 0.5*overlap_2+0.5*chrf. One's own: -s module:function, or in Python any function
+(voter, candidate) -> grade from -1 to 1. --json has also ranges, directions and how to install."""
 
 
-@click.command()
+@click.command(cls=HelpCommand, example="rangevote similarities --json")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
 def similarities(as_json: bool) -> None:
     """List every similarity: what it is, cost, range and direction of its grades, and what it needs."""
@@ -36,12 +38,13 @@ def similarities(as_json: bool) -> None:
         return
     from rich.console import Console
 
-    Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False).print(table(measures))
-    click.echo(f"\n{NOTES}")
-    click.echo(f"Keys, after 'exact:': {'; '.join(EXAMPLES)}.")
-    click.echo("exact alone compares the texts; exact:command=... runs a program of yours on every text.")
+    console = Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False, markup=False)
+    console.print(table(measures))
+    console.print(f"\n{' '.join(NOTES.split())}")
+    console.print(f"Keys, after 'exact:': {'; '.join(EXAMPLES)}.")
+    console.print("exact alone compares the texts; exact:command=... runs a program of yours on every text.")
     for preset in presets:
-        click.echo("Preset {name}: {similarity} with temperature {temperature:g}.".format(**preset))
+        console.print("Preset {name}: {similarity} with temperature {temperature:g}.".format(**preset))
 
 
 def described() -> list[dict[str, Any]]:
@@ -67,15 +70,19 @@ def described() -> list[dict[str, Any]]:
 
 
 def table(measures: list[dict[str, Any]]) -> Table:
+    """Narrow enough for a terminal of 80 columns; the rest is in --json."""
     from rich.markup import escape
     from rich.table import Table
 
+    from rangevote.similarity import WITH_MODELS
+
     drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("measure", "what it is", "cost", "grades", "direction", "needs"):
-        drawn.add_column(name, overflow="fold")
+    drawn.add_column("measure", no_wrap=True)
+    for name in ("what it is", "cost", "needs"):
+        drawn.add_column(name)
     for measure in measures:
-        direction = "both ways" if measure["symmetric"] else "from the voter"
-        grades = f"{measure['lowest']:g} to {measure['highest']:g}"
-        cells = [measure[name] for name in ("example", "meaning", "cost")]
-        drawn.add_row(*cells, grades, direction, escape(measure["install"] or ""))
+        stem, colon, _ = measure["example"].partition(":")
+        named = f"{stem}:MODEL" if colon and measure["name"] in WITH_MODELS else measure["example"]
+        needs = measure["package"] or (f"[{measure['extra']}]" if measure["extra"] else "")
+        drawn.add_row(named, measure["meaning"], measure["cost"], escape(needs))
     return drawn

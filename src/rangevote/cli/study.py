@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rangevote.cli.compare import parse_systems
-from rangevote.cli.options import format_by_name
+from rangevote.cli.options import HelpCommand, epilog, format_by_name
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import SetupError, UsageError, need
@@ -27,7 +27,7 @@ PORT = 8710
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104
 
 
-@click.group()
+@click.group(epilog=epilog("rangevote study new beam.jsonl winners.jsonl --source source.txt -o study.db"))
 def study() -> None:
     """Let people judge two systems' outputs, side by side and blind.
 
@@ -36,7 +36,16 @@ def study() -> None:
     """
 
 
-@study.command()
+@study.command(
+    cls=HelpCommand,
+    sections={
+        "Study": (
+            *("--items", "--annotators", "--per-item", "--seed", "--sides", "--checks", "--repeats"),
+            *("--pass-share", "--combine", "--show-identical", "--title", "--question", "--instructions"),
+        )
+    },
+    example="rangevote study new beam.jsonl winners.jsonl --source source.txt -n 100 -o study.db",
+)
 @click.argument("systems", nargs=-1, metavar="[NAME=]BASELINE [NAME=]CHALLENGER | PAIRS")
 @click.option("-o", "--output", required=True, metavar="FILE", help="The study, as study.db.")
 @click.option("--source", metavar="FILE", help="The inputs as text, one a line, or in JSON lines.")
@@ -176,7 +185,7 @@ def _summary(plan: StudyPlan, wanted: int) -> list[str]:
     return [f"{line}." for line in lines]
 
 
-@study.command()
+@study.command(cls=HelpCommand, example="rangevote study serve study.db")
 @click.argument("file", metavar="STUDY")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: any that is free."
@@ -246,10 +255,11 @@ def _print_links(store: Store, address: str, notes: Notes) -> None:
     notes.tell("press Ctrl-C to stop.")
 
 
-@study.command()
+@study.command(cls=HelpCommand, example="rangevote study report study.db --to html -o report.html")
 @click.argument("file", metavar="STUDY")
 @click.option(
-    "--format",
+    "--to",
+    "format",
     type=click.Choice(["text", "markdown", "latex", "json", "html"]),
     default="text",
     show_default=True,
@@ -275,10 +285,11 @@ def report(file: str, format: str, output: str | None, force: bool) -> None:
     write_output(text, output, [file], force=force)
 
 
-@study.command()
+@study.command(cls=HelpCommand, example="rangevote study export study.db -o judgements.csv")
 @click.argument("file", metavar="STUDY")
 @click.option(
-    "--format",
+    "--to",
+    "format",
     type=click.Choice(["jsonl", "csv", "raw-csv", "record", "comparator"]),
     help="jsonl, or by the name of the output (.csv); csv is for spreadsheets; record describes the study; "
     "comparator is LLM Comparator's JSON.",
@@ -296,7 +307,7 @@ def export(file: str, format: str | None, history: bool, bom: bool, output: str 
     from rangevote.study.export import WRITERS
     from rangevote.study.study_file import take_snapshot
 
-    format = format or format_by_name(output, "jsonl", "csv", option="--format")
+    format = format or format_by_name(output, "jsonl", "csv", option="--to")
     options: dict[str, Any] = {}
     if history:
         if format in ("record", "comparator"):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from rangevote.cli.options import reading_options
+from rangevote.cli.options import FILE_OF_VOTERS, HelpCommand, reading_options
 from rangevote.cli.output import open_output, refuse_input
 from rangevote.cli.progress import Bar, Notes, check_inputs
 from rangevote.errors import DataError
@@ -37,11 +37,15 @@ def list_option(default: str | None, help: str, convert: Callable[[str], object]
     return {"default": default, "show_default": True, "help": help, "callback": read, "metavar": "LIST"}
 
 
-@click.command()
+@click.command(
+    cls=HelpCommand,
+    sections=FILE_OF_VOTERS,
+    example="rangevote tune dev.jsonl -o profile.toml",
+)
 @click.argument("ballots", default="-", metavar="[BALLOTS]")
 @click.option("-o", "--output", metavar="FILE", help="Where to write the profile, as profile.toml.")
 @click.option(
-    "-m", "--metric", default="bleu", show_default=True, help="bleu (sacreBLEU), bleu_1 to bleu_4, or chrf."
+    "--metric", default="bleu", show_default=True, help="bleu (sacreBLEU), bleu_1 to bleu_4, or chrf."
 )
 @click.option(
     "-r",
@@ -91,7 +95,8 @@ def list_option(default: str | None, help: str, convert: Callable[[str], object]
     help="Ballots at a time; threads, since votes are counted outside of Python's lock.",
 )
 @click.option(
-    "--table",
+    "--to",
+    "table",
     type=click.Choice(["text", "markdown", "latex", "json"]),
     default="text",
     show_default=True,

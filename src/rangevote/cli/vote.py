@@ -15,6 +15,9 @@ import click
 
 from rangevote import __version__
 from rangevote.cli.options import (
+    CALLED,
+    FILE_OF_VOTERS,
+    HelpCommand,
     check_one_winner,
     election_options,
     format_by_name,
@@ -48,7 +51,11 @@ ONE_CANDIDATE = (
 )
 
 
-@click.command()
+@click.command(
+    cls=HelpCommand,
+    sections=FILE_OF_VOTERS,
+    example="rangevote vote samples.jsonl --group-by prompt_id --carry prompt -o winners.csv",
+)
 @click.argument("ballots", default="-", metavar="[BALLOTS]")
 @click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
 @click.option(
@@ -117,7 +124,8 @@ def vote(
     """Elect one output of every ballot in BALLOTS ('-': standard input).
 
     A ballot is a line of JSON with its candidates, or an entry of a Moses/Marian, fairseq, Sockeye, mbrs,
-    vLLM or OpenAI n-best file, or a row of a Parquet file. Results are written in the order of the ballots.
+    vLLM or OpenAI n-best file; records of JSON, CSV, TSV or Parquet may have a list of outputs each, or be
+    one sample each. Results are written in the order of the ballots.
     """
     from rangevote.kernel import PURE, WHY_PLAIN
 
@@ -134,7 +142,9 @@ def vote(
         raise UsageError("--ray-address belongs to --engine ray.")
     format = to or format_by_name(output, *TO, option="--to")
     if shape.text and (to or format != "jsonl"):
-        raise UsageError(f"--text writes lines of text, not {format}; leave one of the two out.")
+        raise UsageError(
+            f"--text writes lines of text, not {CALLED.get(format, format)}; leave one of the two out."
+        )
     if format == "preferences":
         shape, remembered = _pairs(output, shape, settings), {**remembered, "to": format}
     table = TableShape(format, shape) if format != "jsonl" else None

@@ -32,7 +32,7 @@ from rangevote.election.weights import WEIGHTS
 from rangevote.errors import DataError, SetupError, UsageError, choose, shown
 from rangevote.hypothesis import Hypotheses, Hypothesis
 from rangevote.kernel import Election
-from rangevote.similarity import DEFAULT_PRESET, PRESETS, Preset, get_similarity
+from rangevote.similarity import DEFAULT_PRESET, PRESETS, Preset, get_similarity, spelled
 from rangevote.similarity.base import Measure, Similarity, short
 from rangevote.similarity.ngram import IndexMeasure, formula_of
 from rangevote.similarity.structured import Parties
@@ -93,8 +93,8 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         similarity, preset, winners = self.similarity, self.preset, self.winners
         if preset is not None:
             choose("preset", preset, PRESETS)
-        elif isinstance(similarity, str) and similarity in PRESETS:
-            preset = similarity
+        elif isinstance(similarity, str) and spelled(similarity) in PRESETS:
+            preset = spelled(similarity)
         force_setattr(self, "preset", preset)
         temperature = self.vote_temperature
         if not (isinstance(temperature, (int, float)) and 0 < temperature <= sys.float_info.max):

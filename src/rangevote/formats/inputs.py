@@ -73,7 +73,7 @@ def read_inputs(
     if field is not None and format == "text":
         raise UsageError(
             f"--field {field} is for JSON lines, but {source} is read as lines of text; if it has JSON, use "
-            f"--input-format jsonl."
+            f"--format jsonl."
         )
     stream = open_stream(source)
     find = partial(_beside, Path() if source == "-" else Path(source).parent) if images else None

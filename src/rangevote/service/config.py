@@ -288,7 +288,7 @@ class ServiceConfig:
         if Beam not in DIALECTS[self.source].searches or search != Beam(search.size):
             raise UsageError(
                 f"candidates of a server are samples, so a number of them, or 'beam:10' of a vLLM server "
-                f"(--source vllm); got {options.candidates!r}."
+                f"(--engine vllm); got {options.candidates!r}."
             )
 
 

@@ -42,8 +42,13 @@ class Listing(NamedTuple):
 
 
 SIMILARITIES: dict[str, Listing] = {
-    "overlap": Listing("ngram:overlap", "overlap_2", "share of the voter's distinct n-grams", "linear"),
-    "precision": Listing("ngram:precision", "precision_2", "share of the voter's n-grams", "linear"),
+    "overlap": Listing(
+        "ngram:overlap",
+        "overlap_2",
+        "share of the voter's n-grams it has, each once",
+        "linear",
+    ),
+    "precision": Listing("ngram:precision", "precision_2", "the same, each as often as it occurs", "linear"),
     "bleu": Listing("ngram:bleu", "bleu_4", "BLEU against the voter (MBR)", "pairs"),
     "smoothed_bleu": Listing("ngram:smoothed_bleu", "smoothed_bleu_4", "the same, add-1", "pairs"),
     "chrf": Listing("ngram:chrf", "chrf", "character F-score against the voter", "pairs"),
@@ -95,7 +100,9 @@ PRESETS: dict[str, Preset] = {"blend": Preset("overlap_1-4@0.25", 2.0)}
 #: What an election without a preset takes where nothing is given: the paper's.
 DEFAULT_PRESET = Preset("overlap_2", 1.0)
 
-_NAMED = re.compile(r"(?P<stem>[a-z_]+?)(?:_(?P<order>\d[-@.\d]*)|:(?P<key>.*))?", re.DOTALL)
+_NAMED = re.compile(r"(?P<stem>[a-z_]+?\+*)(?:_(?P<order>\d[-@.\d]*)|:(?P<key>.*))?", re.DOTALL)
+_PLUS = re.compile(r"(?<!\+)\+(?!\+)|(?<=\+\+)\+")  # not those of chrf++
+_SPELLED = re.compile(r"(?P<stem>[a-z][-_ a-z]*\+*?)(?:[-_ ]?(?P<order>\d[-@.\d]*))?", re.IGNORECASE)
 _PART = re.compile(r"\s*(?:(?P<sign>[-+])?\s*(?P<number>\d*\.?\d+)\s*\*)?\s*(?P<name>[^\s*]+)\s*")
 
 
@@ -129,10 +136,12 @@ def _named(name: str, tokenize: str) -> Similarity:
 
 def _build(name: str, tokenize: Tokenise) -> Similarity:
     check_tokeniser(tokenize)
-    if ("*" in name or "+" in name) and not name.startswith("exact:"):
+    parts = _PLUS.split(name)
+    if ("*" in name or len(parts) > 1) and not name.startswith("exact:"):
         from rangevote.similarity.mixture import Mixture
 
-        return Mixture([_part(part, name, tokenize) for part in name.split("+")])
+        return Mixture([_part(part, name, tokenize) for part in parts])
+    name = spelled(name)
     if name in PRESETS:
         name = PRESETS[name].similarity
     match = _NAMED.fullmatch(name)
@@ -148,6 +157,27 @@ def _build(name: str, tokenize: Tokenise) -> Similarity:
     build = getattr(importlib.import_module(f"rangevote.similarity.{module}"), function)
     measure: Measure = build(match["order"] or match["key"] or "", tokenize)
     return measure
+
+
+#: What others call a measure of ours.
+SYNONYMS = {"levenshtein": "edit", "majority": "exact", "rouge": "rouge_l", "sacrebleu": "bleu"}
+
+
+def spelled(name: str) -> str:
+    """A name as the table has it, where only case, hyphens or underscores differ or others call it so.
+
+    >>> spelled("BLEU-4"), spelled("ChrF"), spelled("ROUGE-L"), spelled("overlap2"), spelled("BERTScore")
+    ('bleu_4', 'chrf', 'rouge_l', 'overlap_2', 'bertscore')
+    """
+    written, colon, key = name.partition(":")
+    match = _SPELLED.fullmatch(written.strip())
+    if match is None:
+        return name
+    squeezed = re.sub("[-_ ]", "", match["stem"].lower())
+    names = {known.replace("_", ""): known for known in (*listings(), *PRESETS)} | SYNONYMS
+    if squeezed not in names:
+        return name
+    return names[squeezed] + (f"_{match['order']}" if match["order"] else "") + colon + key
 
 
 def _nearest(name: str) -> str:
