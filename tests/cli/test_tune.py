@@ -41,7 +41,7 @@ def test_the_surface_goes_to_standard_output_with_intervals(run, dev):
         "overlap_2, L = 0.4",
         "T = 1",
         "chosen:",
-        "default: overlap_2",
+        "default: overlap_1-4@0.25, T = 2",
         "most_likely",
     ):
         assert name in text

@@ -58,7 +58,7 @@ def test_every_option_of_elect_works_on_a_stream(options):
 
 
 def test_asking_for_the_result_changes_nothing():
-    electorate = rv.Electorate(["a b", "a c"]).add(["a b"])
+    electorate = rv.Electorate(["a b", "a c"], similarity="overlap_2").add(["a b"])
     first = electorate.result().scores.tolist()
     assert electorate.result().scores.tolist() == first
     electorate.decided()

@@ -11,14 +11,26 @@ TEXTS, LOGPROBS = ["a b", "a c", "d"], [-1.0, -2.0, -3.0]
 END = "cand:3|vot:3|tie:score,logprob,first"
 
 SIGNATURES = {
-    "nothing": ({}, f"rv:0.1|sim:overlap_2|on:words|w:probability|T:1|{END}"),
+    "nothing": ({}, f"rv:0.1|sim:overlap_1-4@0.25|on:words|w:probability|T:2|{END}"),
     "similarity": ({"similarity": "bleu_4"}, f"rv:0.1|sim:bleu_4|on:words|w:probability|T:1|{END}"),
-    "count": ({"weights": "count"}, f"rv:0.1|sim:overlap_2|on:words|w:count|{END}"),
-    "given": ({"weights": [1, 2, 3]}, f"rv:0.1|sim:overlap_2|on:words|w:given|{END}"),
-    "temperature": ({"temperature": 0.5}, f"rv:0.1|sim:overlap_2|on:words|w:probability|T:0.5|{END}"),
-    "likelihood": ({"likelihood": 0.8}, f"rv:0.1|sim:overlap_2|on:words|w:probability|T:1|L:0.8|{END}"),
-    "tokenize": ({"tokenize": "13a"}, f"rv:0.1|sim:overlap_2|on:13a|w:probability|T:1|{END}"),
-    "function": ({"tokenize": str.split}, f"rv:0.1|sim:overlap_2|on:split|w:probability|T:1|{END}"),
+    "count": ({"preset": "paper", "weights": "count"}, f"rv:0.1|sim:overlap_2|on:words|w:count|{END}"),
+    "given": ({"preset": "paper", "weights": [1, 2, 3]}, f"rv:0.1|sim:overlap_2|on:words|w:given|{END}"),
+    "temperature": (
+        {"preset": "paper", "temperature": 0.5},
+        f"rv:0.1|sim:overlap_2|on:words|w:probability|T:0.5|{END}",
+    ),
+    "likelihood": (
+        {"preset": "paper", "likelihood": 0.8},
+        f"rv:0.1|sim:overlap_2|on:words|w:probability|T:1|L:0.8|{END}",
+    ),
+    "tokenize": (
+        {"preset": "paper", "tokenize": "13a"},
+        f"rv:0.1|sim:overlap_2|on:13a|w:probability|T:1|{END}",
+    ),
+    "function": (
+        {"preset": "paper", "tokenize": str.split},
+        f"rv:0.1|sim:overlap_2|on:split|w:probability|T:1|{END}",
+    ),
     "preset": ({"preset": "blend"}, f"rv:0.1|sim:overlap_1-4@0.25|on:words|w:probability|T:2|{END}"),
     "preset by name": (
         {"similarity": "blend"},
@@ -42,18 +54,36 @@ SIGNATURES = {
     ),
     "not given": (
         {"similarity": None, "preset": None, "temperature": None},
-        f"rv:0.1|sim:overlap_2|on:words|w:probability|T:1|{END}",
+        f"rv:0.1|sim:overlap_1-4@0.25|on:words|w:probability|T:2|{END}",
+    ),
+    "a default of the preset beside a given one": (
+        {"temperature": 1.0},
+        f"rv:0.1|sim:overlap_1-4@0.25|on:words|w:probability|T:1|{END}",
+    ),
+    "consensus": (
+        {"preset": "consensus", "voters": ["a", "b"]},
+        "rv:0.1|sim:overlap_1-4|on:words|w:count|L:0.4|cand:3|vot:2|tie:score,logprob,first",
+    ),
+    "consensus with another likelihood": (
+        {"preset": "consensus", "likelihood": 0.0, "voters": ["a", "b"]},
+        "rv:0.1|sim:overlap_1-4|on:words|w:count|cand:3|vot:2|tie:score,logprob,first",
     ),
     "chrf": ({"similarity": "chrf"}, f"rv:0.1|sim:chrf|on:chars|w:probability|T:1|{END}"),
     "exact": ({"similarity": "exact:plain"}, f"rv:0.1|sim:exact:plain|w:probability|T:1|{END}"),
     "rule": (
-        {"rule": "reweighted", "winners": 2},
+        {"preset": "paper", "rule": "reweighted", "winners": 2},
         f"rv:0.1|sim:overlap_2|on:words|w:probability|T:1|rule:reweighted|win:2|{END}",
     ),
-    "normalize": ({"normalize": "NFC"}, f"rv:0.1|sim:overlap_2|on:words|w:probability|T:1|norm:NFC|{END}"),
-    "merge": ({"merge": True}, f"rv:0.1|sim:overlap_2|on:words|w:probability|T:1|merge:text|{END}"),
+    "normalize": (
+        {"preset": "paper", "normalize": "NFC"},
+        f"rv:0.1|sim:overlap_2|on:words|w:probability|T:1|norm:NFC|{END}",
+    ),
+    "merge": (
+        {"preset": "paper", "merge": True},
+        f"rv:0.1|sim:overlap_2|on:words|w:probability|T:1|merge:text|{END}",
+    ),
     "voters": (
-        {"voters": ["a", "b"]},
+        {"preset": "paper", "voters": ["a", "b"]},
         "rv:0.1|sim:overlap_2|on:words|w:count|cand:3|vot:2|tie:score,logprob,first",
     ),
 }
@@ -65,8 +95,17 @@ def test_the_signature_names_every_option_that_was_chosen(options, signature):
 
 
 @pytest.mark.parametrize("rule", ["most_likely", "length_normalised"])
-def test_where_nobody_votes_the_signature_says_so(rule):
-    assert f"|w:none|rule:{rule}|cand:3|vot:0|" in rv.elect(TEXTS, LOGPROBS, rule=rule).signature
+@pytest.mark.parametrize("preset", [None, "consensus"])
+def test_where_nobody_votes_the_signature_says_so(rule, preset):
+    signature = rv.elect(TEXTS, LOGPROBS, rule=rule, preset=preset).signature
+    assert f"|w:none|rule:{rule}|cand:3|vot:0|" in signature
+
+
+def test_a_consensus_without_voters_of_its_own_is_warned_about():
+    with pytest.warns(
+        rv.RangevoteWarning, match=r"'consensus' is for sampled voters, .* give voters, or use"
+    ):
+        rv.elect(TEXTS, LOGPROBS, preset="consensus")
 
 
 def test_token_ids_are_named_as_what_was_compared():
@@ -105,7 +144,7 @@ def test_settings_that_can_change_a_result_have_different_signatures(left, right
             r"unknown rule 'rang'\. Did you mean 'range'\? Choose from: length_normalised, most_l",
         ),
         ({"rule": None}, r"unknown rule None"),
-        ({"preset": "blnd"}, r"unknown preset 'blnd'\. Did you mean 'blend'\? Choose from: blend\."),
+        ({"preset": "blnd"}, r"unknown preset 'blnd'\. Did you mean 'blend'\? Choose from: blend, "),
         ({"normalize": "nfc"}, r"normalize must be one of NFC, NFD, NFKC, NFKD, got 'nfc'"),
         ({"tokenize": None}, r"unknown tokenisation None"),
         ({"similarity": 2}, r"similarity must be a name.*got int"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rangevote as rv
-from rangevote.similarity import PRESETS, SIMILARITIES
+from rangevote.similarity import SIMILARITIES
 from tests.similarity.samples import EVERY, columns, full, measure, sentences, weights_for
 
 every_measure = pytest.mark.parametrize("label", EVERY)
@@ -31,7 +31,6 @@ def test_the_table_of_the_tests_holds_every_measure_of_the_package():
     for stem, listing in SIMILARITIES.items():
         assert any(name == stem or name.startswith((f"{stem}_", f"{stem}:")) for name in named), stem
         assert listing.example in named
-    assert set(PRESETS) <= named
 
 
 @every_measure

@@ -114,15 +114,15 @@ def test_the_units_of_the_metric_are_the_users():
 
 
 def clear(number):
-    """Where unigrams elect the reference and bigrams do not: two voters share each word of the right one, and
-    a wrong one is repeated with another end."""
+    """Where unigrams elect the reference and longer n-grams do not: two voters share each word of the right
+    one, and a wrong one is repeated with other ends."""
     made = []
     for n in range(number):
         x = [f"{letter}{n}" for letter in "abcdefgh"]
         right = f"{x[0]} {x[1]} {x[2]} {x[3]}"
         texts = [right, f"{x[1]} {x[0]} {x[3]} {x[2]}", f"{x[2]} {x[0]} {x[3]} {x[1]}"]
-        texts += [f"{x[4]} {x[5]} {x[6]}", f"{x[4]} {x[5]} {x[7]}"]
-        logprobs = [-1.5, -1.6, -1.6, -1.6, -1.6]
+        texts += [" ".join(x[4:8]), " ".join([*x[4:8], "y"]), " ".join([*x[4:8], "z"])]
+        logprobs = [-1.5, -1.6, -1.6, -1.6, -1.6, -1.6]
         listed = [rv.Hypothesis(t, logprob=p) for t, p in zip(texts, logprobs, strict=True)]
         made.append(rv.Ballot(listed, references=[right]))
     return made
@@ -145,7 +145,7 @@ def test_a_clear_choice_is_made_without_a_warning():
 
 def test_a_choice_within_noise_is_warned_about():
     with pytest.warns(
-        RangevoteWarning, match=r"within noise: \+.* bleu_2 over the default overlap_2.*more ballots"
+        RangevoteWarning, match=r"within noise: \+.* bleu_2 over the default overlap_1-4@0\.25.*more ballots"
     ):
         found = rv.tune(ballots(6, seed=3), metric="bleu_2", resamples=200)
     assert found.default.within_noise

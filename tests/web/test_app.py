@@ -50,7 +50,7 @@ def test_only_names_of_this_machine_and_allowed_ones_are_answered(client):
 def test_the_answers_are_those_of_the_library(client):
     about = client.get("/api/election").json()
     assert about["lists"] == [{"name": "k1", "ballots": 2}, {"name": "k2", "ballots": 1}]
-    assert (about["ballots"], about["kept"], about["measure"]) == (2, 2, "overlap_2")
+    assert (about["ballots"], about["kept"], about["measure"]) == (2, 2, "overlap_1-4@0.25")
     election = client.get("/api/ballots/0?list=0").json()
     assert election["candidates"]["rows"][0]["text"] == WINNER
     assert election["score"] == rv.elect(FIGURE).score

@@ -81,7 +81,7 @@ def test_what_n_grams_and_voters_gave_sums_to_the_score(similarity, one):
 
 def test_lists_that_are_cut_keep_the_sum_in_their_rest(monkeypatch):
     monkeypatch.setattr(page, "PARTS", 3)
-    result = elect_ballot(FIGURE, Settings())
+    result = elect_ballot(FIGURE, Settings(preset="paper"))
     parts = page.score_parts(result, result.index)
     whole = result.explain()
     assert whole.ngrams is not None
@@ -100,7 +100,7 @@ def test_measures_that_do_not_decompose_have_no_n_grams_but_votes():
 
 
 def test_grades_are_the_papers_equation_voters_in_rows():
-    result = elect_ballot(FIGURE, Settings())
+    result = elect_ballot(FIGURE, Settings(preset="paper"))
     found = page.grades(result)
     assert found["voters"] == found["candidates"] == list(result.ranking)
     for row, voter in zip(found["grades"], found["voters"], strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -15,7 +15,6 @@ from rangevote.cli.options import COMMANDLINE, Command, grouped, read_secret, se
 from rangevote.errors import DataError, UsageError, need, warn
 
 if TYPE_CHECKING:
-    from rangevote.decoding.base import Search
     from rangevote.election.settings import Settings
     from rangevote.generation.batch import Elector
     from rangevote.generation.plan import GenerationPlan
@@ -72,7 +71,9 @@ def search_options(command: Command) -> Command:
             help="Who can be elected; of servers sample:10.",
         ),
         "voters": click.option(
-            "--voters", metavar="SEARCH", help="Who votes, as sample:100; else the candidates."
+            "--voters",
+            metavar="SEARCH",
+            help="Who votes, as sample:100; else the candidates.",
         ),
         "adaptive": click.option(
             "--adaptive",
@@ -130,9 +131,12 @@ def plan_of(
     searches: Sequence[str], common: Mapping[str, Any], settings: Settings, **options: Any
 ) -> GenerationPlan:
     """The searches for candidates and voters, with the options they have in common, and the election."""
-    from rangevote.generation.plan import GenerationPlan
+    from rangevote.decoding import get_search, open_options
+    from rangevote.generation.plan import GenerationPlan, usual_voters
 
-    made = [search_of(spec, common) for spec in searches]
+    if len(searches) == 1 and (voters := usual_voters(settings)) is not None:
+        searches = [*searches, voters]
+    made = [get_search(spec, **common) for spec in searches]
     for name in common:
         if not any(name in open_options(spec) for spec in searches):
             warn(
@@ -140,26 +144,6 @@ def plan_of(
                 f"not set it themselves, not for {' and '.join(searches)}."
             )
     return GenerationPlan.of(settings, *made, **options)
-
-
-def search_of(spec: str, common: Mapping[str, Any]) -> Search:
-    """The search that a spec names, with the common options that it has and does not itself set.
-
-    >>> str(search_of("sample:5,seed=3", {"seed": 1, "max_new_tokens": 9}))
-    'sample:5,max_new_tokens=9,seed=3'
-    """
-    from rangevote.decoding import get_search
-
-    known = open_options(spec)
-    return replace(get_search(spec), **{k: v for k, v in common.items() if k in known})
-
-
-def open_options(spec: str) -> set[str]:
-    """The options that a search has and its spec does not set."""
-    from rangevote.decoding import get_search
-
-    own = {option.partition("=")[0].strip() for option in spec.split(",")[1:]}
-    return {field.name for field in fields(get_search(spec))} - own
 
 
 def server_options(command: Command) -> Command:

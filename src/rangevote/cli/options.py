@@ -103,12 +103,13 @@ def election_options(command: Command, *, sampling: bool = False) -> Command:
             "-s",
             "--similarity",
             metavar="NAME",
-            help="How voters grade candidates; a function of yours is module:function.  [default: overlap_2]",
+            help="How voters grade candidates; a function of yours is module:function.  [default: the preset's]",
         ),
         "preset": click.option(
             "--preset",
             metavar="NAME",
-            help="Similarity and temperature that go together, as 'blend'; those given beside it come first.",
+            help="Options that go together: blend, paper or consensus; those given beside it come first.  "
+            "[default: blend, if there is no --similarity]",
         ),
         "weights": click.option(
             "--weights", metavar="NAME", help="probability, count or importance; else by what is known."
@@ -118,13 +119,13 @@ def election_options(command: Command, *, sampling: bool = False) -> Command:
             "--vote-temperature",
             "temperature",
             type=float,
-            help="Voters weighted by probability count P^(1/T).  [default: 1, or the preset's]",
+            help="Voters weighted by probability count P^(1/T).  [default: the preset's, or 1]",
         ),
         "likelihood": click.option(
             "--likelihood",
             type=float,
             metavar="X",
-            help="Add X log P(c) / |c| to the votes for candidate c, its own likelihood.  [default: 0]",
+            help="Add X log P(c) / |c| to the votes for candidate c, its own likelihood.",
         ),
         "rule": click.option(
             "--rule",

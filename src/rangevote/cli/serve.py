@@ -55,7 +55,7 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "min_votes", *ELECTION_O
     help="Sample in rounds, until the winner is certain; 0.99 if no number follows.",
 )
 @click.option("--min-votes", type=int, metavar="N", help="Usable samples needed.  [1]")
-@click.option("-s", "--similarity", metavar="NAME", help="How voters grade candidates.  [overlap_2]")
+@click.option("-s", "--similarity", metavar="NAME", help="How voters grade candidates.  [that of blend]")
 @click.option(
     "--preset",
     metavar="NAME",

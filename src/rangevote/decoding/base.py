@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,10 @@ class Search(ABC):
     def begin(self, task: Task) -> SearchState:
         """Open the search over a batch of inputs."""
 
+    def with_options(self, **options: Any) -> Search:
+        """The same search with other options."""
+        return replace(self, **options)
+
     def __str__(self) -> str:
         """The search as `get_search` reads it: name, size, and the options that are not the default."""
         from rangevote.decoding import NAMES
@@ -67,6 +71,36 @@ class Search(ABC):
         options = [field for field in fields(self) if field.kw_only]
         given = [f"{f.name}={getattr(self, f.name)}" for f in options if getattr(self, f.name) != f.default]
         return ",".join([f"{NAMES[type(self)]}:{getattr(self, self._size_name)}", *given])
+
+
+@dataclass(frozen=True)
+class SearchSum(Search):
+    """Several searches whose hypotheses are taken together, as "sample:50+nucleus:50,p=0.9"."""
+
+    parts: tuple[Search, ...]
+
+    def __post_init__(self) -> None:
+        for part in self.parts:
+            if isinstance(part, SearchSum) or not isinstance(part, Search):
+                raise UsageError(f"a sum has searches as its parts, got {part!r}.")
+
+    @property
+    def size(self) -> int:
+        return sum(part.size for part in self.parts)
+
+    @property
+    def random(self) -> bool:
+        return any(part.random for part in self.parts)
+
+    def with_options(self, **options: Any) -> Search:
+        return SearchSum(tuple(part.with_options(**options) for part in self.parts))
+
+    def begin(self, task: Task) -> SearchState:
+        """The parts begin by themselves."""
+        raise UsageError(f"{str(self)!r} is several searches; run each of its parts.")
+
+    def __str__(self) -> str:
+        return "+".join(map(str, self.parts))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rangevote.decoding import get_search
-from rangevote.decoding.base import Done, Search, SearchState, Task
+from rangevote.decoding.base import Done, Search, SearchState, SearchSum, Task
 from rangevote.decoding.sample import Sampling
 from rangevote.decoding.stochastic import StochasticBeamState
 from rangevote.errors import UsageError
@@ -18,6 +18,8 @@ from rangevote.models.protocol import LanguageModel
 
 #: Rows that go through the model at a time; more make a batch slower before they make it quicker.
 MAX_ROWS = 256
+#: Candidates and voters that are sampled with the same seed are different draws all the same.
+STREAMS = {"candidates": 0, "voters": 1}
 
 
 def search(
@@ -60,10 +62,28 @@ def batches(
     several = max(1, max_rows // search.size)
     for start in range(0, len(inputs), several):
         part = inputs[start : start + several]
-        with SearchBatch(
-            model, part, search, range(first + start, first + start + len(part)), states, stream
-        ) as reading:
-            yield reading.all(max_rows)
+        numbers = range(first + start, first + start + len(part))
+        yield search_batch(model, part, search, numbers, states, stream, max_rows)
+
+
+def search_batch(
+    model: LanguageModel[Any],
+    inputs: Sequence[Any],
+    search: Search,
+    numbers: Sequence[int],
+    states: bool = False,
+    stream: int = 0,
+    max_rows: int = MAX_ROWS,
+) -> list[list[Hypothesis]]:
+    """All hypotheses of one batch; those of a sum are its parts', one after the other."""
+    parts = search.parts if isinstance(search, SearchSum) else (search,)
+    hypotheses: list[list[Hypothesis]] = [[] for _ in inputs]
+    for i, part in enumerate(parts):
+        own_stream = stream + i * len(STREAMS)  # parts with one seed are different draws
+        with SearchBatch(model, inputs, part, numbers, states, own_stream) as reading:
+            for listed, found in zip(hypotheses, reading.all(max_rows), strict=True):
+                listed += found
+    return hypotheses
 
 
 class SearchBatch:

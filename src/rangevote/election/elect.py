@@ -41,13 +41,16 @@ def elect(
 
     The options, with their defaults:
 
-    * `similarity="overlap_2"`: how voters grade candidates, by name (`rangevote similarities` lists them), as
-      a `Similarity`, or as a function `(voter, candidate) -> grade`.
-    * `preset=None`: "blend" is a similarity and a temperature that go together; what is given beside it,
-      `similarity` or `temperature`, comes before the preset's own.
+    * `similarity=None`: how voters grade candidates, by name (`rangevote similarities` lists them), as a
+      `Similarity`, or as a function `(voter, candidate) -> grade`; by default the preset's.
+    * `preset=None`: a similarity, a temperature and a likelihood that go together; what is given beside it
+      comes before the preset's own. "blend" (where no similarity is given): `overlap_1-4@0.25` at
+      temperature 2. "paper": `overlap_2` at 1. "consensus": `overlap_1-4` and a likelihood of 0.4, for beams
+      as candidates and samples as voters.
     * `weights=None`: "probability", "count" or "importance", or one number for each voter; by default count
       for sampled voters and where a log-probability is not known, else probability.
-    * `temperature=1.0`: voters weighted by probability count P(v)^(1/temperature).
+    * `temperature=None`: voters weighted by probability count P(v)^(1/temperature); by default the preset's,
+      and 1 beside a similarity.
     * `likelihood=None`: x adds the candidate's own x * log P(c) / |c| to its votes: voters say what the model
       means, the term how well this very wording is put. |c| counts the model's tokens (words where these are
       unknown) and the end where the model ended the sequence. Every candidate needs a log-probability.
@@ -176,6 +179,11 @@ def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: S
         raise DataError("there are no voters; leave the list out to let the candidates vote.", field="voters")
     if candidates.tool_calls is not None or electors.tool_calls is not None:
         settings = settings.with_parties()
+    if voters is None and settings.preset == "consensus":
+        warn(
+            "the preset 'consensus' is for sampled voters, but here the candidates vote; give voters, or use "
+            "the preset 'blend'."
+        )
     weighting, weights = weigh(electors, settings.weights, settings.vote_temperature, given, settings.shares)
     if settings.weights is None:
         for indices, own in given.by_member():

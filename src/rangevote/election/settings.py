@@ -54,6 +54,8 @@ READ_AT_ONCE = frozenset(
 )
 NORMAL_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 _SERIES = ".".join(__version__.split(".")[:2])
+#: What goes with a similarity that is given without a preset: equation 1 as it stands.
+_PLAIN = Preset("")
 
 
 class ElectionOptions(TypedDict, total=False):
@@ -93,6 +95,8 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         similarity, preset, winners = self.similarity, self.preset, self.winners
         if preset is not None:
             choose("preset", preset, PRESETS)
+        elif similarity is None:
+            preset = DEFAULT_PRESET
         elif isinstance(similarity, str) and spelled(similarity) in PRESETS:
             preset = spelled(similarity)
         force_setattr(self, "preset", preset)
@@ -126,7 +130,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def _preset(self) -> Preset:
-        return DEFAULT_PRESET if self.preset is None else PRESETS[self.preset]
+        return _PLAIN if self.preset is None else PRESETS[self.preset]
 
     @property
     def measure(self) -> Similarity:
@@ -140,8 +144,8 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def own_likelihood(self) -> float:
-        """How much a candidate's own likelihood counts beside the votes; 0 where it is not given."""
-        return 0.0 if self.likelihood is None else self.likelihood
+        """How much a candidate's own likelihood counts beside the votes: as given, or the preset's."""
+        return self._preset.likelihood if self.likelihood is None else self.likelihood
 
     @cached_property
     def at_once(self) -> Election | None:
@@ -205,7 +209,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         parts.append(f"w:{weighting}")
         if "probability" in weighting.split(","):
             parts.append(f"T:{short(self.vote_temperature)}")
-        if self.own_likelihood:
+        if self.own_likelihood and weighting != "none":
             parts.append(f"L:{short(self.own_likelihood)}")
         if self.rule != "range":
             parts.append(f"rule:{self.rule}")

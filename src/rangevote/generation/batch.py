@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from rangevote.decoding.base import Search
-from rangevote.decoding.run import SearchBatch
+from rangevote.decoding.run import STREAMS, SearchBatch, search_batch
 from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
 from rangevote.errors import DataError, SetupError
@@ -26,8 +26,6 @@ T = TypeVar("T")
 
 #: How a model names an input of its batch.
 INPUT = re.compile(r"^inputs\[(\d+)\]")
-#: Candidates and voters that are sampled with the same seed are different draws all the same.
-STREAMS = {"candidates": 0, "voters": 1}
 #: What torch says, in several wordings, when there is not enough memory.
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
@@ -159,7 +157,10 @@ class BatchElections:
         assert plan.voters is not None
         settings = [plan.settings.about(request.blank.source) for request in self._requests]
         elections = AdaptiveElections(candidates, settings, confidence)
-        with self._read(plan.voters, "voters") as reading:
+        stream = STREAMS["voters"]
+        with SearchBatch(
+            self._model, self._inputs, plan.voters, self._numbers, plan.states, stream
+        ) as reading:
             for draws, undecided in elections.rounds(plan.voters.size):
                 several = max(1, plan.max_rows // len(undecided))
                 drawn: list[list[Hypothesis]] = [[] for _ in candidates]
@@ -172,8 +173,10 @@ class BatchElections:
 
     def _search(self, search: Search, role: str) -> list[list[Hypothesis]]:
         """All hypotheses of a search, at least one for each input."""
-        with self._read(search, role) as reading:
-            hypotheses = reading.all(self._plan.max_rows)
+        plan = self._plan
+        hypotheses = search_batch(
+            self._model, self._inputs, search, self._numbers, plan.states, STREAMS[role], plan.max_rows
+        )
         for request, some in zip(self._requests, hypotheses, strict=True):
             if not some:
                 filtered = "" if search.copy_filter is None else " that the copy filter lets pass"
@@ -182,11 +185,6 @@ class BatchElections:
                     field=f"inputs[{request.number}]",
                 )
         return hypotheses
-
-    def _read(self, search: Search, role: str) -> SearchBatch:
-        """Open a search over what the model has read."""
-        plan, stream = self._plan, STREAMS[role]
-        return SearchBatch(self._model, self._inputs, search, self._numbers, plan.states, stream)
 
 
 class BatchReading(ModelWrapper):

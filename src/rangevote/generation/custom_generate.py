@@ -11,7 +11,7 @@ token ids vote unless one is bound: `custom_generate.with_options(tokenizer=toke
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,7 +173,7 @@ class GenerateCall:
 
     def _limited(self, search: Search) -> Search:
         """Lengths are `generate`'s to say."""
-        return replace(search, max_new_tokens=self.config.max_length - self.ids.shape[1])
+        return search.with_options(max_new_tokens=self.config.max_length - self.ids.shape[1])
 
     def _output(self, results: list[Result], winners: int, ends: Any) -> Any:
         """What `generate` returns."""

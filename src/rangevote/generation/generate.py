@@ -32,7 +32,8 @@ def generate(
     """Search the model's outputs for each input, and elect one; a `Result` for each input, in order.
 
     `candidates` and `voters` are searches (`Beam(4, copy_filter=0.5)`, `Sample(1000, seed=1)`) or their
-    names as on the command line ("beam:4,copy_filter=0.5"); without `voters` the candidates vote.
+    names as on the command line ("beam:4,copy_filter=0.5", or a sum as "sample:50+nucleus:50"); without
+    `voters` the candidates vote, but under `preset="consensus"` 50 samples and 50 of the nucleus.
     `adaptive=0.99` (or True) draws sampled voters in rounds and stops, for each input by itself, when no
     rival can overtake the leader with that confidence. `states` keeps hidden states: by default only where
     the similarity compares them. At most `max_rows` hypotheses are extended at a time. All other options

@@ -18,6 +18,8 @@ from rangevote.similarity.vectors import States
 
 #: How sure an adaptive election is of its winner by default.
 CONFIDENCE = 0.99
+#: Who votes by default under the preset "consensus": half as the model is, half without its long tail.
+CONSENSUS_VOTERS = "sample:50+nucleus:50,p=0.9"
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class GenerationPlan:
         max_rows: int = MAX_ROWS,
     ) -> GenerationPlan:
         """Check every option."""
+        voters = usual_voters(settings) if voters is None else voters
         voting = None if voters is None else get_search(voters)
         if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
             raise UsageError(f"max_rows must be a whole number from 1, got {max_rows!r}.")
@@ -64,6 +67,11 @@ class GenerationPlan:
         if self.confidence is not None:
             voters = min(voters, FIRST_ROUND)  # most elections need few more, and ever fewer inputs want them
         return max(1, self.max_rows // max(self.candidates.size, voters))
+
+
+def usual_voters(settings: Settings) -> str | None:
+    """The search for voters where none is given; None: the candidates vote."""
+    return CONSENSUS_VOTERS if settings.preset == "consensus" else None
 
 
 def needs_states(similarity: Similarity) -> bool:

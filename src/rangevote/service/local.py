@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from secrets import randbelow
 from types import TracebackType
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import msgspec
 
 from rangevote.decoding import get_search
-from rangevote.decoding.base import Search
+from rangevote.decoding.base import Search, SearchSum
 from rangevote.decoding.sample import Nucleus, Sample
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
 from rangevote.generation.batch import Elected, Request, elect_batch
@@ -237,9 +236,11 @@ def own_length(search: Search) -> int | None:
 
 def _limited(search: Search, request: CompletionRequest, tokens: int) -> Search:
     """The request's length and seed, where the search's name does not say otherwise."""
-    search = replace(search, max_new_tokens=min(tokens, own_length(search) or tokens))
+    if isinstance(search, SearchSum):
+        return SearchSum(tuple(_limited(part, request, tokens) for part in search.parts))
+    search = search.with_options(max_new_tokens=min(tokens, own_length(search) or tokens))
     if search.random and getattr(search, "seed", None) == 0:
-        search = replace(search, seed=_seed(request))  # type: ignore[call-arg]
+        search = search.with_options(seed=_seed(request))
     return search
 
 
@@ -247,7 +248,7 @@ def _voters(request: CompletionRequest, tokens: int) -> Search:
     """Samples as the request wants them; at temperature 0 all are the same, so one is drawn."""
     temperature, p = request.body.get("temperature", 1.0), request.body.get("top_p", 1.0)
     if temperature == 0:
-        return replace(get_search("greedy"), max_new_tokens=tokens)
+        return get_search("greedy", max_new_tokens=tokens)
     shared: dict[str, Any] = {
         "temperature": float(temperature),
         "seed": _seed(request),

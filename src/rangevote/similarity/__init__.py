@@ -89,16 +89,21 @@ WITH_MODELS: dict[str, Listing] = {
 
 
 class Preset(NamedTuple):
-    """A measure with the temperature that goes with it."""
+    """A measure with the temperature and the weight of the own likelihood that go with it."""
 
     similarity: str
-    temperature: float
+    temperature: float = 1.0
+    likelihood: float = 0.0
 
 
-#: `blend` was fixed on translations and tried on captions (tests/election/test_real_lists.py).
-PRESETS: dict[str, Preset] = {"blend": Preset("overlap_1-4@0.25", 2.0)}
-#: What an election without a preset takes where nothing is given: the paper's.
-DEFAULT_PRESET = Preset("overlap_2", 1.0)
+#: docs/guides/presets.md tells which to use when, with the numbers that decided.
+PRESETS: dict[str, Preset] = {
+    "blend": Preset("overlap_1-4@0.25", temperature=2.0),
+    "consensus": Preset("overlap_1-4", likelihood=0.4),
+    "paper": Preset("overlap_2"),
+}
+#: What an election takes where neither a preset nor a similarity is given.
+DEFAULT_PRESET = "blend"
 
 _NAMED = re.compile(r"(?P<stem>[a-z_]+?\+*)(?:_(?P<order>\d[-@.\d]*)|:(?P<key>.*))?", re.DOTALL)
 _PLUS = re.compile(r"(?<!\+)\+(?!\+)|(?<=\+\+)\+")  # not those of chrf++

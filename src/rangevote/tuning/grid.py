@@ -62,7 +62,7 @@ class Setting:
 
 
 #: An election without any options, and rules without voters: not among the choices, but reported beside them.
-DEFAULT = Setting(*DEFAULT_PRESET)
+DEFAULT = Setting(*PRESETS[DEFAULT_PRESET])
 BASELINES = (
     Setting("overlap_2", rule="most_likely"),
     Setting("overlap_2", rule="length_normalised"),

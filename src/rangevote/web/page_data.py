@@ -211,7 +211,7 @@ def score_parts(result: Result, index: int) -> Json:
     ngrams = None if explained.ngrams is None else [list(part) for part in explained.ngrams]
     # in the order in which static/votes.js finds them from `grades`
     by_voter = sorted(explained.voters, key=lambda one: (-one.weight * round(one.grade, DIGITS), one.voter))
-    votes = [list(vote) for vote in by_voter]
+    votes = [list(vote)[:4] for vote in by_voter]  # without the member of a panel
     return {
         "index": index,
         "score": explained.score,

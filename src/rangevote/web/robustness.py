@@ -64,12 +64,12 @@ def winners(ballot: Ballot | None, name: str, settings: Settings) -> Json:
 
 
 def variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
-    """Each measure by name, with everything else as in the page's own election; a preset has its own
-    temperature if none was given. Under BLEU and the like the election is minimum Bayes risk decoding."""
+    """Each measure by name, with everything else that was given for the page's own election; a preset has
+    its own temperature if none was given. Under BLEU and the like this is minimum Bayes risk decoding."""
     tokenize = chosen_tokenisation(settings.measure)
     voting = settings.replace(rule="range", winners=1)
     for name in MEASURES:
-        preset = name if name in PRESETS else voting.preset
+        preset = name if name in PRESETS else None
         yield name, voting.replace(similarity=get_similarity(name, tokenize), preset=preset)
     for rule in BASELINES:
         yield rule, voting.replace(rule=rule, temperature=None, likelihood=None)

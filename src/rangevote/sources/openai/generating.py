@@ -20,11 +20,12 @@ import msgspec
 from rangevote.decoding import NAMES
 from rangevote.decoding.base import Search
 from rangevote.decoding.beam import Beam
+from rangevote.decoding.run import STREAMS
 from rangevote.decoding.sample import MinP, Nucleus, Sample, Sampling, TopK
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.errors import DataError, UsageError, choose, warn
 from rangevote.formats.jsonl import parse
-from rangevote.generation.batch import STREAMS, Elected, ElectedBatches, Request
+from rangevote.generation.batch import Elected, ElectedBatches, Request
 from rangevote.generation.plan import GenerationPlan
 from rangevote.sources.openai.client import Client, UpstreamError
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS, ServerChoice, error_text
@@ -95,7 +96,8 @@ class RequestBuilder:
                 f"the field {taken[0]!r} of a request is set by the command and cannot be given."
             )
         settings = plan.settings
-        decide = settings.weights not in (None, "count") or settings.rule in WITHOUT_VOTERS
+        by_votes = settings.rule not in WITHOUT_VOTERS
+        decide = settings.weights not in (None, "count") or not by_votes or settings.own_likelihood > 0
         return cls(kind, model, chat, decide, extra)
 
     def query(self, search: Search, request: Request, role: str) -> Query:
