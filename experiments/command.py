@@ -111,7 +111,8 @@ def run_experiment(
             tell=tell,
         )
         return None
-    run([*plan.evaluated.values(), *plan.voters.values()], jobs=jobs, threads=settings.threads, tell=tell)
+    stages = [*plan.evaluated.values(), *plan.voters.values(), *plan.sampled.values()]
+    run(stages, jobs=jobs, threads=settings.threads, tell=tell)
     every = sorted({*seeds, *settings.seeds})
     whole = Plan(settings, folders, every).done()
     if not whole.trials:
@@ -134,7 +135,7 @@ def show(plan: Plan) -> None:
     sys.stdout.write(f"{done} of {len(stages)} steps are done\n")
 
 
-PACKAGES = ("rangevote", "torch", "numpy", "tokenizers", "sacrebleu", "matplotlib")
+PACKAGES = ("rangevote", "torch", "ctranslate2", "numpy", "tokenizers", "sacrebleu", "matplotlib")
 
 
 def collect(plan: Plan) -> Path:
@@ -150,9 +151,9 @@ def results(plan: Plan) -> dict[str, Any]:
     systems: dict[str, Any] = {}
     for (seed, name), stage in plan.evaluated.items():
         numbers = read_numbers(stage.output)
-        voters = plan.voters.get((seed, name))
-        if voters is not None:
-            numbers["voters"] = read_numbers(voters.output)
+        for part, stages in (("voters", plan.voters), ("sampled", plan.sampled)):
+            if (seed, name) in stages:
+                numbers[part] = read_numbers(stages[seed, name].output)
         found = systems.setdefault(name, {"label": plan.settings.systems[name].label, "seeds": {}})
         found["seeds"][str(seed)] = numbers
     for trial in plan.trials:
@@ -183,10 +184,10 @@ def durations(plan: Plan) -> dict[str, dict[str, float]]:
 def _seconds(stage: Stage) -> float:
     """Of an interrupted training the folder knows the whole time, the step only the last stretch."""
     last = stage.seconds or 0.0
-    if stage.kind != "train":
-        return last
-    from experiments.checkpoint import read_card
+    from experiments.checkpoint import is_checkpoint, read_card
 
+    if stage.kind != "train" or not is_checkpoint(stage.output):
+        return last
     return max(last, float(read_card(stage.output)["training"]["seconds"]))
 
 

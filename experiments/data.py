@@ -82,13 +82,17 @@ def prepare_captions(output: Path, *, split: str, captions: Path, features: Path
     _write(output, names, references)
 
 
-def prepare_translation(output: Path, *, split: str, source: Path, target: Path) -> None:
-    """Step "data": sentence pairs, as they stand in two files of equally many lines."""
+def prepare_translation(
+    output: Path, *, split: str, source: Path, target: Path, rows: Sequence[int] = ()
+) -> None:
+    """Step "data": sentence pairs, as they stand in two files of equally many lines; `rows` are the first of
+    them and the one behind the last, none: all."""
     sources, targets = ([_text(line) for line in read_lines(path)] for path in (source, target))
     if len(sources) != len(targets):
         raise DataError(f"{len(sources):,} lines but {len(targets):,} in {target.name}", where=source.name)
-    ids = [f"{split}-{number}" for number in range(1, len(sources) + 1)]
-    _write(output, ids, [[text] for text in targets], sources)
+    start, stop = rows or (0, len(sources))
+    ids = [f"{split}-{number}" for number in range(start + 1, stop + 1)]
+    _write(output, ids, [[text] for text in targets[start:stop]], sources[start:stop])
 
 
 def read_items(path: Path) -> Items:

@@ -124,6 +124,8 @@ BEYOND = {
     "overlap_1-4": "overlap_1-4",
     "blend": "blend (overlap_1-4@0.25, T = 2)",
     "tuned": "tuned on the development set",
+    "consensus": "consensus (sampled voters, overlap_1-4, L = 0.4)",
+    "chosen": "sampled voters, as the development set chose",
 }
 #: One sample for each item.
 SAMPLING = {

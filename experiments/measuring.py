@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.checkpoint import read_card
+from experiments.checkpoint import is_checkpoint, read_card
 from experiments.data import Items, read_items
 from experiments.findings import BASELINES, BEYOND, MBR, VOTING
 from experiments.searching import read_ballots
@@ -52,6 +52,7 @@ def evaluate(
     *,
     metrics: Sequence[str],
     words: str,
+    first: int,
     small: Sequence[int],
     followed: Mapping[str, str],
     model: Path,
@@ -60,8 +61,8 @@ def evaluate(
     large: Sequence[Path],
 ) -> None:
     """Measure everything; `followed` are the methods whose winners at `small` k are looked for in the `large`
-    lists, with the search that made the list."""
-    measurer = Measurer(read_items(items), metrics, words)
+    lists, with the search that made the list. `first`: so many items were searched (0: all)."""
+    measurer = Measurer(read_items(items).first(first), metrics, words)
     found, unfinished = gathered(outputs)
     methods = {
         name: {
@@ -70,7 +71,7 @@ def evaluate(
         }
         for name, by_k in found.items()
     }
-    facts = read_card(model)["training"]
+    facts = read_card(model)["training"] if is_checkpoint(model) else {}
     kept = ("dev_loss", "best_step", "steps", "tokens", "examples", "threads")  # no times: they differ
     data = {
         "methods": methods,
@@ -78,7 +79,7 @@ def evaluate(
         "signatures": {name: measurer.evaluator.signature(name) for name in metrics},
         "items": measurer.evaluator.corpus.size,
         "selection": list(_selections(found, small, followed, large)),
-        "training": {name: facts[name] for name in kept},
+        "training": {name: facts[name] for name in kept if facts},
     }
     write_json(output, data)
 
@@ -213,8 +214,10 @@ def compare(
     **outputs: Sequence[Path],
 ) -> None:
     """Answer all questions; `outputs` are the files of each seed ("seed_1", ...)."""
-    measurer = Measurer(read_items(items), [metric], words)
-    scores = Scores(measurer, metric, [gathered(paths)[0] for paths in outputs.values()])
+    found = [gathered(paths)[0] for paths in outputs.values()]
+    size = len(next(texts for by_k in found[0].values() for texts in by_k.values()))
+    measurer = Measurer(read_items(items).first(size), [metric], words)
+    scores = Scores(measurer, metric, found)
     seeds = [int(name.removeprefix("seed_")) for name in outputs]
     write_json(output, answers(scores, seeds, resamples))
 

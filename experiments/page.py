@@ -90,7 +90,8 @@ def _tables(found: Findings) -> Iterator[str]:
     yield from _shares(found, found.main)
     if tables.selections(found).rows:
         yield to_markdown(tables.selections(found))
-    for table in (tables.other_units(found), tables.tuned(found), tables.voters(found)):
+    several = (tables.other_units, tables.tuned, tables.voters, tables.sampled)
+    for table in (make(found) for make in several):
         if table is not None:
             yield to_markdown(table)
 
@@ -177,6 +178,8 @@ def _list(values: list[Any]) -> str:
 def _training(found: Findings, system: str) -> str:
     """Options, and how the trainings ended."""
     options: Mapping[str, Any] = found.settings["systems"][system]["training"]
+    if not options:
+        return "published, not trained here"
     texts = ", ".join(f"{name} {value}" for name, value in options.items())
     losses = [f"{found.of(system, seed)['training']['dev_loss']:.3f}" for seed in found.seeds(system)]
     steps = [f"{found.of(system, seed)['training']['best_step']:,}" for seed in found.seeds(system)]

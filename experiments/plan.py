@@ -15,12 +15,15 @@ from typing import Any
 
 from experiments.data import prepare_captions, prepare_translation
 from experiments.measuring import compare, evaluate, evaluate_voters
+from experiments.sampled import choose_sampled, evaluate_sampled, setting_name, take_chosen, vote_sampled
 from experiments.searching import search_items
-from experiments.settings import Folders, Settings, System, Voters, independent_of_k, spec
+from experiments.settings import Folders, Sampled, Settings, System, Voters, independent_of_k, spec
 from experiments.steps import InputFile, Stage
 from experiments.training import TRAIN
+from experiments.translator import take
 from experiments.voting import tune_ballots, vote, vote_with_voters
 from rangevote.errors import choose
+from rangevote.similarity import PRESETS
 
 #: Kinds of steps, in the order of the flow.
 KINDS = ("data", "train", "search", "tune", "vote", "evaluate", "compare")
@@ -41,9 +44,9 @@ class Plan:
         for name in systems:
             choose("system", name, settings.systems)
         self.folder = folders.work / settings.name
-        self.data = {split: self._data(split) for split in SPLITS}
+        self.data = {split: self._data(split) for split in SPLITS if split in settings.data.splits}
         self.trials = [
-            Trial(settings, self.data, self.folder / f"seed-{seed}" / name, name, seed)
+            Trial(settings, folders, self.data, self.folder / f"seed-{seed}" / name, name, seed)
             for seed in self.seeds
             for name, system in settings.systems.items()
             if settings.wants(system, seed) and (not systems or name in systems)
@@ -52,7 +55,8 @@ class Plan:
     @property
     def stages(self) -> list[Stage]:
         """The last steps; all that comes before them follows from their needs."""
-        return [*self.evaluated.values(), *self.voters.values(), *self.compared.values()]
+        several = (self.evaluated, self.voters, self.sampled, self.compared)
+        return [stage for stages in several for stage in stages.values()]
 
     def done(self) -> Plan:
         """What of it has been run: systems that are evaluated, of seeds whose main system is."""
@@ -63,6 +67,7 @@ class Plan:
         found.trials = [t for t in self.trials if t.seed in known and t.evaluated.done]
         found.seeds = tuple(seed for seed in self.seeds if seed in known)
         found.voters = {key: stage for key, stage in self.voters.items() if stage.done}
+        found.sampled = {key: stage for key, stage in self.sampled.items() if stage.done}
         return found
 
     def _main(self, trial: Trial) -> bool:
@@ -86,6 +91,16 @@ class Plan:
         }
 
     @cached_property
+    def sampled(self) -> dict[tuple[int, str], Stage]:
+        """seed, system -> elections by sampled voters, where they are wanted."""
+        panel = [trial for trial in self.trials if trial.sampled is not None]
+        return {
+            (trial.seed, trial.name): sampled_of(trial, trial.sampled, panel)
+            for trial in panel
+            if trial.sampled is not None
+        }
+
+    @cached_property
     def compared(self) -> dict[str, Stage]:
         """system -> significance, over all of its seeds."""
         names = dict.fromkeys(trial.name for trial in self.trials)
@@ -103,12 +118,13 @@ class Plan:
             return Stage(f"data {split}", "data", path, prepare_captions, {"split": named}, needs)
         source, target = data.languages
         pair = {"source": given(data.files, source), "target": given(data.files, target)}
-        return Stage(f"data {split}", "data", path, prepare_translation, {"split": split}, pair)
+        options = {"split": split, "rows": data.rows.get(split, ())}
+        return Stage(f"data {split}", "data", path, prepare_translation, options, pair)
 
     def _compare(self, trials: Sequence[Trial]) -> Stage:
         report, name = self.settings.report, trials[0].name
         options = {"metric": report.metric, "words": report.words, "resamples": report.resamples}
-        outputs = {f"seed_{trial.seed}": list(trial.votes.values()) for trial in trials}
+        outputs = {f"seed_{trial.seed}": trial.outputs for trial in trials}
         path = self.folder / f"compare-{name}.json"
         needs: Needs = {"items": self.data["test"], **outputs}
         return Stage(f"compare {name}", "compare", path, compare, options, needs)
@@ -122,6 +138,7 @@ class Trial:
     """`data` are the steps of the splits, `folder` is where the trial's files lie."""
 
     settings: Settings
+    folders: Folders
     data: Mapping[str, Stage]
     folder: Path
     name: str
@@ -132,9 +149,19 @@ class Trial:
         """What is trained."""
         return self.settings.systems[self.name]
 
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """What is voted by; CTranslate2 gives no states."""
+        every = self.settings.vote.measures
+        return tuple(m for m in every if m != "states") if self.system.quantization else every
+
     @cached_property
     def model(self) -> Stage:
         """The training; a model that is there already is used."""
+        if self.system.folder:
+            weights = InputFile(self.folders.given(self.system.folder, "model.safetensors"))
+            chosen = {"quantization": self.system.quantization}
+            return self.stage("train", "", "model", take, chosen, {"weights": weights}, keyed=True)
         needs = {"items": self.data["train"], "dev": self.data["dev"]}
         options = {"training": {**self.system.training, "seed": self.seed}}
         train = TRAIN[self.settings.experiment]
@@ -158,14 +185,14 @@ class Trial:
         search, voted = self.settings.search, voters is None and name in self.system.vote_on
         options = {
             "spec": spec(template, k, self.seed, search.max_new_tokens),
-            "states": voted and split == "test" and "states" in self.settings.vote.measures,
+            "states": voted and split == "test" and "states" in self.measures,
             "tokens": voters is None,
-            "first": voters or 0,
+            "first": voters or self.system.items,
             "max_rows": search.max_rows,
             "part_rows": search.part_rows,
             "device": self.settings.device,
         }
-        role = split if voters is None else "voters"
+        role = split if voters is None else "voters" if split == "test" else f"{split}_voters"
         needs = {"model": self.model, "items": self.data[split]}
         file = f"lists/{role}-{name}-k{k}.jsonl.gz"
         return self.stage("search", f"{role} {name} k={k}", file, search_items, options, needs, draft=True)
@@ -195,7 +222,7 @@ class Trial:
         options = {
             "search": name,
             "k": k,
-            "measures": vote_.measures if voted else (),
+            "measures": self.measures if voted else (),
             "words": vote_.words,
             "other_measures": vote_.other_measures if usual else (),
             "other_words": vote_.other_words,
@@ -208,6 +235,20 @@ class Trial:
             needs["profile"] = self.profiles[k]
         return self.stage("vote", f"{name} k={k}", f"outputs/{name}-k{k}.json.gz", vote, options, needs)
 
+    @property
+    def sampled(self) -> Sampled | None:
+        """Elections by sampled voters, if this system has them."""
+        wanted = self.settings.sampled
+        return wanted if wanted is not None and wanted.system == self.name else None
+
+    @cached_property
+    def outputs(self) -> list[Stage]:
+        """Whatever puts out texts that are compared with the baselines."""
+        found = list(self.votes.values())
+        if self.sampled is not None:
+            found += [chosen_of(self, self.sampled, k) for k in self.sampled.ks]
+        return found
+
     @cached_property
     def evaluated(self) -> Stage:
         """All numbers."""
@@ -217,13 +258,14 @@ class Trial:
         options = {
             "metrics": report.metrics,
             "words": report.words,
+            "first": self.system.items,
             "small": () if selection is None else selection.small,
             "followed": followed,
         }
         needs: Needs = {
             "model": self.model,
             "items": self.data["test"],
-            "outputs": list(self.votes.values()),
+            "outputs": self.outputs,
             "large": large,
         }
         return self.stage("evaluate", "numbers", "numbers.json", evaluate, options, needs)
@@ -290,3 +332,76 @@ def _vote(trial: Trial, voters: Voters, kind: str, number: int, voter_list: Stag
         needs["profile"] = trial.profiles[max(trial.profiles)]
     file = f"voters/{kind}-{number}.json.gz"
     return trial.stage("vote", f"{number} voters by {kind}", file, vote_with_voters, options, needs)
+
+
+def chosen_of(trial: Trial, sampled: Sampled, k: int) -> Stage:
+    """The outputs by the preset, and by the setting that the development set chose."""
+    preset = PRESETS["consensus"]
+    options = {
+        "k": k,
+        "consensus": setting_name(preset.similarity, preset.likelihood, sampled.preset),
+    }
+    dev = [_sampled_votes(trial, sampled, "dev", n) for n in sampled.ks]
+    report = trial.settings.report
+    needs: Needs = {"items": trial.data["dev"], "outputs": dev}
+    chosen = {"metric": report.metric, "words": report.words}
+    choice = trial.stage("tune", "sampled voters", "sampled/choice.json", choose_sampled, chosen, needs)
+    needs = {"choice": choice, "outputs": _sampled_votes(trial, sampled, "test", k)}
+    return trial.stage("vote", f"chosen k={k}", f"sampled/chosen-k{k}.json.gz", take_chosen, options, needs)
+
+
+def sampled_of(trial: Trial, sampled: Sampled, panel: Sequence[Trial]) -> Stage:
+    """The numbers of all settings on the test set, and of the panel."""
+    votes = [_sampled_votes(trial, sampled, "test", k) for k in sampled.ks]
+    if sampled.panel and len(panel) > 1:
+        votes += [_panel_votes(trial, sampled, panel, k) for k in sampled.ks]
+    report = trial.settings.report
+    options = {"metrics": report.metrics, "words": report.words}
+    needs: Needs = {
+        "items": trial.data["test"],
+        "outputs": votes,
+        "choice": chosen_of(trial, sampled, sampled.ks[0]).needs["choice"],
+    }
+    return trial.stage("evaluate", "sampled voters", "sampled.json", evaluate_sampled, options, needs)
+
+
+def _sampled_votes(trial: Trial, sampled: Sampled, split: str, k: int) -> Stage:
+    """All settings at one k."""
+    name = trial.system.vote_on[0]
+    options = {
+        "k": k,
+        "voters": sampled.voters,
+        "measures": sampled.measures,
+        "likelihoods": sampled.likelihoods,
+        "words": trial.settings.vote.words,
+    }
+    candidates = trial.search(split, name, trial.settings.searches[name], k)
+    needs: Needs = {"candidates": candidates, **_voter_searches(trial, sampled, split)}
+    file = f"sampled/{split}-k{k}.json.gz"
+    return trial.stage("vote", f"{split} k={k} by sampled voters", file, vote_sampled, options, needs)
+
+
+def _panel_votes(trial: Trial, sampled: Sampled, panel: Sequence[Trial], k: int) -> Stage:
+    """The same candidates, elected by the voters of all seeds."""
+    lists = sampled.voters[sampled.panel]
+    voters = {f"seed {one.seed}": [f"seed_{one.seed}_{name}" for name in lists] for one in panel}
+    options = {
+        "k": k,
+        "voters": {"panel": voters},
+        "measures": sampled.measures,
+        "likelihoods": sampled.likelihoods,
+        "words": trial.settings.vote.words,
+    }
+    needs: dict[str, Any] = {"candidates": trial.lists[trial.system.vote_on[0], k]}
+    for one in panel:
+        found = _voter_searches(one, sampled, "test")
+        needs |= {f"seed_{one.seed}_{name}": found[name] for name in lists}
+    file = f"sampled/panel-k{k}.json.gz"
+    return trial.stage("vote", f"k={k} by a panel", file, vote_sampled, options, needs)
+
+
+def _voter_searches(trial: Trial, sampled: Sampled, split: str) -> dict[str, Stage]:
+    return {
+        name: trial.search(split, name, template, 0, voters=trial.system.items)
+        for name, template in sampled.lists.items()
+    }

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from experiments.checkpoint import load_checkpoint
 from experiments.data import Items, beside, read_items
+from experiments.translator import Ctranslate2Model, open_model
 from rangevote.decoding import get_search
 from rangevote.decoding.run import batches
 from rangevote.files import replacing
@@ -56,7 +56,7 @@ def search_items(
 
     Without `tokens` the file is a third as long: the texts of a thousand voters are enough to vote.
     """
-    found = load_checkpoint(model, device=device)
+    found = open_model(model, device)
     task = Task(spec, states, tokens, max_rows, found, read_items(items).first(first))
     several = max(1, part_rows // get_search(spec).size)
     starts = range(0, len(task.items), several)
@@ -84,6 +84,9 @@ def _part(task: Task, start: int, stop: int, folder: Path) -> Path:
 def _found(task: Task, start: int, stop: int) -> Iterator[list[Hypothesis]]:
     """Item by item; random numbers depend on an item's index in the whole, not in its part."""
     inputs = task.items.inputs[start:stop]
+    if isinstance(task.model, Ctranslate2Model):
+        yield from task.model.search(inputs, task.spec, start)
+        return
     for batch in batches(
         task.model, inputs, task.spec, states=task.states, max_rows=task.max_rows, first=start
     ):

@@ -7,7 +7,7 @@ In the templates of searches `{k}` stands for the number of hypotheses and `{see
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,7 +24,8 @@ class Data:
     """The data set: its `folder`, and the files of each split.
 
     Captions: a JSON file `captions` and `features`, an .npz file for each {split}. Translation: `files`, one
-    for each {split} and {language}; `languages` are source and target.
+    for each {split} and {language}; `languages` are source and target. `rows` are the first row of a split
+    and the one behind its last, where not all are taken.
     """
 
     folder: str
@@ -33,6 +34,7 @@ class Data:
     features: str = ""
     files: str = ""
     languages: tuple[str, ...] = ()
+    rows: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -75,14 +77,19 @@ class Vote:
 class System:
     """A model to train, the `searches` to run on it, and on which of their lists is voted (`vote_on`).
 
-    Empty `seeds` and `ks` are those of the experiment. Names of methods that vote on the first list of
-    `vote_on` are the measures' own; others say "on beam".
+    A model with a `folder` (of the data sets) is published and not trained; with a `quantization`, as "int8",
+    CTranslate2 searches it, else rangevote. `items`: only the first so many are searched (0: all). Empty
+    `seeds` and `ks` are those of the experiment. Names of methods that vote on the first list of `vote_on`
+    are the measures' own; others say "on beam".
     """
 
     label: str
-    training: Mapping[str, Any]
     searches: tuple[str, ...]
     vote_on: tuple[str, ...]
+    training: Mapping[str, Any] = field(default_factory=dict)
+    folder: str = ""
+    quantization: str = ""
+    items: int = 0
     seeds: tuple[int, ...] = ()
     ks: tuple[int, ...] = ()
 
@@ -104,6 +111,26 @@ class Voters:
     measures: tuple[str, ...]
     sampled: tuple[str, ...] = ("sample",)
     seeds: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Elections of the usual lists, at `ks`, by sampled voters.
+
+    `lists` are the searches for voters; `voters` names kinds of electorates, each some of these lists.
+    `measures` are tried with all `likelihoods`; which setting is best in the mean over `ks` is decided on the
+    development set. `preset` names the kind of voters that the preset "consensus" is tried with. With a
+    `panel` (a kind of voters) those of all seeds vote together, each seed with an equal share.
+    """
+
+    system: str
+    ks: tuple[int, ...]
+    lists: Mapping[str, str]
+    voters: Mapping[str, Sequence[str]]
+    measures: tuple[str, ...]
+    likelihoods: tuple[float, ...]
+    preset: str
+    panel: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,6 +171,7 @@ class Settings:
     vote: Vote
     systems: Mapping[str, System]
     voters: Voters | None = None
+    sampled: Sampled | None = None
     tune: Tune | None = None
     selection: Selection | None = None
     threads: int = 1
@@ -175,13 +203,13 @@ def read_settings(path: Path) -> Settings:
 
 def _settings(table: dict[str, Any], scale: str) -> Settings:
     parts = {"data": Data, "report": Report, "search": Search, "vote": Vote}
-    parts |= {"voters": Voters, "tune": Tune, "selection": Selection}
+    parts |= {"voters": Voters, "sampled": Sampled, "tune": Tune, "selection": Selection}
     read = {name: _section(parts[name], value) if name in parts else value for name, value in table.items()}
     read["systems"] = {name: _section(System, value) for name, value in table["systems"].items()}
     found = _section(Settings, read | {"scale": scale})
     choose("experiment", found.experiment, dict.fromkeys(EXPERIMENTS))
     choose("system", found.main, found.systems)
-    for part in (found.voters, found.tune):
+    for part in (found.voters, found.sampled, found.tune):
         if part is not None:
             choose("system", part.system, found.systems)
     for system in found.systems.values():

