@@ -117,7 +117,7 @@ def elect_ballot(ballot: Ballot | Listed, settings: Settings) -> Result:
 def _elect_together(ballots: list[Ballot | Listed], settings: Settings) -> list[Result | Exception]:
     """One call into the kernels for all that need no care; an error for each that cannot be held."""
     sides = list(map(_sides, ballots))
-    if settings.at_once is None or any(_too_many_pairs(settings, *two) for two in sides):
+    if settings.at_once is None or any(_needs_care(settings, *two) for two in sides):
         answers: list[Any] = [None] * len(ballots)
     else:
         answers = settings.at_once.many(sides)
@@ -141,14 +141,16 @@ def _at_once(settings: Settings, *given: Any) -> Result | None:
     """The election as one call into the kernels; None where it has to be held the careful way, which says
     what is wrong or unusual. `given` are candidates, log-probabilities, voters and theirs."""
     election = settings.at_once
-    if election is None or _too_many_pairs(settings, given[0], given[2]):
+    if election is None or _needs_care(settings, given[0], given[2]):
         return None
     answer = election.one(*given)
     return None if answer is None else counted_result(answer, given, settings)
 
 
-def _too_many_pairs(settings: Settings, candidates: Any, voters: Any) -> bool:
-    """Whether a measure of pairs would have to refuse them."""
+def _needs_care(settings: Settings, candidates: Any, voters: Any) -> bool:
+    """Whether a measure of pairs would have to refuse them, or a preset warns of them."""
+    if voters is None and settings.preset == "consensus":
+        return True
     measure = settings.similarity
     if not isinstance(measure, Measure) or measure.linear or not isinstance(candidates, list):
         return False
