@@ -103,7 +103,7 @@ def election_options(command: Command, *, sampling: bool = False) -> Command:
             "-s",
             "--similarity",
             metavar="NAME",
-            help="How voters grade candidates; a function of yours is module:function.  [default: the preset's]",
+            help="How voters grade candidates, or module:function of yours.  [default: the preset's]",
         ),
         "preset": click.option(
             "--preset",
