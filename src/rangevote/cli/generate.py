@@ -98,8 +98,8 @@ def generate(
 
     A SEARCH is a name, a number and options, as in beam:10, diverse_beam:12,groups=4, stochastic_beam:20,
     sample:100,temperature=0.7, top_k:100,top=20 or nucleus:100,p=0.9, or a sum, as sample:50+nucleus:50.
-    Results are written in the order of the inputs, with the fields that rangevote vote writes. With --engine a
-    server samples instead of a model in this process; its API key is read from the environment or a file.
+    Results are written in the order of the inputs, with the fields that rangevote vote writes. With --engine
+    a server samples instead of a model in this process; its API key is read from the environment or a file.
     """
     from rangevote.formats.inputs import read_inputs
     from rangevote.generation.batch import elect_batches
