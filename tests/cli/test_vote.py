@@ -146,3 +146,22 @@ def test_a_doubtful_choice_of_weights_is_noted_once_a_file_unless_it_is_made(run
     assert (done.code, done.err.count("--weights count"), done.err.count("is not known")) == (0, 1, 1)
     for silent in (["-q"], ["--weights", "count"]):
         assert run("vote", path, "--workers", workers, *silent).err == ""
+
+
+def test_answers_are_counted_and_below_a_share_nobody_is_elected(run, tmp_path):
+    given = lines(ballot(1, "it is 4", "4", "5"), ballot(2, "it is 4", "5", "six"))
+    asked = ("vote", "-s", "exact:last_number", "--weights", "count", "--min-share", "0.5")
+    agreed, divided = run(*asked, stdin=given).results()
+    assert (agreed["winner"], agreed["answer"]) == ("it is 4", "4")
+    assert agreed["votes"]["4"] == {"count": 2, "share": pytest.approx(2 / 3)}
+    assert (divided["winner"], divided["index"], divided["abstained"]) == (None, None, 1)
+    assert divided["no_winner"] == "the best candidate's share 0.3333 is below min_share=0.5"
+    assert run(*asked, "--text", stdin=given).out == b"it is 4\n\n"
+    table = tmp_path / "t.parquet"
+    assert run(*asked, "-o", table, stdin=given).code == 0
+    rows = pytest.importorskip("pyarrow.parquet").read_table(table).to_pylist()
+    assert [row["answer"] for row in rows] == ["4", None]
+    assert json.loads(rows[0]["votes"])["5"]["count"] == 1
+    assert (rows[1]["near_tie"], rows[1]["no_winner"]) == (True, divided["no_winner"])
+    wrong = run("vote", "--min-share", "50", stdin=given)
+    assert (wrong.code, "min_share must be a share of the vote from 0 to 1" in wrong.err) == (2, True)

@@ -112,3 +112,27 @@ def test_case_58_half_a_character_from_the_upstream_is_502(service, upstream):
     upstream.answer = texts("\ud800")
     answer = service.ask()
     assert (answer.status_code, error_of(answer)["code"]) == (502, "upstream_not_json")
+
+
+def test_a_reply_counts_answers_and_refuses_where_too_few_agree(service, upstream):
+    upstream.answer = texts("it is 42", "42!", "so 41", "42", "none", "43")
+    asked = {"similarity": "exact:last_number"}
+    election = service.ask(rangevote=asked).json()["rangevote"]
+    assert election["answers"]["answer"] == "42"
+    assert election["answers"]["votes"]["42"] == {"count": 3, "share": 0.5}
+    assert (election["answers"]["abstained"], "no_winner" in election) == (1, False)
+    client = service.client()
+    refused = client.chat.completions.create(
+        model="tiny", messages=MESSAGES, extra_body={"rangevote": {**asked, "min_share": 0.6}}
+    )
+    message, why = refused.choices[0].message, "the best candidate's share 0.5 is below min_share=0.6"
+    assert (message.content, why in message.refusal, refused.rangevote["no_winner"]) == (None, True, why)
+    chunks = client.chat.completions.create(
+        model="tiny", messages=MESSAGES, stream=True, extra_body={"rangevote": {**asked, "min_share": 0.6}}
+    )
+    assert why in "".join(chunk.choices[0].delta.refusal or "" for chunk in chunks)
+    upstream.answer = None
+    divided = {"rangevote": {"similarity": "exact:boxed", "min_share": 0.1}}
+    text = client.completions.create(model="tiny", prompt="p", extra_body=divided)
+    assert (text.choices[0].text, text.rangevote["answers"]["votes"]) == ("", {})
+    assert service.ask(rangevote={"min_share": 60}).status_code == 400

@@ -92,7 +92,7 @@ def _table(result: Result) -> Table:
     table.add_column("")
     likely = int(result.candidates.logprobs.argmax()) if result.candidates.logprobs is not None else -1
     for rank, index in enumerate(result.ranking, 1):
-        marks = [mark for mark, at in (("elected", result.index), ("most likely", likely)) if at == index]
+        marks = [mark for mark, at in (("elected", result.leader), ("most likely", likely)) if at == index]
         probability = math.exp(result.candidates.logprob(index) or -math.inf)
         table.add_row(
             str(rank),
@@ -100,7 +100,7 @@ def _table(result: Result) -> Table:
             f"{probability:.5f}",
             f"{result.scores[index]:.4f}",
             ", ".join(marks),
-            style="bold" if index == result.index else None,
+            style="bold" if index == result.leader else None,
         )
     return table
 
@@ -132,10 +132,10 @@ def _side_by_side(prompt: str, result: Result) -> Table:
 
     likely = int(result.candidates.logprobs.argmax()) if result.candidates.logprobs is not None else 0
     table = Table(title=prompt, title_justify="left", expand=True, show_lines=True)
-    for heading in ("most likely", "elected" if likely != result.index else "elected (the same)"):
+    for heading in ("most likely", "elected" if likely != result.leader else "elected (the same)"):
         table.add_column(heading, ratio=1)
-    table.add_row(_answer(result, likely), _answer(result, result.index))
-    table.add_row(*(_numbers(result, index) for index in (likely, result.index)))
+    table.add_row(_answer(result, likely), _answer(result, result.leader))
+    table.add_row(*(_numbers(result, index) for index in (likely, result.leader)))
     return table
 
 

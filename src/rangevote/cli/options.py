@@ -154,6 +154,15 @@ def election_options(command: Command, *, sampling: bool = False) -> Command:
             callback=_shares,
             help="The share of each member of a panel, where voters have a member.  [default: equal]",
         ),
+        "min_score": click.option(
+            "--min-score", type=float, metavar="X", help="Elect nobody whose score is below X."
+        ),
+        "min_share": click.option(
+            "--min-share",
+            type=float,
+            metavar="X",
+            help="Elect nobody unless a share X of the vote says the same, as 0.5 of the answers.",
+        ),
         "profile": click.option(
             "--profile",
             metavar="FILE",

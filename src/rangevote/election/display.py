@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 #: Candidates that are listed, and characters that are shown of each.
 MOST_ROWS = 20
 MOST_CHARACTERS = 400
+#: Answers that are listed below them.
+MOST_ANSWERS = 5
 
 #: Colours are a tint of what is around the table, so it fits light pages and dark ones.
 STYLE = """\
@@ -67,13 +69,27 @@ def most_likely(result: Result) -> int:
 def summary(result: Result) -> str:
     """How many stood and voted, and how clear it was."""
     sizes = f"{_counted(len(result.candidates), 'candidate')}, {_counted(len(result.voters), 'voter')}"
-    if result.margin is None:
+    if result.no_winner is not None:
+        clear = f"nobody is elected: {result.no_winner}"
+    elif result.margin is None:
         clear = "no rival"
     elif result.no_support:
         clear = "nobody got a vote: the order of ties decided"
     else:
         clear = f"margin {_number(result.margin, '.4g')}{' (near-tie)' if result.near_tie else ''}"
-    return f"{sizes}; {clear}"
+    return f"{sizes}; {clear}{_answers(result)}"
+
+
+def _answers(result: Result) -> str:
+    """The answers with most votes."""
+    if result.answers is None:
+        return ""
+    votes = list(result.answers.votes.items())
+    listed = [f"{_cut(name, 40)} ({vote.count}, {vote.share:.0%})" for name, vote in votes[:MOST_ANSWERS]]
+    listed += [f"{len(votes) - MOST_ANSWERS} more"] if len(votes) > MOST_ANSWERS else []
+    abstained = result.answers.abstained
+    none = f"; {_counted(abstained, 'voter')} without an answer" if abstained else ""
+    return f"; answers: {', '.join(listed) or 'none'}{none}"
 
 
 def html(result: Result) -> str:
@@ -114,7 +130,7 @@ def table(result: Result) -> RenderableType:
         style = "bold green" if row.elected else None
         drawn.add_row(row.rank, Text(_printable(row.text)), *row.numbers, row.marks, style=style)
     footer = f"{summary(result)}{_rest(result, listed)}"
-    return Group(drawn, Text(footer), Text(_printable(result.signature), style="dim"))
+    return Group(drawn, Text(_printable(footer)), Text(_printable(result.signature), style="dim"))
 
 
 def _names(result: Result) -> tuple[str, ...]:
@@ -141,7 +157,11 @@ def _marks(result: Result, index: int, likely: int) -> str:
 def _text(result: Result, index: int) -> str:
     content = result.candidates.content(index)
     text = content if isinstance(content, str) else " ".join(map(str, content))
-    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 1]}…"
+    return _cut(text, MOST_CHARACTERS)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _number(number: float | None, form: str) -> str:

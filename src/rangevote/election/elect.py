@@ -9,7 +9,7 @@ import numpy as np
 
 from rangevote.election.normalize import prepare
 from rangevote.election.panel import panel_of, panel_voters
-from rangevote.election.result import Result, counted_result
+from rangevote.election.result import Result, counted_result, with_thresholds
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
 from rangevote.election.settings import ElectionOptions, Settings, settings_of
 from rangevote.election.weights import default_weights, repeated, weigh
@@ -61,6 +61,9 @@ def elect(
     * `normalize=None`: "NFC", "NFD", "NFKC" or "NFKD", to compare texts that differ in encoding only.
     * `merge=False`: True lets the first of equal texts carry the probability of all.
     * `shares=None`: a number for each member of a panel, as {"a": 0.7, "b": 0.3}; None: equal ones.
+
+    * `min_score=None`, `min_share=None`: below this score, or where fewer of the voters (by weight) say what
+      the winner says, nobody is elected: `winner` is None, and `no_winner` says why.
 
     >>> elect(["a dog runs", "a dog sits", "cats"], [-1.2, -1.3, -1.0]).winner
     'a dog runs'
@@ -232,7 +235,7 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
     if panel is not None and panel.left_out:
         names = ", ".join(map(repr, panel.left_out))
         warn(f"of the panel, {names} had no voters and is left out; the others have its share.")
-    return Result(
+    result = Result(
         contest.candidates,
         voters,
         contest.weights,
@@ -243,3 +246,6 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
         contest.own,
         panel,
     )
+    if settings.min_score is None and settings.min_share is None:
+        return result
+    return with_thresholds(result, settings.min_score, settings.min_share)

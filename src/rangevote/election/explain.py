@@ -11,7 +11,7 @@ BLEU, chrF, edit distance and cosines do not; then `ngrams` is None, and the vot
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,10 +22,11 @@ from rangevote.similarity.base import Similarity
 from rangevote.similarity.exact import Exact
 from rangevote.similarity.mixture import Mixture
 from rangevote.similarity.ngram import Ngrams
+from rangevote.similarity.structured import Parties, json_leaves
 from rangevote.similarity.tokens import Reader
 
 if TYPE_CHECKING:
-    from rangevote.election.result import Result
+    from rangevote.election.result import AnswerCount, Result
     from rangevote.hypothesis import Array
 
 
@@ -48,15 +49,34 @@ class Vote(NamedTuple):
     member: str | None = None
 
 
+class FieldAgreement(NamedTuple):
+    """One value of a JSON output, and how many of the voters whose output is JSON have it there."""
+
+    path: str
+    value: str
+    agree: int
+    of: int
+    share: float
+
+    def __str__(self) -> str:
+        return f"{self.path or 'the value'}: {self.agree} of {self.of} say {self.value}"
+
+
 @dataclass(frozen=True)
 class Explanation:
-    """The parts of one candidate's score, largest first; its own `likelihood`, x log P(c) / |c|, apart."""
+    """The parts of one candidate's score, largest first; its own `likelihood`, x log P(c) / |c|, apart.
+
+    `fields`, where JSON is compared, has what the voters say of each of the candidate's values. `answers`,
+    where answers are compared, has the votes of each.
+    """
 
     index: int
     score: float
     voters: tuple[Vote, ...]
     ngrams: tuple[Contribution, ...] | None
     likelihood: float | None = None  # None where only votes count
+    fields: tuple[FieldAgreement, ...] | None = None
+    answers: AnswerCount | None = None
 
     def __str__(self) -> str:
         lines = [f"score {self.score:.6f} of candidate {self.index}"]
@@ -71,6 +91,12 @@ class Explanation:
             ]
         if self.likelihood is not None:
             lines.append(f"  {self.likelihood:.6f}  (its own likelihood)")
+        lines += [f"  {field}" for field in self.fields or ()]
+        if self.answers is not None:
+            votes = self.answers.votes.items()
+            lines += [f"  answer {name}: {vote.count} voters, share {vote.share:.4f}" for name, vote in votes]
+            if self.answers.abstained:
+                lines.append(f"  no answer: {self.answers.abstained} voters")
         return "\n".join(lines)
 
 
@@ -98,7 +124,35 @@ def explain(result: Result, index: int) -> Explanation:
         tuple(votes),
         None if ngrams is None else tuple(ngrams),
         None if result.likelihood is None else float(result.likelihood[index]),
+        _fields(result.similarity, alone, result.voters, result.weights),
+        result.answers,
     )
+
+
+def _fields(
+    measure: Similarity, candidate: Hypotheses, voters: Hypotheses, weights: Array
+) -> tuple[FieldAgreement, ...] | None:
+    """How many voters have each value of the one candidate; None where it is not JSON that is compared."""
+    structured = isinstance(measure, Parties) and candidate.tool_calls is not None
+    if not structured and measure.name != "exact:json" and getattr(measure, "tokenize", None) != "json":
+        return None
+    [own] = _leaves(candidate)
+    others = [
+        (leaves, weight) for leaves, weight in zip(_leaves(voters), weights.tolist(), strict=True) if leaves
+    ]
+    fields = []
+    for path, value in own.items():
+        same = [weight for leaves, weight in others if leaves.get(path) == value]
+        fields.append(FieldAgreement(path, value, len(same), len(others), math.fsum(same)))
+    return tuple(fields)
+
+
+def _leaves(hypotheses: Hypotheses) -> Iterator[dict[str, str]]:
+    """The values of each by their paths; of one call of a tool those are its name and its arguments."""
+    calls = hypotheses.tool_calls or [None] * len(hypotheses)
+    for i, some in enumerate(calls):
+        text = str(hypotheses.content(i))
+        yield dict(json_leaves(text[1:-1] if some and len(some) == 1 else text))
 
 
 def _ngrams(
@@ -107,7 +161,9 @@ def _ngrams(
     """What each n-gram of the one candidate earned, or None where the measure does not decompose."""
     if isinstance(measure, Exact):
         score = float(measure.tally(candidate, voters, weights)[0])
-        return [Contribution(str(candidate.content(0)), 0, score)]
+        [key] = measure.keys(candidate)
+        shown = candidate.content(0) if measure.label is None or key is None else measure.label(key)
+        return [Contribution(str(shown), 0, score)]
     if isinstance(measure, Mixture):
         parts: list[Contribution] = []
         for coefficient, part in measure.parts:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from rangevote.election.rules import order
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
-from rangevote.similarity.base import keys_of
+from rangevote.similarity.base import keys_of, short
 from rangevote.similarity.structured import Parties
 
 if TYPE_CHECKING:
@@ -35,6 +35,28 @@ class CandidateGroup(NamedTuple):
     share: float
 
 
+@dataclass(frozen=True)
+class AnswerVotes:
+    """How many voters gave an answer, and their share of the whole vote."""
+
+    count: int
+    share: float
+
+
+class AnswerCount(NamedTuple):
+    """The answers of all voters, most votes first, with how many gave none, and the entropy over answers.
+
+    Shares are of the whole vote, that of voters without an answer included. The entropy is in nats, over
+    those who gave one: 0 where they agree.
+    """
+
+    votes: dict[str, AnswerVotes]
+    abstained: int
+    entropy: float
+
+
+#: Shares are sums of weights such as 1/3: 2 of 3 are 2/3, whatever was rounded.
+SHARE_SLACK = 1e-12
 #: A margin below this is flagged as a near-tie: rounding could have decided it.
 NEAR_TIE = 1e-9
 
@@ -55,6 +77,11 @@ class Result:
     candidates that the similarity tells apart. `likelihood` is the part x log P(c) / |c| of each score, None
     where only votes counted. Where the voters are a panel, `panel.shares` has each
     member's share, `panel.left_out` who had no voters, and `voters[i].member` says whose a voter is.
+
+    With `min_score` or `min_share` there may be no winner: then `no_winner` says why, `elected` is empty,
+    `winner` and `index` are None, and `score` and `margin` are those of the best candidate, `leader`.
+    Where answers are compared (`exact` with a key, calls of tools), `answer` is that of the winner, and
+    `answers` counts those of all voters.
     """
 
     candidates: Hypotheses = field(repr=False)
@@ -66,6 +93,7 @@ class Result:
     similarity: Similarity = field(repr=False)
     likelihood: Array | None = field(default=None, repr=False)  # (candidates,)
     panel: PanelShares | None = None
+    no_winner: str | None = None
 
     def __getattr__(self, name: str) -> Any:
         """What an election in one call has left to be made."""
@@ -92,19 +120,24 @@ class Result:
         return np.frombuffer(numbers, np.float64, sizes[part], 8 * sum(sizes[:part]))
 
     @property
-    def index(self) -> int:
-        """The winner's index in the list of candidates."""
-        return self.elected[0]
+    def index(self) -> int | None:
+        """The winner's index in the list of candidates; None where nobody is elected."""
+        return self.elected[0] if self.elected else None
 
     @property
-    def hypothesis(self) -> Hypothesis:
+    def leader(self) -> int:
+        """The index of the winner, or of who would have won."""
+        return self.elected[0] if self.elected else self.ranking[0]
+
+    @property
+    def hypothesis(self) -> Hypothesis | None:
         """The winner, with all that is known of it."""
-        return self.candidates[self.index]
+        return self.candidates[self.elected[0]] if self.elected else None
 
     @property
-    def winner(self) -> str | Sequence[int]:
-        """The winner's text, or its token ids where it has no text."""
-        return self._content(self.index)
+    def winner(self) -> str | Sequence[int] | None:
+        """The winner's text, or its token ids where it has no text; None where nobody is elected."""
+        return self._content(self.elected[0]) if self.elected else None
 
     @property
     def winners(self) -> tuple[str | Sequence[int], ...]:
@@ -120,7 +153,7 @@ class Result:
     @property
     def score(self) -> float:
         """The winner's score."""
-        return float(self.scores[self.index])
+        return float(self.scores[self.leader])
 
     @cached_property
     def ranking(self) -> tuple[int, ...]:
@@ -160,7 +193,7 @@ class Result:
         same = [i for i, score in enumerate(scores) if every or score == best]
         if len(same) > 1:  # only equal scores can be of one group, where voters alone gave them
             keys = keys_of(self.similarity if len(self.voters) else None, self.candidates.pick(same))
-            own = keys[same.index(self.index)]
+            own = keys[same.index(self.leader)]
             same = [i for i, key in zip(same, keys, strict=True) if key == own]
         for i in reversed(same):
             del scores[i]
@@ -168,6 +201,46 @@ class Result:
             return None
         second = max(scores)
         return 0.0 if best == second else best - second  # both may be -inf
+
+    @property
+    def answer(self) -> str | None:
+        """The winner's answer; None where there is no winner, or it has none, or answers are not compared."""
+        label = self._label
+        if label is None or not self.elected:
+            return None
+        key = keys_of(self.similarity, self.candidates.only(self.elected[0]))[0]
+        return None if key is None else label(key)
+
+    @property
+    def votes(self) -> dict[str, AnswerVotes] | None:
+        """Each answer with its votes, most first; None where answers are not compared."""
+        return None if self.answers is None else self.answers.votes
+
+    @cached_property
+    def answers(self) -> AnswerCount | None:
+        """The answers of all voters; None where answers are not compared."""
+        label = self._label
+        if label is None or not len(self.voters):
+            return None
+        keys = keys_of(self.similarity, self.voters)
+        names: dict[Hashable, str] = {}
+        weights: dict[str, list[float]] = {}
+        for key, weight in zip(keys, self.weights.tolist(), strict=True):
+            if key is not None:
+                weights.setdefault(names.setdefault(key, label(key)), []).append(weight)
+        votes = {name: AnswerVotes(len(some), math.fsum(some)) for name, some in weights.items()}
+        total = math.fsum(vote.share for vote in votes.values())
+        parts = [vote.share / total for vote in votes.values() if vote.share > 0]
+        return AnswerCount(
+            dict(sorted(votes.items(), key=lambda item: (-item[1].share, -item[1].count))),
+            keys.count(None),
+            max(0.0, -math.fsum(part * math.log(part) for part in parts)),
+        )
+
+    @property
+    def _label(self) -> Callable[[Hashable], str] | None:
+        """How an answer is written, where answers are compared."""
+        return getattr(self.similarity, "label", None)
 
     @property
     def near_tie(self) -> bool:
@@ -193,6 +266,9 @@ class Result:
         if len(self.elected) > 1:
             fields["winners"] = [{"index": i, "winner": self.candidates.content(i)} for i in self.elected]
         fields |= {flag: True for flag in ("near_tie", "no_support") if getattr(self, flag)}
+        if self.no_winner is not None:
+            fields["no_winner"] = self.no_winner
+        fields |= self.answer_fields()
         if self.panel is not None and self.panel.left_out:
             fields["left_out"] = list(self.panel.left_out)
         if scores:
@@ -203,14 +279,28 @@ class Result:
                 "ngrams": None if found.ngrams is None else [gram._asdict() for gram in found.ngrams],
                 "voters": [_known(vote._asdict()) for vote in found.voters],
             } | ({} if found.likelihood is None else {"likelihood": _finite(found.likelihood)})
+            if found.fields is not None:
+                fields["explanation"]["fields"] = [field._asdict() for field in found.fields]
         return fields
 
+    def answer_fields(self) -> dict[str, Any]:
+        """The winner's answer and the votes of all answers, as values that JSON has; nothing where answers are
+        not compared."""
+        if self.answers is None:
+            return {}
+        return {
+            "answer": self.answer,
+            "votes": {name: asdict(vote) for name, vote in self.answers.votes.items()},
+            "abstained": self.answers.abstained,
+            "entropy": self.answers.entropy,
+        }
+
     def explain(self, index: int | None = None) -> Explanation:
-        """Which n-grams and which voters earned the winner (or the candidate `index`) its score, and what of
-        it is its own likelihood."""
+        """Which n-grams and which voters earned the winner (or the candidate `index`) its score, what of it
+        is its own likelihood, and how many voters agree with each field of JSON."""
         from rangevote.election.explain import explain
 
-        return explain(self, self.index if index is None else index)
+        return explain(self, self.leader if index is None else index)
 
     def _repr_html_(self) -> str:
         """The candidates as a table, in a notebook."""
@@ -225,7 +315,7 @@ class Result:
         return table(self)
 
     def __str__(self) -> str:
-        winner = self.winner
+        winner = "" if self.winner is None else self.winner
         return winner if isinstance(winner, str) else " ".join(map(str, winner))
 
 
@@ -235,6 +325,24 @@ def _finite(number: float | None) -> float | None:
 
 def _known(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def with_thresholds(result: Result, min_score: float | None, min_share: float | None) -> Result:
+    """The same without those of the elected whose score, or whose group's share of the vote, is below."""
+    shares = {i: group.share for group in result.groups for i in group.candidates} if min_share else {}
+    short_of = {
+        i: f"score {float(result.scores[i]):.4g} is below min_score={short(min_score)}"
+        for i in result.elected
+        if min_score is not None and not result.scores[i] >= min_score
+    }
+    for i in result.elected if min_share else ():
+        if shares[i] < min_share - SHARE_SLACK:  # type: ignore[operator]
+            short_of[i] = f"share {shares[i]:.4g} is below min_share={short(min_share)}"  # type: ignore[arg-type]
+    if not short_of:
+        return result
+    kept = tuple(i for i in result.elected if i not in short_of)
+    why = None if kept else f"the best candidate's {short_of[result.elected[0]]}"
+    return replace(result, elected=kept, no_winner=why)
 
 
 def first(result: Result, number: int) -> tuple[int, ...]:

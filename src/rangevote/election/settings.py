@@ -72,6 +72,8 @@ class ElectionOptions(TypedDict, total=False):
     normalize: str | None
     merge: bool
     shares: Shares | None
+    min_score: float | None
+    min_share: float | None
 
 
 class Settings(msgspec.Struct, frozen=True, dict=True):
@@ -90,6 +92,8 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
     normalize: str | None = None
     merge: bool = False
     shares: Shares | None = None
+    min_score: float | None = None
+    min_share: float | None = None
 
     def __post_init__(self) -> None:
         similarity, preset, winners = self.similarity, self.preset, self.winners
@@ -111,6 +115,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             raise UsageError(f"normalize must be one of {', '.join(NORMAL_FORMS)}, got {self.normalize!r}.")
         choose("rule", self.rule, RULES)
         self._check_likelihood()
+        self._check_thresholds()
         if self.shares is not None:
             check_shares(self.shares)
         named = self._preset.similarity if similarity is None else similarity
@@ -120,12 +125,26 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         x = self.likelihood
         if x is None:
             return
-        if isinstance(x, bool) or not isinstance(x, (int, float)) or not 0 <= x <= sys.float_info.max:
+        if not _is_number(x) or not 0 <= x <= sys.float_info.max:
             raise UsageError(f"likelihood must be a finite number from 0, got {shown(x)}.")
         if x and self.rule in WITHOUT_VOTERS:
             raise UsageError(
                 f"likelihood is added to votes, and nobody votes under rule={self.rule!r}; leave it out, or "
                 f"use rule='range'."
+            )
+
+    def _check_thresholds(self) -> None:
+        score, share = self.min_score, self.min_share
+        if score is not None and (not _is_number(score) or not abs(score) <= sys.float_info.max):
+            raise UsageError(f"min_score must be a finite number, got {shown(score)}.")
+        if share is None:
+            return
+        if not _is_number(share) or not 0 <= share <= 1:
+            raise UsageError(f"min_share must be a share of the vote from 0 to 1, got {shown(share)}.")
+        if self.rule in WITHOUT_VOTERS:
+            raise UsageError(
+                f"min_share is a share of the vote, and nobody votes under rule={self.rule!r}; leave it out, "
+                f"or use min_score."
             )
 
     @property
@@ -219,6 +238,10 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             parts.append(f"norm:{self.normalize}")
         if self.merge:
             parts.append("merge:text")
+        if self.min_score is not None:
+            parts.append(f"min_score:{short(self.min_score)}")
+        if self.min_share is not None:
+            parts.append(f"min_share:{short(self.min_share)}")
         if panel is not None:
             parts.append(str(panel))
         parts += [f"cand:{len(candidates)}", f"vot:{voters}", "tie:score,logprob,first"]
@@ -237,11 +260,16 @@ def _kept(**options: Unpack[ElectionOptions]) -> Settings:
     return Settings(**options)
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 #: option -> what its value can be in a profile or a request: as its default, text where that is None
 OPTION_TYPES: dict[str, tuple[type, ...]] = {
     option.name: (str,) if option.default is None else (type(option.default),) for option in fields(Settings)
 }
-OPTION_TYPES["temperature"] = OPTION_TYPES["likelihood"] = (int, float)
+for _number in ("temperature", "likelihood", "min_score", "min_share"):
+    OPTION_TYPES[_number] = (int, float)
 OPTION_TYPES["shares"] = (dict,)
 
 

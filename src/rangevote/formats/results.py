@@ -3,8 +3,8 @@
 Tables have the fields of the lines as columns:
 
     id, winner, winner_tokens (where candidates have no text), index, score, margin, signature,
-    near_tie, no_support, left_out, error, winners; and as asked for: scores, explanation (as JSON), and the
-    fields that are carried
+    near_tie, no_support, no_winner, left_out, error, winners; where answers are compared: answer, votes (as
+    JSON), abstained, entropy; and as asked for: scores, explanation (as JSON), and the fields that are carried
 
 Preference pairs, for training as TRL has it, are lines with id, prompt, chosen, rejected, margin.
 Results are written as lines first, which can be resumed, and made into a table when all are there; all but
@@ -90,17 +90,17 @@ def result_fields(ballot: Ballot, result: Result, shape: ResultShape) -> dict[st
 
 def preference(ballot: Ballot, result: Result) -> dict[str, Any]:
     """The winner over the candidate with the lowest score; `margin` is how much lower. `chosen` is null where
-    all scores are equal, so that nothing is preferred."""
+    all scores are equal or nobody was elected, so that nothing is preferred."""
     if ballot.source is None:
         raise DataError("is not given, but a preference pair needs it as its prompt.", field="source")
     finite = [index for index in result.ranking if math.isfinite(result.scores[index])]
-    last = finite[-1] if finite else result.index
-    margin = float(result.scores[result.index] - result.scores[last])
-    if not margin > 0:
+    last = finite[-1] if finite else result.leader
+    margin = float(result.scores[result.leader] - result.scores[last])
+    if not margin > 0 or not result.elected:
         return {"id": ballot.id, "chosen": None}
-    texts = [result.candidates[index].text for index in (result.index, last)]
+    texts = [result.candidates[index].text for index in (result.leader, last)]
     if None in texts:
-        raise DataError("has no text, which a preference pair needs.", field=f"candidates[{result.index}]")
+        raise DataError("has no text, which a preference pair needs.", field=f"candidates[{result.leader}]")
     return {
         "id": ballot.id,
         "prompt": ballot.source,
@@ -137,6 +137,11 @@ COLUMNS = {
     "signature": "text",
     "near_tie": "truth",
     "no_support": "truth",
+    "no_winner": "text",
+    "answer": "text",
+    "votes": "text",
+    "abstained": "integer",
+    "entropy": "number",
     "left_out": "texts",
     "error": "text",
     "winners": "winners",
@@ -168,14 +173,15 @@ def table_row(fields: dict[str, Any]) -> dict[str, Any]:
     row = dict(fields)
     if isinstance(row.get("winner"), list):
         row["winner_tokens"], row["winner"] = row["winner"], None
-    elected = "error" not in row and row.get("index") is not None
+    elected = row.get("signature") is not None
     for flag in ("near_tie", "no_support"):
         row[flag] = bool(row.get(flag)) if elected else None
     for other in row.get("winners") or ():
         if isinstance(other["winner"], list):
             other["winner"] = " ".join(map(str, other["winner"]))
-    if "explanation" in row:
-        row["explanation"] = _encode(row["explanation"]).decode()
+    for name in ("explanation", "votes"):
+        if name in row:
+            row[name] = _encode(row[name]).decode()
     return row
 
 

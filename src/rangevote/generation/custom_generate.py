@@ -35,11 +35,11 @@ NOT_KEPT = ("output_logits", "output_attentions", "output_hidden_states")
 
 
 #: The options of an election, by the names that `generate` can take: its own `temperature` is that of
-#: sampling, and `num_return_sequences` says how many are elected.
+#: sampling, and `num_return_sequences` says how many are elected, so that nobody cannot be.
 ELECTION = {
     "vote_temperature" if name == "temperature" else name: name
     for name in ElectionOptions.__annotations__
-    if name != "winners"
+    if name not in ("winners", "min_score", "min_share")
 }
 OPTIONS = ("candidates", "voters", *ELECTION, "adaptive", "max_rows")
 ARGUMENTS = ("model", "input_ids", "logits_processor", "stopping_criteria", "generation_config")

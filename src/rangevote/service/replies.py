@@ -79,9 +79,12 @@ class Reply:
 
     @property
     def _elected(self) -> tuple[int, ...]:
-        return first(self.outcome.result, self.request.n)
+        result = self.outcome.result
+        return (result.leader,) if result.no_winner else first(result, self.request.n)
 
     def _text(self, candidate: int) -> str:
+        if self.outcome.result.no_winner:
+            return ""
         return str(self.outcome.result.candidates.content(candidate))
 
     def _head(self, part: str) -> dict[str, Any]:
@@ -97,13 +100,15 @@ class Reply:
         return {"index": index, "message": message, "logprobs": None, "finish_reason": reason}
 
     def _content(self, candidate: int) -> dict[str, str]:
-        """What a chat answers: an answer, or a refusal where every sample is one."""
+        """What a chat answers: an answer, or a refusal where every sample is one or nobody is elected."""
+        if why := self.outcome.result.no_winner:
+            return {"refusal": f"The samples do not agree enough for an answer: {why}."}
         field = "refusal" if self.outcome.refused(candidate) else "content"
         return {field: self._text(candidate)}
 
     def _reasoning(self, candidate: int) -> dict[str, str]:
         """What the model wrote to itself before this answer, where it did."""
-        reasoning = self.outcome.reasoning(candidate)
+        reasoning = "" if self.outcome.result.no_winner else self.outcome.reasoning(candidate)
         return {"reasoning_content": reasoning} if reasoning else {}
 
     def _last(self, index: int, candidate: int) -> dict[str, Any]:
@@ -137,6 +142,10 @@ class Reply:
             election["scores"] = [
                 {"text": self._text(i), "score": _finite(float(result.scores[i]))} for i in result.ranking
             ]
+        if result.no_winner:
+            election["no_winner"] = result.no_winner
+        if answers := result.answer_fields():
+            election["answers"] = answers
         return election if self.page is None else {**election, "election": self.page}
 
 

@@ -26,6 +26,11 @@ class Exact(Measure):
         self.key = key
         self.name = name or ("exact" if key is None else f"exact:{getattr(key, '__name__', 'key')}")
 
+    @property
+    def label(self) -> Callable[[Hashable], str] | None:
+        """How an answer is written; None where whole texts are compared."""
+        return None if self.key is None else str
+
     def poll(self, candidates: Hypotheses) -> ExactPoll:
         return ExactPoll(candidates, self.keys)
 

@@ -126,6 +126,9 @@ class CallKey(NamedTuple):
     names: tuple[str, ...]
     arguments: tuple[str, ...]
 
+    def __str__(self) -> str:
+        return "; ".join(f"{name}({given})" for name, given in zip(self.names, self.arguments, strict=True))
+
 
 def call_key(calls: Sequence[ToolCall]) -> CallKey | None:
     """The key of the calls of one hypothesis; None where arguments are not JSON: such calls abstain."""
@@ -167,6 +170,10 @@ class Parties(Measure):
 
     def poll(self, candidates: Hypotheses) -> PartiesPoll:
         return PartiesPoll(self.within, candidates)
+
+    def label(self, key: Hashable) -> str:
+        """Calls as name(arguments); all texts are one answer here."""
+        return str(key) if isinstance(key, CallKey) else "(text)"
 
     def margin(self, candidates: Hypotheses, voters: Hypotheses, weights: Array) -> float | None:
         """The smallest lead of the stages that had rivals; None where none had."""

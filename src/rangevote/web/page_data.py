@@ -9,6 +9,9 @@ in the ballot's own lists; a number that is not finite or not known is null.
     api/ballots/N?list=L                the election:
         ballot        {number, id, source, references}
         signature, rule, winner, elected, most_likely, score, margin, near_tie, no_support
+        no_winner     null, or why nobody is elected; then `elected` is empty and `winner` who would have won
+        answers       {answer, votes: {answer: {count, share}}, abstained, entropy}, null where none are
+                      compared
         measure       {name, orders, bag, short, unit, lowest}
         length_in     "words" or "tokens"
         candidates    {total, rows: [{index, text, more, units, logprob, probability, score, rank,
@@ -18,6 +21,7 @@ in the ballot's own lists; a number that is not finite or not known is null.
     api/ballots/N/grades?list=L         {voters: [index], candidates: [index], grades: [[number]]}, one row
                                         for each voter
     api/ballots/N/candidates/C?list=L   {index, score, ngrams: [[text, order, score]] or null, ngrams_rest,
+                                        fields: [[path, value, agree, of, share]] or null, of JSON,
                                         votes: [[voter, weight, grade, score]], votes_rest}; a rest is
                                         {count, score} of what is not listed: list and rest sum to the score.
                                         An export leaves out votes that follow from grades and weights:
@@ -79,13 +83,15 @@ def election(ballot: Ballot, number: int, result: Result, rule: str) -> Json:
         },
         "signature": result.signature,
         "rule": rule,
-        "winner": result.index,
+        "winner": result.leader,
         "elected": list(result.elected),
         "most_likely": likely[0] if likely else None,
         "score": finite(result.score),
         "margin": finite(result.margin),
         "near_tie": result.near_tie,
         "no_support": result.no_support,
+        "no_winner": result.no_winner,
+        "answers": result.answer_fields() or None,
         "measure": _measure(result.similarity, units.name),
         "length_in": "tokens" if candidates.texts is None else "words",
         "candidates": {"total": len(candidates), "rows": _candidates(result, units, likely)},
@@ -214,11 +220,12 @@ def score_parts(result: Result, index: int) -> Json:
     votes = [list(vote)[:4] for vote in by_voter]  # without the member of a panel
     return {
         "index": index,
-        "score": explained.score,
+        "score": finite(explained.score),
         "ngrams": None if ngrams is None else ngrams[:PARTS],
         "ngrams_rest": _rest(ngrams or []),
         "votes": votes[:PARTS],
         "votes_rest": _rest(votes),
+        "fields": None if explained.fields is None else [list(field) for field in explained.fields[:PARTS]],
     }
 
 

@@ -87,8 +87,8 @@ def _row(name: str, settings: Settings, ballot: Ballot, pairs: int) -> Json:
         return {"measure": name, "why": str(error)}
     return {
         "measure": name,
-        "winner": result.index,
-        "text": readable(result.candidates, result.index)[:CUT],
+        "winner": result.leader,
+        "text": readable(result.candidates, result.leader)[:CUT],
         "score": finite(result.score),
         "margin": finite(result.margin),
         "near_tie": result.near_tie,
@@ -114,7 +114,7 @@ def stability(result: Result) -> Json:
         left = _without(result, voter, grades[row])
         winner = int(order(left, result.candidates)[0])
         margin = _margin(left, group_of[winner])
-        if winner == result.index:
+        if winner == result.leader:
             same, smallest = same + 1, min(smallest, margin)
         else:
             changes.append({"voter": voter, "weight": weight, "winner": winner, "margin": finite(margin)})

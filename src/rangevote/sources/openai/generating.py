@@ -271,7 +271,7 @@ class ServerElector:
         candidates, voters = outcome.ballot.candidates, outcome.ballot.voters
         ballot = msgspec.structs.replace(request.blank, candidates=candidates, voters=voters)
         searching = perf_counter() - began - outcome.seconds
-        reasoning = outcome.reasoning(outcome.result.index)
+        reasoning = outcome.reasoning(outcome.result.leader)
         return Elected(ballot, outcome.result, searching, outcome.seconds, reasoning)
 
 

@@ -52,6 +52,14 @@ export interface Measure {
   lowest: number;
 }
 
+/** Votes of answers, where they are compared. */
+export interface Answers {
+  answer: string | null;
+  votes: Record<string, { count: number; share: number }>;
+  abstained: number;
+  entropy: number;
+}
+
 /** api/ballots/N?list=L */
 export interface Election {
   ballot: { number: number; id: string | number | null; source: string | null; references: string[] };
@@ -64,6 +72,8 @@ export interface Election {
   margin: number | null;
   near_tie: boolean;
   no_support: boolean;
+  no_winner: string | null;
+  answers: Answers | null;
   measure: Measure;
   length_in: string;
   candidates: { total: number; rows: Candidate[] };
@@ -91,6 +101,7 @@ export interface Parts {
   ngrams_rest: Rest;
   votes: [voter: number, weight: number, grade: number, score: number][];
   votes_rest: Rest;
+  fields: [path: string, value: string, agree: number, of: number, share: number][] | null;
 }
 
 /** A measure's winner, or why it was not counted. */
