@@ -284,8 +284,8 @@ class Result:
         return fields
 
     def answer_fields(self) -> dict[str, Any]:
-        """The winner's answer and the votes of all answers, as values that JSON has; nothing where answers are
-        not compared."""
+        """The winner's answer and the votes of all answers, as values that JSON has; nothing where answers
+        are not compared."""
         if self.answers is None:
             return {}
         return {
