@@ -139,8 +139,10 @@ def study_contestant(path: Path, links: list[str], at_once: bool) -> Contestant:
     def opened(browser: Any, round_: int) -> Any:
         page = new_page(browser)
         page.goto(links[number(round_)])
+        page.get_by_role("button", name="Begin without practice").click()
         page.wait_for_selector("#work:not([hidden])")
         if at_once:
+            page.keyboard.press("?")
             page.check("#at-once")
         return page
 

@@ -1,10 +1,12 @@
-"""The pictures in the docs, taken anew: `make screenshots` writes docs/images/, which is not committed.
+"""The pictures in the docs, taken anew: `make screenshots` writes docs/images/, which is committed.
 
-They show the paper's figure 1 and a small study of made-up captions, as a new user would see them.
+They show the paper's figure 1 and a small study of made-up captions, as a new user would see them. They are
+kept small, with as few colours as such pages have, so that a clone stays light.
 """
 
 from __future__ import annotations
 
+import io
 import random
 import re
 import shutil
@@ -16,15 +18,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
+from rangevote.study.app import runner_token
 from rangevote.study.create import StudyOptions, make_study
 from rangevote.study.store import SentAnswer, Store
-from rangevote.study.study_file import create_file
+from rangevote.study.study_file import create_file, take_snapshot
 from rangevote.study.study_plan import Pair
 
 IMAGES = Path(__file__).parent / "images"
 DESK, PHONE = {"width": 1100, "height": 760}, {"width": 390, "height": 760}
+#: Limits in bytes, of a picture and of all; a test holds them.
+LARGEST, ALL = 150_000, 1_000_000
 RANGEVOTE = [sys.executable, "-m", "rangevote"]
 BASELINE = ["a man", "two dogs", "a group of people", "a child plays", "a woman in a red dress"]
 CHALLENGER = [
@@ -33,6 +39,14 @@ CHALLENGER = [
     "a group of people at a table",
     "a child plays with a ball on the grass",
     "a woman in a red dress sings on a stage",
+]
+
+SOURCE = [
+    "Ein Mann sitzt auf einer Bank im Park.",
+    "Zwei Hunde rennen durch den Schnee.",
+    "Eine Gruppe von Menschen an einem Tisch.",
+    "Ein Kind spielt mit einem Ball auf der Wiese.",
+    "Eine Frau in einem roten Kleid singt auf einer Bühne.",
 ]
 
 
@@ -56,8 +70,14 @@ def served(folder: Path, *arguments: str) -> Iterator[str]:
 
 
 def shot(page: Page, name: str, *, whole: bool = False) -> None:
-    """A picture of what is in sight, or of the whole page."""
-    page.screenshot(path=IMAGES / f"{name}.png", full_page=whole)
+    """A picture of what is in sight, or of the whole page, in as many colours as fit its limit."""
+    taken = Image.open(io.BytesIO(page.screenshot(full_page=whole))).convert("RGB")
+    path = IMAGES / f"{name}.png"
+    for colours in (256, 128, 64, 32):
+        taken.quantize(colours, dither=Image.Dither.NONE).save(path, optimize=True)
+        if path.stat().st_size <= LARGEST:
+            return
+    sys.exit(f"{path} is too large with 32 colours; take a smaller part of the page")
 
 
 def election(browser: Any, folder: Path) -> None:
@@ -82,22 +102,45 @@ def election(browser: Any, folder: Path) -> None:
 
 def study(browser: Any, folder: Path) -> None:
     """A pair of outputs, as an annotator sees it."""
-    for name, texts in (("beam", BASELINE), ("voted", CHALLENGER)):
+    for name, texts in (("beam", BASELINE), ("voted", CHALLENGER), ("source", SOURCE)):
         (folder / f"{name}.txt").write_text("".join(f"{text}\n" for text in texts))
-    new = ["study", "new", "beam=beam.txt", "voted=voted.txt", "-o", "study.db", "-n", "5", "-q"]
+    new = ["study", "new", "beam=beam.txt", "voted=voted.txt", "--source", "source.txt", "--mark-differences"]
+    new += ["--annotators", "2", "-o", "study.db", "-n", "5", "-q"]
     subprocess.run([*RANGEVOTE, *new], cwd=folder, check=True, capture_output=True)
     with served(folder, "study", "serve", "study.db", "--port", "0") as address:
-        page = browser.new_page(viewport=DESK, color_scheme="light")
+        page = browser.new_page(viewport={"width": 1100, "height": 460}, color_scheme="light")
+        page.goto(address)
+        begin = page.get_by_role("button", name="Begin without practice")
+        begin.wait_for()
+        shot(page, "study-start")
+        begin.click()
+        for key in ("5", "Enter", "2"):
+            page.keyboard.press(key)
+        page.get_by_text("Item 2 of 5").wait_for()
+        page.get_by_text("Saved", exact=True).wait_for()
+        shot(page, "study")
+        page.close()
+        page = browser.new_page(viewport=PHONE, color_scheme="dark", has_touch=True, is_mobile=True)
         page.goto(address)
         page.get_by_text("Which one is better?").wait_for()
-        page.keyboard.press("2")
-        shot(page, "study")
+        shot(page, "study-phone")
+        page.close()
+        token = runner_token(take_snapshot(folder / "study.db").study.annotators)
+        page = browser.new_page(viewport={"width": 1100, "height": 320}, color_scheme="light")
+        page.goto(f"{address.partition('#')[0]}progress#{token}")
+        page.get_by_text("answers are there").wait_for()
+        shot(page, "study-progress")
         page.close()
 
 
 def report(browser: Any, folder: Path) -> None:
     """What three made-up annotators found."""
-    pairs = [Pair(str(n), f"a man, number {n}", f"a man sitting on a bench, number {n}") for n in range(60)]
+    texts = zip(BASELINE, CHALLENGER, strict=True)
+    pairs = [
+        Pair(f"{number}-{n}", f"{first} ({n})", f"{second} ({n})")
+        for number, (first, second) in enumerate(texts, 1)
+        for n in range(1, 13)
+    ]
     made = make_study(("beam", "voted"), pairs, StudyOptions(annotators=3, checks=4, repeats=10))
     path = folder / "report.db"
     create_file(path, made, {})
@@ -116,7 +159,11 @@ def report(browser: Any, folder: Path) -> None:
     subprocess.run([*RANGEVOTE, *written], cwd=folder, check=True, capture_output=True)
     page = browser.new_page(viewport=DESK, color_scheme="light")
     page.goto((folder / "report.html").as_uri())
-    shot(page, "study-report", whole=True)
+    page.get_by_role("heading", name="Items").scroll_into_view_if_needed()
+    shot(page, "study-report-items")
+    page.set_viewport_size({"width": 1100, "height": 1000})
+    page.evaluate("scrollTo(0, 0)")
+    shot(page, "study-report")
     page.close()
 
 
@@ -128,11 +175,14 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        election(browser, Path(folder))
+        # election(browser, Path(folder))
         study(browser, Path(folder))
         report(browser, Path(folder))
         browser.close()
-    print(f"wrote {', '.join(sorted(path.name for path in IMAGES.glob('*.png')))}")
+    sizes = {path.name: path.stat().st_size for path in sorted(IMAGES.glob("*.png"))}
+    print("\n".join(f"{size:9,} {name}" for name, size in sizes.items()))
+    if sum(sizes.values()) > ALL:
+        sys.exit(f"together {sum(sizes.values()):,} bytes, more than {ALL:,}")
 
 
 if __name__ == "__main__":

@@ -101,11 +101,16 @@ def test_no_file_holds_a_path_of_one_machine():
     assert done.stdout == ""
 
 
-def test_every_picture_in_the_docs_is_one_that_make_screenshots_takes():
+def test_the_pictures_of_the_docs_are_there_taken_by_make_screenshots_and_small():
     script = (ROOT / "docs" / "screenshots.py").read_text()
-    for page in (ROOT / "docs").glob("*.md"):
-        for name in re.findall(r"\]\(images/([^)]+)\.png\)", page.read_text()):
-            assert f'"{name}"' in script, (page.name, name)
+    pictures = {path.stem: path.stat().st_size for path in (ROOT / "docs" / "images").iterdir()}
+    shown = set()
+    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+        shown |= set(re.findall(r"[(/]images/([^)\"]+)\.png", page.read_text()))
+    assert set(pictures) <= shown
+    assert all(f'"{name}"' in script for name in pictures)
+    assert max(pictures.values()) <= 150_000
+    assert sum(pictures.values()) <= 1_000_000
 
 
 def stops(heading: str) -> list[str]:

@@ -42,7 +42,6 @@ BESIDE = (
     "fuzz/targets.py",
 )
 _LINK = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)\s#]+)(#[^)\s]*)?\)")
-_SCREENSHOT = re.compile(r"!\[[^\]]*\]\((images/[^)\s]+\.png)\)")
 _DRAWING = re.compile(r'<p><img [^>]*src="[^"]*?(assets/[a-z]+\.svg)"[^>]*></p>')
 _DIRECTIVE = re.compile(r"^<!-- (include|code|help)(?: (\S+?))?(?:: (.+?))? -->$", re.MULTILINE)
 
@@ -61,7 +60,6 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     uri = page.file.src_uri
     here = posixpath.dirname(_in_repository(uri))
     filled = _DIRECTIVE.sub(lambda found: _filled(found, uri), markdown)
-    filled = _SCREENSHOT.sub(lambda found: found[0] if (ROOT / here / found[1]).exists() else "", filled)
     return _relinked(filled, here, uri)
 
 

@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("starlette", reason="pip install rangevote[web]")
 
 from rangevote.study.images import load_image
-from rangevote.study.report import as_html
+from rangevote.study.report_page import as_html
 from rangevote.study.study_file import create_file, take_snapshot
 from rangevote.study.study_plan import Pair
 from tests.browser.conftest import screenshot, violations
@@ -50,6 +50,7 @@ class StudyServer:
         for line in self.process.stderr:
             self.links += re.findall(r"http://\S+", line)
             if "Ctrl-C" in line:
+                self.progress = self.links.pop()
                 return
         raise AssertionError("the server did not start")
 
@@ -78,7 +79,13 @@ def serving():
 
 
 def opened(page, link):
+    """The page at its first item, or where it was left."""
+    page.goto("about:blank")
     page.goto(link)
+    page.wait_for_selector(":is(#message, #work):not([hidden])")
+    begin = page.get_by_role("button", name="Begin without practice")
+    if begin.is_visible():
+        begin.click()
     page.wait_for_selector("#work:not([hidden])")
     return page
 
@@ -124,7 +131,7 @@ def test_an_annotator_judges_a_study_by_keyboard_and_finishes(page, serving, tmp
     screenshot(page, "study-first")
     assert chosen(page) is None  # nothing preselected
     page.keyboard.press("Enter")
-    assert page.inner_text("#note") == "Choose one of the five answers first."
+    assert page.inner_text("#note") == "Choose an answer first."
     page.keyboard.press("2")
     screenshot(page, "study-chosen")
     for i in range(10):
@@ -168,7 +175,6 @@ def test_a_mouse_judges_too_digits_can_save_at_once_and_progress_is_shown(page, 
 
 def test_answers_are_undone_looked_at_and_changed_and_history_is_kept(page, serving, tmp_path):
     path = study_file(tmp_path, 4)
-    page.goto("about:blank")
     opened(page, serving(path).links[0])
     judge(page, "1")
     judge(page, "2")
@@ -212,12 +218,12 @@ def test_arrows_choose_and_keys_can_be_switched_off(page, serving, tmp_path):
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Control+1")
+    page.keyboard.press("?")
     page.uncheck("#shortcuts")
     page.keyboard.press("1")
     page.keyboard.press("u")
     assert chosen(page) == "2"
-    page.reload()
-    page.wait_for_selector("#work:not([hidden])")
+    opened(page, page.url)
     page.keyboard.press("1")
     assert chosen(page) is None
     page.focus("input[value='-2']")
@@ -342,6 +348,7 @@ def test_case_59_a_reply_that_is_lost_makes_no_second_row(page, watch, serving, 
 def test_behind_a_slow_line_every_key_counts_at_once_and_the_last_answers_too(page, serving, tmp_path):
     path = study_file(tmp_path, 10)
     opened(page, serving(path).links[0])
+    page.keyboard.press("?")
     page.check("#at-once")
     page.locator("#position").focus()
     line = page.context.new_cdp_session(page)
@@ -575,3 +582,234 @@ def test_the_report_is_one_accessible_page_that_opens_from_a_file(new_page, tmp_
     assert violations(page) == []
     assert page.locator("svg[role=img]").count() == 3
     assert no_overflow(page)
+
+
+LONG = "A sentence of many words that goes on and on until nobody wants to read any more of it. " * 60
+PHONE = {"viewport": {"width": 390, "height": 760}, "has_touch": True, "is_mobile": True}
+
+
+def picture_study(folder, **options):
+    """A study of one item with a large picture, a long source and long outputs, and a short one."""
+    (folder / "image").write_bytes(png(1600, 1200))
+    name, image = load_image(folder / "image", folder, "here")
+    listed = [Pair("1", LONG, LONG + "The end.", LONG, image=name), Pair("2", "a man", "a man on a bench")]
+    create_file(folder / "study.db", study_of(listed, **options), {name: image})
+    return folder / "study.db"
+
+
+def test_a_start_screen_explains_and_practice_is_not_kept(page, serving, tmp_path):
+    path = study_file(tmp_path, CAPTIONS[:3], instructions="First line.\nSecond <b>line</b>.")
+    link = serving(path).links[0]
+    page.goto(link)
+    page.wait_for_selector("#message:not([hidden])")
+    assert page.inner_text("#message-title") == "Before you begin"
+    assert page.inner_text("#message-text") == "First line.\nSecond <b>line</b>."
+    assert "There are 3 items." in page.inner_text("#message-more")
+    assert violations(page) == []
+    page.keyboard.press("5")  # no item is in sight yet
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#work:not([hidden])")
+    assert page.inner_text("#position") == "Practice: this one does not count"
+    screenshot(page, "study-practice")
+    page.keyboard.press("u")
+    page.keyboard.press("4")
+    page.keyboard.press("Enter")
+    assert "You answered: Right is slightly better." in page.inner_text("#message-text")
+    page.get_by_role("button", name="Begin", exact=True).click()
+    at_item(page, "Item 1 of 3")
+    assert chosen(page) is None
+    judge(page, "1")
+    all_saved(page)
+    assert shown(path) == [-2]
+    assert len(rows(path)) == 1
+    page.reload()  # who has begun goes on where they were
+    at_item(page, "Item 2 of 3")
+
+
+@pytest.mark.parametrize("options", [{"viewport": {"width": 1280, "height": 800}}, PHONE])
+def test_the_answers_are_in_reach_without_scrolling_however_long_the_texts(
+    new_page, serving, tmp_path, options
+):
+    path = picture_study(tmp_path)
+    page = opened(new_page(**options), serving(path).links[0])
+    height = options["viewport"]["height"]
+    for _ in range(2):
+        boxes = [one.bounding_box() for one in page.locator("#answers label, #undo, #comment-button").all()]
+        assert len(boxes) == 8
+        assert all(box["y"] >= 0 and box["y"] + box["height"] <= height for box in boxes)
+        assert page.evaluate("scrollY") == 0
+        assert no_overflow(page)
+        page.wait_for_timeout(300)
+        page.locator("#answers label").first.click()
+        if page.is_visible("#next"):
+            page.click("#next")
+
+
+def test_on_a_phone_a_tap_saves_a_double_tap_judges_once_and_undo_takes_back(new_page, serving, tmp_path):
+    path = study_file(tmp_path, 4)
+    page = opened(new_page(**PHONE), serving(path).links[0])
+    assert not page.is_visible("#next")
+    labels = page.locator("#answers label")
+    page.wait_for_timeout(300)
+    tap = "new MouseEvent('click', {detail: 1, bubbles: true, cancelable: true})"
+    page.evaluate(  # the second comes so soon that it was meant for the item before
+        f"() => {{ for (const i of [4, 0]) answers.querySelectorAll('label')[i].dispatchEvent({tap}); }}"
+    )
+    at_item(page, "Item 2 of 4")
+    assert page.inner_text("#note") == "Answered: Lower is much better."
+    page.wait_for_timeout(300)
+    labels.nth(5).tap()
+    at_item(page, "Item 3 of 4")
+    page.locator("#undo").tap()
+    at_item(page, "Item 2 of 4")
+    assert page.inner_text("#note") == "Undone: Cannot judge."
+    page.wait_for_timeout(300)
+    labels.nth(2).tap()
+    at_item(page, "Item 3 of 4")
+    all_saved(page)
+    assert shown(path) == [2, 0]
+    screenshot(page, "study-phone")
+    assert violations(page) == []
+
+
+def test_comments_and_what_cannot_be_judged_are_kept_changed_and_undone(page, serving, tmp_path):
+    path = study_file(tmp_path, 3)
+    opened(page, serving(path).links[0])
+    page.keyboard.press("c")
+    page.keyboard.type("1 of <b>2</b>\nlines")  # digits and Enter are text here
+    page.keyboard.press("Escape")
+    judge(page, "0")
+    judge(page, "3")
+    all_saved(page)
+    assert [(row.cannot, row.comment) for row in rows(path)] == [
+        (True, "1 of <b>2</b>\nlines"),
+        (False, None),
+    ]
+    page.keyboard.press("u")
+    page.keyboard.press("u")
+    at_item(page, "Item 1 of 3")
+    assert page.input_value("#comment") == "1 of <b>2</b>\nlines"
+    judge(page, "1")
+    judge(page, "3")
+    page.click("#earlier")
+    page.click("#earlier")
+    page.fill("#comment", "better")  # the same answer with another comment is saved again
+    page.locator("#position").focus()
+    page.keyboard.press("Enter")
+    at_item(page, "Item 3 of 3")
+    all_saved(page)
+    page.reload()
+    page.wait_for_selector("#work:not([hidden])")
+    page.click("#earlier")
+    page.click("#earlier")
+    assert (chosen(page), page.input_value("#comment")) == ("-2", "better")
+    assert [(row.shown, row.comment) for row in take_snapshot(path).current()] == [(0, None), (-2, "better")]
+    assert violations(page) == []
+
+
+def test_words_that_differ_are_marked_where_the_plan_says_so(page, serving, tmp_path):
+    first, second = "a <b>man</b> on a bench.", "a <b>dog</b> on a green bench."
+    path = study_file(tmp_path, [Pair("1", first, second), Pair("2", "a b", "a c")], differences=True)
+    opened(page, serving(path).links[0])
+    seen = {}
+    for number in (1, 2):
+        at_item(page, f"Item {number} of 2")
+        for side in ("left", "right"):
+            text = page.evaluate(f"document.getElementById('{side}').textContent")
+            seen[text] = page.locator(f"#{side} mark").all_inner_texts()
+        if number == 1:
+            judge(page, "3")
+    assert seen == {first: ["man"], second: ["dog", "green"], "a b": ["b"], "a c": ["c"]}
+    assert violations(page) == []
+    page.keyboard.press("d")
+    assert page.locator(".text mark").count() == 0
+    page.reload()
+    page.wait_for_selector("#work:not([hidden])")
+    assert page.locator(".text mark").count() == 0  # remembered
+    page.keyboard.press("d")
+    assert page.locator(".text mark").count() == 2
+
+
+def test_differences_are_not_offered_where_the_plan_does_not_say_so(page, serving, tmp_path):
+    opened(page, serving(study_file(tmp_path, CAPTIONS[:2])).links[0])
+    page.keyboard.press("d")
+    assert page.is_hidden("#differences-box")
+    assert page.locator(".text mark").count() == 0
+
+
+def test_a_picture_is_enlarged_by_click_and_key_and_judges_nothing_meanwhile(page, serving, tmp_path):
+    path = picture_study(tmp_path)
+    opened(page, serving(path).links[0])
+    if page.is_hidden("#picture"):
+        judge(page, "3")
+    page.wait_for_function("() => image.complete && image.naturalWidth === 1600")
+    small = page.locator("#image").bounding_box()
+    page.keyboard.press("e")
+    large = page.locator("#large-image").bounding_box()
+    assert large["width"] * large["height"] > 3 * small["width"] * small["height"]
+    assert violations(page) == []
+    page.keyboard.press("1")
+    page.click("#large-image", position={"x": 600, "y": 400})  # pixel by pixel
+    assert page.locator("#large-image").bounding_box()["width"] == 1600
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#large")
+    assert chosen(page) is None
+    page.click("#enlarge")
+    page.click("#close-large")
+    assert page.is_hidden("#large")
+
+
+def test_the_end_sums_up_and_shows_the_completion_code(page, serving, tmp_path):
+    path = study_file(tmp_path, 4, completion_code="C0DE-<b>42</b>")
+    opened(page, serving(path).links[0])
+    for key in "1350":
+        judge(page, key)
+    page.wait_for_selector("#message:not([hidden])")
+    counts = dict(
+        zip(*(page.locator(f".tally {kind}").all_inner_texts() for kind in ("dt", "dd")), strict=True)
+    )
+    assert counts == {"Left better": "1", "No difference": "1", "Right better": "1", "Cannot judge": "1"} | {
+        "Comments": "0"
+    }
+    assert "C0DE" not in page.content()
+    page.click("button:has-text('Finish')")
+    page.wait_for_selector(".code")
+    assert page.inner_text(".code code") == "C0DE-<b>42</b>"
+    assert violations(page) == []
+    screenshot(page, "study-end")
+    page.reload()
+    page.wait_for_selector(".code")
+    assert page.inner_text(".code code") == "C0DE-<b>42</b>"
+
+
+def test_who_runs_the_study_follows_its_progress_live_and_sees_no_result(
+    page, new_page, watch, serving, tmp_path
+):
+    path = study_file(tmp_path, 4, annotators=2, title="Captions")
+    server = serving(path)
+    page.goto(server.progress)
+    page.wait_for_selector("#study:not([hidden])")
+    assert page.inner_text("#summary").startswith("0 of 8 answers are there (0 %), 0 of 2 annotators")
+    assert page.locator("#people tr").first.inner_text().split("\t")[1] == "link not opened yet"
+    annotator = opened(new_page(), server.links[0])
+    judge(annotator, "0")
+    judge(annotator, "5")
+    all_saved(annotator)
+    page.wait_for_function("() => summary.textContent.startsWith('2 of 8 answers')")
+    cells = page.locator("#people tr").first.locator("th, td").all_inner_texts()
+    assert (cells[0], cells[1], cells[2], cells[6]) == ("annotator-1", "at work", "2 of 4", "1")
+    assert violations(page) == []
+    assert no_overflow(page)
+    for word in ("beam", "voted", "better", "p ="):
+        assert word not in page.inner_text("main")
+    server.kill()
+    page.wait_for_selector("#banner:not([hidden])")
+    assert "not being served" in page.inner_text("#banner")
+    server.start()
+    page.wait_for_selector("#banner", state="hidden")
+    other = new_page()
+    other.goto(server.progress.partition("#")[0] + "#" + server.links[0].partition("#")[2])
+    other.wait_for_selector("#banner:not([hidden])")
+    assert "This link is not known" in other.inner_text("#banner")
+    watch.errors.clear()

@@ -1,4 +1,4 @@
-"""What the site's own code does to pages: parts of files, links, screenshots, doctests."""
+"""What the site's own code does to pages: parts of files, links, doctests."""
 
 from __future__ import annotations
 
@@ -64,12 +64,6 @@ def test_links_lead_to_what_they_lead_to_in_the_repository():
     assert filled("[a](../search.md), [b](weights.md)") == "[a](../search.md), [b](weights.md)"
     assert filled("[a](../benchmarks/RESULTS.md)", "paper.md") == "[a](benchmarks/RESULTS.md)"
     assert filled("[a](docs/show.md)", "CHANGELOG.md") == "[a](show.md)"
-
-
-def test_screenshots_that_nobody_took_are_left_out():
-    assert filled("![A pair](images/none.png)", "study.md") == ""
-    assert filled("![A](images/none.png) ![B](images/none.png)", "show.md") == " "
-    assert filled("![Drawn](assets/election.svg)", "index.md") == "![Drawn](assets/election.svg)"
 
 
 def test_doctests_are_put_into_fences_and_nothing_else_is():

@@ -11,7 +11,7 @@ from typing import Any
 
 from rangevote.study.analysis import Findings, analyse
 from rangevote.study.create import StudyOptions, make_study
-from rangevote.study.store import SentAnswer, Store
+from rangevote.study.store import Answer, SentAnswer, Store
 from rangevote.study.study_file import create_file, take_snapshot
 from rangevote.study.study_plan import Pair, Study
 
@@ -40,7 +40,7 @@ def study_file(folder: Path, listed: Sequence[Pair] | int = 5, **options: Any) -
     return path
 
 
-def answer(handle: str, shown: int | None, key: str | None = None, **fields: Any) -> SentAnswer:
+def answer(handle: str, shown: Answer | None, key: str | None = None, **fields: Any) -> SentAnswer:
     return SentAnswer(handle, shown, key or f"key-of-the-test-{next(_number)}", TIME, 1500, **fields)
 
 
@@ -49,12 +49,13 @@ def handles(store: Store, annotator: int = 0) -> list[str]:
     return [one.handle for one in store.study.assignments if one.annotator == annotator]
 
 
-def judge(path: Path, values: Iterable[int], annotator: int = 0) -> None:
+def judge(path: Path, values: Iterable[Answer], annotator: int = 0) -> None:
     """Judge items in file order, for the challenger: 2 says that it is much better, whatever the sides."""
     store = Store(path)
     mine = {one.pair: one for one in store.study.assignments if one.annotator == annotator}
     for pair, value in zip(sorted(mine), values, strict=False):
-        store.record(annotator, answer(mine[pair].handle, -value if mine[pair].swapped else value))
+        shown = -value if mine[pair].swapped and isinstance(value, int) else value
+        store.record(annotator, answer(mine[pair].handle, shown))
     store.close()
 
 

@@ -205,3 +205,29 @@ def test_the_interval_has_the_tails_of_its_definition():
     for trials in (1, 5, 100):
         assert clopper_pearson(0, trials) == (0, pytest.approx(1 - 0.025 ** (1 / trials), abs=1e-12))
     assert clopper_pearson(0, 0) is None
+
+
+def test_who_cannot_judge_has_done_their_part_and_counts_for_nobody(tmp_path):
+    path = study_file(tmp_path, 3, annotators=2, checks=1, pass_share=1)
+    right = next(pair.expected for pair in take_snapshot(path).study.pairs if pair.expected is not None)
+    judge(path, [2, 1, "cannot", right], 0)
+    judge(path, [1, "cannot", "cannot", right], 1)
+    result = findings(path)
+    assert result.complete
+    assert (result.judgements, result.cannot) == (6, 3)
+    assert result.answers.counts == (0, 0, 0, 1, 1)  # the third item has no answer
+    assert result.agreement.items == 1
+    assert [person.cannot for person in result.people] == [1, 2]
+    judge(path, [1, 1, 1, "cannot"], 1)
+    assert [person.excluded for person in findings(path).people] == [False, True]  # nor does it pass a check
+
+
+def test_items_come_in_the_order_of_disagreement(tmp_path):
+    path = study_file(tmp_path, 4, annotators=3)
+    for number, values in enumerate([[1, 2, 0, "cannot"], [1, -2, 1, 2], [1, 2, 0, -2]]):
+        judge(path, values, number)
+    items = findings(path).items
+    assert [item.pair.key for item in items] == ["4", "2", "3", "1"]
+    assert [item.disagreement for item in items] == [4, 8 / 3, 2 / 3, 0]
+    assert items[0].values == [2, -2]
+    assert [one.value for one in items[0].opinions] == [None, 2, -2]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from rangevote.errors import DataError
-from rangevote.study.app import MOST_WRONG, WINDOW, LinkAuth, UnknownLink, study_app
+from rangevote.study.app import MOST_WRONG, WINDOW, LinkAuth, UnknownLink, runner_token, study_app
 from rangevote.study.images import StudyImage
 from rangevote.study.store import Store
 from rangevote.study.study_file import create_file, take_snapshot
@@ -75,7 +75,7 @@ def test_the_browser_learns_nothing_but_texts_and_opaque_ids(page):
     session = page.session()
     assert session.keys() == {
         *("study", "opened", "annotator", "title", "question", "instructions", "scale", "items", "judged"),
-        "finished",
+        *("finished", "code", "practice", "differences"),
     }
     assert all(item.keys() == {"id", "left", "right", "source"} for item in session["items"])
     assert len(session["items"]) == 6
@@ -93,7 +93,7 @@ def test_judgements_undos_and_finishes_are_saved_and_resumed(page):
     items = [item["id"] for item in page.session()["items"]]
     answer = page.judge(items[0], -2)
     assert (answer.status_code, answer.json()) == (200, {"value": -2, "replaced": None})
-    assert page.session()["judged"] == [[items[0], -2]]
+    assert page.session()["judged"] == [[items[0], -2, None]]
     undone = page.post("undo", {"item": items[0], "key": "u" * 16, "time": TIME})
     assert undone.json() == {"value": None, "replaced": -2}
     assert page.post("finish", {}).status_code == 400
@@ -101,8 +101,57 @@ def test_judgements_undos_and_finishes_are_saved_and_resumed(page):
         page.judge(item, 0, f"{number:016}")
     assert page.post("finish", {"now": 1}).status_code == 400
     assert not page.session()["finished"]
-    assert page.post("finish", {}).status_code == 200
+    assert page.post("finish", {}).json() == {"finished": True, "code": None}
     assert page.session()["finished"]
+
+
+def test_who_cannot_judge_says_so_and_a_comment_goes_with_the_answer(page):
+    item = page.first()
+    answer = page.post("judgement", message(item, value="cannot", comment=" no source \n"))
+    assert answer.json() == {"value": "cannot", "replaced": None}
+    assert page.session()["judged"] == [[item, "cannot", "no source"]]
+    assert page.judge(item, 2, "k" * 16).json() == {"value": 2, "replaced": "cannot"}
+    assert (
+        page.post("judgement", message(item, value="cannot", comment="no source")).json()["value"] == "cannot"
+    )
+    assert [(row.shown, row.resolved is None, row.cannot, row.comment) for row in page.rows()] == [
+        (None, True, True, "no source"),
+        (2, False, False, None),
+    ]
+
+
+def test_the_completion_code_is_told_after_the_finish_and_not_before(tmp_path):
+    path = tmp_path / "study.db"
+    create_file(path, study_of(2, completion_code="C0DE-42"), {})
+    page = Page(path)
+    assert "C0DE-42" not in json.dumps(page.session())
+    for number, item in enumerate(page.session()["items"]):
+        page.judge(item["id"], 1, f"{number:016}")
+    assert page.session()["code"] is None
+    assert page.post("finish", {}).json() == {"finished": True, "code": "C0DE-42"}
+    assert page.session()["code"] == "C0DE-42"
+    page.store.close()
+
+
+def test_who_runs_the_study_sees_how_far_everybody_is_and_no_result(page):
+    page.judge(page.first(), 2)
+    own, page.token = page.token, runner_token(page.store.study.annotators)
+    told = page.get("/api/progress").json()
+    assert told.keys() == {"title", "time", "people"}
+    fields = {"name", "assigned", "judged", "cannot", "comments", "seconds", "opened", "last", "finished"}
+    assert all(one.keys() == fields for one in told["people"])
+    assert [(one["judged"], one["assigned"], one["seconds"]) for one in told["people"]] == [
+        (1, 6, 0.9),
+        (0, 6, None),
+    ]
+    for request in ("session", "judgement", "undo", "finish"):  # it is no annotator's link
+        answer = (
+            page.get("/api/session") if request == "session" else page.post(request, message(page.first()))
+        )
+        assert answer.status_code == 404
+    page.token = own
+    assert page.get("/api/progress").status_code == 404
+    assert page.client.get("/progress").status_code == 200
 
 
 BAD = [
@@ -114,6 +163,7 @@ BAD = [
     *({"key": key} for key in ("short", "x" * 65, "key with spaces in it", None, 5, "k" * 16 + "\n")),
     *({"duration": value} for value in (-1, 1.5, "9", None, True, 86_400_001)),
     *({"time": value} for value in ("now", None, 5, TIME + "\n", "2026-01-31T12:00:00+01:00")),
+    *({"comment": value} for value in (None, 5, "x" * 2001)),
     *({"image_missing": 1}, {"extra": 1}),
 ]
 BODIES = [b"", b"null", b"[]", b"{", b"NaN", b'"x"', b"\xff\xfe", b"[" * 3000, b'{"item": NaN}']
@@ -182,17 +232,17 @@ def test_case_72_a_wrong_link_is_404_and_many_are_429(page):
 def test_case_72_those_at_work_are_not_disturbed_by_a_guesser():
     now = [0.0]
     auth = LinkAuth([Annotator("one", "right"), Annotator("two", "other")], clock=lambda: now[0])
-    assert auth.annotator("Bearer right", "here") == 0
+    assert auth.who("Bearer right", "here") == 0
     for _ in range(MOST_WRONG):
         with pytest.raises(UnknownLink):
-            auth.annotator("Bearer wrong", "here")
-    assert auth.annotator("Bearer right", "here") == 0
+            auth.who("Bearer wrong", "here")
+    assert auth.who("Bearer right", "here") == 0
     with pytest.raises(UnknownLink) as refused:
-        auth.annotator("Bearer other", "here")
+        auth.who("Bearer other", "here")
     assert 0 < refused.value.wait <= WINDOW + 1
-    assert auth.annotator("Bearer other", "elsewhere") == 1
+    assert auth.who("Bearer other", "elsewhere") == 1
     now[0] += WINDOW + 1
-    assert auth.annotator("bearer other", "here") == 1
+    assert auth.who("bearer other", "here") == 1
 
 
 def test_case_72_links_stay_out_of_the_referrer_and_of_addresses(page):
@@ -208,7 +258,7 @@ def test_a_foreign_page_cannot_judge(page):
         assert page.post("judgement", message(item), **headers).status_code == 403
     assert page.client.get("/", headers={"host": "evil.example"}).status_code == 400
     assert page.post("judgement", message(item), **{"content-type": "text/plain"}).status_code == 415
-    assert page.post("judgement", message(item, extra="x" * 5000)).status_code == 413
+    assert page.post("judgement", message(item, comment="x" * 20_000)).status_code == 413
     assert page.rows() == []
 
 

@@ -137,3 +137,27 @@ def test_a_study_needs_pairs_and_checks_need_outputs_that_can_be_scrambled():
         study_of([])
     with pytest.raises(DataError, match="too few or too short to make attention checks"):
         study_of([Pair("1", "a", "b")], checks=1)
+
+
+def test_the_item_for_practice_is_the_users_or_one_that_was_not_drawn_or_made_up():
+    own = Pair("own", "one", "other", practice=True)
+    study = study_of([*pairs(3), own])
+    assert study.practice == own
+    assert keys(study) == ["1", "2", "3"]
+    study = study_of(20, items=10, checks=4)
+    assert study.practice.practice
+    assert study.practice.key not in keys(study)
+    assert study.plan.available == 20
+    texts = {pair.first for pair in study.pairs}
+    assert study.practice.first not in texts  # no check is made of it either
+    study = study_of([*pairs(2), Pair("practice", "a", "b")])
+    assert study.practice.key == "practice'"
+    assert len(study.assignments) == 3
+    with pytest.raises(DataError, match="'own' and 'two' are both for practice; there can be one"):
+        study_of([*pairs(3), own, Pair("two", "one", "other", practice=True)])
+
+
+@pytest.mark.parametrize("code", ["", "  ", "a\nb", "x" * 201])
+def test_a_completion_code_can_be_seen(code):
+    with pytest.raises(UsageError, match="--completion-code must be from 1 to 200 characters"):
+        study_of(3, completion_code=code)

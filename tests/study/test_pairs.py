@@ -106,6 +106,8 @@ def test_pairs_are_read_from_json_lines_in_any_order_of_their_systems(tmp_path):
         (GOOD | {"id": True}, "id: expected a string or a whole number"),
         (GOOD | {"id": "b", "source": 3}, "source: expected a text"),
         (GOOD | {"id": "b", "check": "other"}, "check: is 'other'; it names the system .* better: beam"),
+        (GOOD | {"id": "b", "practice": 1}, "practice: expected true or false"),
+        (GOOD | {"id": "b", "practice": True, "check": "tie"}, "practice: .* no check beside it"),
         (GOOD, "'a' was used before, at .*pairs.jsonl:1"),
         (GOOD | {"id": "b", "source": "x" * (2**22 + 1)}, "at most 4,194,304 can be shown"),
     ],

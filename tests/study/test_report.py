@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 
 import pytest
 
-from rangevote.study.export import as_data
-from rangevote.study.report import as_html, as_text, tables
+from rangevote.study.analysis import alpha
+from rangevote.study.export import as_data, items_data
+from rangevote.study.report import as_text, tables, verdict
+from rangevote.study.report_page import as_html
 from rangevote.study.store import Store
 from rangevote.study.study_file import take_snapshot
 from rangevote.study.study_plan import Pair
@@ -67,7 +70,108 @@ def test_case_69_without_judgements_there_are_no_data_and_ties_alone_have_p_1(tm
         judge(path, [0, 0, 0], number)
     result = findings(path)
     assert result.answers.all.p == 1
-    assert "alpha (ordinal) undefined (all answers are the same), same answer 100.0 %" in as_text(result)
+    shown = as_text(result)
+    assert shown.startswith("Result: no item is decided. 3 items are ties.\n")
+    assert (
+        "Agreement is complete: Krippendorff's alpha (ordinal) undefined (all answers are the same)" in shown
+    )
+    assert "100.0 % gave the same answer" in shown
+
+
+VERDICTS = {
+    "Result: voted is preferred in 7 of 8 decided items; with 8 that could be chance, p = 0.07.": [1] * 7
+    + [-2],
+    "Result: beam is preferred in 6 of 6 decided items; that is hardly chance, p = 0.031. 1 item is a tie.": [
+        *[-1] * 6,
+        0,
+    ],
+    "Result: neither is preferred: each wins 1 of 2 decided items; with 2 that could be chance, p = 1.": [
+        1,
+        -1,
+    ],
+    "Result: voted is preferred in 20 of 20 decided items; that is hardly chance, p < 0.0001.": [2] * 20,
+}
+
+
+@pytest.mark.parametrize("words", VERDICTS)
+def test_a_report_begins_with_a_verdict_in_words(tmp_path, words):
+    path = study_file(tmp_path, len(VERDICTS[words]))
+    judge(path, VERDICTS[words])
+    assert verdict(findings(path)) == as_data(findings(path))["verdict"] == words
+    assert as_text(findings(path)).startswith(words + "\n")
+    page = as_html(findings(path))
+    assert (
+        f'</h1>\n<p class="verdict">{html.escape(words)}</p>\n<figure>' in page
+    )  # the interval plot is next
+
+
+def test_before_the_end_the_verdict_gives_no_p(tmp_path):
+    path = study_file(tmp_path, 10)
+    judge(path, [1] * 9)
+    begins = "Not complete: 9 of 10 judgements are there. So far voted is preferred in 9 of 9 decided items; "
+    assert verdict(findings(path)) == begins + "p-values mean nothing before the end."
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        ([2, 1, 0, -1, -2, 2, 1, 0], "good"),
+        ([1, 2, 0, -2, -2, 1, 0, 1], "fair, enough for tentative conclusions"),
+        ([2, 0, 1, 1, -1, 1, -1, -1], "weak"),
+        ([-2, -1, 0, 1, 2, -2, -1, 0], "hardly better than chance"),
+    ],
+)
+def test_agreement_is_told_in_words_and_as_a_number(tmp_path, second, words):
+    path = study_file(tmp_path, 8, annotators=2)
+    first = [2, 1, 0, -1, -2, 2, 1, 0]
+    judge(path, first, 0)
+    judge(path, second, 1)
+    number = f"{alpha(list(map(list, zip(first, second, strict=True)))):.3f}"
+    assert f"Agreement is {words}: Krippendorff's alpha (ordinal) {number} on 8 items" in as_text(
+        findings(path)
+    )
+
+
+def test_items_are_shown_with_both_texts_the_most_disputed_first(tmp_path):
+    listed = [
+        Pair("one", "a man on a bench", "a man on a horse", source="Ein Mann."),
+        Pair("two", "safe \u202egpj.exe", "<b>bold</b>"),
+        Pair("three", "", "a dog"),
+    ]
+    path = study_file(tmp_path, listed, annotators=2)
+    judge(path, [1, 2, 0], 0)
+    judge(path, [2, -2, 0], 1)
+    store = Store(path)
+    store.record(1, answer(handles(store, 1)[0], "cannot", comment="<i>why</i>"))
+    store.close()
+    judge(path, [2, -2, 0], 1)
+    page = as_html(findings(path))
+    items = page[page.index("<h2>Items</h2>") :]
+    assert "2 of 3 are judged differently and come first" in items
+    assert re.findall(r"<h3>Item (\w+)", items) == ["two", "one", "three"]
+    assert '<p class="output" dir="auto">a man on a <mark>bench</mark></p>' in items
+    assert '<p class="output" dir="auto">a man on a <mark>horse</mark></p>' in items
+    assert '<bdi class="unseen">U+202E</bdi>' in items
+    assert "\u202e" not in page
+    assert "<b>" not in page
+    assert '<i class="faint">(empty)</i>' in items
+    assert "<li>annotator-1: voted slightly better</li><li>annotator-2: voted much better</li>" in items
+    shown = as_text(findings(path))
+    assert re.search(r"two +4\.00 +\+2 -2 +safe \ufffdgpj.exe", shown)
+    data = items_data(findings(path))
+    assert [item["item"] for item in data] == ["two", "one", "three"]
+    assert data[1]["outputs"] == {"beam": "a man on a bench", "voted": "a man on a horse"}
+
+
+def test_comments_and_who_cannot_judge_are_in_the_report(tmp_path):
+    path = study_file(tmp_path, 2)
+    store = Store(path)
+    for handle, value in zip(handles(store), ("cannot", 0), strict=True):
+        store.record(0, answer(handle, value, comment="<i>why</i>"))
+    store.close()
+    page = as_html(findings(path))
+    assert 'annotator-1: cannot judge <q dir="auto">&lt;i&gt;why&lt;/i&gt;</q>' in page
+    assert "cannot judge: 1 judgements; they are no answer and count for nobody" in as_text(findings(path))
 
 
 def test_the_chart_of_sides_shows_the_share_of_the_table(tmp_path):

@@ -59,7 +59,7 @@ def test_the_file_is_its_owners_alone_and_as_it_should_be(path, store):
         "synchronous": 2,  # FULL
         "foreign_keys": 1,
         "busy_timeout": 5000,
-        "user_version": 1,
+        "user_version": 2,
     }
     strict = {row[1]: row[5] for row in store._db.execute("PRAGMA table_list") if row[1] in TABLES}
     assert strict == dict.fromkeys(TABLES, 1)
@@ -91,7 +91,7 @@ def test_case_60_a_later_judgement_supersedes_and_both_are_kept(path, store):
     found = take_snapshot(path)
     assert [(row.shown, row.supersedes) for row in found.rows] == [(-1, None), (2, 1)]
     assert [row.shown for row in found.current()] == [2]
-    assert store.judged(0) == {handle: 2}
+    assert store.judged(0) == [(handle, 2, None)]
 
 
 def test_an_undo_is_a_further_row(path, store):
@@ -100,7 +100,7 @@ def test_an_undo_is_a_further_row(path, store):
         store.record(0, answer(handle, None))
     store.record(0, answer(handle, -1))
     assert store.record(0, answer(handle, None)) == SavedAnswer(None, -1)
-    assert store.judged(0) == {}
+    assert store.judged(0) == []
     assert store.record(0, answer(handle, 1)) == SavedAnswer(1, None)
     assert [(row.shown, row.supersedes) for row in take_snapshot(path).rows] == [
         (-1, None),
@@ -308,7 +308,10 @@ def test_what_is_no_study_is_refused(path, tmp_path):
     edit(tmp_path / "sqlite.db", "CREATE TABLE x (y)")
     with pytest.raises(DataError, match="is not a study; 'rangevote study new' makes them"):
         take_snapshot(tmp_path / "sqlite.db")
-    edit(path, "PRAGMA user_version = 2")
+    edit(path, "PRAGMA user_version = 1")
+    with pytest.raises(SetupError, match=r"made by an earlier rangevote \(its version is 1, that of now 2"):
+        take_snapshot(path)
+    edit(path, "PRAGMA user_version = 3")
     with pytest.raises(SetupError, match="made by a newer rangevote"):
         Store(path)
 

@@ -83,6 +83,13 @@ def study() -> None:
 @click.option(
     "--show-identical", is_flag=True, help="Show pairs of equal outputs too; else they count as ties unseen."
 )
+@click.option(
+    "--mark-differences",
+    "differences",
+    is_flag=True,
+    help="Mark the words in which the two outputs differ; annotators can switch it off.",
+)
+@click.option("--completion-code", metavar="CODE", help="Shown to each annotator who has finished.")
 @click.option("--title", help="Above the page.")
 @click.option("--question", help="Above the five answers.")
 @click.option("--instructions", metavar="FILE", help="Text that explains the task.")
@@ -249,9 +256,13 @@ def _bracketed(host: str) -> str:
 
 
 def _print_links(store: Store, address: str, notes: Notes) -> None:
+    from rangevote.study.app import runner_token
+
     notes.tell(f"serving {store.path}; each annotator has a link of their own, which is a secret:")
     for annotator in store.study.annotators:
         click.echo(f"{annotator.name}  {address}/#{annotator.token}", err=True)
+    notes.tell("how far everybody is, for you alone:")
+    click.echo(f"progress  {address}/progress#{runner_token(store.study.annotators)}", err=True)
     notes.tell("press Ctrl-C to stop.")
 
 
@@ -268,18 +279,21 @@ def _print_links(store: Store, address: str, notes: Notes) -> None:
 @click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
 def report(file: str, format: str, output: str | None, force: bool) -> None:
-    """Report the result of STUDY: sign tests, answers, agreement, annotators, sides, attention checks.
+    """Report the result of STUDY: a verdict in words, sign tests, answers, agreement, disputed items,
+    annotators, sides, attention checks.
 
     It can be asked for at any time; before the study is complete it says so.
     """
     from rangevote.study.analysis import analyse
-    from rangevote.study.export import as_data
-    from rangevote.study.report import as_html, as_text
+    from rangevote.study.export import as_data, items_data
+    from rangevote.study.report import as_text
+    from rangevote.study.report_page import as_html
     from rangevote.study.study_file import take_snapshot
 
     findings = analyse(take_snapshot(Path(file)))
     if format == "json":
-        text = json.dumps(as_data(findings), ensure_ascii=False, indent=1) + "\n"
+        data = as_data(findings) | {"judged_items": items_data(findings)}
+        text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
     else:
         text = as_html(findings) if format == "html" else as_text(findings, format)
     write_output(text, output, [file], force=force)

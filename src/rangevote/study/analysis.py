@@ -11,12 +11,12 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import combinations, permutations
 from typing import NamedTuple
 
 from rangevote.evaluation.sign_test import sign_test
 from rangevote.study.study_file import Judgement, Snapshot
-from rangevote.study.study_plan import StudyPlan
+from rangevote.study.study_plan import Pair, StudyPlan
 
 #: Answers from -2, the baseline is much better, to 2, the challenger is.
 VALUES = (-2, -1, 0, 1, 2)
@@ -92,7 +92,8 @@ class Agreement:
 class Person:
     """One annotator's share; checks and second judgements are not among `answers`.
 
-    `sides` counts left better against right better. `changed` counts answers that were replaced or undone.
+    `sides` counts left better against right better, `cannot` the items that they could not judge; `changed`
+    answers that were replaced or undone.
     `itself` is the agreement of first and second judgements.
     """
 
@@ -101,6 +102,7 @@ class Person:
     judged: int
     finished: bool
     answers: AnswerCounts
+    cannot: int
     sides: Split
     passed: int
     checked: int
@@ -111,17 +113,49 @@ class Person:
     itself: Agreement
 
 
+class Opinion(NamedTuple):
+    """What an annotator said of an item; `value` is None where they cannot judge."""
+
+    annotator: str
+    value: int | None
+    comment: str | None
+
+
+@dataclass(frozen=True)
+class JudgedItem:
+    """An item with all that was said of it by those who are not left out."""
+
+    pair: Pair
+    opinions: Sequence[Opinion]
+
+    @property
+    def values(self) -> list[int]:
+        return [one.value for one in self.opinions if one.value is not None]
+
+    @property
+    def disagreement(self) -> float:
+        """How far two of its annotators are apart, on average; 0 where fewer than two judge it."""
+        gaps = [abs(one - other) for one, other in combinations(self.values, 2)]
+        return statistics.mean(gaps) if gaps else 0.0
+
+
 @dataclass(frozen=True)
 class Findings:
-    """The result of a study. `answers` are of items, one for each that anybody judged who is not left out."""
+    """The result of a study. `answers` are of items, one for each that anybody judged who is not left out.
+
+    `judgements` counts what was planned and is there, `cannot` those of them that say "cannot judge": they
+    are no answer and count for nobody. `items` begins with those that people disagree about most.
+    """
 
     plan: StudyPlan
     digest: str
     judgements: int
+    cannot: int
     answers: AnswerCounts
     judged_by_all: int
     agreement: Agreement
     people: Sequence[Person]
+    items: Sequence[JudgedItem]
 
     @property
     def complete(self) -> bool:
@@ -138,20 +172,24 @@ def analyse(snapshot: Snapshot) -> Findings:
     plan, current = snapshot.study.plan, snapshot.current()
     people = [_person(snapshot, number, current) for number in range(len(plan.annotators))]
     kept = {number for number, person in enumerate(people) if not person.excluded}
-    items = defaultdict(list)
     real = [row for row in current if snapshot.pair(row).counts]
+    opinions = defaultdict(list)
     for row in real:
-        if row.annotator in kept and row.resolved is not None:
-            items[row.pair].append(row.resolved)
+        if row.annotator in kept:
+            opinions[row.pair].append(Opinion(people[row.annotator].name, row.resolved, row.comment))
+    items = [JudgedItem(snapshot.study.pairs[number], opinions[number]) for number in sorted(opinions)]
+    judged = [item.values for item in items if item.values]
     combine = COMBINERS[plan.combine]
     return Findings(
         plan=plan,
         digest=snapshot.digest,
         judgements=len(real),
-        answers=AnswerCounts.of(combine(values) for values in items.values()),
-        judged_by_all=sum(len(values) >= plan.per_item for values in items.values()),
-        agreement=_agreement(list(items.values())),
+        cannot=sum(row.cannot for row in real),
+        answers=AnswerCounts.of(combine(values) for values in judged),
+        judged_by_all=sum(len(values) >= plan.per_item for values in judged),
+        agreement=_agreement(judged),
         people=people,
+        items=sorted(items, key=lambda item: -item.disagreement),
     )
 
 
@@ -193,6 +231,7 @@ def _person(snapshot: Snapshot, number: int, current: Sequence[Judgement]) -> Pe
         judged=len(mine),
         finished=number in snapshot.finished,
         answers=AnswerCounts.of(row.resolved for row in items if row.resolved is not None),
+        cannot=sum(row.cannot for row in items),
         sides=Split(sum(value < 0 for value in shown), sum(value > 0 for value in shown)),
         passed=passed,
         checked=len(checks),
@@ -213,9 +252,8 @@ def _twice(snapshot: Snapshot, mine: Sequence[Judgement]) -> list[list[int]]:
 
 
 def _passes(row: Judgement, expected: int | None) -> bool:
-    """A check is passed by the right direction, however strong."""
-    assert row.resolved is not None  # current rows are answers
-    return (row.resolved > 0) - (row.resolved < 0) == expected
+    """A check is passed by the right direction, however strong; not by "cannot judge"."""
+    return row.resolved is not None and (row.resolved > 0) - (row.resolved < 0) == expected
 
 
 class ShareInterval(NamedTuple):

@@ -2,16 +2,18 @@
 
 The browser learns an item's handle, two texts and the source; never a system's name, a check's answer or
 another annotator's judgement. Links are in the address's fragment, which browsers keep to themselves, and
-travel in the header Authorization.
+travel in the header Authorization. Who runs the study has a link of their own, to a page that shows how far
+everybody is, and no result.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -23,13 +25,15 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from rangevote.errors import SetupError
-from rangevote.study.store import AnswerRefused, SentAnswer, Store
-from rangevote.study.study_plan import Annotator, Assignment
+from rangevote.study.store import AnswerRefused, SentAnswer, Store, now
+from rangevote.study.study_plan import Annotator, Assignment, Pair
 from rangevote.web.guard import Guard
 from rangevote.web.serving import asset_routes, assets
 
 #: Largest message of the page, in bytes.
-MAX_BODY = 4096
+MAX_BODY = 16_384
+#: Longest comment, in characters.
+MAX_COMMENT = 2000
 #: An image never changes under its name.
 CACHE_IMAGE = "private, max-age=86400, immutable"
 #: Milliseconds of a day: nobody looks longer at an item.
@@ -37,6 +41,8 @@ DAY = 86_400_000
 #: Wrong links that one address may try within so many seconds.
 MOST_WRONG, WINDOW = 20, 60.0
 _MOST_ADDRESSES = 10_000
+#: Stands for who runs the study where an annotator's number stands.
+RUNNER = -1
 
 Handler = Callable[[Request], Awaitable[Response]]
 T = TypeVar("T", bound=msgspec.Struct)
@@ -59,9 +65,10 @@ class UndoMessage(msgspec.Struct, forbid_unknown_fields=True):
 class JudgementMessage(UndoMessage, forbid_unknown_fields=True):
     """What the page sends to save an answer; `duration` is in milliseconds."""
 
-    value: Annotated[int, Meta(ge=-2, le=2)]
+    value: Annotated[int, Meta(ge=-2, le=2)] | Literal["cannot"]
     duration: Annotated[int, Meta(ge=0, le=DAY)]
     image_missing: bool
+    comment: Annotated[str, Meta(max_length=MAX_COMMENT)] = ""
 
 
 def parse_message(body: bytes, kind: type[T]) -> T:
@@ -89,12 +96,13 @@ class LinkAuth:
 
     def __init__(self, annotators: Sequence[Annotator], clock: Callable[[], float] = time.monotonic) -> None:
         self._numbers = {_digest(one.token): number for number, one in enumerate(annotators)}
+        self._numbers[_digest(runner_token(annotators))] = RUNNER
         self._clock = clock
         self._wrong: OrderedDict[str, deque[float]] = OrderedDict()
         self._known: dict[str, set[bytes]] = {}
 
-    def annotator(self, authorization: str, address: str) -> int:
-        """The number of the annotator whose link it is."""
+    def who(self, authorization: str, address: str) -> int:
+        """The number of the annotator whose link it is, or `RUNNER`."""
         scheme, _, token = authorization.partition(" ")
         digest = _digest(token.strip()) if scheme.lower() == "bearer" else b""
         wait = self._wait(address)
@@ -120,6 +128,12 @@ class LinkAuth:
             self._wrong.popitem(last=False)
 
 
+def runner_token(annotators: Sequence[Annotator]) -> str:
+    """The secret of who runs the study: made of all annotators', so that it is the same at every start."""
+    secret = "\n".join(one.token for one in annotators).encode()
+    return hmac.digest(secret, b"runner", hashlib.sha256)[:16].hex()
+
+
 def _digest(token: str) -> bytes:
     """Looked up instead of the token, so that the time of a comparison does not leak how much was right."""
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
@@ -129,9 +143,11 @@ def study_app(store: Store, *, hosts: Sequence[str] = ()) -> ASGIApp:
     """The application of one study; `hosts` are further host names that it answers to."""
     endpoints = StudyEndpoints(store)
     routes = [
-        Route("/", _page),
+        Route("/", _page("study.html")),
+        Route("/progress", _page("progress.html")),
         *asset_routes("rangevote.web", "rangevote.study"),
         Route("/img/{sha256}", endpoints.image),
+        Route("/api/progress", _errors_as_json(endpoints.progress)),
         Route("/api/session", _errors_as_json(endpoints.session)),
         Route("/api/judgement", _errors_as_json(endpoints.judgement), methods=["POST"]),
         Route("/api/undo", _errors_as_json(endpoints.undo), methods=["POST"]),
@@ -140,9 +156,12 @@ def study_app(store: Store, *, hosts: Sequence[str] = ()) -> ASGIApp:
     return Guard(Starlette(routes=routes), hosts=hosts, max_body=MAX_BODY)
 
 
-async def _page(request: Request) -> Response:
-    asset = assets("rangevote.study")["study.html"]
-    return Response(asset.content, media_type=asset.media_type)
+def _page(name: str) -> Handler:
+    async def page(request: Request) -> Response:
+        asset = assets("rangevote.study")[name]
+        return Response(asset.content, media_type=asset.media_type)
+
+    return page
 
 
 def _errors_as_json(handler: Handler) -> Handler:
@@ -196,25 +215,36 @@ class StudyEndpoints:
             "question": plan.question,
             "instructions": plan.instructions,
             "scale": plan.scale,
-            "items": [self._item(assignment) for assignment in self._assigned.get(annotator, [])],
-            "judged": list(self._store.judged(annotator).items()),
-            "finished": self._store.finished(annotator),
+            "differences": plan.differences,
+            "practice": _item(self._store.study.practice, "practice"),
+            "items": [
+                _item(self._store.study.pairs[one.pair], one.handle, one.swapped)
+                for one in self._assigned.get(annotator, [])
+            ],
+            "judged": self._store.judged(annotator),
+            **self._finished(annotator),
         }
 
-    def _item(self, assignment: Assignment) -> dict[str, Any]:
-        pair = self._store.study.pairs[assignment.pair]
-        left, right = (pair.second, pair.first) if assignment.swapped else (pair.first, pair.second)
-        item = {"id": assignment.handle, "left": left, "right": right}
-        if pair.source is not None:
-            item["source"] = pair.source
-        if pair.image is not None:
-            item["image"] = f"/img/{pair.image}"
-        return item
+    def _finished(self, annotator: int) -> dict[str, Any]:
+        """Whether the annotator has finished, and only then the code that proves it."""
+        finished = self._store.finished(annotator)
+        return {"finished": finished, "code": self._store.study.plan.completion_code if finished else None}
+
+    async def progress(self, request: Request) -> Response:
+        """How far everybody is, for who runs the study."""
+        if self._who(request) != RUNNER:
+            raise UnknownLink
+        people = await run_in_threadpool(self._store.progress)
+        title = self._store.study.plan.title
+        return JSONResponse({"title": title, "time": now(), "people": [one._asdict() for one in people]})
 
     async def judgement(self, request: Request) -> Response:
         annotator = self._annotator(request)
         sent = parse_message(await request.body(), JudgementMessage)
-        answer = SentAnswer(sent.item, sent.value, sent.key, sent.time, sent.duration, sent.image_missing)
+        answer = SentAnswer(
+            *(sent.item, sent.value, sent.key, sent.time, sent.duration, sent.image_missing),
+            sent.comment.strip() or None,
+        )
         return await self._record(annotator, answer)
 
     async def undo(self, request: Request) -> Response:
@@ -230,8 +260,25 @@ class StudyEndpoints:
         annotator = self._annotator(request)
         parse_message(await request.body(), FinishMessage)
         await run_in_threadpool(self._store.finish, annotator)
-        return JSONResponse({"finished": True})
+        return JSONResponse(await run_in_threadpool(self._finished, annotator))
 
     def _annotator(self, request: Request) -> int:
+        who = self._who(request)
+        if who == RUNNER:
+            raise UnknownLink
+        return who
+
+    def _who(self, request: Request) -> int:
         address = request.client.host if request.client else ""
-        return self._auth.annotator(request.headers.get("authorization", ""), address)
+        return self._auth.who(request.headers.get("authorization", ""), address)
+
+
+def _item(pair: Pair, handle: str, swapped: bool = False) -> dict[str, Any]:
+    """A pair as far as the browser may know it."""
+    left, right = (pair.second, pair.first) if swapped else (pair.first, pair.second)
+    item = {"id": handle, "left": left, "right": right}
+    if pair.source is not None:
+        item["source"] = pair.source
+    if pair.image is not None:
+        item["image"] = f"/img/{pair.image}"
+    return item

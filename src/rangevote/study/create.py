@@ -25,6 +25,15 @@ from rangevote.study.study_plan import (
     shuffled,
 )
 
+#: For practice, where no pair is left over for it.
+PRACTICE = Pair(
+    "practice",
+    "A man on a bench reads a newspaper in the park.",
+    "A man the park bench on bench a newspaper.",
+    source="For practice: a photograph of a man who sits on a bench in a park and reads.",
+    practice=True,
+)
+
 
 @dataclass(frozen=True)
 class StudyOptions:
@@ -40,6 +49,8 @@ class StudyOptions:
     combine: str = "median"
     pass_share: float | None = None
     show_identical: bool = False
+    differences: bool = False
+    completion_code: str | None = None
     title: str = TITLE
     question: str = QUESTION
     instructions: str = INSTRUCTIONS
@@ -51,17 +62,19 @@ def make_study(systems: tuple[str, str], pairs: Sequence[Pair], options: StudyOp
     per_item = options.annotators if options.per_item is None else options.per_item
     _check(options, per_item, options.checks + len(own))
     seed = options.seed
-    items, spare = draw_items([pair for pair in pairs if pair.expected is None], options.items, seed)
+    items, spare = draw_items([pair for pair in pairs if pair.counts], options.items, seed)
+    available = len(items) + len(spare)
+    practice, spare = choose_practice(pairs, spare, seed)
     checks = [*own, *make_checks(options.checks, spare or items, [*items, *spare], seed)]
     shown = [pair for pair in items if options.show_identical or not pair.identical]
-    repeats = draw_repeats(options.repeats, shown, [*pairs, *checks], seed)
+    repeats = draw_repeats(options.repeats, shown, [*pairs, *checks, practice], seed)
     names = tuple(f"annotator-{number}" for number in range(1, options.annotators + 1))
     plan = StudyPlan(
         systems=systems,
         annotators=names,
         seed=seed,
         items=len(items),
-        available=len(items) + len(spare),
+        available=available,
         automatic=len(items) - len(shown),
         checks=len(checks),
         per_item=per_item,
@@ -71,13 +84,15 @@ def make_study(systems: tuple[str, str], pairs: Sequence[Pair], options: StudyOp
         pass_share=options.pass_share,
         repeats=len(repeats),
         show_identical=options.show_identical,
+        differences=options.differences,
+        completion_code=options.completion_code,
         title=options.title,
         question=options.question,
         instructions=options.instructions,
     )
     everything = [*items, *checks, *repeats]
     annotators = [Annotator(name, secrets.token_urlsafe(16)) for name in names]
-    return Study(plan, everything, annotators, assign(plan, everything, annotators))
+    return Study(plan, everything, annotators, assign(plan, everything, annotators), practice)
 
 
 def _check(options: StudyOptions, per_item: int, checks: int) -> None:
@@ -97,6 +112,9 @@ def _check(options: StudyOptions, per_item: int, checks: int) -> None:
             raise UsageError(f"--pass-share is {options.pass_share}; it must be from 0 to 1.")
         if not checks:
             raise UsageError("--pass-share needs attention checks: give --checks N as well.")
+    code = options.completion_code
+    if code is not None and not (code.strip() and code.isprintable() and len(code) <= 200):
+        raise UsageError("--completion-code must be from 1 to 200 characters that can be seen.")
 
 
 def draw_items(pairs: Sequence[Pair], number: int, seed: int) -> tuple[list[Pair], list[Pair]]:
@@ -105,6 +123,20 @@ def draw_items(pairs: Sequence[Pair], number: int, seed: int) -> tuple[list[Pair
         raise DataError("there are no pairs of outputs to judge.")
     chosen = set(shuffled([pair.key for pair in pairs], seed, "items")[:number])
     return [pair for pair in pairs if pair.key in chosen], [pair for pair in pairs if pair.key not in chosen]
+
+
+def choose_practice(pairs: Sequence[Pair], spare: Sequence[Pair], seed: int) -> tuple[Pair, list[Pair]]:
+    """The pair to practise with, and the spare ones that are left: the user's own, else one that was not
+    drawn, else a made-up one."""
+    own = [pair for pair in pairs if pair.practice]
+    if len(own) > 1:
+        raise DataError(f"{own[0].key!r} and {own[1].key!r} are both for practice; there can be one.")
+    if own:
+        return own[0], list(spare)
+    by_key = {pair.key: pair for pair in spare if not pair.identical}
+    for key in shuffled(by_key, seed, "practice")[:1]:
+        return replace(by_key[key], practice=True), [pair for pair in spare if pair.key != key]
+    return replace(PRACTICE, key=_free(PRACTICE.key, {pair.key for pair in pairs})), list(spare)
 
 
 def make_checks(number: int, base: Sequence[Pair], donors: Sequence[Pair], seed: int) -> list[Pair]:

@@ -17,13 +17,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rangevote.study.analysis import VALUES, Agreement, AnswerCounts, Findings, Person, Split, analyse
+from rangevote.study.report import verdict
 from rangevote.study.study_file import Judgement, Snapshot
 from rangevote.study.study_plan import COMBINE, StudyPlan
 
 #: The columns of a CSV.
 COLUMNS = (
     *("number", "supersedes", "annotator", "item", "again", "check", "left", "right", "shown", "value"),
-    *("winner", "baseline_output", "challenger_output", "source", "image", "image_missing"),
+    *("winner", "cannot_judge", "comment", "baseline_output", "challenger_output", "source", "image"),
+    "image_missing",
     *("opened", "received", "client_time", "duration_ms"),
 )
 #: What a spreadsheet may take for a formula, after OWASP.
@@ -61,6 +63,8 @@ def _row(snapshot: Snapshot, row: Judgement) -> dict[str, Any]:
         "shown": row.shown,
         "value": row.resolved,
         "winner": _winner(plan, row.resolved),
+        "cannot_judge": row.cannot,
+        "comment": row.comment,
         "outputs": {plan.systems[0]: pair.first, plan.systems[1]: pair.second},
         "source": pair.source,
         "image": pair.image,
@@ -124,7 +128,14 @@ def to_record(snapshot: Snapshot) -> str:
         "annotators": {"number": len(plan.annotators), "per_item": plan.per_item, "names": "pseudonyms"},
         "question": plan.question,
         "instructions": plan.instructions,
-        "scale": {"type": "ordinal, five points", "wording": list(plan.scale), "values": list(VALUES)},
+        "scale": {
+            "type": "ordinal, five points, and 'cannot judge', which counts for nobody",
+            "wording": list(plan.scale),
+            "values": list(VALUES),
+        },
+        "practice": "one item before the first, whose answer is not kept",
+        "differences_marked": "the annotator may switch it off" if plan.differences else "no",
+        "comments": "an annotator may write one to each item",
         "order": "items in an order of each annotator's own, at random, by seed",
         "sides": plan.sides,
         "attention_checks": plan.checks,
@@ -139,17 +150,17 @@ def to_record(snapshot: Snapshot) -> str:
         "interval": "Clopper-Pearson, 95 %",
         "agreement": "Krippendorff's alpha, ordinal",
         "collected": {"from": min(times, default=None), "to": max(times, default=None)},
-        "personal_data": "none: no names, no addresses",
+        "personal_data": "no names, no addresses; only what annotators write into comments",
         "results": as_data(analyse(snapshot)),
     }
     return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
 
 
 def to_comparator(snapshot: Snapshot) -> str:
-    """The file that LLM Comparator shows; checks and second judgements are left out."""
+    """The file that LLM Comparator shows; checks, second judgements and "cannot judge" are left out."""
     plan, judged = snapshot.study.plan, defaultdict(list)
     for row in snapshot.current():
-        if snapshot.pair(row).counts:
+        if snapshot.pair(row).counts and not row.cannot:
             judged[row.pair].append(row)
     data = {
         "metadata": {"source_path": plan.title, "custom_fields_schema": []},
@@ -161,20 +172,38 @@ def to_comparator(snapshot: Snapshot) -> str:
 
 def _example(snapshot: Snapshot, judgements: list[Judgement]) -> dict[str, Any]:
     pair = snapshot.pair(judgements[0])
-    scored = [(row.swapped, *_COMPARATOR[row.resolved or 0]) for row in judgements]
+    scored = [_COMPARATOR[row.resolved or 0] for row in judgements]
     raters = [
-        {"score": score, "rating_label": label, "is_flipped": swapped, "rationale": ""}
-        for swapped, score, label in scored
+        {"score": score, "rating_label": label, "is_flipped": row.swapped, "rationale": row.comment or ""}
+        for row, (score, label) in zip(judgements, scored, strict=True)
     ]
     return {
         "input_text": pair.source or "",
         "tags": [],
         "output_text_a": pair.first,
         "output_text_b": pair.second,
-        "score": sum(score for _, score, _ in scored) / len(scored),
+        "score": sum(score for score, _ in scored) / len(scored),
         "individual_rater_scores": raters,
         "custom_fields": {},
     }
+
+
+def items_data(findings: Findings) -> list[dict[str, Any]]:
+    """The judged items, those first that people disagree about most."""
+    first, second = findings.plan.systems
+    return [
+        {
+            "item": item.pair.key,
+            "disagreement": item.disagreement,
+            "outputs": {first: item.pair.first, second: item.pair.second},
+            "source": item.pair.source,
+            "judgements": [
+                {"annotator": one.annotator, "value": one.value, "comment": one.comment}
+                for one in item.opinions
+            ],
+        }
+        for item in findings.items
+    ]
 
 
 def as_data(findings: Findings) -> dict[str, Any]:
@@ -183,6 +212,7 @@ def as_data(findings: Findings) -> dict[str, Any]:
     return {
         "title": plan.title,
         "systems": list(plan.systems),
+        "verdict": verdict(findings),
         "digest": findings.digest,
         "complete": findings.complete,
         "judgements": findings.judgements,
@@ -192,6 +222,7 @@ def as_data(findings: Findings) -> dict[str, Any]:
         "items": findings.answers.total,
         "identical_not_shown": plan.automatic,
         "ties": findings.ties,
+        "cannot_judge": findings.cannot,
         **_answers_data(findings.answers),
         "agreement": _agreement_data(findings.agreement),
         "exclusion": {
@@ -238,6 +269,7 @@ def _person_data(person: Person) -> dict[str, Any]:
         "finished": person.finished,
         "excluded": person.excluded,
         **_answers_data(person.answers),
+        "cannot_judge": person.cannot,
         "left_right": _split_data(person.sides, "left", "right"),
         "checks": {"passed": person.passed, "failed": person.checked - person.passed},
         "changed": person.changed,

@@ -1,12 +1,14 @@
 """Pairs of outputs from files.
 
     two files of outputs    as `rangevote.evaluation` reads them, with sources and images beside them
-    pairs.jsonl             {"id", "outputs": {"beam": "...", "voted": "..."}, "source", "image", "check"}
+    pairs.jsonl             {"id", "outputs": {"beam": "...", "voted": "..."}, "source", "image", "check",
+                            "practice"}
     campaign.json           of Pearmut, another program for evaluations, with the outputs of two systems:
                             {"info": {}, "data": [[[{"item_id": "1", "src": "...", "tgt": {...}}]]]}
 
 In pairs, `tgt` is read as `outputs`, `src` as `source`, `item_id` as `id`. `check` makes an attention
-check of a line: the name of the system that must be judged better, or "tie".
+check of a line: the name of the system that must be judged better, or "tie". `practice`: true makes it the
+item that everybody sees first and that does not count.
 """
 
 from __future__ import annotations
@@ -61,11 +63,14 @@ class PairFiles(NamedTuple):
     def load_images(self, study: Study) -> tuple[Study, dict[str, StudyImage]]:
         """The study with each image known by its SHA-256; only those that are shown are read."""
         names, images = dict[str, str](), dict[str, StudyImage]()
-        for path in dict.fromkeys(pair.image for pair in study.pairs if pair.image):
+        everything = [*study.pairs, study.practice]
+        for path in dict.fromkeys(pair.image for pair in everything if pair.image):
             names[path], image = load_image(Path(path), self.image_root, self.named_at[path])
             images[names[path]] = image
-        pairs = [replace(pair, image=names[pair.image]) if pair.image else pair for pair in study.pairs]
-        return replace(study, pairs=pairs), images
+        *pairs, practice = [
+            replace(pair, image=names[pair.image]) if pair.image else pair for pair in everything
+        ]
+        return replace(study, pairs=pairs, practice=practice), images
 
 
 class PairValue(NamedTuple):
@@ -228,7 +233,10 @@ def _pair(value: Any, systems: tuple[str, str], number: str) -> Pair:
     source = _text(value, "source" if "source" in value else "src")
     first, second = (outputs[name] for name in systems)
     image = _text(value, "image") or None
-    return Pair(str(key), first, second, source, image, _expected(value.get("check"), systems))
+    expected, practice = _expected(value.get("check"), systems), value.get("practice", False)
+    if not isinstance(practice, bool) or (practice and expected is not None):
+        raise DataError("expected true or false, and no check beside it.", field="practice")
+    return Pair(str(key), first, second, source, image, expected, practice=practice)
 
 
 def _text(value: Mapping[str, Any], field: str) -> str | None:

@@ -1,25 +1,73 @@
-"""A report of a study: tables, in every format of `rangevote.evaluation`, and one HTML file with plots.
-
-The page has no script and loads nothing, also from file://. Its plots are SVG; colours come from classes that
-the style sheet sets, so that they follow light and dark.
-"""
+"""A report of a study: a verdict in words, then tables, in every format of `rangevote.evaluation`."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import importlib.resources
-from collections.abc import Mapping, Sequence
-from html import escape
-
-from rangevote.evaluation.tables import Cell, Column, Table, TableRow, render, stars
+from rangevote.evaluation.tables import (
+    Cell,
+    Column,
+    Table,
+    TableRow,
+    escape_latex,
+    escape_markdown,
+    render,
+    stars,
+)
 from rangevote.study.analysis import Findings, Person, Split
 from rangevote.study.study_plan import COMBINE
 
-#: Sizes in the plots: the width, the names on the left, a row, a bar, the axis below.
-_WIDTH, _NAME, _ROW, _BAR, _FOOT = 720, 190, 34, 18, 42
-_PLOT = _WIDTH - _NAME - 20
-_TICKS = (0, 0.25, 0.5, 0.75, 1)
+#: What is less likely than this is hardly chance.
+SIGNIFICANT = 0.05
+#: From which alpha on agreement is called so (Krippendorff 2004, "Content Analysis": conclusions need 0.8,
+#: tentative ones 0.667).
+AGREEMENT = {
+    0.8: "good",
+    0.667: "fair, enough for tentative conclusions",
+    0.2: "weak",
+    -1.0: "hardly better than chance",
+}
+#: Items in the table of the most disputed, and characters of their texts in it.
+_DISPUTED, _CLIP = 10, 40
+
+
+def verdict(findings: Findings) -> str:
+    """The result in a sentence or two: who is preferred, how often, and whether that could be chance."""
+    split, ties = findings.answers.all, findings.ties
+    baseline, challenger = findings.plan.systems
+    decided = split.better + split.worse
+    if not decided:
+        result = "no item is decided"
+    elif split.better == split.worse:
+        result = f"neither is preferred: each wins {split.better:,} of {decided:,} decided items"
+    else:
+        winner = challenger if split.better > split.worse else baseline
+        items = "item" if decided == 1 else "items"
+        result = f"{winner} is preferred in {max(split.better, split.worse):,} of {decided:,} decided {items}"
+    if not findings.complete:
+        done = f"{findings.judgements:,} of {findings.plan.stop:,} judgements are there"
+        return f"Not complete: {done}. So far {result}; p-values mean nothing before the end."
+    if decided:
+        firm, loose = "that is hardly chance", f"with {decided:,} that could be chance"
+        p = f"= {split.p:.2g}" if split.p >= 0.0001 else "< 0.0001"
+        result += f"; {firm if split.p < SIGNIFICANT else loose}, p {p}"
+    tied = f" {ties:,} {'item is a tie' if ties == 1 else 'items are ties'}." if ties else ""
+    return f"Result: {result}.{tied}"
+
+
+def agreement_words(findings: Findings) -> str:
+    """How far the annotators agree, in words and numbers."""
+    agreement = findings.agreement
+    if not agreement.items:
+        return "Agreement: no item was judged by two people, so alpha is undefined."
+    if agreement.alpha is None:
+        value, words = "undefined (all answers are the same)", "complete"
+    else:
+        value = f"{agreement.alpha:.3f}"
+        words = next(words for least, words in AGREEMENT.items() if agreement.alpha >= least)
+    return (
+        f"Agreement is {words}: Krippendorff's alpha (ordinal) {value} on {agreement.items:,} items, where 1 "
+        f"is perfect and 0 is chance; of two people on an item {share_text(agreement.same)} gave the same "
+        f"answer, {share_text(agreement.same_direction)} the same direction."
+    )
 
 
 def tables(findings: Findings) -> list[Table]:
@@ -34,7 +82,10 @@ def tables(findings: Findings) -> list[Table]:
 
 def as_text(findings: Findings, format: str = "text") -> str:
     """The report in a format of `rangevote.evaluation.tables`."""
-    return "\n\n".join(render(table, format).rstrip("\n") for table in tables(findings)) + "\n"
+    listed = [*tables(findings), *disputed_tables(findings)]
+    escape = {"markdown": escape_markdown, "latex": escape_latex}.get(format, str)
+    words = [escape(verdict(findings)), escape(agreement_words(findings))]
+    return "\n\n".join([*words, *(render(table, format).rstrip("\n") for table in listed)]) + "\n"
 
 
 def result_table(findings: Findings) -> Table:
@@ -53,7 +104,7 @@ def answer_table(findings: Findings) -> Table:
     total = findings.answers.total
     rows = [
         _row(name, count, f"{100 * count / total:.1f} %" if total else "")
-        for name, count in zip(_answers(findings), findings.answers.counts, strict=True)
+        for name, count in zip(answer_names(findings), findings.answers.counts, strict=True)
     ]
     if findings.plan.automatic:
         unseen = [Cell(str(findings.plan.automatic)), Cell("")]
@@ -64,7 +115,8 @@ def answer_table(findings: Findings) -> Table:
 def people_table(findings: Findings) -> Table:
     """One row an annotator: each is a study of their own."""
     columns = _columns(
-        *("judged", *_answers(findings), "better : worse", "p", "share of wins", "changed", "seconds")
+        *("judged", *answer_names(findings), "cannot judge", "better : worse", "p", "share of wins"),
+        *("changed", "seconds"),
     )
     notes = ["seconds: median time an item was in sight; changed: answers replaced or undone"]
     missing = sum(person.without_image for person in findings.people)
@@ -80,9 +132,10 @@ def _person_row(person: Person) -> TableRow:
         _name(person),
         f"{person.judged} of {person.assigned}{' (finished)' if person.finished else ''}",
         *person.answers.counts,
+        person.cannot,
         f"{split.better} : {split.worse}",
-        Cell(_p(split), stars(split.p)),
-        _share(split.share),
+        Cell(p_text(split), stars(split.p)),
+        share_text(split.share),
         person.changed,
         "" if person.seconds is None else f"{person.seconds:.1f}",
     )
@@ -102,7 +155,9 @@ def repeats_table(findings: Findings) -> Table:
         itself = person.itself
         alpha = "undefined" if itself.alpha is None else f"{itself.alpha:.3f}"
         rows.append(
-            _row(_name(person), itself.items, _share(itself.same), _share(itself.same_direction), alpha)
+            _row(
+                _name(person), itself.items, share_text(itself.same), share_text(itself.same_direction), alpha
+            )
         )
     columns = _columns("items", "same answer", "same direction", "alpha")
     notes = ["the first judgement counts; alpha: Krippendorff's, ordinal, of both"]
@@ -114,6 +169,36 @@ def checks_table(findings: Findings) -> Table:
     return Table(_columns("passed", "failed"), rows, "annotator", "Attention checks")
 
 
+def disputed_tables(findings: Findings) -> list[Table]:
+    """The items that people disagree about most, with their texts cut short; none where nobody disagrees."""
+    disputed = [item for item in findings.items if item.disagreement > 0]
+    if not disputed:
+        return []
+    rows = [
+        _row(
+            item.pair.key,
+            f"{item.disagreement:.2f}",
+            " ".join("?" if one.value is None else f"{one.value:+d}" for one in item.opinions),
+            _clipped(item.pair.first),
+            _clipped(item.pair.second),
+        )
+        for item in disputed[:_DISPUTED]
+    ]
+    note = (
+        f"{len(disputed):,} items are judged differently; answers: from -2, {findings.plan.systems[0]} much "
+        f"better, to +2; disagreement: how far two people are apart, on average; all items with whole texts "
+        f"are in the formats html and json"
+    )
+    columns = _columns("disagreement", "answers", *findings.plan.systems)
+    return [Table(columns, rows, "item", "Most disputed items", [note])]
+
+
+def _clipped(text: str) -> str:
+    line = " ".join(text.split())
+    shown = "".join(character if character.isprintable() else "\ufffd" for character in line)
+    return shown if len(shown) <= _CLIP else shown[: _CLIP - 1] + "…"
+
+
 def _columns(*names: str) -> list[Column]:
     return [Column(name) for name in names]
 
@@ -123,21 +208,21 @@ def _row(name: str, *cells: Cell | str | int) -> TableRow:
 
 
 def _split_row(name: str, split: Split) -> TableRow:
-    p = Cell(_p(split), stars(split.p))
-    return _row(name, split.better, split.worse, p, _share(split.share), _interval(split))
+    p = Cell(p_text(split), stars(split.p))
+    return _row(name, split.better, split.worse, p, share_text(split.share), interval_text(split))
 
 
-def _p(split: Split) -> str:
+def p_text(split: Split) -> str:
     if split.better + split.worse == 0:
         return "1 (no data)"
     return f"{split.p:.4f}" if split.p >= 0.0001 else "<0.0001"
 
 
-def _share(share: float | None) -> str:
+def share_text(share: float | None) -> str:
     return "no data" if share is None else f"{100 * share:.1f} %"
 
 
-def _interval(split: Split) -> str:
+def interval_text(split: Split) -> str:
     interval = split.interval
     return "" if interval is None else f"[{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
 
@@ -146,7 +231,7 @@ def _name(person: Person) -> str:
     return person.name + (" (excluded)" if person.excluded else "")
 
 
-def _answers(findings: Findings) -> list[str]:
+def answer_names(findings: Findings) -> list[str]:
     """The five answers, as they are about the systems."""
     baseline, challenger = findings.plan.systems
     better = [f"{challenger} slightly better", f"{challenger} much better"]
@@ -173,20 +258,13 @@ def _notes(findings: Findings) -> list[str]:
         single if plan.per_item == 1 else combined,
         f"ties, left out: {findings.ties:,}{unseen if plan.automatic else ''}",
         "p: exact two-tailed sign test; interval: Clopper-Pearson; * p < 0.05, ** p < 0.01, *** p < 0.001",
-        _agreement_note(findings),
+        *([_cannot_note(findings)] if findings.cannot else []),
         _exclusion_note(findings),
     ]
 
 
-def _agreement_note(findings: Findings) -> str:
-    agreement = findings.agreement
-    if not agreement.items:
-        return "agreement: no item was judged by two people, so alpha is undefined"
-    value = "undefined (all answers are the same)" if agreement.alpha is None else f"{agreement.alpha:.3f}"
-    return (
-        f"agreement on {agreement.items:,} items: Krippendorff's alpha (ordinal) {value}, same answer "
-        f"{_share(agreement.same)}, same direction {_share(agreement.same_direction)}"
-    )
+def _cannot_note(findings: Findings) -> str:
+    return f"cannot judge: {findings.cannot:,} judgements; they are no answer and count for nobody"
 
 
 def _exclusion_note(findings: Findings) -> str:
@@ -195,145 +273,3 @@ def _exclusion_note(findings: Findings) -> str:
     rule = f"fewer than {100 * findings.plan.pass_share:.0f} % of the attention checks passed"
     names = [person.name for person in findings.people if person.excluded]
     return f"excluded ({rule}): {', '.join(names) or 'nobody'}"
-
-
-def as_html(findings: Findings) -> str:
-    folders = [importlib.resources.files(name) / "static" for name in ("rangevote.web", "rangevote.study")]
-    files = zip(folders, ("base.css", "report.css"), strict=True)
-    style = "".join((folder / name).read_text(encoding="utf-8") for folder, name in files)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    result, *others = tables(findings)
-    body = [
-        f"<h1>{escape(result.title)}</h1>",
-        *([] if findings.complete else ['<p class="banner">This study is not complete.</p>']),
-        _html_table(result, heading=False),
-        *_plots(findings),
-        *(_html_table(table) for table in others),
-        f'<p class="faint">Made with {escape(findings.plan.software)}. Digest of the study: '
-        f"<code>{escape(findings.digest)}</code></p>",
-    ]
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(result.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(body)
-        + "\n</main>\n</body>\n</html>\n"
-    )
-
-
-def _html_table(table: Table, *, heading: bool = True) -> str:
-    head = "".join(f'<th scope="col">{escape(column.name)}</th>' for column in table.columns)
-    rows = []
-    for i, row in enumerate(table.rows):
-        cells = "".join(
-            f"<td>{escape(table.written(i, j) + cell.marks)}</td>" for j, cell in enumerate(row.cells)
-        )
-        rows.append(f'<tr><th scope="row">{escape(row.name)}</th>{cells}</tr>')
-    notes = "".join(f"<li>{escape(note)}</li>" for note in table.notes)
-    title = f"<h2>{escape(table.title)}</h2>" if heading and table.title else ""
-    label = escape(table.title)
-    return (
-        f'{title}<div class="scroll" role="group" tabindex="0" aria-label="{label}"><table><thead><tr>'
-        f'<th scope="col">{escape(table.corner)}</th>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>" + (f'<ul class="notes">{notes}</ul>' if notes else "")
-    )
-
-
-def _plots(findings: Findings) -> list[str]:
-    answers, people = _answers(findings), findings.people
-    baseline, challenger = findings.plan.systems
-    counts = {"all items": findings.answers.counts}
-    wins = {"all answers": findings.answers.all, "much better only": findings.answers.much}
-    if len(people) > 1:
-        counts |= {person.name: person.answers.counts for person in people}
-        wins |= {person.name: person.answers.all for person in people}
-    sides = {person.name: person.sides for person in people}
-    return [
-        _figure(_bars(counts, answers, "How often each answer was given"), "Answers", _legend(answers)),
-        _figure(
-            _shares(wins, (baseline, challenger), f"Share of wins of {challenger}, with intervals"),
-            f"Share of wins of {challenger}, ties left out, with exact 95 % intervals",
-        ),
-        _figure(
-            _shares(sides, ("right", "left"), "Share of answers for the left side"),
-            "Share of answers for the left side, ties left out, with exact 95 % intervals",
-        ),
-    ]
-
-
-def _figure(plot: str, caption: str, legend: str = "") -> str:
-    box = f'<div class="scroll" role="group" tabindex="0" aria-label="{escape(caption)}">{plot}</div>'
-    return f"<figure><figcaption>{escape(caption)}</figcaption>{box}{legend}</figure>"
-
-
-def _legend(answers: Sequence[str]) -> str:
-    square = '<rect class="a{}" width="12" height="12"/>'
-    swatch = f'<svg class="swatch" viewBox="0 0 12 12" aria-hidden="true">{square}</svg>'
-    items = [f"<li>{swatch.format(kind)} {escape(name)}</li>" for kind, name in enumerate(answers)]
-    return f'<ul class="legend">{"".join(items)}</ul>'
-
-
-def _bars(rows: Mapping[str, Sequence[int]], answers: Sequence[str], caption: str) -> str:
-    """Stacked bars of the five answers, one a row, the baseline's wins on the left."""
-    parts = []
-    for number, (name, counts) in enumerate(rows.items()):
-        total, x, y = sum(counts), float(_NAME), number * _ROW + 8
-        parts.append(_text(_NAME - 10, y + 14, name, "end"))
-        if not total:
-            parts.append(_text(_NAME, y + 14, "no data", "start", "faint"))
-        for kind, count in enumerate(counts):
-            if count:
-                width = _PLOT * count / total
-                title = escape(f"{name}, {answers[kind]}: {count} of {total}")
-                parts.append(f"<g><title>{title}</title>{_bar(x, y, width, count, kind)}</g>")
-                x += width
-    return _svg(parts, len(rows) * _ROW + 8, caption)
-
-
-def _bar(x: float, y: float, width: float, count: int, kind: int) -> str:
-    """A bar with its count inside, where there is room."""
-    bar = f'<rect class="a{kind}" x="{x:.2f}" y="{y}" width="{width:.2f}" height="{_BAR}"/>'
-    if width < 9 * len(str(count)) + 4:
-        return bar
-    middle = f'x="{x + width / 2:.2f}" y="{y + 13.5}" text-anchor="middle"'
-    return f'{bar}<text class="on{kind}" {middle}>{count}</text>'
-
-
-def _shares(rows: Mapping[str, Split], ends: tuple[str, str], caption: str) -> str:
-    """Shares as points with whiskers on an axis from 0 to 100 %; the line at 50 % is no difference."""
-    foot = len(rows) * _ROW + 4
-    parts = [_line(_at(tick), 0, _at(tick), foot, "half" if tick == 0.5 else "grid") for tick in _TICKS]
-    parts += [_text(_at(tick), foot + 14, f"{100 * tick:.0f} %", "middle", "faint") for tick in _TICKS]
-    parts.append(_text(_at(0), foot + 28, f"always {ends[0]}", "start", "faint"))
-    parts.append(_text(_at(1), foot + 28, f"always {ends[1]}", "end", "faint"))
-    for number, (name, split) in enumerate(rows.items()):
-        y = number * _ROW + _ROW / 2
-        parts.append(_text(_NAME - 10, y + 5, name, "end"))
-        if split.share is None or split.interval is None:
-            parts.append(_text(_at(0.5) + 6, y + 5, "no data", "start", "faint"))
-            continue
-        values = f"{split.better} : {split.worse}, {_share(split.share)} {_interval(split)}, p {_p(split)}"
-        point = f'<circle class="point" cx="{_at(split.share):.2f}" cy="{y}" r="5"/>'
-        whisker = _line(_at(split.interval.low), y, _at(split.interval.high), y, "whisker")
-        parts.append(f"<g><title>{escape(f'{name}: {values}')}</title>{whisker}{point}</g>")
-    return _svg(parts, len(rows) * _ROW + _FOOT, caption)
-
-
-def _at(share: float) -> float:
-    return _NAME + 10 + (_PLOT - 20) * share
-
-
-def _line(x: float, y: float, to_x: float, to_y: float, kind: str) -> str:
-    return f'<line class="{kind}" x1="{x:.2f}" y1="{y}" x2="{to_x:.2f}" y2="{to_y}"/>'
-
-
-def _text(x: float, y: float, text: str, anchor: str, kind: str = "ink") -> str:
-    short = text if len(text) <= 26 else text[:25] + "…"
-    return f'<text class="{kind}" x="{x:.2f}" y="{y}" text-anchor="{anchor}">{escape(short)}</text>'
-
-
-def _svg(parts: Sequence[str], height: float, caption: str) -> str:
-    inner = "".join(parts)
-    return f'<svg viewBox="0 0 {_WIDTH} {height:.0f}" role="img" aria-label="{escape(caption)}">{inner}</svg>'

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from statistics import median
+from typing import Literal, NamedTuple, TypeVar
 
 from rangevote.errors import DataError, SetupError
 from rangevote.files import regular_file
@@ -30,6 +31,11 @@ from rangevote.study.study_file import (
 from rangevote.study.study_plan import Assignment, resolved
 
 T = TypeVar("T")
+
+#: What is said of an item: -2 (left much better) to 2 (right much better), or that one cannot judge.
+Answer = int | Literal["cannot"]
+#: An answer in a row; NULL is an undo.
+_ANSWER = "CASE WHEN cannot THEN 'cannot' ELSE shown END"
 
 
 class NotSaved(SetupError):
@@ -48,18 +54,33 @@ class SentAnswer(NamedTuple):
     """What a browser sends: an item's handle, the answer as shown (None: undo), and its own key and clock."""
 
     handle: str
-    shown: int | None
+    shown: Answer | None
     key: str
     client_time: str
     duration_ms: int | None = None
     image_missing: bool = False
+    comment: str | None = None
 
 
 class SavedAnswer(NamedTuple):
     """The answer that counts now, and the one it replaces."""
 
-    shown: int | None
-    replaced: int | None
+    shown: Answer | None
+    replaced: Answer | None
+
+
+class Progress(NamedTuple):
+    """How far an annotator is; times are of the server, None before the first visit or answer."""
+
+    name: str
+    assigned: int
+    judged: int
+    cannot: int
+    comments: int
+    seconds: float | None
+    opened: str | None
+    last: str | None
+    finished: bool
 
 
 def now() -> str:
@@ -139,13 +160,47 @@ class Store:
             db.execute("INSERT INTO visit (annotator, opened) VALUES (?, ?)", (annotator, opened))
         return opened
 
-    def judged(self, annotator: int) -> dict[str, int]:
-        """The answers that count, as shown, by handle; in the order in which they were given."""
+    def judged(self, annotator: int) -> list[tuple[str, Answer, str | None]]:
+        """Handle, answer as shown and comment of what is judged; in the order in which it was."""
         query = (
-            "SELECT handle, shown FROM judgement JOIN assignment USING (annotator, pair) "  # noqa: S608
-            f"WHERE annotator = ? AND shown IS NOT NULL AND {LATEST} ORDER BY judgement.id"
+            f"SELECT handle, {_ANSWER} AS answer, comment "  # noqa: S608
+            "FROM judgement JOIN assignment USING (annotator, pair) "
+            f"WHERE annotator = ? AND answer IS NOT NULL AND {LATEST} ORDER BY judgement.id"
         )
-        return self._read(lambda db: dict(db.execute(query, (annotator,)).fetchall()))
+        return self._read(lambda db: db.execute(query, (annotator,)).fetchall())
+
+    def progress(self) -> list[Progress]:
+        """How far each annotator is: what who runs the study may see before its end, and no result."""
+        answers = (
+            "SELECT annotator, cannot, comment IS NOT NULL, received, duration_ms FROM judgement "  # noqa: S608
+            f"WHERE (shown IS NOT NULL OR cannot) AND {LATEST}"
+        )
+        visits = "SELECT annotator, max(opened) FROM visit GROUP BY annotator"
+        rows, opened, finished = self._read(
+            lambda db: (
+                db.execute(answers).fetchall(),
+                dict(db.execute(visits).fetchall()),
+                {number for (number,) in db.execute("SELECT annotator FROM finish")},
+            )
+        )
+        listed = []
+        for number, who in enumerate(self.study.annotators):
+            mine = [row for row in rows if row[0] == number]
+            spent = [row[4] for row in mine if row[4] is not None]
+            listed.append(
+                Progress(
+                    name=who.name,
+                    assigned=sum(one.annotator == number for one in self.study.assignments),
+                    judged=len(mine),
+                    cannot=sum(row[1] for row in mine),
+                    comments=sum(row[2] for row in mine),
+                    seconds=median(spent) / 1000 if spent else None,
+                    opened=opened.get(number),
+                    last=max((row[3] for row in mine), default=None),
+                    finished=number in finished,
+                )
+            )
+        return listed
 
     def finished(self, annotator: int) -> bool:
         query = "SELECT 1 FROM finish WHERE annotator = ?"
@@ -175,7 +230,8 @@ class Store:
             if db.execute("SELECT 1 FROM finish WHERE annotator = ?", (annotator,)).fetchone():
                 raise AnswerRefused("you have finished: your answers are closed.", 403)
             last = db.execute(
-                f"SELECT id, shown FROM judgement WHERE annotator = ? AND pair = ? AND {LATEST}",  # noqa: S608
+                f"SELECT id, {_ANSWER} FROM judgement "  # noqa: S608
+                f"WHERE annotator = ? AND pair = ? AND {LATEST}",
                 (annotator, assignment.pair),
             ).fetchone()
             if answer.shown is None and (last is None or last[1] is None):
@@ -193,20 +249,20 @@ class Store:
             db.execute("INSERT OR IGNORE INTO finish VALUES (?, ?)", (annotator, now()))
 
 
-def _by_key(db: sqlite3.Connection, annotator: int, key: str) -> tuple[int, int, int | None] | None:
-    query = "SELECT id, pair, shown FROM judgement WHERE annotator = ? AND key = ?"
-    row: tuple[int, int, int | None] | None = db.execute(query, (annotator, key)).fetchone()
+def _by_key(db: sqlite3.Connection, annotator: int, key: str) -> tuple[int, int, Answer | None] | None:
+    query = f"SELECT id, pair, {_ANSWER} FROM judgement WHERE annotator = ? AND key = ?"  # noqa: S608
+    row: tuple[int, int, Answer | None] | None = db.execute(query, (annotator, key)).fetchone()
     return row
 
 
 def _repeated(
-    db: sqlite3.Connection, before: tuple[int, int, int | None], assignment: Assignment, answer: SentAnswer
+    db: sqlite3.Connection, before: tuple[int, int, Answer | None], assignment: Assignment, answer: SentAnswer
 ) -> SavedAnswer:
     """The browser did not hear our reply and sends the answer again."""
     number, pair, shown = before
     if (pair, shown) != (assignment.pair, answer.shown):
         raise AnswerRefused("this key was used before, for another answer.")
-    query = "SELECT shown FROM judgement WHERE id = (SELECT supersedes FROM judgement WHERE id = ?)"
+    query = f"SELECT {_ANSWER} FROM judgement WHERE id = (SELECT supersedes FROM judgement WHERE id = ?)"  # noqa: S608
     replaced = db.execute(query, (number,)).fetchone()
     return SavedAnswer(shown, replaced[0] if replaced else None)
 
@@ -214,23 +270,27 @@ def _repeated(
 def _insert(
     db: sqlite3.Connection, assignment: Assignment, answer: SentAnswer, supersedes: int | None
 ) -> None:
-    meaning = None if answer.shown is None else resolved(answer.shown, assignment.swapped)
+    cannot = answer.shown == "cannot"
+    shown = answer.shown if isinstance(answer.shown, int) else None
+    meaning = None if shown is None else resolved(shown, assignment.swapped)
     (opened,) = db.execute(
         "SELECT max(opened) FROM visit WHERE annotator = ?", (assignment.annotator,)
     ).fetchone()
     db.execute(
         "INSERT INTO judgement (annotator, pair, shown, resolved, swapped, supersedes, key, opened, "
-        "received, client_time, duration_ms, image_missing) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "received, client_time, duration_ms, image_missing, cannot, comment) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(
                 assignment.annotator,
                 assignment.pair,
-                answer.shown,
+                shown,
                 meaning,
                 int(assignment.swapped),
                 supersedes,
                 answer.key,
             ),
             *(opened, now(), answer.client_time, answer.duration_ms, int(answer.image_missing)),
+            *(int(cannot), answer.comment),
         ),
     )

@@ -11,7 +11,7 @@ import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from rangevote.study.study_plan import Annotator, Assignment, Pair, Study, Study
 
 #: "rvst": marks a study among other SQLite files.
 APPLICATION = 0x72767374
-VERSION = 1
+VERSION = 2
 BUSY = 5000  # milliseconds to wait for another writer
 _OLDEST = (3, 37, 0)  # the first with STRICT tables
 
@@ -37,7 +37,7 @@ CREATE TABLE image (
 CREATE TABLE pair (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, first TEXT NOT NULL, second TEXT NOT NULL, source TEXT,
   image TEXT REFERENCES image (sha256), expected INTEGER CHECK (expected IN (-1, 0, 1)),
-  again TEXT REFERENCES pair (key)
+  again TEXT REFERENCES pair (key), practice INTEGER NOT NULL CHECK (practice IN (0, 1))
 ) STRICT;
 CREATE TABLE annotator (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, token TEXT NOT NULL UNIQUE
@@ -59,6 +59,7 @@ CREATE TABLE judgement (
   supersedes INTEGER UNIQUE REFERENCES judgement (id), key TEXT NOT NULL,
   opened TEXT, received TEXT NOT NULL, client_time TEXT NOT NULL, duration_ms INTEGER,
   image_missing INTEGER NOT NULL DEFAULT 0 CHECK (image_missing IN (0, 1)),
+  cannot INTEGER NOT NULL DEFAULT 0 CHECK (cannot = 0 OR (cannot = 1 AND shown IS NULL)), comment TEXT,
   FOREIGN KEY (annotator, pair) REFERENCES assignment (annotator, pair), UNIQUE (annotator, key),
   CHECK ((shown IS NULL) = (resolved IS NULL))
 ) STRICT;
@@ -75,7 +76,7 @@ LATEST = "NOT EXISTS (SELECT 1 FROM judgement AS later WHERE later.supersedes = 
 #: Columns of a `Judgement`.
 _JUDGEMENTS = (
     "SELECT id, annotator, pair, shown, resolved, swapped, supersedes, opened, received, client_time, "
-    "duration_ms, image_missing FROM judgement ORDER BY id"
+    "duration_ms, image_missing, cannot, comment FROM judgement ORDER BY id"
 )
 
 #: Where locks and shared memory between processes cannot be relied on.
@@ -124,7 +125,7 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
 
 
 def check_kind(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse what is no study, or one of a later version."""
+    """Refuse what is no study, or one of another version."""
     (kind,) = db.execute("PRAGMA application_id").fetchone()
     if kind != APPLICATION:
         raise DataError("is not a study; 'rangevote study new' makes them.", where=str(path))
@@ -133,6 +134,11 @@ def check_kind(db: sqlite3.Connection, path: Path) -> None:
         raise SetupError(
             f"{path} was made by a newer rangevote (its version is {version}, known are those to {VERSION}). "
             f"Update rangevote."
+        )
+    if version < VERSION:
+        raise SetupError(
+            f"{path} was made by an earlier rangevote (its version is {version}, that of now {VERSION}). "
+            f"Judge, report and export it with that one."
         )
 
 
@@ -217,10 +223,10 @@ def _fill(db: sqlite3.Connection, study: Study, images: Mapping[str, StudyImage]
     db.execute("INSERT INTO study VALUES (1, ?, ?)", (study.plan.text(), study.digest()))
     db.executemany("INSERT INTO image VALUES (?, ?, ?)", [(name, *image) for name, image in images.items()])
     db.executemany(
-        "INSERT INTO pair VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO pair VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (i, p.key, p.first, p.second, p.source, p.image, p.expected, p.again)
-            for i, p in enumerate(study.pairs)
+            (i, p.key, p.first, p.second, p.source, p.image, p.expected, p.again, int(p.practice))
+            for i, p in enumerate([*study.pairs, study.practice])
         ],
     )
     db.executemany(
@@ -236,15 +242,17 @@ def _fill(db: sqlite3.Connection, study: Study, images: Mapping[str, StudyImage]
 def read_study(db: sqlite3.Connection, path: Path) -> tuple[Study, str]:
     """The study and its digest; one that was edited since it was made is refused."""
     plan, digest = db.execute("SELECT plan, digest FROM study").fetchone()
-    rows = db.execute("SELECT key, first, second, source, image, expected, again FROM pair ORDER BY id")
-    pairs = [Pair(*row) for row in rows]
+    rows = db.execute(
+        "SELECT key, first, second, source, image, expected, again, practice FROM pair ORDER BY id"
+    )
+    *pairs, practice = [replace(Pair(*row), practice=bool(row[-1])) for row in rows]
     annotators = [Annotator(*row) for row in db.execute("SELECT name, token FROM annotator ORDER BY id")]
     rows = db.execute(
         "SELECT annotator, pair, position, handle, swapped FROM assignment ORDER BY annotator, position"
     )
     assignments = [Assignment(a, pair, at, handle, bool(side)) for a, pair, at, handle, side in rows]
     try:
-        study = Study(StudyPlan.of(plan), pairs, annotators, assignments)
+        study = Study(StudyPlan.of(plan), pairs, annotators, assignments, practice)
         intact = study.digest() == digest and _images_intact(db)
     except (ValueError, KeyError, TypeError):
         intact = False
@@ -264,7 +272,7 @@ def _images_intact(db: sqlite3.Connection) -> bool:
 
 class Judgement(NamedTuple):
     """One row. `shown` is the answer as it was seen, `resolved` what it means for the challenger; both None
-    for an undo. Times are the server's but for `client_time`."""
+    for an undo, and where the annotator `cannot` judge. Times are the server's but for `client_time`."""
 
     number: int
     annotator: int
@@ -278,6 +286,8 @@ class Judgement(NamedTuple):
     client_time: str
     duration_ms: int | None
     image_missing: bool
+    cannot: bool
+    comment: str | None
 
 
 @dataclass(frozen=True)
@@ -290,9 +300,9 @@ class Snapshot:
     finished: frozenset[int]
 
     def current(self) -> list[Judgement]:
-        """The judgements that count: superseded by none, and not undone."""
+        """The judgements that stand, also those that say "cannot judge": neither superseded nor undone."""
         gone = {row.supersedes for row in self.rows}
-        return [row for row in self.rows if row.number not in gone and row.shown is not None]
+        return [row for row in self.rows if row.number not in gone and (row.shown is not None or row.cannot)]
 
     def pair(self, row: Judgement) -> Pair:
         return self.study.pairs[row.pair]
@@ -306,7 +316,10 @@ def take_snapshot(path: Path) -> Snapshot:
         study, digest = read_study(db, path)
         listed = [Judgement(*row) for row in db.execute(_JUDGEMENTS)]
         rows = [
-            row._replace(swapped=bool(row.swapped), image_missing=bool(row.image_missing)) for row in listed
+            row._replace(
+                swapped=bool(row.swapped), image_missing=bool(row.image_missing), cannot=bool(row.cannot)
+            )
+            for row in listed
         ]
         finished = frozenset(number for (number,) in db.execute("SELECT annotator FROM finish"))
         return Snapshot(study, digest, rows, finished)

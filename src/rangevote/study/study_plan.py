@@ -49,7 +49,8 @@ class StudyPlan:
     `per_item` of the annotators judge each item, `repeats` of the items twice. `pass_share`: who passes fewer
     of the attention checks is left out of the analysis; None leaves nobody out. `stop` is the number of
     judgements, checks and second ones not counted, after which the study is complete: fixed beforehand, since
-    looking at p-values on the way makes them invalid.
+    looking at p-values on the way makes them invalid. `differences`: the page can mark the words in which two
+    outputs differ. `completion_code` is shown to who has finished.
     """
 
     systems: tuple[str, str]
@@ -66,6 +67,8 @@ class StudyPlan:
     pass_share: float | None = None
     repeats: int = 0
     show_identical: bool = False
+    differences: bool = False
+    completion_code: str | None = None
     title: str = TITLE
     question: str = QUESTION
     instructions: str = INSTRUCTIONS
@@ -88,7 +91,8 @@ class Pair:
 
     `image` is the SHA-256 of an image. An attention check has an `expected` answer: 1 the second must be
     judged better, -1 the first, 0 neither. `again` is the key of an item that is shown a second time, to see
-    how far people agree with themselves.
+    how far people agree with themselves. A `practice` pair is shown to all before the first item; answers to
+    it are not kept.
     """
 
     key: str
@@ -98,11 +102,12 @@ class Pair:
     image: str | None = None
     expected: int | None = None
     again: str | None = None
+    practice: bool = False
 
     @property
     def counts(self) -> bool:
-        """Whether judgements of it are results: it is neither a check nor shown before."""
-        return self.expected is None and self.again is None
+        """Whether judgements of it are results: it is no check, not shown before and not for practice."""
+        return self.expected is None and self.again is None and not self.practice
 
     @property
     def identical(self) -> bool:
@@ -133,12 +138,13 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Study:
-    """A plan with its pairs, annotators and assignments."""
+    """A plan with its pairs, annotators and assignments, and the pair to practise with."""
 
     plan: StudyPlan
     pairs: Sequence[Pair]
     annotators: Sequence[Annotator]
     assignments: Sequence[Assignment]
+    practice: Pair
 
     def digest(self) -> str:
         """SHA-256 of everything that is fixed beforehand; tokens go in as digests of their own."""
@@ -148,6 +154,7 @@ class Study:
             [asdict(pair) for pair in self.pairs],
             secret,
             [asdict(assignment) for assignment in self.assignments],
+            asdict(self.practice),
         ]
         return hashlib.sha256(canonical(parts).encode()).hexdigest()
 

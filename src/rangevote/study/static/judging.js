@@ -1,4 +1,4 @@
-// Judging: shows an item, keeps the answer, goes on at once.
+// Judging: instructions and one item for practice, then item by item: shows it, keeps the answer, goes on at once.
 //
 // An answer is put into the outbox before anything else, and the next item is shown while it is sent. If the
 // server cannot be reached, the outbox keeps the answers until it can. If the server was reached but could not
@@ -6,28 +6,40 @@
 
 import { listen } from "/static/keys.js";
 import { freshKey, Outbox } from "/static/outbox.js";
-import { Clock } from "/static/progress.js";
+import { Clock } from "/static/clock.js";
 import { Sender } from "/static/sender.js";
 import { Refused } from "/static/server.js";
 import { Preferences } from "/static/preferences.js";
 import { Work } from "/static/state.js";
-import { get, View } from "/static/view.js";
+import { completionCode, facts, get, valueOf } from "/static/view.js";
 
+/** @typedef {import("./view.js").View} View */
 /** @typedef {import("./outbox.js").Message} Message */
+/** @typedef {import("./session").Answer} Answer */
+
+/** A tap so many milliseconds after an item came was meant for the one before. */
+const TOO_SOON = 250;
 
 const AWAY = "The server cannot be reached. Go on judging: your answers are kept in this browser and sent as soon as it is back.";
 const FULL = "Not saved: the server cannot save answers at the moment. Your answers are kept here and tried again; please wait.";
 const FORGETFUL = "Not saved: the server cannot be reached, and this browser keeps no data. Please wait, and do not close the page.";
 
 export class Study {
-  /** @param {import("./server.js").Server} server @param {import("./session").Session} session */
-  constructor(server, session) {
+  /**
+   * @param {import("./server.js").Server} server
+   * @param {import("./session").Session} session
+   * @param {View} view
+   */
+  constructor(server, session, view) {
     this.server = server;
-    this.view = new View();
+    this.session = session;
+    this.view = view;
     this.view.begin(session);
     this.work = new Work(session.items, session.judged);
     this.clock = new Clock();
-    this.finished = session.finished;
+    /** @type {"start" | "practice" | "items"} */
+    this.stage = "items";
+    this.shown = 0;
     const owner = `${session.study}.${session.annotator}`;
     this.outbox = new Outbox(owner);
     this.sender = new Sender(server, this.outbox, {
@@ -37,49 +49,115 @@ export class Study {
     });
     this.channel = new BroadcastChannel(`rangevote.${owner}`);
     this.channel.onmessage = (event) => this.elsewhere(event.data);
-    this.preferences = new Preferences();
+    this.preferences = new Preferences(() => this.adjust());
   }
 
   start() {
-    for (const [, message] of this.outbox.waiting()) this.work.set(message.body.item, message.body.value ?? null);
+    for (const [, { body }] of this.outbox.waiting()) this.work.set(body.item, body.value ?? null, body.comment);
     this.work.advance();
     listen({
-      enabled: () => this.preferences.shortcuts && !this.finished,
+      enabled: () => this.preferences.shortcuts && !get("work").hidden && !get("large").open,
       choose: (value) => this.choose(value),
-      move: (step) => this.choose(Math.max(-2, Math.min(2, (this.view.chosen ?? 0) + step))),
+      move: (step) => this.move(step),
       submit: () => this.submit(),
       undo: () => this.undo(),
+      comment: () => this.view.openComment(true),
+      enlarge: () => this.view.enlarge(),
+      differences: () => !get("differences-box").hidden && get("differences").click(),
       help: () => get("how").toggleAttribute("open"),
     });
     get("form").addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
       event.preventDefault();
       this.submit();
     });
+    get("answers").addEventListener("click", (/** @type {MouseEvent} */ event) => this.tap(event));
     const actions = { undo: () => this.undo(), earlier: () => this.go(-1), later: () => this.go(1), retry: () => this.retry() };
     for (const [id, action] of Object.entries(actions)) get(id).addEventListener("click", action);
     window.addEventListener("beforeunload", (event) => {
       if (this.outbox.memory.size) event.preventDefault();
     });
-    get("how").toggleAttribute("open", this.work.judged.size === 0);
+    if (this.work.judged.size === 0) this.stage = "start";
+    this.adjust();
     this.show();
     this.sender.send();
   }
 
-  /** The item at hand, or that there is none left. */
+  /** What is to be seen now: the start, an item, or that there is none left. */
   show() {
     this.clock.start();
-    if (this.finished) {
-      this.view.message("Thank you", "You have finished. Your answers are saved and closed; you can close this page.");
-    } else if (this.work.item) {
-      this.view.item(this.work, this.clock.summary(this.work.left));
+    this.shown = performance.now();
+    const { session, work } = this;
+    if (session.finished) this.showEnd();
+    else if (this.stage === "start") this.showStart();
+    else if (this.stage === "practice") this.view.practice(session.practice, this.marked);
+    else if (work.item) {
+      this.view.item(work, this.clock.summary(work.left), this.marked);
       this.preload();
     } else {
       this.view.message(
-        this.work.items.length === 1 ? "The item is judged" : `All ${this.work.items.length} items are judged`,
+        work.items.length === 1 ? "The item is judged" : `All ${work.items.length} items are judged`,
         "You can still look back and change answers. When you finish, they are closed.",
         [["Finish", () => this.finish()], ["Look back", () => this.go(-1)]],
+        this.view.summary(work),
       );
     }
+  }
+
+  showStart() {
+    const { items, instructions, practice } = this.session;
+    const number = items.length === 1 ? "There is one item." : `There are ${items.length} items.`;
+    const lines = [
+      `${number} Stop whenever you like: this link goes on where you were.`,
+      "Each answer is kept at once. You can undo the last one and go back to earlier items until you finish.",
+      "If an item cannot be judged, say so. A comment to an item is welcome and never needed.",
+    ];
+    this.view.message("Before you begin", instructions, [
+      ["Try one for practice", () => this.enter("practice")],
+      ["Begin without practice", () => this.enter("items")],
+    ], [facts(lines)]);
+    if (practice.image) new Image().src = practice.image;
+  }
+
+  showEnd() {
+    const { code } = this.session;
+    this.view.message("Thank you", "You have finished. Your answers are saved and closed; you can close this page.", [], [
+      ...(code === null ? [] : [completionCode(code)]),
+      ...this.view.summary(this.work),
+    ]);
+  }
+
+  /** @param {"start" | "practice" | "items"} stage */
+  enter(stage) {
+    this.stage = stage;
+    this.view.note("");
+    this.show();
+  }
+
+  /**
+   * The item for practice is judged; nothing of it is kept.
+   * @param {Answer} value
+   */
+  practised(value) {
+    this.view.message("That is all there is to it", `You answered: ${this.view.words(value)}. It was for practice and is not kept.`, [
+      ["Begin", () => this.enter("items")],
+      ["Practise again", () => this.enter("practice")],
+    ]);
+  }
+
+  /** A switch was turned. */
+  adjust() {
+    this.view.saveButton(!this.preferences.atOnce);
+    if (!get("work").hidden && this.item) this.view.texts(this.item, this.marked);
+  }
+
+  /** Whether differences are marked. */
+  get marked() {
+    return this.session.differences && this.preferences.differences;
+  }
+
+  /** The item in sight. */
+  get item() {
+    return this.stage === "practice" ? this.session.practice : this.work.item;
   }
 
   preload() {
@@ -93,42 +171,70 @@ export class Study {
     return this.sender.state === "not-saved" || (this.sender.state === "waiting" && this.outbox.memory.size > 0);
   }
 
-  /** @param {number} value */
+  /**
+   * A tap or click on an answer, where that saves it. A click that a key makes, or a label for its button, has no detail.
+   * @param {MouseEvent} event
+   */
+  tap(event) {
+    const radio = event.target instanceof Element && event.target.closest("label")?.querySelector("input");
+    if (!radio || event.detail === 0 || !this.preferences.atOnce) return;
+    event.preventDefault();
+    if (event.detail === 1 && performance.now() - this.shown > TOO_SOON) this.choose(valueOf(radio));
+  }
+
+  /** @param {number} step along the scale; to move is not yet to answer */
+  move(step) {
+    if (this.blocked) return;
+    const { chosen } = this.view;
+    const value = Math.max(-2, Math.min(2, (typeof chosen === "number" ? chosen : 0) + step));
+    this.view.choose(value);
+    this.view.note(`Chosen: ${this.view.words(value)}. Enter saves it.`);
+  }
+
+  /** @param {Answer} value */
   choose(value) {
-    if (this.blocked || !this.work.item) return;
+    if (this.blocked || !this.item) return;
     this.view.choose(value);
     if (this.preferences.atOnce) this.submit();
     else this.view.note(`Chosen: ${this.view.words(value)}. Enter saves it.`);
   }
 
   submit() {
-    if (this.blocked || !this.work.item) return;
+    if (this.blocked || !this.item) return;
     const value = this.view.chosen;
     if (value === null) {
-      this.view.note("Choose one of the five answers first.");
+      this.view.note("Choose an answer first.");
       return;
     }
-    this.view.note("");
-    const known = this.work.answer ?? null;
-    const { id } = this.work.item;
-    if (value !== known) {
-      const body = { item: id, value, duration: this.clock.stop(), image_missing: this.view.pictureMissing };
-      if (!this.work.judged.size) get("how").removeAttribute("open"); // read by now
-      this.work.set(id, value);
-      this.dispatch("/api/judgement", body, known);
+    if (this.stage === "practice") {
+      this.practised(value);
+      return;
     }
+    const { comment } = this.view;
+    const known = this.work.opinion;
+    const { id } = this.item;
+    if (value !== known?.value || comment !== known.comment) {
+      const body = { item: id, value, comment, duration: this.clock.stop(), image_missing: this.view.pictureMissing };
+      this.work.set(id, value, comment);
+      this.dispatch("/api/judgement", body, known?.value ?? null);
+    }
+    this.view.note(`Answered: ${this.view.words(value)}.`);
     this.work.advance();
     this.show();
   }
 
   undo() {
     const [id, known] = this.work.last() ?? [];
-    if (this.blocked || id === undefined || known === undefined) return;
+    if (this.blocked || this.stage !== "items" || id === undefined || known === undefined) return;
     this.work.set(id, null);
-    this.dispatch("/api/undo", { item: id }, known);
+    this.dispatch("/api/undo", { item: id }, known.value);
     this.work.goTo(id);
     this.show();
-    this.view.note(`Undone: ${this.view.words(known)}.`);
+    if (known.comment) {
+      get("comment").value = known.comment;
+      this.view.openComment(true, false);
+    }
+    this.view.note(`Undone: ${this.view.words(known.value)}.`);
   }
 
   /** @param {number} step */
@@ -143,8 +249,8 @@ export class Study {
   /**
    * Keep a message and send it.
    * @param {string} path
-   * @param {{item: string, value?: number}} body
-   * @param {number | null} known the answer that it replaces, as far as this page knows
+   * @param {{item: string, value?: Answer, comment?: string}} body
+   * @param {Answer | null} known the answer that it replaces, as far as this page knows
    */
   dispatch(path, body, known) {
     this.outbox.put({ path, known, body: { ...body, key: freshKey(), time: new Date().toISOString() } });
@@ -177,9 +283,9 @@ export class Study {
 
   /** @param {Message} message @param {import("./session").Saved} answer */
   confirmed(message, answer) {
-    const { item } = message.body;
-    this.channel.postMessage({ item, value: answer.value });
-    this.update(item, answer.value);
+    const { item, comment, key } = message.body;
+    this.channel.postMessage({ item, value: answer.value, comment, key });
+    this.update(item, answer.value, comment, key);
     const { replaced } = answer;
     if (replaced !== null && replaced !== message.known) {
       this.view.note(`This replaces "${this.view.words(replaced)}", which you gave in another window.`);
@@ -194,11 +300,11 @@ export class Study {
 
   /**
    * Another tab of this annotator judged or undid an item.
-   * @param {{item: string, value: number | null}} change
+   * @param {{item: string, value: Answer | null, comment?: string, key: string}} change
    */
-  elsewhere({ item, value }) {
+  elsewhere({ item, value, comment, key }) {
     const here = this.work.item?.id === item;
-    if (this.update(item, value) && here && value !== null) {
+    if (this.update(item, value, comment, key) && here && value !== null) {
       this.view.note("The item that was here was judged in another window.");
     }
   }
@@ -206,14 +312,16 @@ export class Study {
   /**
    * Take over the answer that the server has, unless a newer one of this browser waits to be sent.
    * @param {string} item
-   * @param {number | null} value
+   * @param {Answer | null} value
+   * @param {string} [comment]
+   * @param {string} [key] of the message it came by, which another window may still see waiting
    * @returns {boolean} whether that changed anything
    */
-  update(item, value) {
-    const newer = this.outbox.waiting().some(([, message]) => message.body.item === item);
-    if (newer || value === (this.work.judged.get(item) ?? null)) return false;
+  update(item, value, comment, key) {
+    const newer = this.outbox.waiting().some(([, { body }]) => body.item === item && body.key !== key);
+    if (newer || value === (this.work.judged.get(item)?.value ?? null)) return false;
     const here = this.work.item?.id === item;
-    this.work.set(item, value);
+    this.work.set(item, value, comment);
     if (here || !this.work.item) {
       this.work.advance();
       this.show();
@@ -226,8 +334,7 @@ export class Study {
   async finish() {
     try {
       if ((await this.sender.send()) !== "saved") return;
-      await this.server.ask("/api/finish", {});
-      this.finished = true;
+      Object.assign(this.session, await this.server.ask("/api/finish", {}));
       this.show();
     } catch (error) {
       this.view.banner(error instanceof Refused ? error.message : "The server cannot be reached; try again in a moment.");

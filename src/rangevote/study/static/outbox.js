@@ -4,7 +4,7 @@
 
 /**
  * `known` is the answer that it replaces, as far as the page knows.
- * @typedef {{path: string, known: number | null, body: {item: string, key: string, time: string, value?: number}}} Message
+ * @typedef {{path: string, known: import("./session").Answer | null, body: {item: string, key: string, time: string, value?: import("./session").Answer, comment?: string}}} Message
  */
 
 const DIGITS = 15;

@@ -1,12 +1,18 @@
-// Two switches that are remembered in this browser.
+// Switches that are remembered in this browser.
+
+/** What holds before anybody switches: on a touch screen a tap saves. */
+const FIRST = { shortcuts: true, "at-once": matchMedia("(pointer: coarse)").matches, differences: true };
 
 export class Preferences {
-  constructor() {
+  /** @param {() => void} changed is called when a switch is turned */
+  constructor(changed) {
     /** @type {Record<string, HTMLInputElement>} */
     this.boxes = {};
-    for (const id of ["shortcuts", "at-once"]) {
+    for (const [id, first] of Object.entries(FIRST)) {
       const box = /** @type {HTMLInputElement} */ (document.getElementById(id));
       this.boxes[id] = box;
+      box.checked = first;
+      box.addEventListener("change", changed);
       try {
         const kept = localStorage.getItem(`rangevote.study.${id}`);
         if (kept !== null) box.checked = kept === "yes";
@@ -20,8 +26,13 @@ export class Preferences {
     return this.boxes.shortcuts.checked;
   }
 
-  /** Whether a digit saves without Enter. */
+  /** Whether an answer is saved as soon as it is chosen. */
   get atOnce() {
     return this.boxes["at-once"].checked;
+  }
+
+  /** Whether differences are marked, if the study allows it. */
+  get differences() {
+    return this.boxes.differences.checked;
   }
 }

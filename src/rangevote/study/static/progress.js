@@ -1,67 +1,100 @@
-// How long an item was looked at, how fast it goes, and how long the rest will take.
+// How far everybody is, for who runs the study; asked for again every few seconds.
 
-const RECENT = 20;
-const ENOUGH = 3;
+import { element } from "/static/output.js";
+import { Refused, Server } from "/static/server.js";
 
-export class Clock {
-  constructor() {
-    /** @type {number[]} */
-    this.recent = [];
-    this.spent = 0;
-    /**
-     * When the item came into sight; null while it is not.
-     * @type {number | null}
-     */
-    this.since = null;
-    this.start();
-    document.addEventListener("visibilitychange", () => (document.hidden ? this.pause() : this.goOn()));
-  }
+/** @typedef {import("./session").Progress} Progress */
+/** @typedef {Progress["people"][number]} Person */
 
-  /** A new item is shown. */
-  start() {
-    this.spent = 0;
-    this.since = document.hidden ? null : performance.now();
-  }
+const PAUSE = 3000;
+/** Who answered or opened the page within so many seconds is at work. */
+const RECENT = 180;
 
-  pause() {
-    this.spent = this.read();
-    this.since = null;
-  }
+/** @param {string} id @returns {any} */
+const get = (id) => document.getElementById(id);
 
-  goOn() {
-    this.since ??= performance.now();
-  }
+/** @param {Progress} progress */
+function show({ title, time, people }) {
+  document.title = `Progress: ${title}`;
+  get("title").textContent = title;
+  const judged = people.reduce((sum, one) => sum + one.judged, 0);
+  const assigned = people.reduce((sum, one) => sum + one.assigned, 0);
+  const finished = people.filter((one) => one.finished).length;
+  const share = assigned ? Math.floor((100 * judged) / assigned) : 100;
+  const done = people.length === 1 ? (finished ? "finished" : "not finished") : `${finished} of ${people.length} annotators have finished`;
+  get("summary").textContent = `${judged} of ${assigned} answers are there (${share} %), ${done}.`;
+  get("bar").max = assigned || 1;
+  get("bar").value = judged;
+  get("people").replaceChildren(...people.map((person) => row(person, Date.parse(time))));
+  get("time").textContent = `Last asked at ${new Date(time).toLocaleTimeString()}; every ${PAUSE / 1000} seconds.`;
+  get("study").hidden = false;
+  get("banner").hidden = true;
+}
 
-  /**
-   * Milliseconds for which the item was in sight.
-   * @returns {number}
-   */
-  read() {
-    const now = this.since === null ? 0 : performance.now() - this.since;
-    return Math.min(Math.round(this.spent + now), 86400000);
-  }
+/** @param {Person} person @param {number} now */
+function row(person, now) {
+  const made = document.createElement("tr");
+  const name = element("th", "", person.name);
+  name.setAttribute("scope", "row");
+  const judged = element("td", "", `${person.judged} of ${person.assigned}`);
+  const bar = document.createElement("progress");
+  bar.max = person.assigned || 1;
+  bar.value = person.judged;
+  bar.setAttribute("aria-hidden", "true"); // the numbers say it
+  judged.append(bar);
+  const left = person.assigned - person.judged;
+  const [kind, state] = stateOf(person, now);
+  made.append(
+    name,
+    element("td", kind, state),
+    judged,
+    element("td", "", person.last === null ? "" : `${span((now - Date.parse(person.last)) / 1000)} ago`),
+    element("td", "", person.seconds === null || !left ? "" : span(left * person.seconds)),
+    element("td", "", person.seconds === null ? "" : person.seconds.toFixed(1)),
+    element("td", "", String(person.cannot)),
+    element("td", "", String(person.comments)),
+  );
+  return made;
+}
 
-  /**
-   * The item is judged.
-   * @returns {number}
-   */
-  stop() {
-    const duration = this.read();
-    this.recent = [...this.recent, duration].slice(-RECENT);
-    return duration;
-  }
+/** @param {Person} person @param {number} now @returns {[string, string]} */
+function stateOf({ finished, opened, last, judged, assigned }, now) {
+  if (finished) return ["finished", "finished"];
+  if (opened === null) return ["faint", "link not opened yet"];
+  const seen = Math.max(Date.parse(opened), last === null ? 0 : Date.parse(last));
+  if (judged === assigned) return ["working", "all judged, not closed"];
+  return now - seen < 1000 * RECENT ? ["working", "at work"] : ["faint", "away"];
+}
 
-  /**
-   * Pace and time left, by the median of the last items.
-   * @param {number} left items to judge
-   */
-  summary(left) {
-    if (this.recent.length < ENOUGH || !left) return "";
-    const sorted = [...this.recent].sort((a, b) => a - b);
-    const typical = Math.max(sorted[sorted.length >> 1], 1);
-    const rate = 60000 / typical;
-    const minutes = Math.ceil((left * typical) / 60000);
-    const time = minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
-    return `about ${rate < 10 ? rate.toFixed(1) : Math.round(rate)} a minute, ${time} left`;
+/** @param {number} seconds */
+function span(seconds) {
+  if (seconds < 60) return `${Math.max(0, Math.round(seconds))} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  return minutes < 48 * 60 ? `${Math.floor(minutes / 60)} h ${minutes % 60} min` : `${Math.round(minutes / 1440)} days`;
+}
+
+/** @param {string} text */
+function complain(text) {
+  get("banner").textContent = text;
+  get("banner").hidden = false;
+}
+
+async function follow() {
+  const server = new Server(location.hash.slice(1));
+  for (;;) {
+    try {
+      if (!document.hidden) show(await server.ask("/api/progress"));
+    } catch (error) {
+      if (error instanceof Refused) {
+        complain("This link is not known. Open the one that `rangevote study serve` prints, with all that follows the sign #.");
+        return;
+      }
+      complain("The study is not being served, or cannot be reached. This page tries again by itself.");
+    }
+    await new Promise((resolve) => setTimeout(resolve, PAUSE));
   }
 }
+
+window.addEventListener("hashchange", () => location.reload());
+follow();

@@ -1,13 +1,16 @@
 // What has been judged, in which order, and what comes next. Knows nothing of the page or the server.
 
+/** @typedef {import("./session").Answer} Answer */
+
 export class Work {
   /**
    * @param {import("./session").Item[]} items in the order of being seen
-   * @param {[string, number][]} judged answers by id, in the order of being given
+   * @param {[string, Answer, string | null][]} judged answers and comments by id, in the order of being given
    */
   constructor(items, judged) {
     this.items = items;
-    this.judged = new Map(judged);
+    /** @type {Map<string, {value: Answer, comment: string}>} */
+    this.judged = new Map(judged.map(([id, value, comment]) => [id, { value, comment: comment ?? "" }]));
     this.position = this.firstOpen();
   }
 
@@ -15,16 +18,13 @@ export class Work {
     return this.items[this.position];
   }
 
-  get answer() {
+  /** What was said of the item at hand. */
+  get opinion() {
     return this.item && this.judged.get(this.item.id);
   }
 
   get left() {
     return this.items.length - this.judged.size;
-  }
-
-  get done() {
-    return this.left === 0;
   }
 
   /** The first item without an answer; past the end if there is none. */
@@ -33,10 +33,14 @@ export class Work {
     return first < 0 ? this.items.length : first;
   }
 
-  /** @param {string} id @param {number | null} value null: undone */
-  set(id, value) {
+  /**
+   * @param {string} id
+   * @param {Answer | null} value null: undone
+   * @param {string} comment
+   */
+  set(id, value, comment = "") {
     this.judged.delete(id); // the latest answer is the last in the map
-    if (value !== null) this.judged.set(id, value);
+    if (value !== null) this.judged.set(id, { value, comment });
   }
 
   /** What was judged last and how, or undefined. */
@@ -52,5 +56,22 @@ export class Work {
   /** On to what is not judged yet. */
   advance() {
     this.position = this.firstOpen();
+  }
+
+  /**
+   * How often left, right or neither was better, and what else there is to sum up.
+   * @returns {{left: number, same: number, right: number, cannot: number, comments: number}}
+   */
+  tally() {
+    const given = [...this.judged.values()];
+    /** @param {(value: Answer) => boolean} kind */
+    const count = (kind) => given.filter(({ value }) => kind(value)).length;
+    return {
+      left: count((value) => value !== "cannot" && value < 0),
+      same: count((value) => value === 0),
+      right: count((value) => value !== "cannot" && value > 0),
+      cannot: count((value) => value === "cannot"),
+      comments: given.filter(({ comment }) => comment).length,
+    };
   }
 }

@@ -15,7 +15,7 @@ async function open() {
   }
   const server = new Server(token);
   try {
-    new Study(server, await server.ask("/api/session")).start();
+    new Study(server, await server.ask("/api/session"), view).start();
   } catch (error) {
     if (error instanceof Refused) {
       view.message("This link is not known", "Check that it is the whole link that you were given, or ask for a new one.", again);
