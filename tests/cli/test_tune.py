@@ -8,6 +8,7 @@ import rangevote as rv
 from rangevote.formats.write import write_ballot
 from tests.cli.conftest import ballot, lines
 from tests.tuning.made_up import ballots
+from tests.tuning.test_threshold import answered
 
 FEW = ("-s", "overlap_1,overlap_2", "--exponents", "0,0.5", "--temperatures", "1", "--likelihoods", "0,0.4")
 FEW += ("--resamples", "50")
@@ -166,3 +167,33 @@ def test_a_bad_ballot_leaves_no_profile(run, dev, tmp_path):
 def test_the_profile_may_not_replace_an_input(run, dev):
     done = run("tune", dev, "-o", dev, "--force")
     assert (done.code, "is one of the inputs" in done.err) == (2, True)
+
+
+def test_a_threshold_and_weights_are_chosen_and_the_curve_is_drawn(run, tmp_path):
+    pytest.importorskip("matplotlib")
+    path, profile, picture = (tmp_path / name for name in ("dev.jsonl", "profile.toml", "curve.svg"))
+    path.write_bytes(b"".join(map(write_ballot, answered(60))))
+    asked = (
+        "-s",
+        "exact:last_number",
+        "--metric",
+        "accuracy:last_number",
+        "--likelihoods",
+        "0",
+        "--max-risk",
+        "0.1",
+    )
+    asked += ("--weights", "count,confidence", "--resamples", "50", "--temperatures", "1", "--plot", picture)
+    done = run("tune", path, *asked, "-o", profile, "-q")
+    text = done.out.decode()
+    assert done.code == 0
+    assert "weights confidence:" in text
+    assert "chosen for a risk of at most 0.1: min_share = " in text
+    assert picture.read_bytes().startswith(b"<?xml")
+    options = rv.read_profile(profile)
+    results = run("vote", path, "--profile", profile, "-q").results()
+    nobody = [result for result in results if result["winner"] is None]
+    assert all(result["score"] < options["min_share"] for result in nobody)
+    assert 0 < len(nobody) < 60
+    assert run("tune", path, "--plot", tmp_path / "curve.txt").code == 2
+    assert run("tune", path, "--max-risk", "5").code == 2

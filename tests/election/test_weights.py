@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rangevote as rv
-from rangevote.hypothesis import Hypothesis
+from rangevote.election.weights import group_size
+from rangevote.hypothesis import Hypothesis, check
 
 THREE = ["a", "b", "c"]
 
@@ -179,3 +180,59 @@ def test_importance_weights_are_finite_and_not_negative(weight):
     voters = [Hypothesis(text="a", weight=1.0), Hypothesis(text="b", weight=weight)]
     with pytest.raises(rv.DataError, match=r"voters\[1\]\.weight: .* is not an importance weight"):
         rv.elect(THREE, voters=voters)
+
+
+# Confidence: how sure the model was of its own tokens.
+
+
+def confident(*lists, **options) -> list[float]:
+    voters = [Hypothesis("a", token_logprobs=logprobs) for logprobs in lists]
+    return weights_of(["a"], voters=voters, **options)
+
+
+def test_confidence_is_the_mean_probability_of_a_token():
+    lists = [-1.0, -3.0], [-2.0], [-0.5, -0.5, -0.5]
+    expected = [math.exp(-2.0), math.exp(-2.0), math.exp(-0.5)]
+    shares = [one / sum(expected) for one in expected]
+    assert confident(*lists, weights="confidence") == pytest.approx(shares)
+    sharper = [one**2 / sum(other**2 for other in expected) for one in expected]
+    assert confident(*lists, weights="confidence", temperature=0.5) == pytest.approx(sharper)
+
+
+def test_confidence_may_be_that_of_the_least_sure_or_of_the_last_tokens():
+    doubt, unsure_end = [-0.1] * 20 + [-3.0] * 16 + [-0.1] * 20, [-0.1] * 40 + [-1.0] * 16
+    lowest = confident(doubt, unsure_end, weights="lowest_confidence")
+    assert lowest[0] / lowest[1] == pytest.approx(math.exp(-3.0 + 1.0))
+    last = confident(doubt, unsure_end, weights="last_confidence")
+    assert last[0] / last[1] == pytest.approx(math.exp(-0.1 + 1.0))
+
+
+def test_a_group_is_a_tenth_of_the_tokens_within_limits():
+    assert [group_size(tokens) for tokens in (5, 160, 1000, 50_000)] == [16, 16, 100, 2048]
+
+
+def test_mean_confidence_is_known_of_log_probabilities_and_their_lengths_too():
+    voters = [Hypothesis("a b c", tokens=[1, 2, 3], logprob=-4.0), Hypothesis("a", tokens=[1], logprob=-4.0)]
+    weights = weights_of(["a"], voters=voters, weights="confidence")
+    assert weights[0] / weights[1] == pytest.approx(math.exp(-1.0 + 2.0))  # the end of the sequence counts
+
+
+def test_confidence_is_off_unless_asked_for_and_named_in_the_signature():
+    voters = [Hypothesis(t, sampled=True, token_logprobs=[-1.0]) for t in THREE]
+    assert "|w:count|" in rv.elect(voters).signature
+    assert "|w:confidence|T:1|" in rv.elect(voters, weights="confidence", preset="blend").signature
+    assert (
+        "|w:last_confidence|T:0.5|" in rv.elect(voters, weights="last_confidence", temperature=0.5).signature
+    )
+
+
+@pytest.mark.parametrize("scheme", ["confidence", "lowest_confidence", "last_confidence"])
+def test_confidence_that_is_not_known_is_refused(scheme):
+    with pytest.raises(rv.DataError, match=rf"logprobs?: is not known, which weights='{scheme}' needs"):
+        rv.elect(["a", "b"], weights=scheme)
+
+
+def test_a_log_probability_of_a_token_that_cannot_be_one_is_named():
+    ballot = rv.Ballot([Hypothesis("a", token_logprobs=[-1.0, 2.0])])
+    with pytest.raises(rv.DataError, match=r"candidates\[0\].token_logprobs\[1\]: 2.0 is not the log-prob"):
+        check(ballot)

@@ -34,7 +34,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Election": (
         *("--similarity", "--similarities", "--preset", "--weights", "--vote-temperature", "--temperatures"),
         *("--exponents", "--likelihood", "--likelihoods", "--rule", "--winners", "--tokenize", "--normalize"),
-        *("--merge", "--shares", "--profile", "--min-share", "--min-score"),
+        *("--merge", "--shares", "--profile", "--min-share", "--min-score", "--max-risk"),
     ),
     "Measures": (
         *("--metric", "--metric-tokenize", "--bleu-tokenize", "--lowercase", "--resamples", "--seed"),
@@ -112,7 +112,10 @@ def election_options(command: Command, *, sampling: bool = False) -> Command:
             "[default: blend, if there is no --similarity]",
         ),
         "weights": click.option(
-            "--weights", metavar="NAME", help="probability, count or importance; else by what is known."
+            "--weights",
+            metavar="NAME",
+            help="probability, count, importance, or confidence (also lowest_confidence, last_confidence) of "
+            "the model in its tokens; else by what is known.",
         ),
         "temperature": click.option(
             *(() if sampling else ("--temperature",)),

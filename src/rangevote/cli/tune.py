@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -45,7 +46,10 @@ def list_option(default: str | None, help: str, convert: Callable[[str], object]
 @click.argument("ballots", default="-", metavar="[BALLOTS]")
 @click.option("-o", "--output", metavar="FILE", help="Where to write the profile, as profile.toml.")
 @click.option(
-    "--metric", default="bleu", show_default=True, help="bleu (sacreBLEU), bleu_1 to bleu_4, or chrf."
+    "--metric",
+    default="bleu",
+    show_default=True,
+    help="bleu (sacreBLEU), bleu_1 to bleu_4, chrf, or accuracy:KEY with a key of exact.",
 )
 @click.option(
     "-r",
@@ -73,7 +77,18 @@ def list_option(default: str | None, help: str, convert: Callable[[str], object]
     **list_option("0,0.2,0.4,0.8", "Add x log P(c) / |c| to the votes for candidate c.", float),  # type: ignore[arg-type]
 )
 @click.option("--tokenize", **list_option("words", "What n-grams are made of: words, 13a, chars, ..."))  # type: ignore[arg-type]
-@click.option("--weights", metavar="NAME", help="probability, count or importance; else by what is known.")
+@click.option(
+    "--weights",
+    **list_option(None, "Weights to try, as count,confidence; says which help.  [default: by what is known]"),  # type: ignore[arg-type]
+)
+@click.option(
+    "--max-risk",
+    type=float,
+    metavar="X",
+    help="Choose the threshold (--min-share of answers, else --min-score) with which at most a share X of "
+    "the answers that are given is wrong.",
+)
+@click.option("--plot", metavar="FILE", help="Draw risk against coverage (.svg, .png or .pdf).")
 @click.option("--normalize", metavar="FORM", help="Compare texts in a Unicode normal form, as NFC.")
 @click.option("--merge", is_flag=True, help="Let the first of equal texts carry the mass of all.")
 @click.option(
@@ -113,6 +128,7 @@ def tune(
     metric_tokenize: str,
     bleu_tokenize: str,
     lowercase: bool,
+    plot: str | None,
     table: str,
     force: bool,
     quiet: bool,
@@ -135,6 +151,11 @@ def tune(
     inputs = [ballots, *references, *([voters] if voters else [])]
     check_inputs(inputs)
     refuse_input(output, inputs)
+    refuse_input(plot, inputs)
+    if plot is not None:
+        from rangevote.evaluation.plot import check_picture
+
+        check_picture(Path(plot))
     Notes(quiet=quiet)
     choose("tokenisation", metric_tokenize, UNITS)
     units = WordUnits(metric_tokenize, bleu_tokenize, lowercase)
@@ -147,12 +168,17 @@ def tune(
         if voters is not None:
             rows = pair(entries, files.enter_context(read(voters, reading)))
         try:
-            tuning = tune_settings(_advancing(_with_references(rows, listed), bar), units=units, **grid)  # type: ignore[arg-type]
+            advancing = _advancing(_with_references(rows, listed), bar)
+            tuning = tune_settings(advancing, units=units, curve=plot is not None, **grid)  # type: ignore[arg-type]
         finally:
             bar.close()
         if file is not None:
             file.write(tuning.profile().encode())
             file.finish()
+    if plot is not None and tuning.curve is not None:
+        from rangevote.tuning.threshold import plot_risk
+
+        plot_risk(tuning.curve, plot)
     click.echo(_format(tuning, table), nl=False)
 
 
@@ -195,8 +221,11 @@ def _with_references(entries: Iterator[Entry], listed: FileValues[list[str]] | N
 
 def _format(tuning: Tuning, format: str) -> str:
     from rangevote.evaluation.tables import render
+    from rangevote.tuning.threshold import risk_table
     from rangevote.tuning.tune import choice_table, surface_table
 
     if format == "json":
         return json.dumps(tuning.as_data(), ensure_ascii=False, indent=1) + "\n"
-    return "\n".join(render(table, format) for table in (surface_table(tuning), choice_table(tuning)))
+    tables = [surface_table(tuning), choice_table(tuning)]
+    tables += [risk_table(tuning.curve)] if tuning.curve is not None else []
+    return "\n".join(render(table, format) for table in tables)

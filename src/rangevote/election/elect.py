@@ -12,7 +12,7 @@ from rangevote.election.panel import panel_of, panel_voters
 from rangevote.election.result import Result, counted_result, with_thresholds
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
 from rangevote.election.settings import ElectionOptions, Settings, settings_of
-from rangevote.election.weights import default_weights, repeated, weigh
+from rangevote.election.weights import default_weights, has_temperature, repeated, weigh
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.hypothesis import Array, Ballot, Hypotheses, Hypothesis
 from rangevote.parallel import map_in_order
@@ -48,9 +48,11 @@ def elect(
       temperature 2. "paper": `overlap_2` at 1. "consensus": `overlap_1-4` and a likelihood of 0.4, for beams
       as candidates and samples as voters.
     * `weights=None`: "probability", "count" or "importance", or one number for each voter; by default count
-      for sampled voters and where a log-probability is not known, else probability.
-    * `temperature=None`: voters weighted by probability count P(v)^(1/temperature); by default the preset's,
-      and 1 beside a similarity.
+      for sampled voters and where a log-probability is not known, else probability. "confidence" weighs
+      samples by their mean log-probability a token, "lowest_confidence" by that of the least confident
+      group of tokens, "last_confidence" by that of the last.
+    * `temperature=None`: voters weighted by probability count P(v)^(1/temperature), those by confidence
+      likewise; by default the preset's for probabilities, and 1 for confidence or beside a similarity.
     * `likelihood=None`: x adds the candidate's own x * log P(c) / |c| to its votes: voters say what the model
       means, the term how well this very wording is put. |c| counts the model's tokens (words where these are
       unknown) and the end where the model ended the sequence. Every candidate needs a log-probability.
@@ -219,7 +221,7 @@ def _some_known(logprobs: Array | None) -> bool:
 
 def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
     """Apply the rule; `weighting` is the name of the weights for the signature."""
-    if settings.temperature is not None and "probability" not in weighting.split(","):
+    if settings.temperature is not None and not has_temperature(weighting):
         warn(
             f"the temperature of the votes, {short(settings.temperature)}, has no effect: it is for "
             f"weights='probability', and these are {weighting!r}."

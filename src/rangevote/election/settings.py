@@ -28,7 +28,7 @@ from msgspec.structs import fields, force_setattr
 from rangevote import __version__
 from rangevote.election.panel import PanelShares, Shares, check_shares
 from rangevote.election.rules import RULES, WITHOUT_VOTERS
-from rangevote.election.weights import WEIGHTS
+from rangevote.election.weights import CONFIDENCE, WEIGHTS, has_temperature
 from rangevote.errors import DataError, SetupError, UsageError, choose, shown
 from rangevote.hypothesis import Hypotheses, Hypothesis
 from rangevote.kernel import Election
@@ -158,8 +158,11 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
 
     @property
     def vote_temperature(self) -> float:
-        """The temperature: the given one, or the preset's."""
-        return self._preset.temperature if self.temperature is None else self.temperature
+        """The temperature: the given one, or the preset's, which is one of probabilities."""
+        if self.temperature is not None:
+            return self.temperature
+        confident = isinstance(self.weights, str) and self.weights in CONFIDENCE
+        return 1.0 if confident else self._preset.temperature
 
     @property
     def own_likelihood(self) -> float:
@@ -226,7 +229,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         if isinstance(measure, Parties):
             parts.append("calls:name,arguments")
         parts.append(f"w:{weighting}")
-        if "probability" in weighting.split(","):
+        if has_temperature(weighting):
             parts.append(f"T:{short(self.vote_temperature)}")
         if self.own_likelihood and weighting != "none":
             parts.append(f"L:{short(self.own_likelihood)}")

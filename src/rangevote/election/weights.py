@@ -1,4 +1,4 @@
-"""How much each voter counts: by probability, by multiplicity, or by importance weight.
+"""How much each voter counts: by probability, by multiplicity, by importance weight, or by confidence.
 
 Weights are normalised to sum to 1, with sums that are counted or exact (`math.fsum`), so that no weight
 depends on the order of the voters. The members of a panel are weighed one by one.
@@ -76,7 +76,73 @@ def importance(voters: Hypotheses, temperature: float, given: Hypotheses) -> Arr
     return _normalised(voters.weights.tolist())
 
 
-WEIGHTS = {"probability": probability, "count": equal, "importance": importance}
+def confidence(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
+    """exp(c / T), where c is the mean log-probability of the voter's tokens, whatever it wrote to itself
+    included: samples of which the model is sure count more (self-consistency by confidence)."""
+    lists = _token_logprobs(given)
+    if lists is not None:
+        return _confident([math.fsum(one) / len(one) if one else 0.0 for one in lists], temperature)
+    logprobs = given.known_logprobs("weights='confidence'", "token_logprobs, or use weights='count'")
+    return _confident((logprobs / given.lengths()).tolist(), temperature)
+
+
+def lowest_confidence(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
+    """The same, where c is that of the least confident group of neighbouring tokens (`group_size`)."""
+    return _confident([min(_group_means(one)) for one in _needed(given, "lowest_confidence")], temperature)
+
+
+def last_confidence(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
+    """The same, where c is that of the last group of tokens, with the answer in it."""
+    return _confident([_group_means(one)[-1] for one in _needed(given, "last_confidence")], temperature)
+
+
+def group_size(tokens: int) -> int:
+    """A tenth of the tokens, at least 16 and at most 2,048."""
+    return min(max(16, tokens // 10), 2048)
+
+
+def _group_means(logprobs: Sequence[float]) -> list[float]:
+    """The mean of each run of `group_size` tokens, in order; of all where there are fewer."""
+    if not logprobs:
+        return [0.0]
+    size = min(group_size(len(logprobs)), len(logprobs))
+    sums = np.cumsum([0.0, *logprobs])
+    means: list[float] = ((sums[size:] - sums[:-size]) / size).tolist()
+    return means
+
+
+def _confident(confidences: Sequence[float], temperature: float) -> Array:
+    return softmax(np.array(confidences, dtype=np.float64), temperature, [])
+
+
+def _token_logprobs(voters: Hypotheses) -> list[Sequence[float]] | None:
+    """Those of every voter; None unless all are known."""
+    lists = [voter.token_logprobs for voter in voters]
+    return None if any(one is None for one in lists) else lists  # type: ignore[return-value]
+
+
+def _needed(voters: Hypotheses, scheme: str) -> list[Sequence[float]]:
+    if (lists := _token_logprobs(voters)) is not None:
+        return lists
+    index = next(i for i, voter in enumerate(voters) if voter.token_logprobs is None)
+    raise DataError(
+        f"is not known, which weights={scheme!r} needs; give it, or use weights='count'.",
+        field=f"{voters.role}[{index}].token_logprobs",
+    )
+
+
+#: By the confidence of a model in its own samples; off unless asked for.
+CONFIDENCE = {
+    "confidence": confidence,
+    "last_confidence": last_confidence,
+    "lowest_confidence": lowest_confidence,
+}
+WEIGHTS = {"probability": probability, "count": equal, "importance": importance, **CONFIDENCE}
+
+
+def has_temperature(weighting: str) -> bool:
+    """Whether a temperature changes these weights, by their name in a signature."""
+    return any(name == "probability" or name in CONFIDENCE for name in weighting.split(","))
 
 
 def weigh(

@@ -18,7 +18,7 @@ from rangevote.evaluation.bootstrap import (
     interval,
     resampled_sums,
 )
-from rangevote.evaluation.metrics import METRICS, Builder, Distinct, Metric, Statistics
+from rangevote.evaluation.metrics import METRICS, Builder, Distinct, Metric, Statistics, get_metric
 from rangevote.evaluation.sign_test import sign_test
 from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array, Ballot
@@ -97,7 +97,7 @@ def choose_metrics(metrics: MetricChoice, corpus: EvaluationCorpus) -> dict[str,
     if isinstance(metrics, str):
         raise UsageError(f"metrics is one string, {metrics!r}; pass a list of names.")
     if not isinstance(metrics, Mapping):
-        metrics = {name: choose("metric", name, METRICS) for name in metrics}
+        metrics = {name: get_metric(name) for name in metrics}
     for name, metric in metrics.items():
         if metric.needs not in given:
             raise UsageError(f"the metric {name!r} needs {metric.needs}, and none are given.")

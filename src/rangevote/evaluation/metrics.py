@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -17,9 +17,11 @@ from typing import Literal
 import numpy as np
 
 from rangevote import __version__
-from rangevote.errors import UnknownName, nearest, need
+from rangevote.errors import UnknownName, choose, nearest, need
 from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
-from rangevote.hypothesis import Array
+from rangevote.hypothesis import Array, Hypotheses
+from rangevote.similarity.answers import get_key
+from rangevote.similarity.exact import Exact
 
 #: Which value of a column is the best: "closest" is the one nearest to the references' own.
 Best = Literal["highest", "lowest", "closest", ""]
@@ -249,6 +251,35 @@ def mean(sums: Array) -> Array:
 def percent(sums: Array) -> Array:
     """The mean of what is 0 or 1, in percent."""
     return 100 * mean(sums)
+
+
+def accuracy(key: str) -> Metric:
+    """Outputs whose answer, by a key of `exact`, is that of a reference; without a key: whose plain text."""
+    measure = Exact(get_key(key or "plain"))
+
+    def answers(texts: Sequence[str]) -> list[Hashable]:
+        return measure.keys(Hypotheses.of(list(texts), role="references"))
+
+    def build(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
+        known: list[set[Hashable]] = []
+        for item in corpus.references or ():
+            found = zip(item, answers(item), strict=True)
+            known.append({text.strip() if answer is None else answer for text, answer in found})
+
+        def row(i: int, text: str) -> tuple[bool, int]:
+            [answer] = answers([text])
+            return answer is not None and answer in known[i], 1
+
+        return Statistics(f"{measure.name}|{corpus.signature}", row)
+
+    return Metric("accuracy (%)", build, percent)
+
+
+def get_metric(name: str) -> Metric | Distinct:
+    """The metric of a name; `accuracy` is made for its key, as `accuracy:last_number`."""
+    if isinstance(name, str) and name.partition(":")[0] == "accuracy":
+        return accuracy(name.partition(":")[2])
+    return choose("metric", name, METRICS)
 
 
 def lengths(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:

@@ -59,16 +59,19 @@ def check_picture(path: Path) -> None:
     need("matplotlib", "evaluate", "drawing")
 
 
-def plot_curves(panels: Sequence[Panel], path: str | Path, *, x_label: str = "beam size k") -> None:
+def plot_curves(
+    panels: Sequence[Panel], path: str | Path, *, x_label: str = "beam size k", logarithmic: bool = True
+) -> None:
     """Draw panels side by side, with one legend, and write them to `path` (.svg, .png or .pdf).
 
-    The axis of x is logarithmic, with a tick at every x that occurs. The same data give the same bytes.
+    The axis of x is logarithmic, with a tick at every x that occurs, unless it is not to be. The same data
+    give the same bytes.
     """
     path = Path(path)
     check_picture(path)
     _check(panels)
     with need("matplotlib", "evaluate", "drawing").rc_context(_STYLE):
-        figure = _figure(panels, x_label)
+        figure = _figure(panels, x_label, logarithmic)
         _write(figure, path)
 
 
@@ -95,7 +98,7 @@ def _check(panels: Sequence[Panel]) -> None:
                 raise UsageError(f"the curve {curve.name!r} has an x of {min(curve.x)}; it must be above 0.")
 
 
-def _figure(panels: Sequence[Panel], x_label: str) -> Any:
+def _figure(panels: Sequence[Panel], x_label: str, logarithmic: bool) -> Any:
     figure_module = need("matplotlib.figure", "evaluate", "drawing")
     across = min(len(panels), _ACROSS)
     down = -(-len(panels) // across)
@@ -108,6 +111,8 @@ def _figure(panels: Sequence[Panel], x_label: str) -> Any:
     looks = {name: (COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]) for i, name in enumerate(names)}
     for axes, panel in zip(grid, panels, strict=False):
         _draw(axes, panel, looks, x_label)
+        if logarithmic:
+            _ticks(axes, sorted({x for curve in panel.curves for x in curve.x}))
     for axes in grid[len(panels) :]:
         axes.remove()
     _legend(figure, beside)
@@ -134,7 +139,6 @@ def _draw(axes: Any, panel: Panel, looks: dict[str, tuple[str, str]], x_label: s
             high = [y + s for y, s in zip(curve.y, curve.spread, strict=True)]
             axes.fill_between(curve.x, low, high, color=colour, alpha=0.15, linewidth=0)
     axes.set(xlabel=x_label, ylabel=panel.label)
-    _ticks(axes, sorted({x for curve in panel.curves for x in curve.x}))
 
 
 def _ticks(axes: Any, positions: list[float]) -> None:

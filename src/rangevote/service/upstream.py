@@ -14,6 +14,7 @@ from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
+from rangevote.election.weights import CONFIDENCE
 from rangevote.errors import DataError, SetupError, UsageError
 from rangevote.hypothesis import Ballot
 from rangevote.service.config import ServiceConfig
@@ -186,7 +187,7 @@ class UpstreamElection(ServerElection):
 def _samples(request: CompletionRequest) -> Query:
     """What the client asked for; with log-probabilities where the election weighs by them."""
     body, settings = dict(request.body), request.options.settings(request.n)
-    if settings.weights == "probability" or settings.rule in WITHOUT_VOTERS:
+    if settings.weights in ("probability", *CONFIDENCE) or settings.rule in WITHOUT_VOTERS:
         body["logprobs"] = LOGPROBS[request.endpoint]
     return Query(PATHS[request.endpoint], body, _size(request), request.seed)
 
@@ -209,8 +210,11 @@ def _no_beams(note: str) -> ApiError:
 
 def count_votes(ballot: Ballot, settings: Settings) -> Result:
     """The election; where samples cannot be voted on as asked, the request is at fault."""
-    known = all(voter.logprob is not None for voter in ballot.voters or ballot.candidates)
-    if settings.weights == "probability" and not known:
+    voters = ballot.voters or ballot.candidates
+    known = settings.weights != "probability" or all(voter.logprob is not None for voter in voters)
+    if settings.weights in CONFIDENCE:
+        known = all(voter.token_logprobs is not None for voter in voters)
+    if not known:
         settings = settings.replace(weights="count")  # the signature says so
     settings = settings.replace(winners=min(settings.winners, len(ballot.candidates)))
     try:

@@ -12,6 +12,7 @@ a score that counts the prompt in its length, which is not used here. More than 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -49,7 +50,18 @@ def _sample(sample: Any, index: int, ends: Collection[int]) -> Hypothesis:
         logprob=None if value is None else checked(value, index, "outputs"),
         finished=ended(sample.finish_reason),
         sampled=True,
+        token_logprobs=_token_logprobs(sample),
     )
+
+
+def _token_logprobs(sample: Any) -> list[float] | None:
+    """Those of the tokens that were drawn, where vLLM was asked for them."""
+    logprobs = getattr(sample, "logprobs", None)
+    if not logprobs or len(logprobs) != len(sample.token_ids):
+        return None
+    drawn = [at.get(token) for at, token in zip(logprobs, sample.token_ids, strict=True)]
+    values = [min(float(one.logprob), 0.0) for one in drawn if one is not None]
+    return values if len(values) == len(drawn) and all(map(math.isfinite, values)) else None
 
 
 def _beam(beam: Any, index: int, ends: Collection[int], decode: Decode | None) -> Hypothesis:

@@ -10,7 +10,7 @@ from typing import Any
 
 from rangevote.election.normalize import prepare
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest, leader, own_likelihood
-from rangevote.election.weights import weigh
+from rangevote.election.weights import has_temperature, weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, get_similarity
@@ -34,6 +34,7 @@ class Setting:
     likelihood: float = 0.0
     tokenize: str = "words"
     rule: str = "range"
+    weights: str | None = None
 
     @property
     def has_voters(self) -> bool:
@@ -48,6 +49,7 @@ class Setting:
         parts += [f"T = {short(self.temperature)}"] if self.temperature != 1 else []
         parts += [f"L = {short(self.likelihood)}"] if self.likelihood else []
         parts += [self.tokenize] if self.tokenize != "words" else []
+        parts += [self.weights] if self.weights else []
         return ", ".join(parts)
 
     @property
@@ -55,9 +57,10 @@ class Setting:
         """For `elect`, and for a profile."""
         return {
             "similarity": self.similarity,
-            "temperature": self.temperature,
+            **({"temperature": self.temperature} if self.temperature != 1 else {}),  # beside a similarity
             **({"likelihood": self.likelihood} if self.likelihood else {}),
             "tokenize": self.tokenize,
+            **({"weights": self.weights} if self.weights else {}),
         }
 
 
@@ -75,8 +78,9 @@ def grid(
     temperatures: Sequence[float] | None = None,
     tokenize: Sequence[str] = TOKENIZE,
     likelihoods: Sequence[float] = LIKELIHOODS,
+    weights: Sequence[str | None] = (None,),
 ) -> list[Setting]:
-    """All combinations, each once.
+    """All combinations, each once; weights that no temperature changes are tried with one.
 
     Exponents are for n-gram measures that have none in their name. Without `temperatures` everything is tried
     with all of TEMPERATURES, but a preset with its own.
@@ -97,9 +101,12 @@ def grid(
         if not 0 <= likelihood < math.inf:
             raise UsageError(f"likelihoods are finite numbers from 0, got {likelihood!r}.")
     settings: dict[Setting, None] = {}
-    for words, similarity in product(tokenize, similarities):
-        for setting in _settings(similarity, words, exponents, temperatures):
-            settings |= dict.fromkeys(replace(setting, likelihood=float(x)) for x in likelihoods)
+    for words, similarity, scheme in product(tokenize, similarities, weights):
+        warm = scheme is None or has_temperature(scheme)
+        for setting in _settings(similarity, words, exponents, temperatures if warm else (1.0,)):
+            settings |= dict.fromkeys(
+                replace(setting, likelihood=float(x), weights=scheme) for x in likelihoods
+            )
     return list(settings)
 
 
@@ -136,12 +143,11 @@ class GridElections:
     """Elects each ballot under all settings: whom `elect` elects with the same options."""
 
     settings: Sequence[Setting]
-    weights: str | None = None
     normalize: str | None = None
     merge: bool = False
 
-    def winners(self, ballot: Ballot) -> list[int]:
-        """The index of the winner under each setting; UNKNOWN where it lacks log-probabilities."""
+    def winners(self, ballot: Ballot) -> list[tuple[int, float]]:
+        """The winner's index and score under each setting; UNKNOWN where it lacks log-probabilities."""
         shared = self.shared(ballot)
         return [shared.winner(setting) for setting in self.settings]
 
@@ -154,7 +160,7 @@ class GridElections:
         if ballot.voters is not None:
             given = Hypotheses.of(ballot.voters, role="voters")
             voters = prepare(given, self.normalize, self.merge)
-        return SharedCounts(candidates, voters, given, self.weights, ballot.source)
+        return SharedCounts(candidates, voters, given, ballot.source)
 
 
 class SharedCounts:
@@ -166,35 +172,39 @@ class SharedCounts:
         candidates: Hypotheses,
         voters: Hypotheses,
         given: Hypotheses,
-        weights: str | None,
         source: str | None,
     ) -> None:
         self._candidates, self._voters = candidates, voters
-        self._given, self._scheme, self._source = given, weights, source
-        self._weights: dict[float, Array] = {}
+        self._given, self._source = given, source
+        self._weights: dict[tuple[str | None, float], Array] = {}
         self._polls: dict[Hashable, Poll] = {}
         self._votes: dict[Setting, Array] = {}
 
-    def winner(self, setting: Setting) -> int:
-        """The index of the winner, or UNKNOWN."""
+    def winner(self, setting: Setting) -> tuple[int, float]:
+        """The winner's index, or UNKNOWN, and its score."""
         if not self._candidates.complete and (setting.likelihood or not setting.has_voters):
-            return UNKNOWN
+            return UNKNOWN, math.nan
         if setting.has_voters:
             scores = self.votes(replace(setting, likelihood=0.0))
             if setting.likelihood:
                 scores = scores + own_likelihood(self._candidates, setting.likelihood)
-            return leader(scores, self._candidates)
-        return RULES[setting.rule](Contest(self._candidates), 1).elected[0]
+            index = leader(scores, self._candidates)
+        else:
+            scores, elected = RULES[setting.rule](Contest(self._candidates), 1)
+            index = elected[0]
+        return index, float(scores[index])
 
     def votes(self, setting: Setting) -> Array:
         if setting not in self._votes:
-            self._votes[setting] = self.poll(setting).tally(self.weights(setting.temperature))
+            weights = self.weights(setting.weights, setting.temperature)
+            self._votes[setting] = self.poll(setting).tally(weights)
         return self._votes[setting]
 
-    def weights(self, temperature: float) -> Array:
-        if temperature not in self._weights:
-            self._weights[temperature] = weigh(self._voters, self._scheme, temperature, self._given)[1]
-        return self._weights[temperature]
+    def weights(self, scheme: str | None, temperature: float) -> Array:
+        key = scheme, temperature
+        if key not in self._weights:
+            self._weights[key] = weigh(self._voters, scheme, temperature, self._given)[1]
+        return self._weights[key]
 
     def poll(self, setting: Setting) -> Poll:
         """The poll of a setting's measure, with all voters in it."""

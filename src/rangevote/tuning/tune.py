@@ -20,14 +20,16 @@ from numpy.typing import NDArray
 
 from rangevote import __version__
 from rangevote.election.settings import Settings, write_tables
-from rangevote.errors import DataError, UsageError, choose, warn
+from rangevote.errors import DataError, UsageError, warn
 from rangevote.evaluation.bootstrap import SEED, Difference, Interval, difference, draws, interval
-from rangevote.evaluation.metrics import METRICS, Metric
+from rangevote.evaluation.metrics import METRICS, Metric, get_metric
 from rangevote.evaluation.tables import STARS_NOTE, Cell, Column, Table, TableRow, stars
 from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array, Ballot
 from rangevote.parallel import map_in_order
+from rangevote.similarity import get_similarity
 from rangevote.similarity.base import short
+from rangevote.similarity.exact import Exact
 from rangevote.tuning.grid import (
     BASELINES,
     DEFAULT,
@@ -39,6 +41,7 @@ from rangevote.tuning.grid import (
     Setting,
     grid,
 )
+from rangevote.tuning.threshold import RiskCurve, check_risk, risk_curve
 
 #: Enough for intervals to a tenth of their width.
 RESAMPLES = 1_000
@@ -70,12 +73,31 @@ class Unseen:
 
 
 @dataclass(frozen=True)
+class WeightingGain:
+    """What weights bring: the best setting with them against the best with those that were named first."""
+
+    weights: str
+    against: str
+    gain: Difference
+
+    def __str__(self) -> str:
+        low, high = self.gain.interval
+        verdict = "helps beyond noise" if self.gain.value > 0 else "hurts beyond noise"
+        verdict = "within noise" if self.gain.p >= LEVEL else verdict
+        return (
+            f"weights {self.weights}: {self.gain.value:+.2f} over {self.against}, 95 % interval "
+            f"{low:+.2f} to {high:+.2f}, p = {self.gain.p:.4f}: {verdict}."
+        )
+
+
+@dataclass(frozen=True)
 class Tuning:
     """What was tried and what was chosen.
 
     `tried` are all settings of the grid in its order; `default` is an election without options, and
     `baselines` are the rules without voters, where log-probabilities are known. `shared` are the
-    options of all elections.
+    options of all elections, `weightings` says what weights bring where several were tried, and `curve` is
+    the risk of the chosen setting's winners at every threshold, where that was asked for.
     """
 
     chosen: Tried
@@ -89,6 +111,8 @@ class Tuning:
     resamples: int
     seed: int
     shared: dict[str, Any]
+    weightings: tuple[WeightingGain, ...] = ()
+    curve: RiskCurve | None = None
 
     @property
     def alike(self) -> list[Tried]:
@@ -98,24 +122,26 @@ class Tuning:
     @property
     def options(self) -> dict[str, Any]:
         """For `elect(ballot, **tuning.options)`."""
-        return {**self.chosen.setting.options, **{k: v for k, v in self.shared.items() if v}}
+        options = {**self.chosen.setting.options, **{k: v for k, v in self.shared.items() if v}}
+        if self.curve is not None and self.curve.chosen is not None:
+            options[self.curve.option] = self.curve.chosen.threshold
+        return options
 
     def warning(self) -> str | None:
         """Why the choice should not be trusted to be better than no tuning, or None."""
-        if self.chosen.setting == DEFAULT:
+        if self.chosen.setting == self.default.setting:
             return None
-        behind = self.default.behind
+        behind, default = self.default.behind, self.default.setting.name
         if behind.p >= LEVEL:
             return (
                 f"the choice is within noise: {behind.value:+.2f} {self.metric} over the default "
-                f"{DEFAULT.name}, 95 % interval {behind.interval.low:+.2f} to {behind.interval.high:+.2f}; "
+                f"{default}, 95 % interval {behind.interval.low:+.2f} to {behind.interval.high:+.2f}; "
                 f"more ballots would tell."
             )
         if self.unseen is not None and self.unseen.gain <= 0:
             return (
                 f"the choice does not hold on ballots it was not made on: {self.unseen.gain:+.2f} "
-                f"{self.metric} against the default {DEFAULT.name}; more ballots, or fewer settings, would "
-                f"help."
+                f"{self.metric} against the default {default}; more ballots, or fewer settings, would help."
             )
         return None
 
@@ -156,6 +182,8 @@ class Tuning:
             "resamples": self.resamples,
             "seed": self.seed,
             "options": self.options,
+            "weightings": [asdict(one) for one in self.weightings],
+            "risk_curve": None if self.curve is None else self.curve.as_data(),
         }
 
 
@@ -182,10 +210,12 @@ def tune(
     temperatures: Sequence[float] | None = None,
     likelihoods: Sequence[float] = LIKELIHOODS,
     tokenize: Sequence[str] = TOKENIZE,
-    weights: str | None = None,
+    weights: str | Sequence[str] | None = None,
     normalize: str | None = None,
     merge: bool = False,
     units: WordUnits | None = None,
+    max_risk: float | None = None,
+    curve: bool = False,
     resamples: int = RESAMPLES,
     seed: int = SEED,
     threads: int = 1,
@@ -193,22 +223,29 @@ def tune(
     """Elect every ballot under every setting of a grid, and choose the one whose winners score best.
 
     Ballots bring their references. `metric` is "bleu" (sacreBLEU), "bleu_1" to "bleu_4" or "chrf" of all
-    winners together. `similarities` without an exponent are tried with all `exponents`, and everything with
+    winners together, or "accuracy:KEY", the share of winners whose answer, by a key of `exact`, is that of a
+    reference. `similarities` without an exponent are tried with all `exponents`, and everything with
     all `temperatures` of the weights, by default 0.5, 1, 2 and 4 and for a preset its own, with all
-    `likelihoods`, if all log-probabilities of candidates are known, and all word units `tokenize`; `weights`,
-    `normalize` and `merge` are as in `elect`. Intervals come from `resamples` of the ballots. Of settings
-    with equal scores the first is chosen. A choice that is within noise is warned about.
+    `likelihoods`, if all log-probabilities of candidates are known, and all word units `tokenize`. Of
+    `weights` several can be tried, and the result says which help; they, `normalize` and `merge` are as in
+    `elect`. `max_risk` chooses the threshold below which nobody is elected, so that at most this share of
+    the answers that are given is wrong; `curve` has the risk at every threshold. Intervals come from
+    `resamples` of the ballots. Of settings with equal scores the first is chosen. A choice that is within
+    noise is warned about.
     """
     chosen_metric = metric_of(metric)
-    choices = grid(similarities, exponents, temperatures, tokenize, likelihoods)
-    Settings(weights=weights, normalize=normalize, merge=merge)  # refuses what cannot be meant
+    schemes: list[str | None] = [weights] if weights is None or isinstance(weights, str) else list(weights)
+    for scheme in schemes or [None]:
+        Settings(weights=scheme, normalize=normalize, merge=merge)  # refuses what cannot be meant
+    check_risk(max_risk)
+    choices = grid(similarities, exponents, temperatures, tokenize, likelihoods, schemes or [None])
     if resamples < 1:
         raise UsageError(f"resamples must be 1 or more, got {resamples}.")
-    settings = [*choices, DEFAULT, *BASELINES]
-    elections = GridElections(settings, weights, normalize, merge)
-    winners = Winners([], [], [])
-    for ballot, indices in map_in_order(lambda ballot: (ballot, elections.winners(ballot)), ballots, threads):
-        winners.add(ballot, indices)
+    settings = [*choices, replace(DEFAULT, weights=(schemes or [None])[0]), *BASELINES]
+    elections = GridElections(settings, normalize, merge)
+    winners = Winners([], [], [], [])
+    for ballot, elected in map_in_order(lambda ballot: (ballot, elections.winners(ballot)), ballots, threads):
+        winners.add(ballot, elected)
     statistics = winners.statistics(chosen_metric, units or WordUnits())
     known = [number for number in range(len(settings)) if statistics.complete(number)]
     choices = _possible(choices, [settings[number] for number in known])
@@ -236,11 +273,51 @@ def tune(
         len(statistics.rows_of_ballots),
         resamples,
         seed,
-        {"weights": weights, "normalize": normalize, "merge": merge},
+        {"normalize": normalize, "merge": merge},
+        _weighting_gains(tried[: len(choices)], drawn),
+        _curve(winners, statistics, known[best], settings, chosen_metric, max_risk, resamples, seed)
+        if curve or max_risk is not None
+        else None,
     )
     if (warning := tuning.warning()) is not None:
         warn(warning)
     return tuning
+
+
+def _weighting_gains(tried: Sequence[Tried], drawn: Array) -> tuple[WeightingGain, ...]:
+    """The best setting of each weighting against the best of the first one."""
+    best: dict[str | None, int] = {}
+    for i, one in enumerate(tried):
+        scheme = one.setting.weights
+        if scheme not in best or one.score > tried[best[scheme]].score:
+            best[scheme] = i
+    (first, base), *others = best.items()
+    return tuple(
+        WeightingGain(
+            str(scheme),
+            str(first),
+            difference(drawn[:, i], drawn[:, base], tried[i].score - tried[base].score),
+        )
+        for scheme, i in others
+    )
+
+
+def _curve(
+    winners: Winners,
+    statistics: WinnerStatistics,
+    number: int,
+    settings: Sequence[Setting],
+    metric: Metric,
+    max_risk: float | None,
+    resamples: int,
+    seed: int,
+) -> RiskCurve:
+    """The risk curve of one setting."""
+    measure = get_similarity(settings[number].similarity, settings[number].tokenize)
+    option = "min_share" if isinstance(measure, Exact) and not settings[number].likelihood else "min_score"
+    scores = [row[number] for row in winners.scores]
+    rows = statistics.of([number])
+    return risk_curve(scores, rows, metric, option, max_risk, resamples=resamples, seed=seed)
 
 
 def _possible(choices: list[Setting], known: list[Setting]) -> list[Setting]:
@@ -261,9 +338,10 @@ def _possible(choices: list[Setting], known: list[Setting]) -> list[Setting]:
 
 def metric_of(name: str) -> Metric:
     """A metric that settings can be chosen by: higher is better, and it is a score of sums."""
-    metric = choose("metric", name, METRICS)
+    metric = get_metric(name)
     if not isinstance(metric, Metric) or metric.best != "highest":
         good = [key for key, one in METRICS.items() if isinstance(one, Metric) and one.best == "highest"]
+        good.append("accuracy:last_number")
         raise UsageError(f"settings cannot be chosen by {name!r}; choose from: {', '.join(good)}.")
     return metric
 
@@ -275,13 +353,15 @@ class Winners:
     texts: list[str]
     references: list[Sequence[str]]
     rows: list[list[int]]  # (ballots, settings): index into `texts`, negative for nobody
+    scores: list[list[float]]  # (ballots, settings)
 
-    def add(self, ballot: Ballot, indices: Sequence[int]) -> None:
+    def add(self, ballot: Ballot, elected: Sequence[tuple[int, float]]) -> None:
         if not ballot.references:
             raise DataError("there are none, and settings are chosen by them.", field="references")
         known: dict[str, int] = {}
         row = []
-        for index in indices:
+        self.scores.append([score for _, score in elected])
+        for index, _ in elected:
             if index < 0:
                 row.append(index)
                 continue
@@ -383,7 +463,7 @@ def surface_table(tuning: Tuning) -> Table:
             for setting, by_temperature in rows.items()
         ],
         "measure",
-        f"{METRICS[tuning.metric].label} of {len(tuning.tried)} settings on {tuning.ballots:,} ballots",
+        f"{get_metric(tuning.metric).label} of {len(tuning.tried)} settings on {tuning.ballots:,} ballots",
         [
             f"{CHOSEN} chosen, {ALIKE} as good as far as these ballots tell ({len(tuning.alike) - 1} "
             f"settings); in brackets 95 % intervals of a paired bootstrap, {tuning.resamples:,} resamples.",
@@ -401,7 +481,7 @@ def _surface_cell(tuning: Tuning, one: Tried | None) -> Cell:
 
 def choice_table(tuning: Tuning) -> Table:
     """The choice, and how far it is above the default and the rules without voters."""
-    columns = [Column(METRICS[tuning.metric].label), *map(Column, ("95 % interval", "gain", "of gain"))]
+    columns = [Column(get_metric(tuning.metric).label), *map(Column, ("95 % interval", "gain", "of gain"))]
     columns.append(Column("p", decimals=4))
     rows = [TableRow(f"chosen: {tuning.chosen.setting.name}", [*_score_cells(tuning.chosen), *[Cell()] * 3])]
     names = [f"default: {tuning.default.setting.name}", *(one.setting.name for one in tuning.baselines)]
@@ -416,6 +496,7 @@ def choice_table(tuning: Tuning) -> Table:
             f"On ballots left out of the choice it gains {tuning.unseen.gain:+.2f} over the default, on "
             f"average over the resamples; it is a gain in {100 * tuning.unseen.share:.0f} % of them."
         )
+    notes += map(str, tuning.weightings)
     return Table(columns, rows, "election", notes=notes)
 
 

@@ -43,6 +43,7 @@ class ServerChoice(NamedTuple):
     finish_reason: str | None = None
     kind: ChoiceKind = "text"
     reasoning: str = ""
+    token_logprobs: Sequence[float] | None = None
 
 
 class Usage(NamedTuple):
@@ -102,7 +103,13 @@ def hypothesis_of(choice: ServerChoice, *, sampled: bool = True) -> Hypothesis:
     if choice.text is None:
         raise DataError(f"a choice of kind {choice.kind!r} has no text to vote on")
     logprob = None if sampled and choice.reasoning else choice.logprob
-    return Hypothesis(choice.text, logprob=logprob, finished=ended(choice.finish_reason), sampled=sampled)
+    return Hypothesis(
+        choice.text,
+        logprob=logprob,
+        finished=ended(choice.finish_reason),
+        sampled=sampled,
+        token_logprobs=choice.token_logprobs,
+    )
 
 
 def hypotheses_in(choices: Iterable[ServerChoice], *, sampled: bool = True) -> list[Hypothesis]:
@@ -171,6 +178,7 @@ def _choice(given: RawChoice, field: str, chat: bool) -> ServerChoice:
         given.finish_reason,
         kind,
         reasoning,
+        _known(values) if kind == "text" else None,
     )
 
 
@@ -214,12 +222,16 @@ def _values(logprobs: object) -> list[object] | None:
     return listed if isinstance(listed, list) else None
 
 
+def _known(values: Sequence[object] | None) -> list[float] | None:
+    """The log-probabilities of all tokens, None unless every one is finite and known."""
+    known = [value for value in values or () if _is_known(value)]
+    return known if known and len(known) == len(values or ()) else None
+
+
 def _total(values: Sequence[object] | None) -> float | None:
-    """The sum over all tokens, None unless every one is a finite log-probability that is known."""
-    if not values:
-        return None
-    known = [value for value in values if _is_known(value)]
-    return None if len(known) < len(values) else min(math.fsum(known), 0.0)
+    """Their sum."""
+    known = _known(values)
+    return None if known is None else min(math.fsum(known), 0.0)
 
 
 def _is_known(value: object) -> TypeGuard[float]:
