@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import importlib
 import io
-from contextlib import suppress
+import warnings
+from contextlib import ExitStack, suppress
 from itertools import islice
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from fuzz.formats import entries
+from rangevote.cli.blocks import BlockVoting
+from rangevote.cli.vote import Voting
 from rangevote.election.elect import elect_ballot
 from rangevote.election.settings import Settings
 from rangevote.errors import RangevoteError
+from rangevote.formats import ReadOptions, open_stream
+from rangevote.formats.results import ResultShape
 from rangevote.hypothesis import Ballot
 from rangevote.kernel import plain
 
@@ -30,6 +35,12 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     {"similarity": "overlap_2", "tokenize": "tokens"},
     {"rule": "most_likely"},
     {"rule": "length_normalised"},
+)
+#: Of elections that blocks of lines are for.
+BLOCKS: tuple[dict[str, Any], ...] = (
+    {"similarity": "overlap_2"},
+    {"similarity": "overlap_1-4@0.25", "temperature": 2.0, "likelihood": 0.5},
+    {"similarity": "smoothed_bleu_4", "weights": "count"},
 )
 MOST = 12  # candidates and voters of one election
 
@@ -94,3 +105,29 @@ def _counts(index: Any, weights: Any, bleu: bool) -> list[Any]:
     if bleu:
         counts += [index.bleu_tally(weights, True, False), index.chrf_grades(2.0, False)]
     return counts
+
+
+def lines(data: bytes) -> None:
+    """Blocks of lines give the bytes and the errors that they give one by one."""
+    for options in BLOCKS:
+        if Settings(**options).at_once is not None:
+            assert _written(data, options, blocks=True) == _written(data, options, blocks=False), options
+
+
+def _written(data: bytes, options: dict[str, Any], *, blocks: bool) -> list[tuple[bytes, str]]:
+    voting = Voting(
+        Settings(**options), ResultShape(scores=True), ReadOptions(format="jsonl", warn=_quiet), False
+    )
+    sink: Any = SimpleNamespace(done=0, last=b"")
+    with ExitStack() as files, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        stream = files.enter_context(open_stream(io.BytesIO(data)))
+        if blocks:
+            made = BlockVoting(voting).lines(stream, sink, 1)
+        else:
+            _, made = voting.one_by_one(files, stream, {}, sink)
+        return [(line.content, str(line.error or "")) for line in made]
+
+
+def _quiet(message: str) -> None:
+    pass

@@ -80,6 +80,7 @@ TARGETS: dict[str, Target] = {
     "judgements": Target("services:judgements", "starlette"),
     "elections": Target("elections:elections", share=2, quick=30),
     "kernels": Target("elections:kernels"),
+    "lines": Target("elections:lines", share=2, quick=30),
 }
 
 #: Words of the samples that a change may put elsewhere, and what none of them spells.

@@ -12,6 +12,7 @@
 
 #include "election.hpp"
 #include "index.hpp"
+#include "lines.hpp"
 
 namespace nb = nanobind;
 using namespace rangevote;
@@ -302,6 +303,60 @@ public:
         return answers;
     }
 
+    // The lines of a block of a ballot file, one answer for each that is not blank: the line of its result, or
+    // (number of the line in the block, where it begins, where it ends) if it is unusual. Returns the number of
+    // lines, the answers, and the ids of the ballots that were elected, None for the others.
+    nb::tuple lines(const nb::bytes &block, const ResultFormat &format, std::size_t most_pairs) const {
+        struct Line {
+            std::size_t number, start, end, written, id_end;
+            bool usual;
+            BallotReader::Id id_kind;
+        };
+        std::vector<Line> found;
+        std::string out, ids;
+        std::size_t number = 0;
+        const std::string_view all(block.c_str(), block.size());
+        {
+            nb::gil_scoped_release release;
+            BallotReader ballot;
+            Outcome outcome;
+            Elections &elections = elections_of_thread();
+            for (std::size_t start = 0; start < all.size(); ++number) {
+                const std::size_t end = std::min(all.find('\n', start), all.size());
+                const std::string_view line = all.substr(start, end - start);
+                if (line.find_first_not_of(" \t\r\v\f") != std::string_view::npos) {
+                    const bool usual = lines_supported() && ballot.read(line) && ballot.pairs() <= most_pairs &&
+                                       elections.hold(plan_, ballot.candidates,
+                                                      ballot.has_voters ? &ballot.voters : nullptr, outcome);
+                    if (usual) {
+                        write_result(ballot, outcome, format, out);
+                        ids.append(ballot.id_kind == BallotReader::Id::none ? std::string_view() : ballot.id);
+                    }
+                    found.push_back(Line{number, start, end, out.size(), ids.size(), usual, ballot.id_kind});
+                }
+                start = end + 1;
+            }
+        }
+        nb::list answers, named;
+        std::size_t written = 0, id_start = 0;
+        for (const Line &line : found) {
+            nb::object id = nb::none();
+            if (!line.usual) {
+                answers.append(nb::make_tuple(line.number, line.start, line.end));
+            } else {
+                answers.append(nb::bytes(out.data() + written, line.written - written));
+                const std::string_view spelled = std::string_view(ids).substr(id_start, line.id_end - id_start);
+                if (line.id_kind == BallotReader::Id::text)
+                    id = nb::str(spelled.data(), spelled.size());
+                else if (line.id_kind == BallotReader::Id::number)
+                    id = nb::steal(PyLong_FromString(std::string(spelled).c_str(), nullptr, 10));
+            }
+            named.append(id);
+            written = line.written, id_start = line.id_end;
+        }
+        return nb::make_tuple(number, answers, named);
+    }
+
 private:
     static constexpr std::size_t LARGE = 64;  // hypotheses for which it pays to let other threads run
 
@@ -337,7 +392,14 @@ NB_MODULE(_kernels, m) {
              nb::arg("temperature_given"), nb::arg("likelihood"))
         .def("one", &Election::one, nb::arg("candidates").none(), nb::arg("logprobs").none(),
              nb::arg("voters").none(), nb::arg("voter_logprobs").none())
-        .def("many", &Election::many, nb::arg("ballots"));
+        .def("many", &Election::many, nb::arg("ballots"))
+        .def("lines",
+             [](const Election &election, const nb::bytes &block, bool text, bool scores,
+                std::vector<std::string> by_probability, std::vector<std::string> by_count, std::size_t most_pairs) {
+                 const ResultFormat format{text, scores, std::move(by_probability), std::move(by_count)};
+                 return election.lines(block, format, most_pairs);
+             }, nb::arg("block"), nb::arg("text"), nb::arg("scores"), nb::arg("by_probability"), nb::arg("by_count"),
+             nb::arg("most_pairs"));
     nb::class_<Index>(m, "Index")
         .def("__init__", &construct, nb::arg("sequences"), nb::arg("unit"), nb::arg("orders"), nb::arg("bag"),
              nb::arg("short"))

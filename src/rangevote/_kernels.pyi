@@ -31,6 +31,15 @@ class Election:
     ) -> None: ...
     def one(self, candidates: Any, logprobs: Any, voters: Any, voter_logprobs: Any) -> Answer | None: ...
     def many(self, ballots: list[tuple[Any, Any]]) -> list[Answer | None]: ...
+    def lines(
+        self,
+        block: bytes,
+        text: bool,
+        scores: bool,
+        by_probability: Sequence[str],
+        by_count: Sequence[str],
+        most_pairs: int,
+    ) -> tuple[int, list[bytes | tuple[int, int, int]], list[str | int | None]]: ...
 
 class Index:
     def __init__(

@@ -27,8 +27,9 @@ def map_in_order(
     *,
     processes: bool = False,
     together: Callable[[list[T]], list[R | Exception]] | None = None,
+    batch: int = BATCH,
 ) -> Iterator[R]:
-    """`map(work, items)` by several workers.
+    """`map(work, items)` by several workers, each of which takes `batch` items at a time.
 
     Threads suit elections, whose kernels release the GIL; `together` does the work of many items in one
     call, and gives an error for each that failed. With `processes` the items themselves should be batches:
@@ -43,21 +44,21 @@ def map_in_order(
     failure: list[Exception] = []  # of the source itself; raised after what came before it
 
     def next_batch() -> list[T]:
-        batch: list[T] = []
+        taken: list[T] = []
         try:
-            for item in islice(source, 0 if failure else 1 if processes else BATCH):
-                batch.append(item)
+            for item in islice(source, 0 if failure else 1 if processes else batch):
+                taken.append(item)
         except Exception as error:
             failure.append(error)
-        return batch
+        return taken
 
     run = _run_in_process if processes else together or (lambda batch: _run(work, batch))
     waiting: deque[Future[list[Any]]] = deque()
     pool = _process_pool(work, workers) if processes else _thread_pool(workers)
     try:
         while True:
-            while len(waiting) < AHEAD * workers and (batch := next_batch()):
-                waiting.append(pool.submit(run, batch))
+            while len(waiting) < AHEAD * workers and (taken := next_batch()):
+                waiting.append(pool.submit(run, taken))
             if not waiting:
                 break
             for result in waiting.popleft().result():

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rangevote.formats.batches import RawBatch
     from rangevote.formats.reader import SeenIds
     from rangevote.formats.results import ResultLine, ResultShape
+    from rangevote.formats.stream import Stream
 
 #: What results are written as.
 TO = ("jsonl", "parquet", "csv", "tsv")
@@ -91,7 +92,7 @@ ONE_CANDIDATE = (
     type=click.IntRange(min=0),
     default=1,
     show_default=True,
-    help="Processes that share the work; 0: one for each core.",
+    help="Threads that share the work, or processes where Python has a part in it; 0: one for each core.",
 )
 @click.option(
     "--engine",
@@ -155,10 +156,7 @@ def vote(
         sink = files.enter_context(
             open_output(output, ballots, remembered, resume=resume, force=force, table=table)
         )
-        if workers == 1:
-            stream, lines = voting.one_by_one(files, ballots, panel, sink)
-        else:
-            stream, lines = voting.in_batches(files, ballots, panel, sink, workers or _cores(), notes)
+        stream, lines = voting.open(files, ballots, panel, sink, workers or _cores(), notes)
         bar = Bar(stream, "voting", quiet=quiet)
         skip = on_error == "skip"
         return _write_all(
@@ -213,8 +211,31 @@ class Voting:
             except MemoryError:
                 yield ResultLine(b"", SetupError(f"{entry.where}: out of memory."))
 
+    def open(
+        self,
+        files: ExitStack,
+        ballots: str,
+        panel: Mapping[str, str],
+        sink: Sink,
+        workers: int,
+        notes: Notes,
+    ) -> tuple[Position, Iterator[ResultLine]]:
+        """The input, and its lines of output: in blocks where most of it needs no care."""
+        from rangevote.cli.blocks import BlockVoting
+        from rangevote.formats.reader import open_format
+
+        stream, format = open_format(ballots, self.reading)
+        files.callback(stream.close)
+        if not panel and BlockVoting.can(self, format):
+            blocks = BlockVoting(self)
+            if workers == 1 or blocks.suits(stream):
+                return stream, blocks.lines(stream, sink, workers)
+        if workers == 1:
+            return self.one_by_one(files, stream, panel, sink)
+        return self.in_batches(files, stream, panel, sink, workers, notes)
+
     def one_by_one(
-        self, files: ExitStack, ballots: str, panel: Mapping[str, str], sink: Sink
+        self, files: ExitStack, ballots: Stream, panel: Mapping[str, str], sink: Sink
     ) -> tuple[Position, Iterator[ResultLine]]:
         """In this process: each line is there as soon as its ballot was read."""
         from rangevote.formats import read
@@ -236,7 +257,7 @@ class Voting:
     def in_batches(
         self,
         files: ExitStack,
-        ballots: str,
+        ballots: Stream,
         panel: Mapping[str, str],
         sink: Sink,
         workers: int,

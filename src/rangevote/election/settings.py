@@ -222,6 +222,13 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         """Names all that can change a result: `rv:0.1|sim:overlap_2|on:words|w:probability|T:1|...`."""
         measure = self.measure
         on = measure.signature_on(candidates) if isinstance(measure, Measure) else ""
+        before, between, after = self.signature_around(weighting, on, panel)
+        return f"{before}{len(candidates)}{between}{voters}{after}"
+
+    def signature_around(self, weighting: str, on: str, panel: PanelShares | None = None) -> list[str]:
+        """What stands before, between and after the numbers of candidates and voters; `on`: what n-grams are
+        made of."""
+        measure = self.measure
         name = measure.name.replace("%", "%25").replace("|", "%7C")  # of a regular expression
         parts = [f"rv:{_SERIES}", f"sim:{name}"]
         if on:
@@ -247,8 +254,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             parts.append(f"min_share:{short(self.min_share)}")
         if panel is not None:
             parts.append(str(panel))
-        parts += [f"cand:{len(candidates)}", f"vot:{voters}", "tie:score,logprob,first"]
-        return "|".join(parts)
+        return ["|".join([*parts, "cand:"]), "|vot:", "|tie:score,logprob,first"]
 
 
 def settings_of(options: ElectionOptions) -> Settings:

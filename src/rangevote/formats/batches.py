@@ -79,7 +79,7 @@ class Batches(OnStream, Iterator[RawBatch]):
             return next(entry_batches([Entry(error.where, error=error)]))
 
 
-def read_batches(source: Source, options: ReadOptions) -> Batches:
+def read_batches(source: Source | Stream, options: ReadOptions) -> Batches:
     """Open a path or '-' and read it in batches; ids are not compared."""
     stream, format, options = open_format(source, options)
     try:

@@ -12,7 +12,7 @@ import os
 import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from dataclasses import field as dataclass_field
 from functools import partial
 from typing import Any, Literal
@@ -33,6 +33,9 @@ LOG_BASES = {"e": 1.0, "2": math.log(2), "10": math.log(10)}
 NORMALISATIONS = {"none": 0.0, "length": 1.0}
 #: Hashes of ids that are kept in a set before they are sorted into the array.
 RECENT_IDS = 2**18
+
+#: Options that change nothing in what a ballot of a plain file means.
+UNCHANGING = frozenset({"format", "strict", "unique_ids", "max_expansion", "warn"})
 
 Decode = Callable[[bytes], Ballot]
 
@@ -98,6 +101,15 @@ class ReadOptions:
     def layout(self) -> bool:
         """Whether the options say that records have another layout than the ballot file's."""
         return any((self.field, self.group_by, self.text_field, self.logprob_field))
+
+    @property
+    def plain(self) -> bool:
+        """Whether ballots mean what they say: no option reads anything in them otherwise."""
+        return all(
+            getattr(self, option.name) == option.default
+            for option in fields(self)
+            if option.compare and option.name not in UNCHANGING
+        )
 
     def report(self, message: str, *, key: Hashable, field: str = "") -> None:
         """Warn of `message` the first time that `key` is met; where strict, refuse the ballot."""

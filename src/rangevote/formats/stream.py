@@ -110,6 +110,11 @@ class Stream(Closing):
         self._lines = Lines(self.chunks(), limit)
         return iter(self._lines)
 
+    def blocks(self, limit: int = MAX_LINE_BYTES) -> Iterator[bytes | DataError]:
+        """All lines, with line ends, as many at a time as were read together."""
+        self._lines = Blocks(self.chunks(), limit)
+        return iter(self._lines)
+
     def lines(self, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
         """All lines, without line ends; one that is too long ends the reading."""
         for number, line in enumerate(self.lines_or_errors(limit), 1):
@@ -283,6 +288,29 @@ class Lines:
             self._pieces.clear()
         elif piece:
             self._pieces.append(piece)
+
+
+class Blocks(Lines):
+    """Cuts chunks of bytes into blocks of whole lines. Only a line that goes from one chunk into the next is
+    held against the limit: the others are no longer than a chunk."""
+
+    def __iter__(self) -> Iterator[bytes | DataError]:
+        for chunk in self._chunks:
+            start, end = 0, chunk.rfind(b"\n") + 1
+            begun = b""
+            if end and self._size:
+                start = chunk.index(b"\n") + 1
+                first = self._line(chunk[: start - 1])
+                if isinstance(first, DataError):
+                    yield first
+                else:
+                    begun = first + b"\n"
+            if block := begun + chunk[start:end]:
+                yield block
+            self._extend(chunk[end:])
+        if self._size:
+            self.torn = True
+            yield self._line(b"")
 
 
 # Compressed bytes to plain ones
