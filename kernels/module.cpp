@@ -305,7 +305,7 @@ public:
 
     // The lines of a block of a ballot file, one answer for each that is not blank: the line of its result, or
     // (number of the line in the block, where it begins, where it ends) if it is unusual. Returns the number of
-    // lines, the answers, and the ids of the ballots that were elected, None for the others.
+    // lines, the answers, the ids of the ballots that were elected, None for the others, and their most candidates.
     nb::tuple lines(const nb::bytes &block, const ResultFormat &format, std::size_t most_pairs) const {
         struct Line {
             std::size_t number, start, end, written, id_end;
@@ -314,7 +314,7 @@ public:
         };
         std::vector<Line> found;
         std::string out, ids;
-        std::size_t number = 0;
+        std::size_t number = 0, most = 0;
         const std::string_view all(block.c_str(), block.size());
         {
             nb::gil_scoped_release release;
@@ -330,6 +330,7 @@ public:
                                                       ballot.has_voters ? &ballot.voters : nullptr, outcome);
                     if (usual) {
                         write_result(ballot, outcome, format, out);
+                        most = std::max(most, ballot.candidates.size());
                         ids.append(ballot.id_kind == BallotReader::Id::none ? std::string_view() : ballot.id);
                     }
                     found.push_back(Line{number, start, end, out.size(), ids.size(), usual, ballot.id_kind});
@@ -354,7 +355,7 @@ public:
             named.append(id);
             written = line.written, id_start = line.id_end;
         }
-        return nb::make_tuple(number, answers, named);
+        return nb::make_tuple(number, answers, named, most);
     }
 
 private:

@@ -39,7 +39,7 @@ class Election:
         by_probability: Sequence[str],
         by_count: Sequence[str],
         most_pairs: int,
-    ) -> tuple[int, list[bytes | tuple[int, int, int]], list[str | int | None]]: ...
+    ) -> tuple[int, list[bytes | tuple[int, int, int]], list[str | int | None], int]: ...
 
 class Index:
     def __init__(

@@ -140,7 +140,8 @@ def written(
         except Exception as error:
             ended = (type(error), str(error))
     shown = [(line.content, type(line.error), str(line.error or "")) for line in lines]
-    return shown, ended, warned, [str(warning.message) for warning in caught]
+    most = max((line.candidates for line in lines), default=0)  # what is known of single ones differs
+    return shown, most, ended, warned, [str(warning.message) for warning in caught]
 
 
 def same(data: bytes, options: Any, shape: ResultShape = ResultShape(), **how: Any) -> Any:  # noqa: B008
@@ -216,8 +217,9 @@ def test_a_block_is_held_by_the_kernels_as_far_as_its_lines_are_usual() -> None:
         Settings(similarity="overlap_2"), ResultShape(), ReadOptions(format="jsonl"), allow_empty=False
     )
     blocks = BlockVoting(voting)
-    number, answers, ids = blocks._elect(b"\n".join(LINES))
+    number, answers, ids, most = blocks._elect(b"\n".join(LINES))
     assert number == len(LINES)
+    assert most == 3
     assert [type(answer) for answer in answers[:9]] == [bytes] * 7 + [tuple] * 2
     assert sum(isinstance(answer, bytes) for answer in answers) == 11
     assert ids[:4] == ["x", None, None, 'é\n"\\/']
@@ -231,6 +233,9 @@ def test_a_block_is_held_by_the_kernels_as_far_as_its_lines_are_usual() -> None:
     ("settings", "shape", "reading"),
     [
         ({"similarity": "exact"}, {}, {}),
+        ({"preset": "consensus"}, {}, {}),
+        ({"similarity": "overlap_2"}, {"carry": ("source",)}, {}),
+        ({"similarity": "overlap_2"}, {}, {"group_by": "id"}),
         ({"similarity": "overlap_2"}, {"explain": True}, {}),
         ({"similarity": "overlap_2"}, {}, {"log_base": "2"}),
         ({"similarity": "overlap_2"}, {}, {"score_scale": 1.0}),
@@ -254,5 +259,5 @@ def test_a_block_without_memory_is_held_line_by_line(monkeypatch: pytest.MonkeyP
 
 def test_pairs_beyond_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANGEVOTE_MAX_PAIRS", "3")
-    _, ended, *_ = same(PLAIN % 1, {"similarity": "chrf"})
+    _, _, ended, *_ = same(PLAIN % 1, {"similarity": "chrf"})
     assert "over the limit of 3" in ended[1]

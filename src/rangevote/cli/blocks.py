@@ -26,12 +26,14 @@ Unusual = tuple[int, int, int]
 
 class ElectedBlock(NamedTuple):
     """What became of a block: how many lines it has, and for each that is not blank its line of output, or
-    where it stands (number, start, end) if it is unusual; and the ids of the ballots that were elected."""
+    where it stands (number, start, end) if it is unusual; the ids of the ballots that were elected, and the
+    most candidates that one of them had."""
 
     block: bytes
     number: int
     answers: list[bytes | Unusual]
     ids: list[str | int | None]
+    candidates: int = 0
 
 
 class BlockVoting:
@@ -60,6 +62,7 @@ class BlockVoting:
         return (
             format == "jsonl"
             and voting.settings.at_once is not None
+            and voting.settings.preset != "consensus"  # which warns where the candidates vote
             and voting.reading.plain
             and shape == ResultShape(text=shape.text, scores=shape.scores)
         )
@@ -67,7 +70,7 @@ class BlockVoting:
     def suits(self, stream: Stream) -> bool:
         """Whether most of what was read so far is usual, so that threads do more than processes would."""
         head = stream.peek(1)
-        _, answers, _ = self._elect(head[: head.rfind(b"\n") + 1])
+        _, answers, _, _ = self._elect(head[: head.rfind(b"\n") + 1])
         return 2 * sum(isinstance(answer, bytes) for answer in answers) >= len(answers)
 
     def lines(self, stream: Stream, sink: Sink, workers: int) -> Iterator[ResultLine]:
@@ -113,7 +116,7 @@ class BlockVoting:
         for i, (answer, id) in enumerate(zip(elected.answers, elected.ids, strict=True)):
             if isinstance(answer, bytes):
                 if id is None or new is None or new.add(id):
-                    yield Entry("", Ballot((), id=id)), ResultLine(answer)
+                    yield Entry("", Ballot((), id=id)), ResultLine(answer, None, elected.candidates)
                     continue
                 where = f"{name}:{before + list(_places(block))[i][0] + 1}"
                 entry = Entry(where, error=repeated(id, where))

@@ -224,9 +224,9 @@ class Voting:
         from rangevote.cli.blocks import BlockVoting
         from rangevote.formats.reader import open_format
 
-        stream, format = open_format(ballots, self.reading)
+        stream, format, found = open_format(ballots, self.reading)
         files.callback(stream.close)
-        if not panel and BlockVoting.can(self, format):
+        if not panel and found.plain and BlockVoting.can(self, format):
             blocks = BlockVoting(self)
             if workers == 1 or blocks.suits(stream):
                 return stream, blocks.lines(stream, sink, workers)
