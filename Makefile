@@ -13,7 +13,7 @@ MODELS ?= 1
 comma := ,
 EXTRAS := dev$(if $(filter 0,$(MODELS)),,$(comma)models$(comma)embedding)
 
-.PHONY: demo test test-again lint types test-slow sanitize bench bench-search bench-evaluation bench-pages bench-service bench-scale faults fuzz docs screenshots reproduce-captions reproduce-translation format clean
+.PHONY: demo test test-again lint types test-slow sanitize bench bench-search bench-evaluation bench-pages bench-service bench-scale faults fuzz docs screenshots reproduce-captions reproduce-translation reproduce-opus reproduce-judgement reproduce-llm format clean
 
 # SmolLM2-135M-Instruct answers three prompts; the most likely and the elected answers side by side.
 demo: $(VENV)/.smollm2
@@ -88,6 +88,14 @@ screenshots: $(VENV)/.dev
 # The paper's experiments on the data beside the repository; hours, cached and resumable.
 reproduce-captions reproduce-translation: reproduce-%: $(VENV)/.dev
 	$(BIN)/python experiments/run.py $* --scale local
+
+# The same on a published translator, OPUS-MT English-French.
+reproduce-opus: $(VENV)/.dev
+	$(BIN)/python experiments/run.py translation --scale opus
+
+# Which similarity agrees with people, and how good elected samples of an LLM are; minutes.
+reproduce-judgement reproduce-llm: reproduce-%: $(VENV)/.dev $(VENV)/.minilm
+	$(BIN)/python experiments/$*.py
 
 # The kernels' tests under AddressSanitizer and UndefinedBehaviorSanitizer.
 SANITIZE := .venv-sanitize

@@ -25,7 +25,7 @@ if __package__ in (None, ""):
 from experiments.settings import HERE, ROOT, Folders
 from experiments.steps import write_json
 from experiments.vocabulary import plain_words
-from rangevote.errors import MissingExtra
+from rangevote.errors import MissingExtra, RangevoteError
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
 from rangevote.files import replacing
 from rangevote.hypothesis import Hypotheses
@@ -40,7 +40,7 @@ MEASURES = (
         "0.3*overlap_1-4@0.25+0.7*embedding:universal-sentence-encoder",
     ),
 )
-RESAMPLES, SEED = 1000, 1
+RESAMPLES, SEED = 500, 1
 BEGIN, END = "<!-- judgement: begin -->", "<!-- judgement: end -->"
 
 #: image -> caption -> the three judgements
@@ -110,7 +110,7 @@ def table(data: Mapping[str, Any]) -> str:
     ranked = sorted(data["measures"], key=lambda row: -row["tau"])
     rows = [
         TableRow(
-            f"`{row['measure']}`",
+            row["measure"],
             [Cell(f"{row['tau']:.3f}"), Cell(f"[{row['interval'][0]:.3f}, {row['interval'][1]:.3f}]")],
         )
         for row in ranked
@@ -135,4 +135,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except RangevoteError as error:
+        sys.exit(f"error: {error}")

@@ -10,6 +10,8 @@ from experiments import tables
 from experiments.claims import verdicts
 from experiments.findings import BASELINES, Findings, in_order, label_of, mean, spread
 from experiments.paper import TABLES
+from experiments.settings import EXPERIMENTS
+from experiments.summary import summary
 from experiments.training_record import duration
 from rangevote.evaluation.metrics import METRICS
 from rangevote.evaluation.plot import Curve, Panel, plot_curves
@@ -29,10 +31,16 @@ No run has been recorded yet. `make reproduce-captions` and `make reproduce-tran
 """
 
 
+def recorded(results: Path) -> list[Findings]:
+    """The experiments that have been run."""
+    paths = [path for name in EXPERIMENTS for path in sorted(results.glob(f"{name}-*.json"))]
+    return [Findings.read(path) for path in paths]
+
+
 def write_page(results: Path, folder: Path) -> None:
     """The page and its figures, in `folder`."""
-    for path in sorted(results.glob("*.json")):
-        draw(Findings.read(path), folder / FIGURES)
+    for found in recorded(results):
+        draw(found, folder / FIGURES)
     text = rendered(results, folder).encode()
     with replacing(folder / PAGE) as file:
         file.write(text)
@@ -40,9 +48,10 @@ def write_page(results: Path, folder: Path) -> None:
 
 def rendered(results: Path, folder: Path) -> str:
     """The text of the page; notes are looked for in `folder`."""
-    parts = [_HEAD]
-    for path in sorted(results.glob("*.json")):
-        found = Findings.read(path)
+    parts, every = [_HEAD], recorded(results)
+    if every:
+        parts += ["\n", *(f"{block.rstrip()}\n\n" for block in summary(every, results, folder))]
+    for found in every:
         parts += ["\n", *(f"{block.rstrip()}\n\n" for block in _blocks(found, folder))]
     if len(parts) == 1:
         parts.append(_NOTHING)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -143,6 +143,7 @@ class Trial:
     folder: Path
     name: str
     seed: int
+    known: dict[Path, Stage] = field(default_factory=dict)
 
     @property
     def system(self) -> System:
@@ -290,10 +291,14 @@ class Trial:
         keyed: bool = False,
         draft: bool = False,
     ) -> Stage:
-        """A step of this trial."""
+        """A step of this trial; each is made once, whoever needs it."""
         name = " ".join(filter(None, (f"seed {self.seed}", self.name, kind, detail)))
         path = self.folder / file
-        return Stage(name, kind, path, work, options, needs, self.seed, keyed=keyed, draft=draft)
+        if path not in self.known:
+            self.known[path] = Stage(
+                name, kind, path, work, options, needs, self.seed, keyed=keyed, draft=draft
+            )
+        return self.known[path]
 
 
 def figure_of(trial: Trial, voters: Voters) -> Stage:

@@ -106,6 +106,24 @@ def test_parts_for_some_seeds_are_run_for_these_alone(done):
     assert list(voters["curves"]["sample"]["blend"]) == ["2", "4", "8"]
 
 
+def test_sampled_voters_elect_by_settings_that_the_development_set_chose(done):
+    sampled = done.settings.sampled
+    if sampled is None:
+        return
+    for numbers in done.results()["systems"][sampled.system]["seeds"].values():
+        settings, development = numbers["sampled"]["settings"], numbers["sampled"]["development"]
+        kinds = [*sampled.voters, "panel"]
+        assert len(settings) == len(kinds) * len(sampled.measures) * len(sampled.likelihoods)
+        best = max(development["means"].values())
+        assert development["means"][development["chosen"]] == best
+        assert "panel" not in development["chosen"]
+        for k in map(str, sampled.ks):
+            assert numbers["methods"]["chosen"][k]["bleu"] == settings[development["chosen"]][k]["bleu"]
+            consensus = settings["overlap_1-4, L = 0.4, voters: half"]
+            assert numbers["methods"]["consensus"][k]["bleu"] == consensus[k]["bleu"]
+    assert "by sampled voters" in (done.folder / PAGE).read_text(encoding="utf-8")
+
+
 def test_every_k_has_its_own_list_kept_as_ballots(done):
     seed = done.folders.work / done.settings.name / "seed-1" / done.settings.main / "lists"
     search = done.settings.systems[done.settings.main].vote_on[0]

@@ -1,0 +1,97 @@
+"""The first page of RESULTS.md: one setting for all tasks, what people say, samples of an LLM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.findings import BEYOND, Findings
+from experiments.judgement import table as table_of_judgements
+from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
+
+#: Settings that were fixed, or chosen on development data, before the test set was looked at.
+FIXED = ("blend", "tuned", "consensus", "chosen")
+
+
+def summary(every: Sequence[Findings], results: Path, folder: Path) -> Iterator[str]:
+    """One page: what to use when; one setting for all tasks; then what other data say."""
+    notes = folder / "notes-summary.md"
+    if notes.is_file():
+        yield notes.read_text(encoding="utf-8")
+    yield "## Is one setting above every baseline at every k from 4 on?"
+    yield to_markdown(above_all_baselines(every))
+    for name, make in (("judgement", judgement_section), ("llm", llm_section)):
+        path = results / f"{name}.json"
+        if path.is_file():
+            yield from make(json.loads(path.read_bytes()))
+
+
+def above_all_baselines(every: Sequence[Findings]) -> Table:
+    """Differences to the best baseline of each k, by settings that no test set had a say in."""
+    rows = []
+    for found in every:
+        for k in (k for k in found.ks(found.main) if k >= 4):
+            cells = [_difference(found.answer(f"{name}, best baseline, k = {k}")) for name in FIXED]
+            if any(cell.value for cell in cells):
+                rows.append(TableRow(f"{found.settings['title']}, k = {k}", cells, found.experiment))
+    notes = [
+        "Difference to the best baseline of the same k (of those that the experiment has), its 95 % interval "
+        "and p by paired bootstrap; over all seeds where there are several."
+    ]
+    columns = [Column(BEYOND[name]) for name in FIXED]
+    return Table(columns, rows, "task", notes=notes)
+
+
+def _difference(answer: Mapping[str, Any] | None) -> Cell:
+    if answer is None:
+        return Cell("")
+    every, (low, high) = answer["all"], answer["all"]["interval"]
+    return Cell(f"{every['difference']:+.2f} [{low:.2f}, {high:.2f}], p = {every['p']:.4f}")
+
+
+def judgement_section(data: Mapping[str, Any]) -> Iterator[str]:
+    """Which similarity agrees with people."""
+    yield "## Which similarity agrees with people?"
+    yield (
+        f"Kendall's tau-c between a measure and {data['judgements']:,} judgements by experts of "
+        f"{data['pairs']:,} captions of {data['images']:,} Flickr8k images, with 95 % intervals over images "
+        "drawn again (`python experiments/judgement.py`)."
+    )
+    yield table_of_judgements(data)
+
+
+def llm_section(data: Mapping[str, Any]) -> Iterator[str]:
+    """How good the elected sample of an LLM is."""
+    game, writing = data["game24"], data["writing"]
+    yield "## Samples of an LLM"
+    yield (
+        f"Game of 24, {game['tasks']} puzzles with 100 samples of GPT-4 each: per cent right, with 95 % "
+        f"intervals over puzzles. The mean sample: {_mean(game['sample'])}; right at least once in 100: "
+        f"{_mean(game['any'])}."
+    )
+    numbers = list(next(iter(game["elected"].values())))
+    rows = [
+        TableRow(measure, [Cell(_mean(by_n[n])) for n in numbers])
+        for measure, by_n in game["elected"].items()
+    ]
+    yield to_markdown(Table([Column(f"n = {n}") for n in numbers], rows, "elected by"))
+    rows = [
+        TableRow(c, [Cell(_mean(one["samples"])), Cell(str(one["decided"])), Cell(_mean(one["right"]))])
+        for c, one in game["until_decided"].items()
+    ]
+    columns = [Column("samples drawn"), Column("puzzles decided"), Column("right")]
+    yield to_markdown(Table(columns, rows, "until decided, confidence"))
+    yield (
+        f"Writing, {writing['tasks']} tasks with 10 samples each: the given score (1 to 10) of the elected "
+        f"text. The mean sample: {_mean(writing['mean'])}; the best: {_mean(writing['best'])}; the longest: "
+        f"{_mean(writing['longest'])}."
+    )
+    rows = [TableRow(name, [Cell(_mean(one))]) for name, one in writing["elected"].items()]
+    yield to_markdown(Table([Column("score")], rows, "elected by"))
+
+
+def _mean(one: Mapping[str, Any]) -> str:
+    low, high = one["interval"]
+    return f"{one['mean']:.2f} [{low:.2f}, {high:.2f}]"

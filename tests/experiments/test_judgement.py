@@ -1,0 +1,79 @@
+"""Which similarity agrees with people: the judgements, the grades and the table."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("scipy")
+
+from experiments.judgement import BEGIN, END, agreement, grades, read_judgements, table, tau, write_table
+from experiments.settings import HERE, ROOT
+
+IMAGES = {
+    "a.jpg": ["A dog runs.", "a dog is running"],
+    "b.jpg": ["two men sit", "men on a bench"],
+    "c.jpg": ["a dog sits", "the dog sits down"],
+}
+ROWS = [
+    "a.jpg\tc.jpg#0\t3\t3\t2",
+    "a.jpg\tb.jpg#0\t1\t1\t1",
+    "b.jpg\tb.jpg#1\t4\t4\t4",
+    "b.jpg\ta.jpg#0\t1\t1\t2",
+]
+
+
+@pytest.fixture
+def read(tmp_path):
+    images = [{"file": file, "captions": texts} for file, texts in IMAGES.items()]
+    (tmp_path / "captions.json").write_text(json.dumps({"images": images}))
+    (tmp_path / "human_expert.tsv").write_text("\n".join(ROWS))
+    return read_judgements(tmp_path)
+
+
+def test_judgements_are_read_without_the_images_own_captions(read):
+    judged, captions = read
+    assert judged == {
+        "a.jpg": {"a dog sits": [3, 3, 2], "two men sit": [1, 1, 1]},
+        "b.jpg": {"a dog runs": [1, 1, 2]},
+    }
+    assert captions["a.jpg"] == ["a dog runs", "a dog is running"]
+
+
+def test_a_grade_is_the_mean_over_the_images_captions(read):
+    found = grades("overlap_1", *read)
+    assert found["a.jpg"] == pytest.approx([(2 / 3 + 2 / 4) / 2, 0])
+    assert found["b.jpg"] == pytest.approx([(0 + 1 / 4) / 2])
+
+
+def test_agreement_counts_every_single_judgement(read, monkeypatch):
+    monkeypatch.setattr("experiments.judgement.MEASURES", ("overlap_1", "chrf"))
+    judged, captions = read
+    found = grades("overlap_1", judged, captions)
+    perfect = {image: [sum(marks) for marks in texts.values()] for image, texts in judged.items()}
+    assert tau(perfect, judged, list(judged)) >= tau(found, judged, list(judged)) > 0
+    data = agreement(judged, captions)
+    assert (data["images"], data["pairs"], data["judgements"]) == (2, 3, 9)
+    assert [row["measure"] for row in data["measures"]] == ["overlap_1", "chrf"]
+
+
+def test_the_table_of_the_docs_was_made_from_the_results(tmp_path):
+    page = tmp_path / "page.md"
+    docs = ROOT / "docs" / "similarities.md"
+    page.write_bytes(docs.read_bytes())
+    write_table(json.loads((HERE / "results" / "judgement.json").read_bytes()), page)
+    assert page.read_bytes() == docs.read_bytes()
+
+
+def test_the_table_is_put_between_its_marks_best_first(tmp_path):
+    rows = [{"measure": name, "tau": t, "interval": [t, t]} for name, t in (("edit", 0.1), ("chrf", 0.3))]
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    write_table({"measures": rows}, page)
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "old" not in text
+    assert table({"measures": rows}).index("chrf") < table({"measures": rows}).index("edit")

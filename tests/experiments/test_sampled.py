@@ -1,0 +1,101 @@
+"""Elections by sampled voters: counted once for all likelihoods, and as `elect` holds them."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+
+from experiments.sampled import setting_name, vote_sampled
+from experiments.translator import translate_options
+from experiments.voting import read_outputs
+
+import rangevote as rv
+from rangevote.decoding import get_search
+from rangevote.formats.write import write_ballot
+
+SOURCES = {
+    "a": (
+        [("two dogs run on a snow", -12.6), ("two dogs run in the snow", -4.2), ("dogs", -3.0)],
+        ["two dogs run", "dogs run on snow", "a dog in the snow", "a snow"],
+    ),
+    "b": ([("the end", -2.0), ("an end", -2.5)], ["the end is near", "an end", "an end now", "end"]),
+}
+
+
+@pytest.fixture
+def lists(tmp_path):
+    candidates, voters = tmp_path / "candidates.jsonl", tmp_path / "voters.jsonl"
+    with candidates.open("wb") as one, voters.open("wb") as other:
+        for id, (rows, texts) in SOURCES.items():
+            one.write(write_ballot(rv.Ballot([rv.Hypothesis(t, logprob=p) for t, p in rows], id=id)))
+            other.write(write_ballot(rv.Ballot([rv.Hypothesis(t, sampled=True) for t in texts], id=id)))
+    return candidates, voters
+
+
+def test_the_winners_are_those_of_elections_with_that_likelihood(lists, tmp_path):
+    candidates, voters = lists
+    output, likelihoods = tmp_path / "out.json.gz", (0.0, 0.4, 3.0)
+    vote_sampled(
+        output,
+        k=3,
+        voters={"all": ["x"], "panel": {"first": ["x"], "second": ["x"]}},
+        measures=["overlap_1", "chrf"],
+        likelihoods=likelihoods,
+        words="words",
+        candidates=candidates,
+        x=voters,
+    )
+    methods = read_outputs(output)["methods"]
+    assert len(methods) == 2 * 2 * 3
+    for measure in ("overlap_1", "chrf"):
+        for x in likelihoods:
+            expected = [
+                rv.elect(
+                    [t for t, _ in rows],
+                    [p for _, p in rows],
+                    voters=texts,
+                    weights="count",
+                    similarity=measure,
+                    likelihood=x,
+                ).winner
+                for rows, texts in SOURCES.values()
+            ]
+            for kind in ("all", "panel"):  # a panel of equal members elects as one of them
+                assert methods[setting_name(measure, x, kind)]["texts"] == expected
+    assert methods["overlap_1, L = 0, voters: all"] != methods["overlap_1, L = 3, voters: all"]
+
+
+def test_voters_of_another_input_are_refused(lists, tmp_path):
+    candidates, voters = lists
+    voters.write_bytes(b"".join(reversed(voters.read_bytes().splitlines(keepends=True))))
+    with pytest.raises(ValueError, match="candidates of a met voters of"):
+        vote_sampled(
+            tmp_path / "out.json.gz",
+            k=3,
+            voters={"all": ["x"]},
+            measures=["overlap_1"],
+            likelihoods=[0.0],
+            words="words",
+            candidates=candidates,
+            x=voters,
+        )
+
+
+def test_searches_are_told_to_ctranslate2_in_its_words():
+    assert translate_options(get_search("beam:4")) == {
+        "beam_size": 4,
+        "num_hypotheses": 4,
+        "length_penalty": 0.0,
+    }
+    assert translate_options(get_search("length_normalised:4"))["length_penalty"] == 1.0
+    sample = translate_options(get_search("sample:50,temperature=0.7"))
+    assert (sample["sampling_topk"], sample["sampling_temperature"], sample["num_hypotheses"]) == (0, 0.7, 50)
+    assert translate_options(get_search("top_k:1,top=4"))["sampling_topk"] == 4
+    assert translate_options(get_search("nucleus:5,p=0.8"))["sampling_topp"] == 0.8
+
+
+@pytest.mark.parametrize("spec", ["beam:4,copy_filter=0.5", "diverse_decoding:4", "epsilon:5"])
+def test_what_ctranslate2_lacks_is_left_to_our_own_search(spec):
+    with pytest.raises(rv.UsageError, match="leave it to rangevote's own"):
+        translate_options(get_search(spec))
