@@ -13,7 +13,10 @@ from tests.figure1 import CAPTIONS as FIGURE
 from tests.figure1 import PROBABILITIES, TOTAL
 
 EXPERIMENTS = (ROOT / "experiments" / "RESULTS.md").read_text(encoding="utf-8")
-CAPTIONS, TRANSLATION = EXPERIMENTS.split("\n## ")[1:3]
+CAPTIONS, TRANSLATION = (
+    next(chapter for chapter in EXPERIMENTS.split("\n## ") if chapter.startswith(title))
+    for title in ("Image captioning on Flickr8k", "Machine translation on Multi30k")
+)
 BENCHMARKS = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")
 BLEU = {CAPTIONS: "BLEU-4", TRANSLATION: "BLEU"}
 BLEND = "blend (overlap_1-4@0.25, T = 2)"
