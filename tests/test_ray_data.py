@@ -71,6 +71,35 @@ def test_a_table_gives_a_table_and_a_frame_a_frame():
     check({name: frame[name].tolist() for name in frame.columns})
 
 
+def test_nothing_of_a_frame_is_dropped():
+    pd = pytest.importorskip("pandas")
+    when = pd.to_datetime(["2026-01-01", None])
+    frame = pd.DataFrame(
+        {"outputs": [TEXTS, TEXTS], "when": when, "kind": pd.Categorical(["a", "b"]), "n": [1, 2]},
+        index=pd.Index(["x", "y"], name="key"),
+    )
+    elected = Elect(candidates="outputs", similarity="overlap_1")(frame)
+    pd.testing.assert_frame_equal(elected[list(frame.columns)], frame)
+    assert elected["winner"].tolist() == [rv.elect(TEXTS, similarity="overlap_1").winner] * 2
+
+
+def test_types_of_a_table_stay():
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"outputs": [TEXTS], "n": pa.array([1], pa.int8())}).replace_schema_metadata({"a": "b"})
+    elected = Elect(candidates="outputs")(table)
+    assert elected.select(table.column_names) == table
+    assert elected.schema.metadata == table.schema.metadata
+
+
+def test_a_column_that_a_result_would_replace_is_refused_unless_they_are_named_otherwise():
+    batch = {"candidates": [TEXTS], "score": [5]}
+    with pytest.raises(UsageError, match=r"a column 'score' already.*Elect\(prefix"):
+        Elect()(batch)
+    elected = Elect(prefix="vote_", similarity="overlap_1")(batch)
+    assert elected["score"] == [5]
+    assert elected["vote_score"] == [rv.elect(TEXTS, similarity="overlap_1").score]
+
+
 def test_texts_and_log_probabilities_may_stand_in_two_columns_of_any_name():
     elect = Elect(candidates="outputs", logprobs="scores_of_model", voters="others", similarity="overlap_1")
     batch = {"outputs": [TEXTS, TEXTS], "scores_of_model": [LOGPROBS, LOGPROBS[:3]], "others": [None, None]}
@@ -126,6 +155,26 @@ def test_a_dataset_of_hugging_face_is_mapped(tmp_path, monkeypatch):
     assert mapped["id"][:] == list(range(7))
     assert list(mapped["winner"]) == [None if i == 3 else EXPECTED.winner for i in range(7)]
     assert "has neither text nor tokens" in mapped["error"][3]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_features_of_a_dataset_stay(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    features = datasets.Features(
+        {
+            "outputs": datasets.List(datasets.Value("string")),
+            "kind": datasets.ClassLabel(names=["short", "long"]),
+            "n": datasets.Value("int8"),
+        }
+    )
+    rows = {"outputs": [TEXTS] * 3, "kind": [0, 1, 0], "n": [1, 2, 3]}
+    dataset = datasets.Dataset.from_dict(rows, features=features)
+    mapped = dataset.map(Elect(candidates="outputs"), batched=True, batch_size=2, load_from_cache_file=False)
+    assert {name: mapped.features[name] for name in features} == dict(features)
+    assert mapped.select_columns(list(features)).to_dict() == dataset.to_dict()
+    assert mapped["winner"][:] == [rv.elect(TEXTS).winner] * 3
 
 
 @pytest.mark.slow

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from rangevote.hypothesis import Hypothesis as Hypothesis
     from rangevote.hypothesis import ToolCall as ToolCall
     from rangevote.models.load import load as load
+    from rangevote.ray_data import Elect as Elect
     from rangevote.similarity import SIMILARITIES as SIMILARITIES
     from rangevote.similarity import get_similarity as get_similarity
     from rangevote.similarity.base import Similarity as Similarity
@@ -68,6 +69,7 @@ _HOMES = {
     "DataError": "errors",
     "DiverseBeam": "decoding.diverse",
     "DiverseDecoding": "decoding.diverse",
+    "Elect": "ray_data",
     "Electorate": "election.electorate",
     "Epsilon": "decoding.sample",
     "Exact": "similarity.exact",

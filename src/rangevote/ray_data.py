@@ -38,8 +38,9 @@ class Elect:
     `candidates` names the column with a list of texts or of objects as in the ballot file for each row,
     `logprobs` one with a list of log-probabilities beside a list of texts, `voters` one like the candidates'
     (a column that is not there, or null: the candidates vote), `id` the ballots' id. All columns are handed
-    on; with `keep=False` those lists are not. A row that cannot be voted on stays, with its `error`; with
-    `on_error="stop"` it raises. The other options are those of `rangevote.elect`, or `settings` has them all.
+    on as they are; with `keep=False` those lists are not. The names of the results begin with `prefix`. A
+    row that cannot be voted on stays, with its `error`; with `on_error="stop"` it raises. The other options
+    are those of `rangevote.elect`, or `settings` has them all.
 
     >>> batch = {"id": [7], "candidates": [["a dog runs", "a dog sits", "cats"]]}
     >>> result = Elect()(batch)
@@ -57,6 +58,7 @@ class Elect:
         logprobs: str | None = None,
         id: str = "id",
         keep: bool = True,
+        prefix: str = "",
         on_error: str = "keep",
         threads: int = 1,
         strict: bool = False,
@@ -69,40 +71,56 @@ class Elect:
         self.shape, self.reading = ResultShape(False, scores, explain), ReadOptions(strict=strict)
         self.candidates, self.voters, self.logprobs, self.id = candidates, voters, logprobs, id
         self.keep, self.stop, self.threads = keep, on_error == "stop", threads
+        self.prefix = prefix
 
     def __call__(self, batch: Any) -> Any:
-        """The batch with results: a table for a table, a DataFrame for a DataFrame, else columns."""
+        """The batch with results: a table for a table, a DataFrame for a DataFrame, else columns. What else
+        is in it stays as it is: order, types, index, images."""
         kind = type(batch).__module__.partition(".")[0]
-        if kind == "pyarrow":
-            columns = {name: batch.column(name).to_pylist() for name in batch.column_names}
-        else:
-            columns = {str(name): _plain(batch[name]) for name in batch}
-        results = self._results(columns)
-        lists = set() if self.keep else {self.candidates, self.voters, self.logprobs}
-        others = [name for name in columns if name not in lists]
-        if kind in ("pyarrow", "datasets"):
-            import pyarrow as pa
+        table = getattr(batch, "pa_table", batch)  # what a batch of `datasets` has before it is decoded
+        arrow = kind in ("pyarrow", "datasets")
+        names = list(table.schema.names if arrow else batch)
+        wanted = (self.candidates, self.voters, self.logprobs, self.id)
+        own = [name for name in wanted if name is not None and name in names]
+        columns = {name: table.column(name).to_pylist() if arrow else _plain(batch[name]) for name in own}
+        results = self._results(names, columns)
+        clash = [name for name in results if name in names]
+        if clash:
+            raise UsageError(
+                f"the batch has a column {clash[0]!r} already, which the results would replace; name theirs "
+                f"otherwise with Elect(prefix=...)."
+            )
+        lists = [] if self.keep else [name for name in own if name != self.id]
+        if arrow:
+            return self._appended(table, lists, results)
+        if kind == "pandas":
+            return batch.drop(columns=lists).assign(**results)
+        return {name: batch[name] for name in names if name not in lists} | results
 
-            # datasets and Ray take the types of the first batch, which may have no error in it
-            types = table_schema(self.shape, {})
-            typed = {name: pa.array(column, types.field(name).type) for name, column in results.items()}
-            return pa.table({name: batch[name] for name in others} | typed)
-        made = {name: columns[name] for name in others} | results
-        return type(batch)(made) if kind == "pandas" else made
+    def _appended(self, table: Any, lists: Sequence[str], results: Mapping[str, list[Any]]) -> Any:
+        import pyarrow as pa
 
-    def _results(self, columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+        # datasets and Ray take the types of the first batch, which may have no error in it
+        types = table_schema(self.shape, {})
+        table = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
+        table = table.drop_columns(list(lists))
+        for name, column in results.items():
+            table = table.append_column(name, pa.array(column, types.field(name[len(self.prefix) :]).type))
+        return table
+
+    def _results(self, names: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
         if self.candidates not in columns:
             raise UsageError(
-                f"the batch has no column {self.candidates!r}, only {', '.join(map(repr, columns))}. Name it "
+                f"the batch has no column {self.candidates!r}, only {', '.join(map(repr, names))}. Name it "
                 f"with Elect(candidates=...)."
             )
         numbers = range(len(columns[self.candidates]))
         rows = list(map_in_order(lambda i: self._row(columns, i), numbers, self.threads))
         wanted = (self.settings.winners > 1, self.shape.scores, self.shape.explain)
-        names = ["winner", "winner_tokens", "index", "score", "margin", "signature"]
-        names += ["near_tie", "no_support", "error"]
-        names += [name for name, asked in zip(OPTIONAL, wanted, strict=True) if asked]
-        return {name: [row.get(name) for row in rows] for name in names}
+        made = ["winner", "winner_tokens", "index", "score", "margin", "signature"]
+        made += ["near_tie", "no_support", "error"]
+        made += [name for name, asked in zip(OPTIONAL, wanted, strict=True) if asked]
+        return {self.prefix + name: [row.get(name) for row in rows] for name in made}
 
     def _row(self, columns: Mapping[str, Sequence[Any]], i: int) -> dict[str, Any]:
         try:

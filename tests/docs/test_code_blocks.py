@@ -45,7 +45,7 @@ def test_the_blocks_of_a_page_run_and_print_what_they_say(page, request, capfd):
             check_prints(block, capfd.readouterr().out, drawn)
         elif block.language == "console" and name_of(page) not in READ_ONLY:
             run_commands(block, capfd)
-        elif block.title and block.language != "python":
+        elif block.title and (block.language != "python" or block.title.endswith(".py")):
             (place / block.title).write_text(block.text, encoding="utf-8")
 
 
