@@ -155,7 +155,7 @@ def test_a_local_model_answers_curl_as_in_the_documentation_until_ctrl_c(tmp_pat
         (["--upstream", "http://u:p@h/v1"], "contains a user name or password"),
         (["--upstream", "http://127.0.0.1:1/v1", "--host", "0.0.0.0"], "has no keys"),
         (["--upstream", "http://127.0.0.1:1/v1", "--host", "192.0.2.1"], "has no keys"),
-        (["--upstream", "http://127.0.0.1:1/v1", "-s", "overlap2"], "unknown similarity 'overlap2'"),
+        (["--upstream", "http://127.0.0.1:1/v1", "-s", "overlaps_2"], "unknown similarity 'overlaps_2'"),
         (["--upstream", "http://127.0.0.1:1/v1", "--samples", "0"], "samples must be a whole number from 1"),
         (["--upstream", "http://127.0.0.1:1/v1", "--samples", "99"], "more than the limit 64"),
         (["--upstream", "http://127.0.0.1:1/v1", "--profile", "x"], "write it as NAME=FILE"),

@@ -141,7 +141,7 @@ def test_mistakes_on_the_command_line_are_told(run, tmp_path, three):
         ([bad], 3, "y.jsonl:2"),
         ([tmp_path / "none.jsonl"], 5, "none.jsonl: no such file or directory"),
         (["-", "-"], 2, "'-' (standard input) can be read once"),
-        ([three, "-s", "overlap2"], 2, "Did you mean 'overlap_2'"),
+        ([three, "-s", "overlaps_2"], 2, "Did you mean 'overlap_2'"),
         ([three, "--export", tmp_path / "no" / "x.html"], 5, "no such file or directory"),
     ):
         done = run("show", *arguments)

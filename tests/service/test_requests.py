@@ -98,7 +98,7 @@ def test_cases_47_and_58_what_is_no_json_object_is_400(content):
         ("prompt", ["hello"]),
         ("rangevote", ["blend", {"winners": 2}, {"sample": 2}]),
         ("rangevote.samples", [{"samples": 0}, {"samples": 65}, {"samples": True}]),
-        ("rangevote.similarity", [{"similarity": "overlap2"}, {"similarity": "overlap_1-999"}]),
+        ("rangevote.similarity", [{"similarity": "overlaps_2"}, {"similarity": "overlap_1-999"}]),
         ("rangevote.weights", [{"weights": "heavy"}]),
         ("rangevote.min_votes", [{"samples": 6, "min_votes": 7}]),
         ("rangevote.adaptive", [{"adaptive": 1.5}, {"adaptive": True, "weights": "probability"}]),
