@@ -22,6 +22,7 @@ BELOW = {
     "files": set(),
     "hub": set(),
     "parallel": set(),
+    "plugins": set(),
     "hypothesis": {"kernel"},
     "kernel": set(),
     "models": set(),
@@ -35,7 +36,7 @@ BELOW = {
     "sources": {"decoding", "formats", "similarity", "election", "generation"},
     "tuning": {"similarity", "election", "evaluation"},
 }
-COMMON = {"errors", "files", "hub", "hypothesis", "parallel", "quiet", "__version__"}
+COMMON = {"errors", "files", "hub", "hypothesis", "parallel", "plugins", "quiet", "__version__"}
 LAST = {"cli", "web", "study", "service"}  # nothing but themselves may import these
 HEAVY = (
     "torch transformers sacrebleu rapidfuzz matplotlib rich click nltk scipy starlette ray pyarrow".split()  # noqa: SIM905

@@ -19,7 +19,7 @@ from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.errors import DataError, SetupError, UsageError, need
 from rangevote.formats.jsonl import ballot_of
 from rangevote.formats.reader import ReadOptions
-from rangevote.formats.results import ResultShape, result_fields, table_row, table_schema
+from rangevote.formats.results import ResultShape, columns_of, result_fields, table_row, table_schema
 from rangevote.hypothesis import Ballot
 from rangevote.parallel import map_in_order
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 #: Ballots that are elected at a time, and rows of a block: one task, and one file of results.
 BATCH, BLOCK_ROWS = 256, 10_000
-#: The columns of a result that are there only if they are asked for.
-OPTIONAL = ("winners", "scores", "explanation")
 
 
 class Elect:
@@ -116,11 +114,17 @@ class Elect:
             )
         numbers = range(len(columns[self.candidates]))
         rows = list(map_in_order(lambda i: self._row(columns, i), numbers, self.threads))
-        wanted = (self.settings.winners > 1, self.shape.scores, self.shape.explain)
-        made = ["winner", "winner_tokens", "index", "score", "margin", "signature"]
-        made += ["near_tie", "no_support", "error"]
-        made += [name for name, asked in zip(OPTIONAL, wanted, strict=True) if asked]
-        return {self.prefix + name: [row.get(name) for row in rows] for name in made}
+        return {self.prefix + name: [row.get(name) for row in rows] for name in self._names()}
+
+    def _names(self) -> list[str]:
+        """The columns of results that these settings can fill."""
+        settings = self.settings
+        others = {"id", "left_out"} | (set() if settings.winners > 1 else {"winners"})
+        if not hasattr(settings.measure, "label"):  # of answers
+            others |= {"answer", "votes", "abstained", "entropy"}
+        if settings.min_score is None and settings.min_share is None:
+            others.add("no_winner")
+        return [name for name in columns_of(self.shape) if name not in others]
 
     def _row(self, columns: Mapping[str, Sequence[Any]], i: int) -> dict[str, Any]:
         try:

@@ -189,11 +189,13 @@ def own_similarity(name: str) -> Any:
 
     Only the command line does so: a name in a file or in a request never runs code.
     """
+    from rangevote.plugins import plugins
     from rangevote.similarity import listings, spelled
 
     module, colon, attribute = name.partition(":")
     stem = spelled(name).partition(":")[0]
-    if not colon or stem in listings() or not re.fullmatch(r"[^\W\d][\w.]*", module):
+    known = {*listings(), *plugins("similarities")}
+    if not colon or stem in known or not re.fullmatch(r"[^\W\d][\w.]*", module):
         return name
     sys.path.insert(0, os.getcwd())
     try:
@@ -202,7 +204,7 @@ def own_similarity(name: str) -> Any:
         if error.name and module.startswith(error.name):
             raise UsageError(
                 f"-s {name}: there is no module {module!r}, here or installed, and no similarity of that "
-                f"name.{nearest(stem, listings())}"
+                f"name.{nearest(stem, known)}"
             ) from None
         raise SetupError(f"-s {name}: cannot import {module}: {error}.") from error
     except AttributeError:

@@ -28,13 +28,15 @@ Mixtures: 0.5*overlap_2+0.5*chrf. One's own: -s module:function, or in Python an
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
 def similarities(as_json: bool) -> None:
     """List every similarity: what it is, cost, range and direction of its grades, and what it needs."""
+    from rangevote.plugins import plugins
     from rangevote.similarity import PRESETS
     from rangevote.similarity.answers import EXAMPLES
 
     measures = described()
     presets = [{"name": name, **preset._asdict()} for name, preset in sorted(PRESETS.items())]
+    added = {name: point.dist.name if point.dist else "" for name, point in plugins("similarities").items()}
     if as_json:
-        click.echo(json.dumps({"measures": measures, "presets": presets}, indent=2))
+        click.echo(json.dumps({"measures": measures, "presets": presets, "plugins": added}, indent=2))
         return
     from rich.console import Console
 
@@ -43,6 +45,8 @@ def similarities(as_json: bool) -> None:
     console.print(f"\n{' '.join(NOTES.split())}")
     console.print(f"Keys, after 'exact:': {'; '.join(EXAMPLES)}.")
     console.print("exact alone compares the texts; exact:command=... runs a program of yours on every text.")
+    for name, package in sorted(added.items()):
+        console.print(f"{name}: added by the package {package}.")
     for preset in presets:
         console.print("Preset {name}: {similarity} with temperature {temperature:g}.".format(**preset))
 

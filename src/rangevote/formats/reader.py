@@ -24,6 +24,7 @@ from rangevote.errors import DataError, UsageError, choose, nearest
 from rangevote.formats.detect import detect, json_layout
 from rangevote.formats.stream import MAX_EXPANSION, MAX_LINE_BYTES, OnStream, Source, Stream, open_stream
 from rangevote.hypothesis import Ballot
+from rangevote.plugins import load_plugin, plugins
 
 #: Formats of records, which may have layouts of their own.
 RECORDS = ("jsonl", "json", "csv", "tsv", "parquet")
@@ -166,7 +167,9 @@ _MODULES = {"csv": "delimited", "tsv": "delimited", "json": "documents"}
 
 
 def module_of(format: str) -> Any:
-    """The module of a format, which may need packages that are loaded on use."""
+    """The module of a format, which may need packages that are loaded on use; or what a package adds."""
+    if format not in FORMATS:
+        return load_plugin("formats", format)
     return importlib.import_module(f"rangevote.formats.{_MODULES.get(format, format)}")
 
 
@@ -221,7 +224,7 @@ def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, 
     """The input, the name of its format, None if there is nothing in it, and the options with the layout of
     its records, where they have another than the ballot file's."""
     if options.format is not None:
-        choose("format", options.format, FORMATS)
+        choose("format", options.format, {**plugins("formats"), **FORMATS})
     if isinstance(source, Stream):
         stream = source
     else:

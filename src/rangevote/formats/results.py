@@ -150,7 +150,7 @@ COLUMNS = {
 }
 
 
-def columns(shape: ResultShape) -> dict[str, str]:
+def columns_of(shape: ResultShape) -> dict[str, str]:
     """The columns of a table of results, and what is in them; "any": what the results have."""
     left_out = {
         name for name, asked in (("scores", shape.scores), ("explanation", shape.explain)) if not asked
@@ -165,7 +165,7 @@ def table_schema(shape: ResultShape, kinds: Mapping[str, str]) -> pa.Schema:
     types = {"text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
     types |= {f"{kind}s": pa.list_(type) for kind, type in types.items()}
     types["winners"] = pa.list_(pa.struct([("index", pa.int64()), ("winner", pa.string())]))
-    return pa.schema([(name, types[kind]) for name, kind in (columns(shape) | dict(kinds)).items()])
+    return pa.schema([(name, types[kind]) for name, kind in (columns_of(shape) | dict(kinds)).items()])
 
 
 def table_row(fields: dict[str, Any]) -> dict[str, Any]:
@@ -190,7 +190,7 @@ class ResultRows:
     with preferences those that have one."""
 
     def __init__(self, format: str, shape: ResultShape) -> None:
-        self._format, self._names = format, list(columns(shape))
+        self._format, self._names = format, list(columns_of(shape))
         self._header = b"" if format == "preferences" else delimited_line(self._names, format)
 
     def __call__(self, line: bytes) -> bytes:

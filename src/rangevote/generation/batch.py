@@ -16,11 +16,11 @@ from rangevote.decoding.base import Search
 from rangevote.decoding.run import STREAMS, SearchBatch, search_batch
 from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
-from rangevote.errors import DataError, SetupError
+from rangevote.errors import DataError, SetupError, UsageError
 from rangevote.generation.adaptive import AdaptiveElections
 from rangevote.generation.plan import GenerationPlan
 from rangevote.hypothesis import Ballot, Hypothesis
-from rangevote.models.protocol import LanguageModel, ModelWrapper
+from rangevote.models.protocol import Engine, LanguageModel, ModelWrapper
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ class Elected:
 
 
 def elections(
-    model: LanguageModel[Any], requests: Iterable[Request], plan: GenerationPlan
+    model: LanguageModel[Any] | Engine, requests: Iterable[Request], plan: GenerationPlan
 ) -> Iterator[Elected]:
     """The election of every request, batch by batch; requests are taken as results are asked for."""
     for batch in batched(requests, plan.batch):
@@ -84,7 +84,7 @@ def batched(requests: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def elect_batch(
-    model: LanguageModel[Any], requests: Sequence[Request], plan: GenerationPlan
+    model: LanguageModel[Any] | Engine, requests: Sequence[Request], plan: GenerationPlan
 ) -> list[Elected]:
     """The elections of requests that go through the model together; they fail as a whole."""
     with memory_advice(plan):
@@ -92,7 +92,7 @@ def elect_batch(
 
 
 def elect_each(
-    model: LanguageModel[Any], requests: Sequence[Request], plan: GenerationPlan
+    model: LanguageModel[Any] | Engine, requests: Sequence[Request], plan: GenerationPlan
 ) -> Iterator[Elected | DataError]:
     """The same, with an error for each input that cannot be answered.
 
@@ -111,7 +111,7 @@ def elect_each(
 
 
 def elect_batches(
-    model: LanguageModel[Any], requests: Iterable[Request], plan: GenerationPlan
+    model: LanguageModel[Any] | Engine, requests: Iterable[Request], plan: GenerationPlan
 ) -> ElectedBatches:
     """An `Elector` by a model in this process."""
     for batch in batched(requests, plan.batch):
@@ -121,11 +121,17 @@ def elect_batches(
 class BatchElections:
     """Inputs that the model reads once, for the candidates and for the voters."""
 
-    def __init__(self, model: LanguageModel[Any], requests: Sequence[Request], plan: GenerationPlan) -> None:
+    def __init__(
+        self, model: LanguageModel[Any] | Engine, requests: Sequence[Request], plan: GenerationPlan
+    ) -> None:
         self._requests, self._plan = requests, plan
         self._inputs = [request.input for request in requests]
         self._numbers = [request.number for request in requests]
-        self._model = BatchReading(model, self._inputs, self._numbers)
+        self._engine = model if isinstance(model, Engine) else None
+        if not isinstance(model, Engine):
+            self._model = BatchReading(model, self._inputs, self._numbers)
+        elif plan.confidence is not None:
+            raise UsageError("adaptive voting draws from a model in rounds, which an engine does not let it.")
 
     def elect(self) -> list[Elected]:
         plan, began = self._plan, perf_counter()
@@ -174,9 +180,16 @@ class BatchElections:
     def _search(self, search: Search, role: str) -> list[list[Hypothesis]]:
         """All hypotheses of a search, at least one for each input."""
         plan = self._plan
-        hypotheses = search_batch(
-            self._model, self._inputs, search, self._numbers, plan.states, STREAMS[role], plan.max_rows
-        )
+        if self._engine is not None:
+            hypotheses = [list(some) for some in self._engine.hypotheses(self._inputs, search)]
+            if len(hypotheses) != len(self._inputs):
+                raise UsageError(
+                    f"the engine gave {len(hypotheses)} lists of {role} for {len(self._inputs)} inputs."
+                )
+        else:
+            hypotheses = search_batch(
+                self._model, self._inputs, search, self._numbers, plan.states, STREAMS[role], plan.max_rows
+            )
         for request, some in zip(self._requests, hypotheses, strict=True):
             if not some:
                 filtered = "" if search.copy_filter is None else " that the copy filter lets pass"

@@ -12,14 +12,14 @@ from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.errors import UsageError
 from rangevote.generation.batch import Request, elections
 from rangevote.generation.plan import GenerationPlan
-from rangevote.models.protocol import LanguageModel
+from rangevote.models.protocol import Engine, LanguageModel
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
 def generate(
-    model: LanguageModel[Any],
+    model: LanguageModel[Any] | Engine,
     inputs: Sequence[Any],
     *,
     candidates: Search | str = "beam:10",
@@ -49,7 +49,7 @@ def generate(
     plan = GenerationPlan.of(
         settings, candidates, voters, adaptive=adaptive, states=states, max_rows=max_rows
     )
-    if not hasattr(model, "start"):
+    if not hasattr(model, "start") and not hasattr(model, "hypotheses"):
         raise UsageError(
             f"model must be a language model, got {model!r:.60}; rangevote.load makes one of a name, a "
             f"folder or a transformers model."

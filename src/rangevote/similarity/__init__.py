@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from rangevote.errors import UnknownName, UsageError, nearest
+from rangevote.plugins import load_plugin, plugins
 from rangevote.similarity.base import Measure, Similarity
 from rangevote.similarity.tokens import Tokenise, check_tokeniser
 
@@ -125,13 +126,17 @@ def get_similarity(
     if isinstance(named, Similarity):
         return named
     if callable(named):
-        from rangevote.similarity.pairwise import Custom
-
-        return Custom(named)
+        return _custom(named)
     raise UsageError(
         f"similarity must be a name, a Similarity or a function (voter, candidate) -> grade, got "
         f"{type(named).__name__}."
     )
+
+
+def _custom(function: Callable[[Any, Any], Any], name: str | None = None) -> Similarity:
+    from rangevote.similarity.pairwise import Custom
+
+    return Custom(function, name=name)
 
 
 @lru_cache(maxsize=256)
@@ -151,6 +156,9 @@ def _build(name: str, tokenize: Tokenise) -> Similarity:
         name = PRESETS[name].similarity
     match = _NAMED.fullmatch(name)
     listing = listings().get(match["stem"]) if match else None
+    if match is not None and listing is None and match["stem"] in plugins("similarities"):
+        made = load_plugin("similarities", match["stem"])(match["order"] or match["key"] or "", tokenize)
+        return made if isinstance(made, Similarity) else _custom(made, name)
     if match is None or listing is None:
         examples = [entry.example for entry in listings().values()] + sorted(PRESETS)
         raise UnknownName(
@@ -179,6 +187,8 @@ def spelled(name: str) -> str:
     if match is None:
         return name
     squeezed = re.sub("[-_ ]", "", match["stem"].lower())
+    if written in plugins("similarities"):
+        return name
     names = {known.replace("_", ""): known for known in (*listings(), *PRESETS)} | SYNONYMS
     if squeezed not in names:
         return name

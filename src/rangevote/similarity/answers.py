@@ -17,6 +17,7 @@ from fractions import Fraction
 from functools import partial
 
 from rangevote.errors import UnknownName, UsageError, nearest
+from rangevote.plugins import load_plugin, plugins
 
 Key = Callable[[str], Hashable]
 
@@ -281,8 +282,11 @@ def get_key(named: str) -> Key:
         return KEYS[named]
     match = _MADE.fullmatch(named)
     if match is None or match["name"] not in MADE:
+        if named in plugins("keys"):
+            return load_plugin("keys", named)  # type: ignore[no-any-return]
+        names = [*EXAMPLES, *plugins("keys")]
         raise UnknownName(
-            f"unknown key of exact {named!r}.{nearest(named, EXAMPLES)} Choose from: {', '.join(EXAMPLES)}."
+            f"unknown key of exact {named!r}.{nearest(named, names)} Choose from: {', '.join(names)}."
         )
     make, example = MADE[match["name"]]
     mark = "=" if match["name"] == "command" else ":"
