@@ -34,6 +34,25 @@ def test_results_of_a_vote_bring_ids_and_signatures():
     assert found.signatures == {"s"}
 
 
+def test_results_in_csv_go_with_ids_of_json(tmp_path):
+    path = tmp_path / "winners.csv"
+    path.write_text('id,winner,signature,error\n8,"a\nb",s,\n7,,s,\n', encoding="utf-8")
+    found = read_outputs(path)
+    assert (found.values, found.ids, found.signatures) == (["a\nb", ""], ["8", "7"], {"s"})
+    references, _ = read_references(
+        [json_lines({"id": 7, "references": ["c"]}, {"id": 8, "references": ["d"]})]
+    )
+    assert align(references, found) == [["d"], ["c"]]
+    piped = read_outputs(stream(path.read_bytes()))
+    assert piped.values == found.values
+    path.write_text("id,winner,error\n8,,is bad\n", encoding="utf-8")
+    with pytest.raises(
+        DataError, match=r"winners\.csv:2: there is no winner, because the ballot was bad \(is bad\)"
+    ):
+        read_outputs(path)
+    assert read_outputs(path, plain=True).values == ["id,winner,error", "8,,is bad"]
+
+
 def test_lines_with_text_are_outputs_too_and_blank_lines_between_them_are_not():
     assert read_outputs(stream('{"text": "a"}\n\n{"text": ""}\n')).values == ["a", ""]
 

@@ -1,6 +1,7 @@
 """Outputs, references and sources from files, brought into the same order.
 
-    outputs      text, or {"id", "winner"} as `rangevote vote` and `generate` write it, or {"id", "text"}
+    outputs      text, or {"id", "winner"} as `rangevote vote` and `generate` write it, or {"id", "text"};
+                 also as columns of CSV or TSV
     references   text files, one for each reference; or {"id", "references", "source"}, as ballots have them
     sources      text, or {"id", "source"}
 
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
@@ -20,12 +21,16 @@ from msgspec import UNSET, UnsetType
 
 from rangevote.errors import DataError, UsageError
 from rangevote.formats import read
+from rangevote.formats.delimited import looks_delimited, read_table
 from rangevote.formats.jsonl import decode_as, decode_text, parse
-from rangevote.formats.stream import Source, open_stream
+from rangevote.formats.records import Located
+from rangevote.formats.stream import MAX_LINE_BYTES, Source, open_stream
 from rangevote.hypothesis import Ballot
 
 Id = str | int
 T = TypeVar("T")
+#: Bytes that are looked at to find the names of columns.
+HEAD = 2**16
 T_co = TypeVar("T_co", covariant=True)
 
 
@@ -52,7 +57,7 @@ _KEY = re.compile(rb'"(' + "|".join(KEYS).encode() + rb')"\s*:')
 class FileValues(Generic[T_co]):
     """Values in file order with their locations ("file:12"), and ids where every line has one.
 
-    `signatures` tell how outputs were elected, where the file says so.
+    `signatures` tell how outputs were elected, where the file says so. In a `table` all ids are texts.
     """
 
     name: str
@@ -60,6 +65,7 @@ class FileValues(Generic[T_co]):
     where: Sequence[str]
     ids: Sequence[Id] | None = None
     signatures: frozenset[str] = frozenset()
+    table: bool = False
 
     def map(self, value_of: Callable[[T_co], T]) -> FileValues[T]:
         """The same file with other values; where there is none, the error names the line."""
@@ -69,7 +75,7 @@ class FileValues(Generic[T_co]):
                 values.append(value_of(value))
             except DataError as error:
                 raise error.at(where) from None
-        return FileValues(self.name, values, self.where, self.ids, self.signatures)
+        return FileValues(self.name, values, self.where, self.ids, self.signatures, self.table)
 
 
 def read_outputs(source: Source, *, plain: bool = False) -> FileValues[str]:
@@ -121,10 +127,14 @@ def align(listing: FileValues[T], order: FileValues[object]) -> list[T]:
     if listing.ids is None or order.ids is None:
         _check_lengths(listing, order)
         return list(listing.values)
-    by_id = dict(zip(listing.ids, listing.values, strict=True))
+    if listing.table != order.table:  # in one of them all ids are texts
+        listing = replace(listing, ids=[str(id) for id in listing.ids])
+        order = replace(order, ids=[str(id) for id in order.ids])
+    ids, wanted = listing.ids or (), order.ids or ()
+    by_id = dict(zip(ids, listing.values, strict=True))
     _check_ids(order, by_id.keys(), listing.name)
-    _check_ids(listing, set(order.ids), order.name)
-    return [by_id[id] for id in order.ids]
+    _check_ids(listing, set(wanted), order.name)
+    return [by_id[id] for id in wanted]
 
 
 def _check_lengths(one: FileValues[object], other: FileValues[object]) -> None:
@@ -144,12 +154,18 @@ def _check_ids(listing: FileValues[object], known: Set[Id], other: str) -> None:
 def _read_lines(source: Source, what: str, plain: bool) -> FileValues[str | LineFields]:
     """All lines of a path, of '-' or of a binary file; the first line tells texts from JSON."""
     with open_stream(source) as stream:
-        raw = stream.lines()
-        first = next(raw, None)
-        if first is None:
-            raise DataError(f"is empty: there are no {what} in it.", where=stream.name)
-        json = not plain and _is_json(first)
-        decoded = list(_decode(chain([first], raw), stream.name, json))
+        head = stream.peek(HEAD).partition(b"\n")[0]
+        said = b"winner" in head or stream.name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
+        table = looks_delimited(head, stream.name) if said and not plain and head[:1] != b"{" else None
+        if table is not None:
+            decoded = list(_table_lines(read_table(stream, table, MAX_LINE_BYTES)))
+        else:
+            raw = stream.lines()
+            first = next(raw, None)
+            if first is None:
+                raise DataError(f"is empty: there are no {what} in it.", where=stream.name)
+            json = not plain and _is_json(first)
+            decoded = list(_decode(chain([first], raw), stream.name, json))
     where, lines = [where for where, _ in decoded], [line for _, line in decoded]
     fields = [line for line in lines if isinstance(line, LineFields)]
     signatures = frozenset(line.signature for line in fields if line.signature is not None)
@@ -157,7 +173,20 @@ def _read_lines(source: Source, what: str, plain: bool) -> FileValues[str | Line
     if len(ids) < len(lines):
         return FileValues(stream.name, lines, where, None, signatures)
     _check_unique(ids, where)
-    return FileValues(stream.name, lines, where, ids, signatures)
+    return FileValues(stream.name, lines, where, ids, signatures, table is not None)
+
+
+def _table_lines(records: Iterator[Located]) -> Iterator[tuple[str, str | LineFields]]:
+    """Rows with the fields of the same names; that of a bad ballot has an error in place of a winner."""
+    for where, record in records:
+        if isinstance(record, DataError):
+            raise record.at(where)
+        known = {name: record[name] for name in LineFields.__struct_fields__ if name in record}
+        if not known.get("error"):
+            known.pop("error", None)
+        else:
+            known.pop("winner", None)
+        yield where, LineFields(**known)
 
 
 def _is_json(line: bytes) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain, count
 from typing import Any
 
@@ -48,34 +48,38 @@ NAMES = {"csv": "CSV", "tsv": "TSV"}
 def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """The ballots of a table; `options.format` says which kind it is."""
     format = options.format or "csv"
-    rows = _rows(stream, options, format)
-    header = next(rows, None)
-    if header is None:
-        return
-    names = header[1]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise DataError(f"{NAMES[format]} with two columns {twice!r}", where=header[0])
-    records = to_the_end(_record(where, cells, names) for where, cells in rows)
+    records = to_the_end(read_table(stream, format, options.max_line_bytes))
     head = [record for record, _ in zip(records, range(HEAD), strict=False)]
-    layout = recognise([record for _, record in head if not isinstance(record, DataError)], options)
+    found = [record for _, record in head if not isinstance(record, DataError)]
+    layout = recognise(found, options)
     if layout is None:
-        raise unknown_layout(names).at(stream.name)
+        raise unknown_layout(found[0]).at(stream.name)
     yield from read_records(chain(head, records), layout, format)
 
 
-def looks_delimited(first: bytes, name: str, options: ReadOptions) -> str | None:
-    """csv or tsv, where the first line has the names of columns that we know or were told, or the file's name
-    says so; else None."""
+def read_table(stream: Stream, format: str, limit: int) -> Iterator[Located]:
+    """The rows of a table as records, in which an empty cell that means nothing is left out."""
+    rows = _rows(stream, limit, format)
+    where, names = next(rows, ("", []))
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"{NAMES[format]} with two columns {twice!r}", where=where)
+    for where, cells in rows:
+        yield _record(where, cells, names)
+
+
+def looks_delimited(first: bytes, name: str, told: Set[str | None] = frozenset()) -> str | None:
+    """csv or tsv, where the first line has the names of columns that we know or were `told`, or the file's
+    name says so; else None."""
     try:
         text = first.decode()
     except UnicodeDecodeError:
         return None
     plain = name.lower().removesuffix(".gz").removesuffix(".zst")
-    told = {options.field, options.group_by, options.text_field} - {None}
+    told = told - {None}
     for format in NAMES:
         cells = set(next(csv.reader([text], delimiter=_delimiter(text, format)), []))
-        known = cells & {*TEXTS, *LISTS} and cells & {*IDS, *SOURCES}
+        known = cells & {*TEXTS, *LISTS, "winner"} and cells & {*IDS, *SOURCES}
         if plain.endswith(f".{format}") or (len(cells) > 1 and (known or (told and told <= cells))):
             return format
     return None
@@ -86,9 +90,9 @@ def _delimiter(header: str, format: str) -> str:
     return "\t" if format == "tsv" else ";" if ";" in header and "," not in header else ","
 
 
-def _rows(stream: Stream, options: ReadOptions, format: str) -> Iterator[tuple[str, list[str]]]:
+def _rows(stream: Stream, limit: int, format: str) -> Iterator[tuple[str, list[str]]]:
     """The cells of each row that is not blank, the header first, and where the row begins."""
-    lines = _lines(stream, options.max_line_bytes)
+    lines = _lines(stream, limit)
     first = next(lines, None)
     if first is None:
         return

@@ -44,7 +44,7 @@ def detect(stream: Stream, formats: Iterable[str], options: ReadOptions) -> str 
         return "jsonl"  # it is JSON: the reader will say what is wrong with it
     from rangevote.formats.delimited import looks_delimited
 
-    table = looks_delimited(first, stream.name, options)
+    table = looks_delimited(first, stream.name, {options.field, options.group_by, options.text_field})
     if table is None:
         raise UsageError(_cannot_tell(stream.name, first, formats))
     return table
