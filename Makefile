@@ -13,7 +13,7 @@ MODELS ?= 1
 comma := ,
 EXTRAS := dev$(if $(filter 0,$(MODELS)),,$(comma)models$(comma)embedding)
 
-.PHONY: demo test test-again lint types test-slow sanitize bench bench-search bench-evaluation bench-pages bench-service bench-scale faults fuzz docs screenshots reproduce-captions reproduce-translation reproduce-opus reproduce-judgement reproduce-llm format clean
+.PHONY: demo test test-again lint types test-slow sanitize bench bench-search bench-evaluation bench-pages bench-service bench-scale bench-stopping faults fuzz docs screenshots reproduce-captions reproduce-translation reproduce-opus reproduce-judgement reproduce-llm format clean
 
 # SmolLM2-135M-Instruct answers three prompts; the most likely and the elected answers side by side.
 demo: $(VENV)/.smollm2
@@ -67,6 +67,10 @@ bench-service: $(VENV)/.dev
 # Many ballots from file to file: memory and CPU; a chapter of RESULTS.md.
 bench-scale: $(VENV)/.dev
 	$(BIN)/python benchmarks/scale.py
+
+# Voters until a decision, and how often it is wrong, on simulated electorates; a chapter of benchmarks/RESULTS.md.
+bench-stopping: $(VENV)/.dev
+	$(BIN)/python benchmarks/stopping.py
 
 # The site, in build/site; offline, warnings are errors.
 docs: $(VENV)/.dev

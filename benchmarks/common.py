@@ -175,6 +175,7 @@ CHAPTERS = {
     "pages": "make bench-pages",
     "service": "make bench-service",
     "scale": "make bench-scale",
+    "stopping": "make bench-stopping",
 }
 HEAD = """# What was measured
 

@@ -2,7 +2,7 @@
 
     python examples/adaptive.py          # needs the core alone
 
-A model that is sure of itself needs few voters, one that wavers needs many. `adaptive=0.99` draws 16, then
+A model that is sure of itself needs few voters, one that wavers needs many. `adaptive=0.99` draws 4, then
 as many again, and so on, and stops for each input by itself; a wrong winner is called certain with
 probability at most 1 %.
 """

@@ -2,7 +2,7 @@
 
 A wrong leader may ever be declared with probability 1 - confidence. Here voters are sampled from
 distributions whose best candidates are nearly tied, so that errors show, and the rule is asked after
-every voter. A rule that is not anytime-valid fails on the same electorates (last test but one).
+every voter. A rule that is not anytime-valid fails on the same electorates.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 
 import rangevote as rv
-from rangevote.election.electorate import BETS, log_wealth
+from rangevote.election.stopping import PURSES, STAKES, log_wealth, rounds
+from tests.election.electorates import CLOSE, Declared, declared, errors, shares, shuffled, similar
 
-CONFIDENCE = 0.9
-ELECTORATES = 60  # for each of the six settings
-VOTERS = 80
+ALPHA = 0.1
+MANY, FEW, VOTERS = 2_000, 300, 150
+#: After so many equal votes 0.99 is reached: one names the leader, then the mean of (1 + b)^n must be 100.
+UNANIMOUS = next(n for n in range(1, 100) if PURSES @ (1 + STAKES) ** n >= 100) + 1
 
 
 class Table(rv.Custom):
@@ -32,82 +34,79 @@ class Table(rv.Custom):
         return [[float(voter.split(",")[int(c)]) for c in candidates] for voter in voters]
 
 
-def answers(*probabilities: float):
-    """Samples of one of several answers, compared by `exact`; the rest are answers nobody stands for."""
-    candidates = [f"answer {i}" for i in range(len(probabilities))]
-    everything = [*candidates, "another"]
-    p = [*probabilities, 1 - sum(probabilities)]
-
-    def sample(rng: np.random.Generator) -> list[str]:
-        return [everything[i] for i in rng.choice(len(everything), size=VOTERS, p=p)]
-
-    return candidates, "exact", sample
+def lines(grades: np.ndarray) -> list[str]:
+    return [",".join(map(str, row)) for row in grades.tolist()]
 
 
-def graded(draw, candidates: int, lowest: float = 0.0):
-    """Samples of voters who grade; the first candidate is the best by a hair."""
-
-    def sample(rng: np.random.Generator) -> list[str]:
-        return [",".join(map(str, row)) for row in draw(rng, (VOTERS, candidates)).tolist()]
-
-    return [str(i) for i in range(candidates)], Table(lowest), sample
-
-
-def coins(rng, shape):  # means 0.505 and 0.5: grades are 0 or 1
-    return (rng.random(shape) < np.r_[0.505, np.full(shape[1] - 1, 0.5)]).astype(float)
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        *((name, 60 if "60" in name else FEW) for name in CLOSE),
+        *(pytest.param(name, MANY, marks=pytest.mark.slow) for name in CLOSE),
+    ],
+)
+def test_a_wrong_leader_is_declared_no_more_often_than_allowed(name, number):
+    assert errors(CLOSE[name], number, VOTERS, ALPHA, declared) <= ALPHA * number
 
 
-def uniforms(rng, shape):  # means 0.505 and 0.5
-    return np.minimum(rng.random(shape) + np.r_[0.005, np.zeros(shape[1] - 1)], 1.0)
+@pytest.mark.parametrize("name", ["two coins", "skewed", "three answers"])
+@pytest.mark.parametrize("within", [0.0, 0.02])
+def test_an_electorate_that_is_asked_after_every_voter_declares_what_the_bets_say(name, within):
+    decided = 0
+    for seed in range(12):
+        grades, _ = shuffled(CLOSE[name], seed, 60)
+        electorate = rv.Electorate([str(i) for i in range(grades.shape[1])], similarity=Table())
+        outcome = Declared(None, None)
+        for n, voter in enumerate(lines(grades), 1):
+            if electorate.add(voter).decided(0.5, within):
+                outcome = Declared(n, electorate.result().index)
+                break
+        assert outcome == declared(grades, 0.5, within=within)
+        decided += outcome.winner is not None
+    assert decided or within
 
 
-def signs(rng, shape):  # grades are -1 or 1
-    return np.where(rng.random(shape) < np.r_[0.505, np.full(shape[1] - 1, 0.5)], 1.0, -1.0)
+@pytest.mark.parametrize("seed", range(6))
+def test_answers_that_nobody_gave_yet_are_rivals_as_if_they_had_stood_from_the_beginning(seed):
+    grades, _ = shuffled(shares(0.75, 0.1, 0.1, 0.05), seed, 60)
+    answers = [str(row.argmax()) for row in grades]
+    standing = rv.Electorate([*dict.fromkeys(answers), "never"], similarity="exact")
+    everyone = rv.Electorate(similarity="exact")
+    decisions = [(standing.add(one).decided(0.6), everyone.add(one).decided(0.6)) for one in answers]
+    assert all(first == second for first, second in decisions)
+    assert (True, True) in decisions
+    assert standing.result().winner == everyone.result().winner
 
 
-#: name -> candidates, similarity, how voters are sampled; and after how many voters the rule is asked
-SETTINGS = {
-    "two answers": (answers(0.505, 0.495), 1),
-    "three answers": (answers(0.34, 0.33, 0.33), 2),
-    "two rare answers": (answers(0.201, 0.199), 1),
-    "two coins": (graded(coins, 2), 1),
-    "five uniforms": (graded(uniforms, 5), 5),
-    "signs": (graded(signs, 3, lowest=-1.0), 2),
-}
+def test_an_answer_that_all_give_is_not_certain_before_others_could_have_been_given():
+    electorate = rv.Electorate(similarity="exact")
+    decisions = [electorate.add("a").decided(0.99) for _ in range(UNANIMOUS)]
+    assert decisions == [False] * (UNANIMOUS - 1) + [True]
 
 
-def declared(setting, batch: int, seed: int) -> int | None:
-    """Whom the rule declares, asked after every batch, or None."""
-    candidates, similarity, sample = setting
-    voters = sample(np.random.default_rng(seed))
-    electorate = rv.Electorate(candidates, similarity=similarity)
-    for start in range(0, VOTERS, batch):
-        if electorate.add(voters[start : start + batch]).decided(CONFIDENCE):
-            return electorate.result().index
-    return None
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_a_wrong_leader_is_declared_no_more_often_than_allowed(name):
-    setting, batch = SETTINGS[name]
-    outcomes = [declared(setting, batch, seed) for seed in range(ELECTORATES)]
-    wrong = sum(outcome not in (None, 0) for outcome in outcomes)
-    assert wrong <= (1 - CONFIDENCE) * ELECTORATES
+def test_a_tolerance_allows_a_leader_that_far_below_the_best_and_no_further():
+    beyond, sooner, allowed = 0, 0, 0.05
+    for seed in range(10):
+        close = similar(3, 0.01)(np.random.default_rng(seed), 200) - np.array([0, 0, 0, 2 * allowed])
+        grades = np.clip(close, 0.0, 1.0)
+        plain, loose = declared(grades, ALPHA), declared(grades, ALPHA, within=allowed)
+        beyond += loose.winner == 3
+        sooner += (loose.voters or 201) < (plain.voters or 201)
+    assert beyond <= 2
+    assert sooner >= 5
 
 
 def test_the_nearly_tied_electorates_would_show_a_rule_that_is_not_anytime_valid():
     # the usual test at the same level, looked at after every voter from the tenth
-    (candidates, _, sample), _ = SETTINGS["two coins"]
-    wrong = 0
-    for seed in range(ELECTORATES):
-        grades = np.array([list(map(float, v.split(","))) for v in sample(np.random.default_rng(seed))])
+    def fixed(grades: np.ndarray, alpha: float) -> Declared:
         x = np.cumsum(grades[:, 0] - grades[:, 1])[9:]
-        n = np.arange(10, VOTERS + 1)
-        z = x / np.sqrt(n * 0.5)  # the difference of two fair coins has variance 1/2
+        z = x / np.sqrt(np.arange(10, len(grades) + 1) * 0.5)  # two fair coins differ by a variance of 1/2
         crossed = np.flatnonzero(np.abs(z) > 1.2816)  # one-sided 90 %
-        wrong += bool(len(crossed)) and z[crossed[0]] < 0
-    assert wrong > 2 * (1 - CONFIDENCE) * ELECTORATES
-    assert len(candidates) == 2
+        if not len(crossed):
+            return Declared(None, None)
+        return Declared(int(crossed[0]) + 10, int(z[crossed[0]] < 0))
+
+    assert errors(CLOSE["two coins"], FEW, VOTERS, ALPHA, fixed) > 2 * ALPHA * FEW
 
 
 @pytest.mark.parametrize(
@@ -115,7 +114,7 @@ def test_the_nearly_tied_electorates_would_show_a_rule_that_is_not_anytime_valid
     [
         ((0.9, 0.1), 0.99, 40),
         ((0.6, 0.2, 0.2), 0.99, 250),
-        ((0.6, 0.4), 0.95, 600),
+        ((0.7, 0.3), 0.95, 300),
         ((0.5, *[0.05] * 10), 0.9, 150),
     ],
 )
@@ -134,18 +133,78 @@ def test_clear_cases_are_decided_and_rightly(probabilities, confidence, enough):
     assert decided >= 7
 
 
-def test_a_unanimous_electorate_of_two_is_decided_as_soon_as_the_best_bet_allows():
-    # W = mean over bets of (1 + b)^n must reach 1 / 0.01
-    needed = next(n for n in range(1, 100) if np.mean((1 + BETS) ** n) >= 100)
+def test_a_unanimous_electorate_of_two_is_decided_as_soon_as_the_bets_allow():
     electorate = rv.Electorate(["a", "b"], similarity="exact")
-    decisions = [electorate.add("a").decided(0.99) for _ in range(needed)]
-    assert decisions == [False] * (needed - 1) + [True]
+    decisions = [electorate.add("a").decided(0.99) for _ in range(UNANIMOUS)]
+    assert decisions == [False] * (UNANIMOUS - 1) + [True]
+    assert UNANIMOUS <= 11
+    assert rv.Electorate(["a", "b"], similarity="exact").add(["a"] * UNANIMOUS).decided(0.99)
 
 
 def test_the_wealth_of_a_fair_game_does_not_grow_on_average():
-    # all 2^12 sequences of wins and losses, equally likely: the mean wealth is exactly 1
-    plays = np.array([[1 if i >> j & 1 else -1 for i in range(2**12)] for j in range(12)], dtype=float)
-    assert np.mean(np.exp(log_wealth(plays))) == pytest.approx(1.0, rel=1e-12)
+    # all 2^11 sequences of voters for one or the other, after one for the first: nobody is better
+    ends, wealth = np.arange(1, 13), []
+    for i in range(2**11):
+        first = np.array([1.0, *(float(i >> j & 1) for j in range(11))])
+        grades = np.stack([first, 1 - first], axis=1)
+        wealth.append(np.exp(log_wealth(grades, np.zeros(2), 1.0, ends)[-1]))
+    assert np.mean(wealth, axis=0) == pytest.approx([1.0, 1.0], rel=1e-12)
+    assert PURSES.sum() == pytest.approx(1.0)
+    assert STAKES.max() == 0.999
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_within_a_batch_does_not_matter(seed):
+    voters = ["b"] * 9 + ["a"] * 40
+    for confidence in (0.9, 0.99, 1 - 1e-3, 1 - 1e-4, 1 - 1e-5, 1 - 1e-6):
+        decisions = set()
+        for order in (voters, voters[::-1], np.random.default_rng(seed).permutation(voters).tolist()):
+            electorate = rv.Electorate(["a", "b"], similarity="exact").add(order).add(["a", "a", "b"])
+            decisions.add(electorate.decided(confidence))
+        assert len(decisions) == 1
+
+
+def test_voters_are_drawn_in_rounds_until_the_election_is_decided():
+    drawn = []
+
+    def draw(numbers: range) -> list[str]:
+        drawn.append(numbers)
+        return ["a"] * len(numbers)
+
+    result = rv.Electorate(["a", "b"], similarity="exact").sample(draw, 1000, first=4)
+    assert (result.winner, drawn) == ("a", [range(4), range(4, 8), range(8, 16)])
+    assert drawn == list(rounds(16, 4))
+    assert len(rv.Electorate(similarity="exact").sample(lambda n: [*map(str, n)], 50).voters) == 50
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"similarity": "overlap_2"}, r"left out where answers are compared.*not by 'overlap_2'"),
+        ({"similarity": "exact", "logprobs": [-1.0]}, r"need candidates"),
+        ({"similarity": "exact", "likelihood": 0.5}, r"need candidates"),
+        ({"similarity": "exact", "winners": 2}, r"need candidates"),
+    ],
+)
+def test_every_voter_can_stand_only_where_answers_are_compared(options, message):
+    with pytest.raises(rv.UsageError, match=message):
+        rv.Electorate(**options)
+
+
+def test_an_electorate_without_candidates_is_that_of_its_voters():
+    answers = ["it is 5", "so 5.0", "7", "no number", "5"]
+    electorate = rv.Electorate(similarity="exact:last_number")
+    assert not electorate.decided()
+    result = electorate.add(answers[:2]).add(answers[2:]).result()
+    expected = rv.elect(answers, similarity="exact:last_number")
+    assert (result.winner, result.scores.tolist()) == (expected.winner, expected.scores.tolist())
+    assert result.signature == expected.signature
+
+
+@pytest.mark.parametrize("within", [-0.1, 1, True, "0.1", math.nan])
+def test_a_tolerance_is_a_difference_of_scores(within):
+    with pytest.raises(rv.UsageError, match=r"within must be a difference of scores from 0 to 1, as 0.02"):
+        rv.Electorate(["a", "b"]).decided(0.9, within)
 
 
 CLONES = {

@@ -6,7 +6,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.election.settings import Settings
-from rangevote.generation.adaptive import FIRST_ROUND, rounds
+from rangevote.election.stopping import FIRST_ROUND, rounds
 from rangevote.generation.batch import Elected, Request, elections
 from rangevote.generation.plan import GenerationPlan
 from tests.generation.test_generate import same
@@ -86,7 +86,7 @@ def test_a_batch_is_as_large_as_its_first_round_allows(model):
     def batch(voters: str, adaptive: float | None) -> int:
         return GenerationPlan.of(Settings(), "beam:4", voters, adaptive=adaptive, max_rows=128).batch
 
-    assert [batch("sample:1000", None), batch("sample:1000", 0.9), batch("sample:2", 0.9)] == [1, 8, 32]
+    assert [batch("sample:1000", None), batch("sample:1000", 0.9), batch("sample:2", 0.9)] == [1, 32, 32]
 
 
 def test_one_candidate_needs_one_round(model):
@@ -95,8 +95,8 @@ def test_one_candidate_needs_one_round(model):
 
 
 def test_rounds_double_up_to_all(model):
-    assert [len(draws) for draws in rounds(100)] == [16, 16, 32, 36]
-    assert list(rounds(5)) == [range(5)]
+    assert [len(draws) for draws in rounds(100)] == [4, 4, 8, 16, 32, 36]
+    assert list(rounds(3)) == [range(3)]
     assert sum(map(len, rounds(1000))) == 1000
 
 
@@ -111,6 +111,8 @@ def test_rounds_double_up_to_all(model):
         ({"voters": "sample:9", "rule": "most_likely"}, r"rule='most_likely'"),
         ({"voters": "sample:9", "adaptive": 1.0}, r"between 0 and 1 \(as 0.99\), or True, got 1.0"),
         ({"voters": "sample:9", "adaptive": "yes"}, r"got 'yes'"),
+        ({"voters": "sample:9", "within": 2}, r"within must be a difference of scores from 0 to 1, as 0.02"),
+        ({"voters": "sample:9", "within": 0.1, "adaptive": None}, r"so it needs adaptive, as adaptive=0.99"),
     ],
 )
 def test_what_cannot_be_decided_by_samples_is_refused(model, options, message):

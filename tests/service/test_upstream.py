@@ -16,7 +16,7 @@ import openai
 
 from rangevote import Hypothesis, elect
 from tests.service.running import MESSAGES, Running, ending, error_of, texts
-from tests.sources.openai.upstream import SENTENCES, Asked, Reply, choice, completion
+from tests.sources.openai.upstream import LOGPROBS, SENTENCES, Asked, Reply, choice, completion
 
 ADAPTIVE = {"samples": 64, "adaptive": 0.99}
 
@@ -146,6 +146,19 @@ def test_probabilities_are_asked_for_and_weigh_only_if_every_token_has_one(servi
     assert "logprobs" not in upstream.asked[-1].body
 
 
+@pytest.mark.parametrize("adaptive", [False, 0.99])
+def test_own_likelihood_counts_and_is_asked_for(service, upstream, adaptive):
+    options = {"likelihood": 0.5, "similarity": "overlap_2", "adaptive": adaptive}
+    answer = service.ask(seed=0, rangevote=options).json()
+    listed = [Hypothesis(text, logprob=sum(LOGPROBS), sampled=True) for text in SENTENCES]
+    expected = elect(listed, similarity="overlap_2", likelihood=0.5)
+    assert upstream.asked[0].body["logprobs"] is True
+    assert answer["rangevote"]["signature"] == expected.signature
+    assert "|L:0.5|" in expected.signature
+    assert answer["choices"][0]["message"]["content"] == expected.winner
+    assert answer["rangevote"]["score"] == pytest.approx(expected.score)
+
+
 @pytest.mark.parametrize(
     ("mode", "outcome"), [("null_content", "null"), ("declines", "refusal"), ("calls_tools", "tool_calls")]
 )
@@ -250,14 +263,31 @@ MOSTLY = ["the train leaves at ten"] * 5 + ["i do not know"] + ["the train leave
 @pytest.mark.parametrize(
     ("given", "options", "rounds", "candidates", "certain"),
     [
-        (["42"], {}, [16], 16, True),
-        (MOSTLY, {}, [16, 16], 16, True),
-        (["a b", "c d"], {}, [16, 16, 32], 16, False),
+        (["42"], {}, [4, 4, 8], 16, True),
+        (["42"], {"adaptive": 0.8}, [4, 4], 8, True),
+        (MOSTLY, {}, [4, 4, 8, 16], 16, True),
+        (["a b", "c d"], {}, [4, 4, 8, 16, 32], 16, False),
         (["a b", "c d"], {"samples": 12, "candidates": 4}, [4, 4, 4], 4, False),
-        (["42"], {"min_votes": 20}, [16, 16], 16, True),
+        (["42"], {"min_votes": 20}, [4, 4, 8, 16], 16, True),
         (["a b", "c d", "c e"], {"samples": 9, "candidates": 2, "adaptive": False}, [9], 2, False),
+        (["42"], {"similarity": "exact"}, [4, 4, 8], 16, True),
+        (["42", "so 42", *["42"] * 8], {"similarity": "exact:last_number"}, [4, 4, 8], 16, True),
+        (["a", "a", "b"], {"similarity": "exact"}, [4, 4, 8, 16, 32], 64, False),
+        (["a b c", "a b c", "a b d"], {"within": 0.6, "similarity": "overlap_1"}, [4, 4, 8, 16], 16, True),
     ],
-    ids=["all agree", "clear lead", "no leader", "first round by candidates", "quorum", "not adaptive"],
+    ids=[
+        "all agree",
+        "less certain",
+        "clear lead",
+        "no leader",
+        "few candidates",
+        "quorum",
+        "not adaptive",
+        "one answer",
+        "one answer in several words",
+        "two answers",
+        "no leader, but hardly a difference",
+    ],
 )
 def test_samples_are_drawn_in_rounds_until_the_winner_is_certain(
     service, upstream, given, options, rounds, candidates, certain
@@ -280,7 +310,7 @@ def test_a_round_that_fails_after_others_came_does_not_fail_the_request(service,
     upstream.mode = ["well", "broken"]
     answer = service.ask(seed=0, rangevote={**ADAPTIVE, "samples": 12, "candidates": 6})
     assert answer.status_code == 200
-    assert answer.json()["rangevote"]["samples"] == {"asked": 12, "saved": 0, "usable": 6, "failed": 6}
+    assert answer.json()["rangevote"]["samples"] == {"asked": 8, "saved": 0, "usable": 4, "failed": 4}
 
 
 BEAMS = {"the train": -0.5, "the train leaves at ten": -1.5, "a train leaves at ten": -2.0}

@@ -83,6 +83,13 @@ def search_options(command: Command) -> Command:
             metavar="[CONFIDENCE]",
             help="Draw voters only until the winner is certain; 0.99 if no number follows.",
         ),
+        "within": click.option(
+            "--within",
+            type=float,
+            default=0.0,
+            metavar="E",
+            help="With --adaptive: or certainly at most E below the best, as 0.02.",
+        ),
         "sampling_temperature": click.option(
             "--temperature",
             "sampling_temperature",
@@ -110,6 +117,7 @@ def search_options(command: Command) -> Command:
         candidates: str,
         voters: str | None,
         adaptive: float | None,
+        within: float,
         states: bool,
         max_rows: int,
         sampling_temperature: float | None,
@@ -122,7 +130,15 @@ def search_options(command: Command) -> Command:
         searches = [candidates] if voters is None else [candidates, voters]
         common = {"temperature": sampling_temperature, **others}
         given = {name: value for name, value in common.items() if value is not None}
-        return partial(plan_of, searches, given, adaptive=adaptive, states=states or None, max_rows=max_rows)
+        return partial(
+            plan_of,
+            searches,
+            given,
+            adaptive=adaptive,
+            within=within,
+            states=states or None,
+            max_rows=max_rows,
+        )
 
     return grouped(command, "plan_for", options, build)
 

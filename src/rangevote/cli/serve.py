@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 PORT = 8720
 #: Addresses that stand for all of the machine's.
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104
-ELECTION_OPTIONS = ("similarity", "preset", "weights", "temperature", "tokenize")
+ELECTION_OPTIONS = ("similarity", "preset", "weights", "temperature", "likelihood", "tokenize")
 #: How requests are answered that do not say otherwise.
-REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "min_votes", *ELECTION_OPTIONS)
+REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *ELECTION_OPTIONS)
 
 
 @click.command(
@@ -54,6 +54,7 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "min_votes", *ELECTION_O
     metavar="[CONFIDENCE]",
     help="Sample in rounds, until the winner is certain; 0.99 if no number follows.",
 )
+@click.option("--within", type=float, metavar="E", help="Or certainly at most E below the best.")
 @click.option("--min-votes", type=int, metavar="N", help="Usable samples needed.  [1]")
 @click.option("-s", "--similarity", metavar="NAME", help="How voters grade candidates.  [that of blend]")
 @click.option(
@@ -69,6 +70,7 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "min_votes", *ELECTION_O
     type=float,
     help="Voters count P^(1/T).  [1, or the preset's]",
 )
+@click.option("--likelihood", type=float, metavar="X", help="Add X log P(c) / |c| to the votes.  [0]")
 @click.option("--tokenize", metavar="NAME", help="words, chars, 13a, intl or zh.")
 @click.option("--config", metavar="FILE", help="Settings, limits, profiles and aliases in TOML.")
 @click.option(

@@ -1,63 +1,51 @@
 """A streaming election: voters arrive, the count can be asked for at any time, and sampling can stop.
 
-`decided` is anytime-valid. Voters are independent samples, so for a rival r of the leader l the grade
-differences x = (sim(v, l) - sim(v, r) + d) / width are independent and at least -1. Here d is by how much
-l's own likelihood is above r's (`likelihood`), a constant known beforehand, and the width is the largest
-difference of two grades, and -d more where d < 0. If r were at least as
-good as l, their mean would be at most 0, and for every b in (0, 1) the wealth of a gambler who always
-bets the share b on x > 0,
-
-    W_b = product over voters of (1 + b x),
-
-would be a non-negative supermartingale that starts at 1; so is the mean of W_b over a grid of b. By
-Ville's inequality it ever reaches R / alpha with probability at most alpha / R. With R rivals, the
-union bound over the pairs (true winner, other) gives: the rule ever names a wrong leader with
-probability at most alpha = 1 - confidence, whenever and however often one looks. Of several seats each is
-tested against all who stand below it, and R counts these pairs: at the first seat that goes to a wrong one,
-its true holder stands below. Reweighted voters bet on what their reweighted grades differ by.
+`election/stopping.py` has the rule by which it stops, and why it may be asked at any time.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rangevote.election.elect import Listed, conclude
+from rangevote.election.elect import Listed, conclude, elect_columns
 from rangevote.election.normalize import prepare
 from rangevote.election.result import Result
 from rangevote.election.rules import WITHOUT_VOTERS, Contest, order, own_likelihood
 from rangevote.election.settings import ElectionOptions, Settings
+from rangevote.election.stopping import FIRST_ROUND, check_within, in_batches, rounds, sole_survivor
 from rangevote.election.weights import default_weights, weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis, concatenate
-from rangevote.similarity.base import keys_of, open_poll
+from rangevote.similarity.base import check_pairs, keys_of, open_poll
+from rangevote.similarity.exact import Exact
 from rangevote.similarity.structured import Parties
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-#: The shares a gambler bets; small ones find small leads in long runs, large ones great leads early.
-BETS = 0.5 ** np.arange(0.25, 7.0, 0.75)  # (bets,), 0.84 down to 0.0096
 
 
 class Electorate:
     """An election among fixed candidates whose voters arrive one at a time or in batches.
 
     Adding a voter costs its own length; the result is, bit for bit, that of one election with all the
-    voters so far. Options are those of `elect`.
+    voters so far. Options are those of `elect`. Where answers are compared (`exact`), candidates can be left
+    out: then every voter stands for election.
 
     >>> electorate = Electorate(["a dog runs", "a cat sits"], similarity="overlap_1")
     >>> electorate.add(["the dog runs"]).add(["a dog walks", "dogs run"]).result().winner
     'a dog runs'
+    >>> Electorate(similarity="exact:last_number").add(["it is 5", "so 7", "5"]).result().winner
+    'it is 5'
     """
 
     def __init__(
         self,
-        candidates: Listed,
+        candidates: Listed | None = None,
         logprobs: Iterable[float | None] | None = None,
         *,
         settings: Settings | None = None,
@@ -66,16 +54,32 @@ class Electorate:
         self._settings = settings = settings or Settings(**options)
         if settings.rule in WITHOUT_VOTERS:
             raise UsageError(f"nobody votes under rule={settings.rule!r}; use elect.")
+        self._voters: list[Hypotheses] = []
+        self._ends: list[int] = []  # how many there were after each batch
+        self._open = candidates is None
+        if candidates is None:
+            self._check_open(logprobs)
+            candidates = []
         checked = Hypotheses.of(candidates, logprobs)
         self._candidates = prepare(checked, settings.normalize, settings.merge)
-        if not len(self._candidates):
+        if not len(self._candidates) and not self._open:
             raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
         x = settings.own_likelihood
         self._own = own_likelihood(self._candidates, x) if x else np.zeros(len(self._candidates))
         if self._candidates.tool_calls is not None:
             self._settings = settings.with_parties()
         self._poll = open_poll(self._settings.measure, self._candidates)
-        self._voters: list[Hypotheses] = []
+
+    def _check_open(self, logprobs: object) -> None:
+        """Only answers are known before anybody gives them; a text that is sampled later is not."""
+        settings = self._settings
+        if not isinstance(settings.measure, Exact):
+            raise UsageError(
+                f"candidates can be left out where answers are compared, as by similarity='exact', and not "
+                f"by {settings.measure.name!r}; give candidates."
+            )
+        if logprobs is not None or settings.own_likelihood or settings.winners > 1:
+            raise UsageError("logprobs, likelihood and several winners need candidates; give them first.")
 
     def __len__(self) -> int:
         """How many voters there are so far."""
@@ -110,7 +114,26 @@ class Electorate:
             self._recount()
             raise
         self._voters.append(batch)
+        if len(batch):
+            self._ends.append(len(self))
         return self
+
+    def sample(
+        self,
+        draw: Callable[[range], Listed],
+        most: int,
+        *,
+        first: int = FIRST_ROUND,
+        confidence: float = 0.99,
+        within: float = 0.0,
+    ) -> Result:
+        """Draw voters in rounds until the election is decided, at most so many; the result.
+
+        `draw` gives the voters of some numbers, as `range(8, 16)`; each round doubles how many there are.
+        """
+        for numbers in rounds(most, first, lambda: self.decided(confidence, within)):
+            self.add(draw(numbers))
+        return self.result()
 
     def _recount(self) -> None:
         self._poll = open_poll(self._settings.measure, self._candidates)
@@ -131,6 +154,8 @@ class Electorate:
         if not len(voters):
             raise DataError("nobody has voted yet; add voters first.", field="voters")
         settings = self._settings
+        if self._open:
+            return elect_columns(voters, None, settings)
         electors = prepare(voters, settings.normalize, settings.merge)
         weighting, weights = weigh(
             electors, settings.weights, settings.vote_temperature, voters, settings.shares
@@ -140,15 +165,18 @@ class Electorate:
         )
         return conclude(contest, weighting, settings)
 
-    def decided(self, confidence: float = 0.99) -> bool:
+    def decided(self, confidence: float = 0.99, within: float = 0.0) -> bool:
         """Whether the winners, in their order, can be trusted to win however many more voters are sampled.
 
         Right for independent samples with equal weights. A wrong winner is ever declared with
-        probability at most 1 - confidence, however often this is called. Rivals are groups of candidates:
-        those that the similarity cannot tell apart (`Result.groups`) do not compete.
+        probability at most 1 - confidence, however often this is called; one whose score is at most `within`
+        below the best is not wrong. Rivals are groups of candidates: those that the similarity cannot tell
+        apart (`Result.groups`) do not compete. Where every voter stands, answers that nobody has given yet
+        are rivals too.
         """
         if not 0 < confidence < 1:
             raise UsageError(f"confidence must lie between 0 and 1, got {confidence!r}.")
+        check_within(within)
         voters = self._all()
         if voters.members is not None:
             raise UsageError("decided() is for samples of one model; it knows no panels.")
@@ -160,25 +188,40 @@ class Electorate:
             )
         if isinstance(self._settings.measure, Parties):
             return False  # calls of tools are elected in stages, of which this knows nothing
-        grades = self._poll.matrix()[:, self._firsts]  # (voters, groups)
-        own = self._own[self._firsts]  # (groups,)
-        own = np.where(own > -math.inf, own, 0.0)  # -inf only where all of them are
-        total = grades + own
-        left = list(range(len(self._firsts)))  # groups without a seat
-        seats = min(self._settings.winners, len(left) - 1)
-        pairs = sum(len(left) - 1 - seat for seat in range(seats))
-        enough = math.log(max(1, pairs) / (1 - confidence))
+        grades, own = self._answers() if self._open else self._grades()
+        groups = grades.shape[1]
+        if groups == 1 or not len(voters):
+            return groups == 1 and not self._open
+        left = list(range(groups))  # groups without a seat
+        seats = min(self._settings.winners, groups - 1)
         power, given = np.ones((len(grades), 1)), np.zeros((len(grades), 1))  # of each voter
+        (grades, ends), alpha = in_batches(grades, self._ends), (1 - confidence) / seats
         for _ in range(seats):
-            leader = left[int(np.argmax((power * total[:, left]).sum(axis=0)))]
-            left.remove(leader)
-            width = self._width() + np.maximum(own[left] - own[leader], 0.0)  # (rivals,)
-            if (log_wealth(power * (total[:, [leader]] - total[:, left]) / width) < enough).any():
+            total = power * (grades + own)[:, left]
+            winner = sole_survivor(total, own[left], self._width(), ends, alpha, within)
+            if winner is None:
                 return False
+            leader = left.pop(winner)
             if self._settings.rule == "reweighted":
                 given += np.maximum(grades[:, [leader]], 0.0)
                 power = 1.0 / (1.0 + given)
         return True
+
+    def _grades(self) -> tuple[Array, Array]:
+        """What voters give to each group (voters, groups), and what is the group's own (groups,)."""
+        own = self._own[self._firsts]
+        return self._poll.matrix()[:, self._firsts], np.where(own > -math.inf, own, 0.0)
+
+    def _answers(self) -> tuple[Array, Array]:
+        """The same for the answers so far, and last for one that nobody has given yet."""
+        keys = keys_of(self._settings.measure, self._normal(self._all()))
+        columns = {key: i for i, key in enumerate(dict.fromkeys(k for k in keys if k is not None))}
+        check_pairs(len(keys), len(columns) + 1, matrix=True)
+        grades = np.zeros((len(keys), len(columns) + 1))
+        for row, key in enumerate(keys):
+            if key is not None:
+                grades[row, columns[key]] = 1.0
+        return grades, np.zeros(grades.shape[1])
 
     @cached_property
     def _firsts(self) -> list[int]:
@@ -194,9 +237,3 @@ class Electorate:
     def _width(self) -> float:
         """The largest possible difference of two grades."""
         return 1.0 - float(getattr(self._settings.measure, "lowest", -1.0))
-
-
-def log_wealth(differences: Array) -> Array:
-    """Log of the mean over `BETS` of product of (1 + b x); differences (voters, rivals) -> (rivals,)."""
-    wealth = np.stack([np.log1p(bet * differences).sum(axis=0) for bet in BETS])  # (bets, rivals)
-    return np.asarray(np.logaddexp.reduce(wealth, axis=0) - math.log(len(BETS)))

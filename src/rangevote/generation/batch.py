@@ -15,9 +15,10 @@ import msgspec
 from rangevote.decoding.base import Search
 from rangevote.decoding.run import STREAMS, SearchBatch, search_batch
 from rangevote.election.elect import elect_ballot
+from rangevote.election.electorate import Electorate
 from rangevote.election.result import Result
+from rangevote.election.stopping import rounds
 from rangevote.errors import DataError, SetupError, UsageError
-from rangevote.generation.adaptive import AdaptiveElections
 from rangevote.generation.plan import GenerationPlan
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.models.protocol import Engine, LanguageModel, ModelWrapper
@@ -132,50 +133,68 @@ class BatchElections:
             self._model = BatchReading(model, self._inputs, self._numbers)
         elif plan.confidence is not None:
             raise UsageError("adaptive voting draws from a model in rounds, which an engine does not let it.")
+        self._voting = 0.0  # seconds spent on votes while drawing voters
 
     def elect(self) -> list[Elected]:
         plan, began = self._plan, perf_counter()
         candidates = self._search(plan.candidates, "candidates")
         voters: Sequence[Sequence[Hypothesis] | None] = [None] * len(candidates)
-        adaptive = None
+        electorates: list[Electorate] = []
         if plan.confidence is not None:
-            adaptive = self._adaptive(candidates, plan.confidence)
-            voters = adaptive.voters
+            electorates, voters = self._until_decided(candidates, plan.confidence)
         elif plan.voters is not None:
             voters = self._search(plan.voters, "voters")
-        voting = 0.0 if adaptive is None else adaptive.seconds
-        searching = (perf_counter() - began - voting) / len(candidates)
+        searching = (perf_counter() - began - self._voting) / len(candidates)
         elected = []
         for i, request in enumerate(self._requests):
             began = perf_counter()
             ballot = msgspec.structs.replace(request.blank, candidates=candidates[i], voters=voters[i])
             try:
-                result = adaptive.electorates[i].result() if adaptive else elect_ballot(ballot, plan.settings)
+                result = electorates[i].result() if electorates else elect_ballot(ballot, plan.settings)
             except DataError as error:
                 raise error.at(f"inputs[{request.number}]") from None
-            seconds = voting / len(candidates) + perf_counter() - began
+            seconds = self._voting / len(candidates) + perf_counter() - began
             elected.append(Elected(ballot, result, searching, seconds))
         return elected
 
-    def _adaptive(self, candidates: list[list[Hypothesis]], confidence: float) -> AdaptiveElections:
-        """Elections whose voters are drawn until each is decided."""
-        plan = self._plan
+    def _until_decided(
+        self, candidates: list[list[Hypothesis]], confidence: float
+    ) -> tuple[list[Electorate], list[list[Hypothesis]]]:
+        """Elections whose voters are drawn in rounds, for each until it is decided.
+
+        Which draws are made for an election does not depend on the others.
+        """
+        plan, sources = self._plan, [request.blank.source for request in self._requests]
         assert plan.voters is not None
-        settings = [plan.settings.about(request.blank.source) for request in self._requests]
-        elections = AdaptiveElections(candidates, settings, confidence)
+        electorates = [
+            Electorate(some, settings=plan.settings.about(source))
+            for some, source in zip(candidates, sources, strict=True)
+        ]
+        voters: list[list[Hypothesis]] = [[] for _ in candidates]
+        undecided = list(range(len(candidates)))
+
+        def decided() -> bool:
+            began = perf_counter()
+            undecided[:] = [i for i in undecided if not electorates[i].decided(confidence, plan.within)]
+            self._voting += perf_counter() - began
+            return not undecided
+
         stream = STREAMS["voters"]
         with SearchBatch(
             self._model, self._inputs, plan.voters, self._numbers, plan.states, stream
         ) as reading:
-            for draws, undecided in elections.rounds(plan.voters.size):
+            for draws in rounds(plan.voters.size, decided=decided):
                 several = max(1, plan.max_rows // len(undecided))
                 drawn: list[list[Hypothesis]] = [[] for _ in candidates]
                 for start in range(0, len(draws), several):
                     for i, some in enumerate(reading.draw(draws[start : start + several], undecided)):
                         drawn[i] += some
+                began = perf_counter()
                 for i in undecided:
-                    elections.add(i, drawn[i])
-        return elections
+                    voters[i] += drawn[i]
+                    electorates[i].add(drawn[i])
+                self._voting += perf_counter() - began
+        return electorates, voters
 
     def _search(self, search: Search, role: str) -> list[list[Hypothesis]]:
         """All hypotheses of a search, at least one for each input."""

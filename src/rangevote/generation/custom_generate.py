@@ -41,7 +41,7 @@ ELECTION = {
     for name in ElectionOptions.__annotations__
     if name not in ("winners", "min_score", "min_share")
 }
-OPTIONS = ("candidates", "voters", *ELECTION, "adaptive", "max_rows")
+OPTIONS = ("candidates", "voters", *ELECTION, "adaptive", "within", "max_rows")
 ARGUMENTS = ("model", "input_ids", "logits_processor", "stopping_criteria", "generation_config")
 SIGNATURE = Signature(
     [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in ARGUMENTS]
@@ -142,6 +142,7 @@ class GenerateCall:
             self._limited(self._candidates() if candidates is None else get_search(candidates)),
             None if voters is None else self._limited(get_search(voters)),
             adaptive=options.get("adaptive"),
+            within=options.get("within", 0.0),
             max_rows=options.get("max_rows", MAX_ROWS),
         )
 

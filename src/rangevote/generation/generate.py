@@ -25,6 +25,7 @@ def generate(
     candidates: Search | str = "beam:10",
     voters: Search | str | None = None,
     adaptive: float | bool | None = None,
+    within: float = 0.0,
     states: bool | None = None,
     max_rows: int = MAX_ROWS,
     **options: Unpack[ElectionOptions],
@@ -35,9 +36,9 @@ def generate(
     names as on the command line ("beam:4,copy_filter=0.5", or a sum as "sample:50+nucleus:50"); without
     `voters` the candidates vote, but under `preset="consensus"` 50 samples and 50 of the nucleus.
     `adaptive=0.99` (or True) draws sampled voters in rounds and stops, for each input by itself, when no
-    rival can overtake the leader with that confidence. `states` keeps hidden states: by default only where
-    the similarity compares them. At most `max_rows` hypotheses are extended at a time. All other options
-    are those of `elect`.
+    rival can overtake the leader with that confidence, or with `within=0.02` none by more than that.
+    `states` keeps hidden states: by default only where the similarity compares them. At most `max_rows`
+    hypotheses are extended at a time. All other options are those of `elect`.
 
     >>> from rangevote.models.ngram import NgramModel
     >>> known = ["the train leaves at ten", "a train leaves at ten", "the train leaves at noon", "i know"]
@@ -47,7 +48,7 @@ def generate(
     """
     settings = Settings(**options)
     plan = GenerationPlan.of(
-        settings, candidates, voters, adaptive=adaptive, states=states, max_rows=max_rows
+        settings, candidates, voters, adaptive=adaptive, within=within, states=states, max_rows=max_rows
     )
     if not hasattr(model, "start") and not hasattr(model, "hypotheses"):
         raise UsageError(

@@ -10,8 +10,8 @@ from rangevote.decoding.run import MAX_ROWS
 from rangevote.decoding.sample import Sampling
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
+from rangevote.election.stopping import FIRST_ROUND, check_within
 from rangevote.errors import UsageError
-from rangevote.generation.adaptive import FIRST_ROUND
 from rangevote.similarity.base import Similarity
 from rangevote.similarity.mixture import Mixture
 from rangevote.similarity.vectors import States
@@ -26,7 +26,8 @@ CONSENSUS_VOTERS = "sample:50+nucleus:50,p=0.9"
 class GenerationPlan:
     """One search for the candidates, one for the voters (None: the candidates vote), and the election.
 
-    `confidence`: voters are drawn in rounds until the winner is this certain; None: all of them vote.
+    `confidence`: voters are drawn in rounds until the winner is this certain, or certainly at most `within`
+    below the best; None: all of them vote.
     `states`: hypotheses keep the mean of their hidden states. `max_rows` bounds how many are extended at a
     time.
     """
@@ -37,6 +38,7 @@ class GenerationPlan:
     confidence: float | None
     states: bool
     max_rows: int
+    within: float = 0.0
 
     @classmethod
     def of(
@@ -46,6 +48,7 @@ class GenerationPlan:
         voters: Search | str | None = None,
         *,
         adaptive: float | bool | None = None,
+        within: float = 0.0,
         states: bool | None = None,
         max_rows: int = MAX_ROWS,
     ) -> GenerationPlan:
@@ -57,8 +60,14 @@ class GenerationPlan:
         confidence = _confidence(adaptive)
         if confidence is not None:
             _check_adaptive(settings, voting)
+        check_within(within)
+        if within and confidence is None:
+            raise UsageError(
+                f"within={within!r} is how far below the best a certain winner may be, so it needs adaptive, "
+                f"as adaptive={CONFIDENCE}."
+            )
         kept = needs_states(settings.measure) if states is None else bool(states)
-        return cls(settings, get_search(candidates), voting, confidence, kept, max_rows)
+        return cls(settings, get_search(candidates), voting, confidence, kept, max_rows, within)
 
     @property
     def batch(self) -> int:

@@ -13,6 +13,7 @@ from rangevote.decoding import get_search
 from rangevote.decoding.beam import Beam
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import OPTION_TYPES, Settings, check_option, read_profile, read_toml
+from rangevote.election.stopping import check_within
 from rangevote.errors import DataError, RangevoteError, UsageError, choose
 from rangevote.generation.plan import CONFIDENCE
 from rangevote.similarity import WITH_MODELS
@@ -84,15 +85,17 @@ class RequestOptions:
     """How many samples, who stands and votes, and how the votes are counted.
 
     `candidates`: with an upstream, how many of the samples (the first ones) stand for election, by default
-    all, or 16 where sampling is adaptive; with a local model the search that finds them. `voters`: with a
-    local model, "samples" or "candidates". `adaptive`: ask for samples in rounds, until the winner is this
-    certain. `min_votes` usable samples are needed for an answer. `election` are options of `elect`.
+    all, or 16 where sampling is adaptive and texts are compared; with a local model the search that finds
+    them. `voters`: with a local model, "samples" or "candidates". `adaptive`: ask for samples in rounds,
+    until the winner is this certain, or certainly at most `within` below the best. `min_votes` usable samples
+    are needed for an answer. `election` are options of `elect`.
     """
 
     samples: int = 16
     candidates: int | str | None = None
     voters: str = "samples"
     adaptive: float | None = None
+    within: float = 0.0
     min_votes: int = 1
     explain: bool = False
     election: Mapping[str, Any] = field(default_factory=dict)
@@ -174,6 +177,11 @@ def _adaptive(name: str, value: Any) -> float | None:
     return float(value)
 
 
+def _within(name: str, value: Any) -> float:
+    check_within(value)
+    return float(value)
+
+
 def _flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise UsageError(f"{name} must be true or false, got {value!r:.60}.")
@@ -185,6 +193,7 @@ CHECKS: dict[str, Any] = {
     "candidates": _candidates,
     "voters": _voters,
     "adaptive": _adaptive,
+    "within": _within,
     "min_votes": _whole,
     "explain": _flag,
 }

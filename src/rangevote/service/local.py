@@ -179,7 +179,10 @@ class LocalModel:
         voters = None if options.voters == "candidates" else _voters(request, tokens)
         adaptive = options.adaptive if isinstance(voters, (Sample, Nucleus)) and request.n == 1 else None
         try:
-            return GenerationPlan.of(options.settings(request.n), candidates, voters, adaptive=adaptive)
+            within = 0.0 if adaptive is None else options.within
+            return GenerationPlan.of(
+                options.settings(request.n), candidates, voters, adaptive=adaptive, within=within
+            )
         except UsageError as error:
             raise ApiError(
                 400, f"rangevote: {error}"[:300], code="invalid_value", param="rangevote"

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from rangevote.decoding import get_search
 from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
-from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
 from rangevote.election.weights import CONFIDENCE
 from rangevote.errors import DataError, SetupError, UsageError
@@ -24,7 +23,13 @@ from rangevote.service.requests import CompletionRequest
 from rangevote.sources.openai.client import CallLimits, Client, UpstreamError
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS
 from rangevote.sources.openai.sampling import Samples, is_greedy
-from rangevote.sources.openai.server_election import ElectionOutcome, Query, SamplePool, ServerElection
+from rangevote.sources.openai.server_election import (
+    ElectionOutcome,
+    Query,
+    SamplePool,
+    ServerElection,
+    needs_logprobs,
+)
 
 T = TypeVar("T")
 
@@ -129,6 +134,7 @@ class UpstreamElection(ServerElection):
             _beams(request) if isinstance(options.candidates, str) else options.candidates,
             None if options.voters == "candidates" else _samples(request),
             confidence=options.adaptive if request.n == 1 else None,
+            within=options.within,
             min_votes=min(options.min_votes, _size(request)),
             longest=upstream.config.limits.candidate_tokens,
             deadline=deadline,
@@ -187,7 +193,7 @@ class UpstreamElection(ServerElection):
 def _samples(request: CompletionRequest) -> Query:
     """What the client asked for; with log-probabilities where the election weighs by them."""
     body, settings = dict(request.body), request.options.settings(request.n)
-    if settings.weights in ("probability", *CONFIDENCE) or settings.rule in WITHOUT_VOTERS:
+    if needs_logprobs(settings):
         body["logprobs"] = LOGPROBS[request.endpoint]
     return Query(PATHS[request.endpoint], body, _size(request), request.seed)
 

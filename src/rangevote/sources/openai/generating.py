@@ -22,7 +22,6 @@ from rangevote.decoding.base import Search
 from rangevote.decoding.beam import Beam
 from rangevote.decoding.run import STREAMS
 from rangevote.decoding.sample import MinP, Nucleus, Sample, Sampling, TopK
-from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.errors import DataError, UsageError, choose, warn
 from rangevote.formats.jsonl import parse
 from rangevote.generation.batch import Elected, ElectedBatches, Request
@@ -30,7 +29,7 @@ from rangevote.generation.plan import GenerationPlan
 from rangevote.sources.openai.client import Client, UpstreamError
 from rangevote.sources.openai.messages import CHAT, COMPLETIONS, ServerChoice, error_text
 from rangevote.sources.openai.sampling import Samples
-from rangevote.sources.openai.server_election import Query, SamplePool, ServerElection
+from rangevote.sources.openai.server_election import Query, SamplePool, ServerElection, needs_logprobs
 
 #: Fields of a request that users cannot set.
 OURS = frozenset({"model", "messages", "prompt", "n", "stream", "stream_options", "best_of"})
@@ -96,8 +95,7 @@ class RequestBuilder:
                 f"the field {taken[0]!r} of a request is set by the command and cannot be given."
             )
         settings = plan.settings
-        by_votes = settings.rule not in WITHOUT_VOTERS
-        decide = settings.weights not in (None, "count") or not by_votes or settings.own_likelihood > 0
+        decide = needs_logprobs(settings) or settings.weights == "importance"
         return cls(kind, model, chat, decide, extra)
 
     def query(self, search: Search, request: Request, role: str) -> Query:
@@ -185,7 +183,7 @@ class InputElection(ServerElection):
         candidates = builder.query(plan.candidates, request, "candidates")
         voters = None if plan.voters is None else builder.query(plan.voters, request, "voters")
         settings = plan.settings.about(request.blank.source)
-        super().__init__(client, settings, candidates, voters, confidence=plan.confidence)
+        super().__init__(client, settings, candidates, voters, confidence=plan.confidence, within=plan.within)
         self._request = request
 
     def received(self, query: Query, pool: SamplePool, samples: Samples, asked: int) -> None:

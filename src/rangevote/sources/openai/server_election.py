@@ -9,16 +9,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from time import perf_counter
 from typing import Any, TypeVar
 
 from rangevote.election.elect import elect_ballot
 from rangevote.election.electorate import Electorate
 from rangevote.election.result import Result
+from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
+from rangevote.election.stopping import FIRST_ROUND, rounds
+from rangevote.election.weights import CONFIDENCE
 from rangevote.errors import DataError, SetupError
-from rangevote.generation.adaptive import FIRST_ROUND, rounds
-from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
+from rangevote.similarity.base import keys_of
+from rangevote.similarity.exact import Exact
 from rangevote.similarity.ngram import Ngrams
 from rangevote.sources.openai.client import Client, UpstreamError
 from rangevote.sources.openai.messages import ServerChoice, Usage, hypothesis_of, usage_of
@@ -26,6 +31,8 @@ from rangevote.sources.openai.sampling import Samples, answered, sample
 
 T = TypeVar("T")
 
+#: How many samples stand for election where they are drawn in rounds and every later one only votes.
+STANDING = 16
 #: Characters whose votes are counted in less time than it takes to wake a thread, and that are split quickly.
 FEW, MANY = 16 * 2**10, 256 * 2**10
 
@@ -39,6 +46,12 @@ class Query:
     n: int
     seed: int | None = None
     beams: bool = False
+
+
+def needs_logprobs(settings: Settings) -> bool:
+    """Whether the log-probabilities of samples decide something; not every server gives them."""
+    weighed = settings.weights in ("probability", *CONFIDENCE)
+    return weighed or settings.rule in WITHOUT_VOTERS or settings.own_likelihood > 0
 
 
 class SamplePool:
@@ -58,6 +71,7 @@ class SamplePool:
         self.failed: list[UpstreamError] = []
         self.usage = Usage()
         self.asked = self.size = 0
+        self.ends: list[int] = []  # how many were usable after each round
 
     def add(self, samples: Samples, asked: int) -> None:
         """Take in a round in which so many were asked for."""
@@ -73,6 +87,10 @@ class SamplePool:
             elif outcome in ("refusal", "filtered"):
                 self._refused.append(choice._replace(text=choice.text or ""))
         self.fail(samples.failed, asked, missing=max(0, asked - len(samples.choices)))
+        if self.ends and len(self.usable) < self.ends[-1]:  # those of another kind are not any more
+            self.ends.clear()
+        if self.usable:
+            self.ends.append(len(self.usable))
 
     def fail(self, errors: Sequence[UpstreamError], asked: int, missing: int) -> None:
         """Samples that did not come."""
@@ -149,10 +167,12 @@ class ServerElection:
     """Queries to a server, and the election among what it answers.
 
     `candidates` is a query of their own, or how many of the samples, the first ones, stand for election
-    (None: all, or with a confidence 16). Without `voters` the candidates vote. With a `confidence`, samples
-    are drawn in rounds until the winner is that certain. Only samples that are independent of who stands
-    decide that, those after the first round; so a winner that is called certain is, with probability at most
-    1 - confidence, not the one that endless sampling would elect. All samples vote in the final election.
+    (None: all, or with a confidence 16 unless answers are compared). Without `voters` the candidates vote.
+    With a `confidence`, samples are drawn in rounds until the winner is that certain, or certainly at most
+    `within` below the best. Only samples that are independent of who stands decide that: where answers are
+    compared (`exact`) all, else those after the ones that stand, or all while these are the same; so a winner
+    that is called certain is, with probability at most 1 - confidence, not the one that endless sampling
+    would elect. All samples vote in the final election.
     """
 
     def __init__(
@@ -163,12 +183,14 @@ class ServerElection:
         voters: Query | None,
         *,
         confidence: float | None = None,
+        within: float = 0.0,
         min_votes: int = 1,
         longest: int | None = None,
         deadline: float | None = None,
     ) -> None:
         self.client, self.settings, self.candidates, self.voters = client, settings, candidates, voters
-        self.confidence, self.min_votes, self.deadline = confidence, min_votes, deadline
+        self.confidence, self.within = confidence, within
+        self.min_votes, self.deadline = min_votes, deadline
         self.searched = SamplePool(longest) if isinstance(candidates, Query) else None
         self.sampled = SamplePool(longest)
         self.seconds = 0.0
@@ -184,7 +206,7 @@ class ServerElection:
 
     async def _draw(self, voters: Query) -> bool:
         """Draw voters; whether the winner was certain before all were drawn."""
-        first = voters.n if self.confidence is None else self._first
+        first = voters.n if self.confidence is None else FIRST_ROUND
         plan, stop = rounds(voters.n, first, self._decided), 0
         while draws := await self.run(lambda: next(plan, None), self.light):
             if not await self._ask(voters, self.sampled, draws):
@@ -248,40 +270,53 @@ class ServerElection:
         return linear and self.settings.rule == "range" and self.size <= FEW
 
     @property
-    def _first(self) -> int:
-        """How many samples stand for election where not all do, and the first round in any case."""
-        return self.candidates if isinstance(self.candidates, int) else FIRST_ROUND
+    def _standing(self) -> int | None:
+        """How many samples, the first ones, stand for election; None: all."""
+        if isinstance(self.candidates, int) or self.confidence is None:
+            return None if isinstance(self.candidates, Query) else self.candidates
+        answers = isinstance(self.settings.measure, Exact) and not self.settings.own_likelihood
+        return None if answers else STANDING
 
     def _ballot(self) -> Ballot:
         samples = self.sampled.hypotheses()
         if self.searched is not None:
             assert isinstance(self.candidates, Query)
             return Ballot(self.searched.hypotheses(sampled=not self.candidates.beams), samples or None)
-        everyone = self.candidates is None and self.confidence is None
-        standing = samples if everyone else samples[: self._first]
+        standing = samples[: self._standing]
         return Ballot(standing, None if len(standing) == len(samples) else samples)
 
     def _decided(self) -> bool:
-        """Whether those who vote after the candidates were fixed have decided, and all together agree."""
-        assert self.confidence is not None
+        """Whether the winner is certain, and the one whom all samples together elect."""
         if len(self.sampled.usable) < self.min_votes:
             return False
-        began, ballot = perf_counter(), self._ballot()
-        later = self.sampled.hypotheses()
-        if self.searched is None:
-            later = later[self._first :]
+        began = perf_counter()
         try:
-            election = Electorate(ballot.candidates, settings=self.settings.replace(weights="count"))
-            if later:
-                election.add(later)
-            if not election.decided(self.confidence):
-                return False
-            leader = election.result().winner if later else None
+            leader = self._certain()
+            return leader is not None and leader == self.vote(self._ballot()).winner
         except (DataError, SetupError):  # raised again by the final election
             return False
         finally:
             self.seconds += perf_counter() - began
-        return leader is None or leader == self.vote(ballot).winner
+
+    def _certain(self) -> str | Sequence[int] | None:
+        """The winner, if those who vote without standing for election, or whose answers do, have decided."""
+        assert self.confidence is not None
+        samples, standing, ends = self.sampled.hypotheses(), self._standing, self.sampled.ends
+        settings = self.settings.replace(weights="count")
+        if self.searched is not None:
+            election = Electorate(self._ballot().candidates, settings=settings)
+        elif standing is None:
+            election = Electorate(settings=settings)
+        elif len(samples) > standing:
+            election = Electorate(samples[:standing], settings=settings)
+            samples, ends = samples[standing:], [end - standing for end in ends if end > standing]
+        elif len(set(keys_of(settings.measure, Hypotheses.of(samples)))) == 1:
+            election, samples = Electorate(similarity="exact"), samples[:1] * len(samples)
+        else:
+            return None
+        for start, end in pairwise([0, *ends]):
+            election.add(samples[start:end])
+        return election.result().winner if election.decided(self.confidence, self.within) else None
 
     def _outcome(self, certain: bool) -> ElectionOutcome:
         began, ballot = perf_counter(), self._ballot()

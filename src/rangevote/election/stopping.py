@@ -1,0 +1,127 @@
+"""When a sample of voters is enough: an anytime-valid stopping rule, and the rounds that ask it.
+
+Against every rival group r somebody bets. The voters are independent samples, and for those of one batch
+the bet backs l, who led before that batch (the first names a leader, and nobody bets on it):
+
+    x = (sim(v, l) + own(l) - sim(v, r) - own(r) + within) / width  >= -1
+
+where own is what of a score does not depend on the voters (`likelihood`). Suppose that r is the true winner.
+Then, with within = 0, the mean of x is at most 0 whoever is backed, so for a stake b in (0, 1) the wealth
+
+    W_b = product over voters of (1 + b x)
+
+is a non-negative supermartingale that starts at 1, and so is its mean over several stakes. By Ville's
+inequality it ever reaches 1 / alpha with probability at most alpha. A rival against whom the wealth has ever
+reached that is rejected, and the election is decided when only the leader is left. To declare a wrong winner
+the true one must have been rejected: an event of probability alpha = 1 - confidence, whenever and however
+often one looks. Nothing is shared out among the rivals, for only one of them is the true winner; it need not
+even have been seen yet, since bets against an answer that no voter gave win alike.
+
+With a tolerance a declared leader may be up to `within` below the best. Wealth that was won while backing
+another one, who may be so near, is then no evidence for this leader: each has a purse of its own, and the
+k-th that ever leads starts with 1 / (k (k + 1)), which is 1 in all.
+
+Of several seats each is decided in turn among those without one, at alpha / seats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import blake2b
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rangevote.errors import UsageError
+from rangevote.hypothesis import Array
+
+Integers = NDArray[np.int64]
+
+#: Voters of the first round; every further one doubles their number.
+FIRST_ROUND = 4
+#: The stakes of a bettor: large ones find great leads early, small ones small leads in long runs.
+STAKES = np.array([0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.999])
+#: How the first wealth is shared out among them (`benchmarks/stopping.py` measures what it is worth).
+PURSES = STAKES * (1.05 - STAKES)
+PURSES /= PURSES.sum()
+#: Whoever is certain to be ahead of a rival bets with a width no smaller than this.
+NARROWEST = 1e-3
+
+
+def rounds(
+    most: int, first: int = FIRST_ROUND, decided: Callable[[], bool] = lambda: False
+) -> Iterator[range]:
+    """The draws of each round: `first`, then as many again as there were, until it is decided or `most` are
+    drawn in all. The one adaptive loop of the package.
+
+    >>> list(rounds(20))
+    [range(0, 4), range(4, 8), range(8, 16), range(16, 20)]
+    """
+    start, stop = 0, first
+    while start < most:
+        yield range(start, min(stop, most))
+        if stop < most and decided():
+            return
+        start, stop = stop, 2 * stop
+
+
+def check_within(within: object) -> None:
+    """Refuse what cannot be a tolerance."""
+    if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 <= within < 1:
+        raise UsageError(f"within must be a difference of scores from 0 to 1, as 0.02, got {within!r:.60}.")
+
+
+def in_batches(grades: Array, ends: Sequence[int]) -> tuple[Array, Integers]:
+    """The voters (voters, groups) in the order in which they are bet on, and where the leaders are named.
+
+    Voters that came together come in an order that may tell something, as that of a search, which sorts: they
+    are shuffled, by a seed made of what they vote, so that neither order nor chance changes a decision. A
+    batch that more than doubles their number is taken in parts, lest all of a large first one name a leader
+    and nobody test it.
+    """
+    order = np.arange(len(grades))
+    for start, stop in pairwise((0, *ends)):
+        if stop - start > 1:
+            ranked = np.lexsort(grades[start:stop].T)
+            seed = blake2b(grades[start:stop][ranked].tobytes(), digest_size=16).digest()
+            order[start:stop] = start + np.random.default_rng(list(seed)).permutation(ranked)
+    doubled = {2**i for i in range(len(grades).bit_length())}
+    return grades[order], np.array(sorted(doubled.union(ends) - {0}), dtype=np.int64)
+
+
+def sole_survivor(
+    totals: Array, own: Array, width: float, ends: Integers, alpha: float, within: float = 0.0
+) -> int | None:
+    """The leader, if all rivals are rejected; else None.
+
+    `totals` (voters, groups) are grades with what is a group's `own` (groups,), `width` is the largest
+    difference of two grades, `ends` says how many voters there were after each batch.
+    """
+    leaders = totals.cumsum(axis=0)[ends - 1].argmax(axis=1)  # (batches,)
+    leader = int(leaders[-1])
+    wealth = log_wealth(totals, own, width, ends, within)
+    rejected = wealth.max(axis=0) >= -math.log(alpha)
+    return leader if not rejected[leader] and rejected.sum() == totals.shape[1] - 1 else None
+
+
+def log_wealth(totals: Array, own: Array, width: float, ends: Integers, within: float = 0.0) -> Array:
+    """What those who bet against each group have after each batch, shape (batches, groups)."""
+    leaders = totals.cumsum(axis=0)[ends - 1].argmax(axis=1)  # (batches,)
+    backed = np.repeat(np.concatenate([leaders[:1], leaders[:-1]]), np.diff(ends, prepend=0))  # (voters,)
+    ahead = np.take_along_axis(totals, backed[:, None], axis=1) - totals + within  # (voters, groups)
+    worst = width + own - own[backed][:, None] - within
+    wins = ahead / np.maximum(worst, NARROWEST)
+    wins[: ends[0]] = 0.0  # nobody leads yet
+    wins[np.arange(len(backed)), backed] = 0.0
+    purse = 0.0
+    if within:
+        wins[backed != leaders[-1]] = 0.0
+        turn = list(dict.fromkeys([*backed[ends[0] :].tolist(), int(leaders[-1])])).index(leaders[-1]) + 1
+        purse = -math.log(turn * (turn + 1))
+    wealth = np.full((len(ends), totals.shape[1]), -np.inf)
+    for stake, share in zip(STAKES.tolist(), PURSES.tolist(), strict=True):
+        won = np.log1p(stake * wins).cumsum(axis=0)[ends - 1] + math.log(share)
+        np.logaddexp(wealth, won, out=wealth)
+    return wealth + purse
