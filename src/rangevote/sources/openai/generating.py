@@ -269,7 +269,7 @@ class ServerElector:
         candidates, voters = outcome.ballot.candidates, outcome.ballot.voters
         ballot = msgspec.structs.replace(request.blank, candidates=candidates, voters=voters)
         searching = perf_counter() - began - outcome.seconds
-        reasoning = outcome.reasoning(outcome.result.leader)
+        reasoning = outcome.reasoning(outcome.result.leader) if outcome.result.elected else ""
         return Elected(ballot, outcome.result, searching, outcome.seconds, reasoning)
 
 
