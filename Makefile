@@ -13,7 +13,7 @@ MODELS ?= 1
 comma := ,
 EXTRAS := dev$(if $(filter 0,$(MODELS)),,$(comma)models$(comma)embedding)
 
-.PHONY: demo test test-again lint types test-slow sanitize bench bench-search bench-evaluation bench-pages bench-service bench-scale bench-stopping faults fuzz docs screenshots reproduce-captions reproduce-translation reproduce-opus reproduce-judgement reproduce-llm format clean
+.PHONY: demo test test-again lint types test-slow sanitize bench bench-search bench-evaluation bench-pages bench-service bench-scale bench-stopping faults dist fuzz pages docs screenshots reproduce-captions reproduce-translation reproduce-opus reproduce-judgement reproduce-llm format clean
 
 # SmolLM2-135M-Instruct answers three prompts; the most likely and the elected answers side by side.
 demo: $(VENV)/.smollm2
@@ -72,6 +72,15 @@ bench-scale: $(VENV)/.dev
 bench-stopping: $(VENV)/.dev
 	$(BIN)/python benchmarks/stopping.py
 
+# The source archive and a wheel of this Python, in dist/.
+dist: $(VENV)/.dev
+	$(INSTALL) build
+	PIP_CONSTRAINT=$(CURDIR)/constraints.txt $(BIN)/python -m build --outdir dist .
+
+# What pages show of other files, written into them anew.
+pages: $(VENV)/.dev
+	$(BIN)/python docs/site/hooks.py
+
 # The site, in build/site; offline, warnings are errors.
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -112,7 +121,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.models: $(VENV)/bin/python $(SOURCES)
-	$(INSTALL) --editable ".[models]"
+	$(INSTALL) --editable ".[models,web]"
 	touch $@
 
 # Of these packages only the model's files are wanted, so nothing that they need is installed.
@@ -130,8 +139,13 @@ $(VENV)/.dev: $(VENV)/bin/python $(SOURCES)
 	-$(INSTALL) kenlm
 	touch $(if $(filter 0,$(MODELS)),,$(VENV)/.models) $@
 
+# The tools in which src/rangevote/integrations is tried.
+$(VENV)/.tools: $(VENV)/.dev
+	$(INSTALL) datasets dspy inspect-ai lm-eval trl
+	touch $@
+
 # What only slow tests need.
-$(VENV)/.slow: $(VENV)/.dev $(VENV)/.smollm2 $(VENV)/.minilm
+$(VENV)/.slow: $(VENV)/.dev $(VENV)/.smollm2 $(VENV)/.minilm $(VENV)/.tools
 	$(INSTALL) --editable ".[$(EXTRAS),ray]" datasets bert-score
 	touch $@
 

@@ -37,7 +37,7 @@ BELOW = {
     "tuning": {"similarity", "election", "evaluation"},
 }
 COMMON = {"errors", "files", "hub", "hypothesis", "parallel", "plugins", "quiet", "__version__"}
-LAST = {"cli", "web", "study", "service"}  # nothing but themselves may import these
+LAST = {"cli", "integrations", "web", "study", "service"}  # nothing but themselves may import these
 HEAVY = (
     "torch transformers sacrebleu rapidfuzz matplotlib rich click nltk scipy starlette ray pyarrow".split()  # noqa: SIM905
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import rangevote
+from tests.docs.blocks import blocks, commands
 from tests.wheels import CONSTRAINED, LEFT_OUT, ROOT, done
 
 #: Tools for those who work on the package, and all extras together.
@@ -83,12 +85,31 @@ def test_the_core_votes_has_every_public_name_and_knows_its_version(core):
     core.python_says("import rangevote as rv; [getattr(rv, name) for name in rv.__all__]")
     for command in ("similarities", "demo"):
         assert (core.run(command).returncode, core.run(command).stderr) == (0, "")
+    tried = core.run("selftest")
+    assert (tried.returncode, "all as expected" in tried.stdout) == (0, True), tried.stderr
+    assert tried.stderr.count("is left out: ") == tried.stderr.count('pip install "rangevote[evaluate]"') == 2
     assert core.run("--version").stdout.startswith(f"rangevote {rangevote.__version__} (")
     by_module = core._run(core.python, "-m", "rangevote", "--version")
     assert by_module.stdout == core.run("--version").stdout
     assert core.python_says("import rangevote; print(rangevote.__version__)") == rangevote.__version__
     recorded = "from importlib.metadata import version; print(version('rangevote'))"
     assert core.python_says(recorded) == rangevote.__version__
+
+
+@pytest.mark.parametrize("page", ["docs/index.md", "README.md"])
+def test_what_the_first_page_and_the_readme_show_runs_where_only_the_wheel_is_installed(core, page):
+    script = "".join(block.text for block in blocks(ROOT / page, "python"))
+    promised = re.findall(r"^print\(.*\)\s+# (.*)$", script, re.MULTILINE)
+    assert core.python_says(script).splitlines() == promised
+    if not (core.folder / "examples").exists():
+        (core.folder / "examples").symlink_to(ROOT / "examples")
+    for block in blocks(ROOT / page, "console"):
+        for command in commands(block):
+            program, *arguments = shlex.split(command.line, comments=True)
+            if program == "rangevote" and arguments[0] == "vote":
+                found = core.run(*arguments)
+                assert found.returncode == 0, found.stderr
+                assert not command.prints or found.stdout.splitlines() == command.prints
 
 
 def test_the_core_brings_no_more_than_it_says(core):

@@ -1,4 +1,4 @@
-"""What the README, the changelog and the package metadata say is so."""
+"""What the tree, the changelog and the package metadata say is so."""
 
 from __future__ import annotations
 
@@ -13,57 +13,23 @@ from typing import Any
 import pytest
 
 import rangevote
-from rangevote.cli import COMMANDS, Commands
 from rangevote.kernel import COMPILED
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
-
-
-def blocks(language: str) -> list[str]:
-    """The code blocks of the README in one language."""
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
-
-
-def test_the_readme_examples_run_and_print_what_their_comments_say(capsys):
-    names: dict[str, object] = {}
-    for block in blocks("python"):
-        exec(compile(block, "README.md", "exec"), names)
-    promised = [comment.strip() for comment in re.findall(r"print\(.*\)\s+# (.*)", "".join(blocks("python")))]
-    assert len(promised) >= 2
-    assert capsys.readouterr().out.splitlines() == promised
-
-
-def test_the_readme_signature_is_the_one_of_its_example():
-    names: dict[str, object] = {}
-    exec(compile(blocks("python")[0], "README.md", "exec"), names)
-    assert f"`{names['result'].signature}`" in README  # type: ignore[attr-defined]
-
-
-def test_the_readme_commands_exist():
-    for line in "".join(blocks("console")).splitlines():
-        words = line.removeprefix("$ ").split()
-        if words[0] == "rangevote":
-            assert words[1] in COMMANDS
-            command = Commands(name="rangevote").get_command(None, words[1])
-            known = {option for parameter in command.params for option in parameter.opts}
-            assert {word for word in words if re.fullmatch(r"--?[a-z-]+", word)} <= known, line
-        else:
-            assert words[0] == "make"
-            assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
 def tree() -> list[str]:
-    """The paths in the README's tree."""
+    """The paths in the tree of docs/design.md."""
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8").partition("## The tree")[2]
     paths, parent = [], ""
-    for line in blocks("text")[0].splitlines():
+    for line in text.partition("```text\n")[2].partition("```")[0].splitlines():
         name = line.split()[0]
         parent = parent if line.startswith(" ") else name
         paths.append(parent + name if line.startswith(" ") else name)
     return paths
 
 
-def test_the_readme_tree_names_what_is_there_and_all_of_it():
+def test_the_tree_names_what_is_there_and_all_of_it():
     for path in tree():
         assert (ROOT / path).exists(), path
     inside = {

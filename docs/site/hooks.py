@@ -5,15 +5,20 @@ A page may hold, on a line of its own,
     <!-- include experiments/RESULTS.md: Heading / Heading below it -->    the part under that heading
     <!-- code examples/translate.py -->                                    a file as a code block
     <!-- help -->                                                          the help of every command
+    <!-- names -->                                                         in the repository: a page's entries
 
-so that no number and no option is written twice. Links lead where they lead in the repository. Screenshots
-that nobody took are left out: `make screenshots` takes them, and needs a browser.
+so that no number and no option is kept in two places by hand. For those who read the pages in the repository,
+`make pages` writes below each such line what it stands for, up to `<!-- end -->`; the site takes it anew.
+Links lead where they lead in the repository.
 """
 
 from __future__ import annotations
 
+import inspect
 import posixpath
+import pydoc
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +48,11 @@ BESIDE = (
 )
 _LINK = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)\s#]+)(#[^)\s]*)?\)")
 _DRAWING = re.compile(r'<p><img [^>]*src="[^"]*?(assets/[a-z]+\.svg)"[^>]*></p>')
-_DIRECTIVE = re.compile(r"^<!-- (include|code|help)(?: (\S+?))?(?:: (.+?))? -->$", re.MULTILINE)
+_DIRECTIVE = re.compile(
+    r"^<!-- (include|code|help|names)(?: (\S+?))?(?:: (.+?))? -->$"
+    r"(?:\n(?:(?!<!-- (?:include|code|help|names)\b).*\n)*?<!-- end -->$)?",  # what it was then
+    re.MULTILINE,
+)
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -59,7 +68,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     """Fill a page in."""
     uri = page.file.src_uri
     here = posixpath.dirname(_in_repository(uri))
-    filled = _DIRECTIVE.sub(lambda found: _filled(found, uri), markdown)
+    filled = _DIRECTIVE.sub(lambda found: _filled(found, uri, _in_site), markdown)
     return _relinked(filled, here, uri)
 
 
@@ -78,30 +87,65 @@ def _in_repository(uri: str) -> str:
     return f"docs/{uri}" if (ROOT / "docs" / uri).exists() else uri
 
 
-def _relinked(markdown: str, here: str, uri: str) -> str:
-    """The text with links that lead, in the site, to what they lead to in the repository."""
+def _in_site(target: str, uri: str) -> str:
+    """From a page of the site to a file of the repository."""
+    return posixpath.relpath(target.removeprefix("docs/"), posixpath.dirname(uri) or ".")
+
+
+def _beside(target: str, uri: str) -> str:
+    """The same in the repository."""
+    return posixpath.relpath(target, posixpath.dirname(_in_repository(uri)) or ".")
+
+
+Way = Callable[[str, str], str]
+
+
+def _relinked(markdown: str, here: str, uri: str, way: Way = _in_site) -> str:
+    """The text with links that lead, from the page, to what they lead to from `here` in the repository."""
 
     def relinked(found: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(here, found[2]))
         if not (ROOT / target).exists():
             return found[0]
-        in_site = target.removeprefix("docs/")
-        return "](" + posixpath.relpath(in_site, posixpath.dirname(uri) or ".") + (found[3] or "") + ")"
+        return "](" + way(target, uri) + (found[3] or "") + ")"
 
     return _LINK.sub(relinked, markdown)
 
 
-def _filled(found: re.Match[str], uri: str) -> str:
+def _filled(found: re.Match[str], uri: str, way: Way) -> str:
     kind, name, heading = found.groups()
     if kind == "help":
         return "\n\n".join(_help(name) for name in sorted(COMMANDS))
+    if kind == "names":  # the site has the entries themselves
+        return "" if way is _in_site else _names(found.string)
     path = ROOT / (name or "")
     if not path.is_file():
         raise PluginError(f"{uri}: there is no file {name!r} to {kind}.")
     text = path.read_text(encoding="utf-8")
     if kind == "code":
         return f"```python\n{text}```"
-    return _relinked(_part(text, heading or "", f"{uri}: {name}"), posixpath.dirname(name), uri)
+    return _relinked(_part(text, heading or "", f"{uri}: {name}"), posixpath.dirname(name), uri, way)
+
+
+def _names(page: str) -> str:
+    """The entries of a page of the reference, with the first paragraph of each."""
+    listed = []
+    for entry in re.findall(r"^::: (\S+)$", page, re.MULTILINE):
+        first = " ".join((inspect.getdoc(pydoc.locate(entry)) or "").partition("\n\n")[0].split())
+        listed.append(f"* `{entry}`: {first}")
+    return "\n".join(listed)
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    """Every page that is made of other files, with the text that it has in the repository."""
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        text, uri = path.read_text(encoding="utf-8"), path.relative_to(ROOT / "docs").as_posix()
+        if _DIRECTIVE.search(text):
+            yield path, _DIRECTIVE.sub(lambda found, uri=uri: _written(found, uri), text)
+
+
+def _written(found: re.Match[str], uri: str) -> str:
+    return f"{found[0].splitlines()[0]}\n\n{_filled(found, uri, _beside)}\n\n<!-- end -->"
 
 
 def _part(text: str, heading: str, where: str) -> str:
@@ -129,3 +173,8 @@ def _help(name: str) -> str:
         context = click.Context(each, info_name=title, terminal_width=88, max_content_width=88)
         shown.append(f"## {title}\n\n```text\n{each.get_help(context)}\n```")
     return "\n\n".join(shown)
+
+
+if __name__ == "__main__":
+    for page, text in pages():
+        page.write_text(text, encoding="utf-8")

@@ -9,7 +9,10 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.rglob("*.md"))
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+_MADE = re.compile(
+    r"^<!-- (?:include|code|help|names)\b[^\n]*-->$.*?^<!-- end -->$", re.MULTILINE | re.DOTALL
+)
 _FENCE = re.compile(r"^```(\w*)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -30,12 +33,13 @@ class Command(NamedTuple):
 
 def name_of(page: Path) -> str:
     """A page as the tests call it."""
-    return page.relative_to(DOCS).as_posix()
+    return page.relative_to(DOCS if page.is_relative_to(DOCS) else ROOT).as_posix()
 
 
 def blocks(page: Path, *languages: str) -> list[Block]:
-    """The code blocks of a page, of these languages or all, in order."""
-    found = [Block(*match) for match in _FENCE.findall(page.read_text(encoding="utf-8"))]
+    """The code blocks of a page, of these languages or all, in order; not those of other files in it."""
+    own = _MADE.sub("", page.read_text(encoding="utf-8"))
+    found = [Block(*match) for match in _FENCE.findall(own)]
     return [block for block in found if not languages or block.language in languages]
 
 

@@ -1,8 +1,9 @@
 """Every code block of the documentation runs, and prints what it says it prints.
 
-Blocks of one page run in order, in one folder: `python` in one namespace, `console` line by line, and a block
-with a title is a file of that name. `sh` is for what a test cannot run (downloads, servers): its options
-must exist. `py` blocks have tests of their own, beside the tests of what they show.
+Blocks of one page run in order, in a folder that has examples/: `python` in one namespace, `console` line by
+line; a block with a title is a file of that name. `sh` is for what a test cannot run (downloads, servers):
+its options must exist, and what `make` is told to make. `py` blocks have tests of their own, beside those of
+what they show.
 """
 
 from __future__ import annotations
@@ -17,19 +18,8 @@ from rangevote.cli import COMMANDS, Commands, run
 from tests.docs.blocks import PAGES, ROOT, Block, blocks, commands, lines_of, name_of
 from tests.docs.conftest import STAND_INS
 
-#: Pages whose commands work on files of the reader's own: they are read, not run.
-READ_ONLY = {
-    "reliability.md",
-    "scaling.md",
-    "search.md",
-    "service.md",
-    "show.md",
-    "similarities.md",
-    "sources.md",
-    "study.md",
-}
-#: Pages with blocks of the language `py`: tests/service and tests/similarity run those.
-TESTED_ELSEWHERE = {"service.md", "similarities.md"}
+#: Pages with blocks of the language `py`: tests/service, tests/similarity and tests/integrations run those.
+TESTED_ELSEWHERE = {"service.md", "similarities.md", "tools.md"}
 PROMISE = re.compile(r"^\s*print\(.*\)\s+# (.*)$", re.MULTILINE)
 
 
@@ -43,7 +33,7 @@ def test_the_blocks_of_a_page_run_and_print_what_they_say(page, request, capfd):
         if block.language == "python" and not block.title:
             exec(compile(block.text, str(page), "exec"), names)
             check_prints(block, capfd.readouterr().out, drawn)
-        elif block.language == "console" and name_of(page) not in READ_ONLY:
+        elif block.language == "console":
             run_commands(block, capfd)
         elif block.title and (block.language != "python" or block.title.endswith(".py")):
             (place / block.title).write_text(block.text, encoding="utf-8")
@@ -61,7 +51,9 @@ def check_prints(block: Block, printed: str, drawn: bool) -> None:
 def run_commands(block: Block, capfd: pytest.CaptureFixture[str]) -> None:
     """Run every command of the block; what stands below it is what it prints."""
     for command in commands(block):
-        program, *arguments = shlex.split(command.line)
+        program, *arguments = shlex.split(command.line, comments=True)
+        if program == "make":  # it is told below whether the Makefile knows it
+            continue
         assert program == "rangevote", command.line
         code = run(arguments)
         sys.stdout.flush()
@@ -96,6 +88,8 @@ def test_every_block_has_a_language_that_is_run_read_or_shown():
     """Python is never left unrun by the name it is given, but for the service's client and mbrs."""
     for page in PAGES:
         for block in blocks(page):
-            assert block.language in {"python", "py", "console", "sh", "json", "toml", "text"}, (page, block)
+            known = {"python", "py", "console", "sh", "json", "toml", "yaml", "text"}
+            assert block.language in known, (page, block)
             assert block.language != "py" or page.name in TESTED_ELSEWHERE, page
-            assert block.title == "mbrs" or block.language != "python" or not block.title, page
+            written = block.title == "mbrs" or block.title.endswith(".py")
+            assert written or block.language != "python" or not block.title, page

@@ -52,6 +52,22 @@ def test_a_part_of_a_file_is_what_stands_under_its_heading(heading, part):
     assert HOOKS["_part"](TEXT, heading, "here") == part
 
 
+def test_pages_made_of_other_files_show_them_in_the_repository_too():
+    made = dict(HOOKS["pages"]())
+    assert {path.name for path in made} >= {"commands.md", "examples.md", "paper.md", "performance.md"}
+    for path, text in made.items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name} is not up to date: make pages"
+
+
+def test_what_is_written_in_a_page_is_taken_anew_for_the_site():
+    lines = (DOCS / "performance.md").read_text(encoding="utf-8").splitlines()
+    name = next(line for line in lines if line.startswith("<!-- include"))
+    once = filled(name, "performance.md")
+    assert "| " in once
+    again = filled(f"{name}\n\nan old table\n\n<!-- end -->\n\nafter", "performance.md")
+    assert again == f"{once}\n\nafter"
+
+
 def test_a_heading_or_file_that_is_gone_stops_the_build():
     with pytest.raises(PluginError, match=r"here has no heading 'Four'"):
         HOOKS["_part"](TEXT, "One / Four", "here")

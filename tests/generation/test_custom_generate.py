@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -300,3 +301,19 @@ def test_a_folder_does_the_same_and_is_given_the_tokenizer(modules):
     method = rv.custom_generate.with_options(tokenizer=words)
     with_words = generate(model, given, **options, tokenizer=words)
     assert with_words.tolist() == generate(model, given, custom_generate=method).tolist()
+
+
+def test_the_folder_has_all_that_a_repository_on_the_hub_needs():
+    from huggingface_hub import ModelCard
+    from transformers.dynamic_module_utils import check_python_requirements
+
+    folder = Path(rv.custom_generate.folder)
+    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.suffix != ".pyc"} == {
+        "README.md",
+        "custom_generate",
+        "custom_generate/generate.py",
+        "custom_generate/requirements.txt",
+    } | ({"custom_generate/__pycache__"} if (folder / "custom_generate" / "__pycache__").exists() else set())
+    card = ModelCard.load(folder / "README.md").data
+    assert (card.library_name, card.tags) == ("transformers", ["custom_generate"])
+    check_python_requirements(str(folder), "custom_generate/requirements.txt")  # raises where one is missing

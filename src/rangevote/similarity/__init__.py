@@ -122,7 +122,7 @@ def get_similarity(
 ) -> Similarity:
     """The measure of a name, of a mixture of names, of an object, or of a user's function."""
     if isinstance(named, str):
-        return _named(named, tokenize) if isinstance(tokenize, str) else _build(named, tokenize)
+        return _named(named, str(tokenize)) if isinstance(tokenize, str) else _build(named, tokenize)
     if isinstance(named, Similarity):
         return named
     if callable(named):

@@ -1,0 +1,80 @@
+"""Elections in Inspect: a solver that samples and elects, and a reducer that elects among epochs.
+
+    Task(dataset, solver=elect_solver(samples=16, similarity="exact:last_number"), scorer=match(numeric=True))
+
+    Task(dataset, solver=generate(), scorer=match(numeric=True), epochs=Epochs(16, elect_reducer()))
+
+The solver gives the scorer one output. The reducer lets the scorer see all of them, and of their scores takes
+that of the elected answer. The options are those of `rangevote.elect`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inspect_ai.scorer import Score, ScoreReducer, score_reducer
+from inspect_ai.solver import Generate, Solver, TaskState, fork, generate, solver
+from typing_extensions import (
+    Unpack,  # at run time too: Inspect reads the annotations of what it makes by name
+)
+
+from rangevote.election.elect import elect
+from rangevote.election.settings import ElectionOptions, Settings
+from rangevote.errors import UsageError
+
+if TYPE_CHECKING:
+    from rangevote.election.result import Result
+
+
+@solver
+def elect_solver(
+    solve: Solver | None = None, *, samples: int = 10, **options: Unpack[ElectionOptions]
+) -> Solver:
+    """Run `solve` (by default `generate()`) on `samples` copies of the state, and go on with the one whose
+    output is elected. How the vote went is in the state's metadata, under "election"."""
+    if samples < 1:
+        raise UsageError(f"samples is {samples}; it must be at least 1.")
+    Settings(**options)
+    each = generate() if solve is None else solve
+
+    async def solved(state: TaskState, generate: Generate) -> TaskState:
+        states = await fork(state, [each] * samples)
+        result = elect([one.output.completion for one in states], **options)
+        elected = states[result.leader]
+        elected.metadata["election"] = _facts(result)
+        return elected
+
+    return solved
+
+
+@score_reducer
+def elect_reducer(**options: Unpack[ElectionOptions]) -> ScoreReducer:
+    """The score of the answer that is elected among those of all epochs, which the scorer must give
+    (`Score.answer`); an epoch without one does not take part."""
+    Settings(**options)
+
+    def reduced(scores: list[Score]) -> Score:
+        answered = [score for score in scores if score.answer is not None]
+        if not answered:
+            raise UsageError(
+                "none of the scores has an answer, so that none can be elected: elect_reducer needs a scorer "
+                "that gives Score(answer=...), as match(), pattern() and choice() do."
+            )
+        result = elect([str(score.answer) for score in answered], **options)
+        elected = answered[result.leader]
+        metadata = {**(elected.metadata or {}), "election": _facts(result)}
+        return elected.model_copy(update={"metadata": metadata})
+
+    return reduced
+
+
+def _facts(result: Result) -> dict[str, Any]:
+    """What a log should know of an election."""
+    return {
+        "candidates": len(result.candidates),
+        "elected": result.index is not None,
+        "score": result.score,
+        "margin": result.margin,
+        "share": result.groups[0].share,
+        "signature": result.signature,
+    }

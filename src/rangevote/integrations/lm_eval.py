@@ -1,0 +1,48 @@
+"""A filter for lm-evaluation-harness: of a document's `repeats` responses the elected one is kept.
+
+In a task's YAML, among the steps of a filter; the options are those of `rangevote.elect`:
+
+    repeats: 16
+    generation_kwargs: {do_sample: true, temperature: 0.8}
+    filter_list:
+      - name: elected
+        filter:
+          - function: !function rangevote.integrations.lm_eval.ElectFilter
+            similarity: exact:last_number
+          - function: take_first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lm_eval.api.filter import Filter
+
+from rangevote.election.elect import elect
+from rangevote.election.settings import ElectionOptions, Settings
+from rangevote.errors import DataError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class ElectFilter(Filter):
+    """Keeps the elected response of each document, as a list of one; responses count once each."""
+
+    def __init__(self, **options: Unpack[ElectionOptions]) -> None:
+        Settings(**options)  # a wrong option is refused before anything is generated
+        self.options = options
+
+    def apply(self, resps: Iterable[Sequence[Any]], docs: Sequence[dict[str, Any]]) -> list[list[Any]]:
+        """For each document its responses -> the elected one of them."""
+        return [[self._elected(list(responses))] for responses in resps]
+
+    def _elected(self, responses: list[Any]) -> Any:
+        for response in responses:
+            if not isinstance(response, str):
+                raise DataError(
+                    f"ElectFilter elects texts, got {type(response).__name__} {response!r}; it belongs to "
+                    f"tasks with output_type generate_until, before steps that make something else of them."
+                )
+        return responses[elect(responses, **self.options).leader]

@@ -1,0 +1,146 @@
+"""rangevote selftest: the frozen elections agree with the equations and sacrebleu, and with this machine."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from rangevote.cli.selftest import OTHERS
+from rangevote.similarity import SIMILARITIES
+from tests.cli.selftest_ballots import FILE, MEASURES, SIZE
+from tests.election import equations
+
+HEADER, *BALLOTS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
+#: Other names for a measure that is in the set.
+ALIASES = {"lstm_states", "transformer_states"}
+
+
+def test_the_set_has_200_ballots_and_every_measure_that_needs_no_model():
+    assert len(BALLOTS) == SIZE
+    assert HEADER["measures"] == MEASURES
+    stems = {name.partition(":")[0].rstrip("-@.0123456789").rstrip("_") for name in MEASURES}
+    missing = set(SIMILARITIES) - ALIASES - stems
+    assert not missing, f"say what {missing} is in MEASURES, then: python -m tests.cli.selftest_ballots"
+    every = set(MEASURES) - {"states"}
+    assert all(every <= set(ballot["expected"]) for ballot in BALLOTS)
+    assert sum("states" in ballot["expected"] for ballot in BALLOTS) >= 30
+    assert sum("voters" in ballot for ballot in BALLOTS) >= 30
+
+
+def weights(ballot: dict[str, Any]) -> tuple[list[str], list[float]]:
+    """Voters and their weights, from what the header of the file says."""
+    voters = ballot.get("voters", ballot["candidates"])
+    if ballot["weights"] == "count":
+        return [voter["text"] for voter in voters], [1 / len(voters)] * len(voters)
+    distinct = list({(voter["text"], voter["logprob"]): voter for voter in voters}.values())
+    mass = [math.exp(voter["logprob"] / ballot["temperature"]) for voter in distinct]
+    return [voter["text"] for voter in distinct], [one / math.fsum(mass) for one in mass]
+
+
+def by_equations(measure: str, voter: str, candidate: str) -> float:
+    stem, _, rest = measure.partition("_")
+    orders, _, exponent = rest.partition("@")
+    first, _, last = orders.partition("-")
+    span = range(int(first), int(last or first) + 1)
+    return equations.family(
+        voter.split(), candidate.split(), span, float(exponent or 0), bag=stem == "precision"
+    )
+
+
+@pytest.mark.parametrize("measure", [name for name in MEASURES if name.startswith(("overlap", "precision"))])
+def test_what_is_expected_of_ngrams_follows_from_the_equations(measure):
+    for ballot in BALLOTS:
+        voters, shares = weights(ballot)
+        for candidate, score in zip(ballot["candidates"], ballot["expected"][measure]["scores"], strict=True):
+            votes = [by_equations(measure, voter, candidate["text"]) for voter in voters]
+            total = math.fsum(w * vote for w, vote in zip(shares, votes, strict=True))
+            assert score == pytest.approx(total, abs=1e-12), (ballot["id"], candidate)
+
+
+def test_what_is_expected_of_bleu_and_chrf_is_what_sacrebleu_says():
+    metrics = pytest.importorskip("sacrebleu.metrics", reason="the extra 'evaluate' is not installed")
+    options = {"tokenize": "none", "effective_order": False, "lowercase": False}
+    judges = {
+        "bleu_4": metrics.BLEU(**options, smooth_method="none"),
+        "smoothed_bleu_4": metrics.BLEU(**options, smooth_method="add-k", smooth_value=1),
+        "chrf": metrics.CHRF(),
+    }
+    for ballot in BALLOTS[::4]:
+        voters, shares = weights(ballot)
+        for measure, judge in judges.items():
+            for candidate, score in zip(
+                ballot["candidates"], ballot["expected"][measure]["scores"], strict=True
+            ):
+                if not candidate["text"].strip() or not all(voter.strip() for voter in voters):
+                    continue  # where sacrebleu has no opinion
+                votes = [judge.sentence_score(candidate["text"], [voter]).score / 100 for voter in voters]
+                total = math.fsum(w * vote for w, vote in zip(shares, votes, strict=True))
+                assert score == pytest.approx(total, abs=1e-9), (ballot["id"], measure, candidate)
+
+
+def test_the_winner_has_the_highest_score_then_the_highest_logprob_then_comes_first():
+    for ballot in BALLOTS:
+        for measure, said in ballot["expected"].items():
+            ranked = [
+                (-score, -candidate.get("logprob", -math.inf), place)
+                for place, (score, candidate) in enumerate(
+                    zip(said["scores"], ballot["candidates"], strict=True)
+                )
+            ]
+            assert min(ranked)[2] == said["winner"], (ballot["id"], measure)
+
+
+@pytest.mark.parametrize("pure", ["", "1"])
+def test_this_machine_agrees_with_either_kernels(pure):
+    command = [sys.executable, "-m", "rangevote", "selftest"]
+    done = subprocess.run(command, env={**os.environ, "RANGEVOTE_PURE": pure}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f" on {SIZE} ballots with " in done.stdout
+    assert "all as expected" in done.stdout
+    assert ("plain kernels" in done.stdout) or not pure
+
+
+def test_plain_kernels_are_refused_where_compiled_ones_are_asked_for(run, monkeypatch):
+    monkeypatch.setattr("rangevote.kernel.COMPILED", False)
+    done = run("selftest", "--compiled")
+    assert (done.code, "the compiled kernels are not in use" in done.err) == (5, True)
+
+
+def test_the_set_can_be_had_by_others(run):
+    assert run("selftest", "--write").out == FILE.read_bytes()
+
+
+def results(**changes: Any) -> list[dict[str, Any]]:
+    """What another implementation would write, with a change to the first of it."""
+    rows = [
+        {"id": ballot["id"], "measure": "overlap_2", **ballot["expected"]["overlap_2"]} for ballot in BALLOTS
+    ]
+    rows[0] = {**rows[0], **changes}
+    return rows
+
+
+def test_another_implementation_is_compared(run, tmp_path):
+    path = tmp_path / "theirs.jsonl"
+
+    def compared(rows: list[dict[str, Any]]) -> Any:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        return run("selftest", "--compare", path)
+
+    same = compared(results())
+    assert (same.code, b"200 elections on 200 ballots with 1 measures" in same.out) == (0, True)
+    close = compared(results(scores=[score + OTHERS / 2 for score in results()[0]["scores"]]))
+    assert (close.code, b"scores within rounding" in close.out) == (0, True)
+    wrong = compared(results(scores=[score + 0.01 for score in results()[0]["scores"]]))
+    assert (wrong.code, b": 1 differ" in wrong.out) == (3, True)
+    assert "ballot 1, overlap_2: expected" in wrong.err
+    assert compared(results(winner=7)).code == 3
+    assert compared(results(id="nobody")).code == 2
+    bad = compared([{"id": 1}])
+    assert (bad.code, "theirs.jsonl:1: expected" in bad.err) == (3, True)
+    assert run("selftest", "--compare", tmp_path / "none").code == 5
