@@ -26,7 +26,7 @@ POOR = ["ein Hund", "a mouse", ""]
 
 def test_without_a_choice_everything_is_measured_that_can_be():
     pytest.importorskip("sacrebleu")
-    assert set(evaluate(GOOD, REFERENCES, SOURCES).first.scores) == set(METRICS)
+    assert set(evaluate(GOOD, REFERENCES, SOURCES).first.scores) == set(METRICS) - {"chrf++", "ter"}
     known = {name for name, metric in METRICS.items() if not metric.needs}
     assert set(evaluate(GOOD).first.scores) == known
     assert "exact_copies" in evaluate(GOOD, sources=SOURCES).first.scores

@@ -65,6 +65,27 @@ def test_chrf_is_sacrebleus_with_one_reference_and_with_two(items):
         assert float(f_score(rows.sum(axis=0))) == pytest.approx(expected, abs=1e-9)
 
 
+@settings(max_examples=20)
+@given(PAIRS)
+def test_chrf_plus_plus_and_ter_are_sacrebleus_with_one_reference_and_with_two(items):
+    outputs, references = [output for output, _ in items], [listed for _, listed in items]
+    for number in (1, 2):
+        listed = [item[:number] for item in references]
+        columns = [[item[i] for item in references] for i in range(number)]
+        result = evaluate(outputs, listed, metrics=["chrf++", "ter"], resamples=0).first.scores
+        plus = sacrebleu.corpus_chrf(outputs, columns, word_order=2).score
+        assert result["chrf++"].value == pytest.approx(plus, abs=1e-9)
+        assert result["ter"].value == pytest.approx(sacrebleu.corpus_ter(outputs, columns).score, abs=1e-9)
+
+
+def test_chrf_plus_plus_and_ter_are_measured_where_they_are_named():
+    assert {"chrf++", "ter"}.isdisjoint(evaluate(["a"], ["a"], resamples=0).metrics)
+    named = evaluate(["a b"], ["a c"], metrics=["chrf++", "ter"], resamples=0)
+    assert named.signatures["ter"].startswith("nrefs:1|case:lc|tok:tercom|")
+    assert "|nw:2|" in named.signatures["chrf++"]
+    assert named.metrics["ter"].best == "lowest"
+
+
 def test_the_example_of_nltks_own_documentation_has_its_score():
     outputs = [
         "It is a guide to action which ensures that the military always obeys the commands of the party",

@@ -16,6 +16,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import MissingExtra, RangevoteWarning, SetupError
+from rangevote.evaluation.evaluate import compare
 from rangevote.similarity import _named
 from rangevote.similarity.neural import Bertscore, Comet
 from tests.similarity.comet_stand_in import EncodingModel, JointModel, install
@@ -125,6 +126,23 @@ def test_the_source_is_the_ballots(model, tmp_path):
 def test_without_a_source_the_ballot_is_at_fault():
     with pytest.raises(rv.DataError, match=r"source: is missing, and comet:m compares translations with"):
         rv.elect(["a", "b"], similarity="comet:m")
+
+
+def test_comet_is_a_metric_of_outputs_with_the_packages_own_scores(encoding, tmp_path):
+    name = f"comet:{tmp_path}"
+    systems = {"first": ["a b", "die c"], "second": ["a", "c"]}
+    result = compare(systems, ["a b", "c"], ["die", "die Katze"], metrics=[name], resamples=50)
+    for system in result.systems:
+        outputs = zip(systems[system.name], ["a b", "c"], ["die", "die Katze"], strict=True)
+        own = [
+            measure(tmp_path, source=source).matrix(columns([text]), columns([reference], "voters")).item()
+            for text, reference, source in outputs
+        ]
+        assert system.scores[name].value == pytest.approx(sum(own) / 2, abs=1e-6)
+    assert result.systems[1].against[name].difference is not None
+    for references, sources, missing in ((["a"], None, "sources"), (None, ["die"], "references")):
+        with pytest.raises(rv.UsageError, match=f"the metric .* needs {missing}, and none are given"):
+            compare({"first": ["a"]}, references, sources, metrics=[name])
 
 
 def test_scores_beyond_1_are_cut_with_a_word_on_how_to_scale_them(model, tmp_path):

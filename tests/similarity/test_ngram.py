@@ -14,6 +14,8 @@ from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from sacrebleu.metrics import BLEU, CHRF
 
 import rangevote as rv
+from rangevote.kernel import plain
+from rangevote.similarity import ngram
 from tests.election import equations
 from tests.similarity.samples import columns, sentence, sentences, weights_for
 
@@ -257,6 +259,26 @@ def test_chrf_is_sacrebleus_sentence_chrf(order, beta, seed):
     np.testing.assert_allclose(grades, expected, rtol=1e-12, atol=1e-15)
     assert (grades == 0).any()
     assert ((grades > 0) & (grades < 1)).any()
+
+
+def test_chrf_plus_plus_is_sacrebleus_under_both_kernels(monkeypatch):
+    punctuated = ["(well, yes).", "Well , yes .", "no", ".", "a", "a b", "well yes", "(hi) 'there'", "日本 ."]
+    candidates, voters = [*spaced(3, 30), *punctuated], [*spaced(4, 30), *punctuated[::-1]]
+    metric = CHRF(word_order=2)
+    expected = [[metric.sentence_score(c, [v]).score / 100 for c in candidates] for v in voters]
+    measure = rv.get_similarity("chrf++")
+    grades = measure.matrix(columns(candidates), columns(voters))
+    np.testing.assert_allclose(grades, expected, rtol=1e-12, atol=1e-15)
+    assert ((grades > 0) & (grades < 1)).any()
+    monkeypatch.setattr(ngram, "Index", plain.Index)
+    assert measure.matrix(columns(candidates), columns(voters)).tobytes() == grades.tobytes()
+
+
+def test_chrf_plus_plus_is_a_part_of_mixtures():
+    one, other = (rv.get_similarity(name) for name in ("chrf++", "overlap_2"))
+    given = columns(["a b c", "a b d", "(c)"])
+    mixed = rv.get_similarity("0.5*chrf+++0.5*overlap_2").matrix(given, given)
+    np.testing.assert_allclose(mixed, (one.matrix(given, given) + other.matrix(given, given)) / 2, atol=1e-15)
 
 
 @pytest.mark.parametrize(("order", "beta"), [(0, 2.0), (51, 2.0), (6, -1.0), (6, 101.0), (6, float("nan"))])

@@ -1,4 +1,4 @@
-"""rouge_l and edit against plain dynamic programming; a user's own functions."""
+"""rouge_l and edit against plain dynamic programming; ter against sacrebleu; a user's own functions."""
 
 from __future__ import annotations
 
@@ -86,6 +86,19 @@ def test_grading_in_chunks_changes_no_bit(monkeypatch, name, chunk):
     whole = rv.elect(texts, similarity=name).scores
     monkeypatch.setattr(pairwise, "CHUNK", chunk)
     assert rv.elect(texts, similarity=name).scores.tobytes() == whole.tobytes()
+
+
+def test_ter_is_one_minus_sacrebleus_rate_and_never_below_minus_one():
+    rng = np.random.default_rng(7)
+    candidates = [*sentences(rng, 12), "a b c d e f g h i j", "b a"]
+    voters = [*sentences(rng, 12), "a b", "x"]
+    rate = pytest.importorskip("sacrebleu").metrics.TER().sentence_score
+    grades = rv.get_similarity("ter").matrix(columns(candidates), columns(voters, "voters"))
+    for v, voter in enumerate(voters):
+        for c, candidate in enumerate(candidates):
+            own = max(-1.0, 1 - rate(candidate, [voter]).score / 100)
+            assert grades[v, c] == pytest.approx(own if voter.strip() and candidate.strip() else 0)
+    assert grades.min() == -1
 
 
 def test_a_function_is_asked_with_the_voter_first():

@@ -122,7 +122,7 @@ def test_names_for_one_measure_are_written_in_one_way(name, meaning):
             "overlaps_2",
             r"unknown similarity 'overlaps_2'\. Did you mean 'overlap_2'\? Choose from: overlap_2,",
         ),
-        ("meteor", r"unknown similarity 'meteor'\. Choose from"),
+        ("gleam", r"unknown similarity 'gleam'\. Choose from"),
         ("", r"unknown similarity ''\."),
         ("overlap", r"overlap needs an order from 1.*overlap_1-4@0\.25; got overlap_\."),
         ("overlap_0", r"overlap needs an order from 1.*got overlap_0\."),

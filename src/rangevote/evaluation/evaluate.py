@@ -92,15 +92,18 @@ class Evaluator:
 def choose_metrics(metrics: MetricChoice, corpus: EvaluationCorpus) -> dict[str, Metric | Distinct]:
     """The metrics by name; asking for one that lacks its references or sources is an error."""
     given = {"", *(["references"] if corpus.references else []), *(["sources"] if corpus.sources else [])}
+    given |= {"references and sources"} if len(given) == 3 else set()
     if metrics is None:
-        return {name: metric for name, metric in METRICS.items() if metric.needs in given}
+        usual = {name: metric for name, metric in METRICS.items() if getattr(metric, "usual", True)}
+        return {name: metric for name, metric in usual.items() if metric.needs in given}
     if isinstance(metrics, str):
         raise UsageError(f"metrics is one string, {metrics!r}; pass a list of names.")
     if not isinstance(metrics, Mapping):
         metrics = {name: get_metric(name) for name in metrics}
     for name, metric in metrics.items():
         if metric.needs not in given:
-            raise UsageError(f"the metric {name!r} needs {metric.needs}, and none are given.")
+            missing = [part for part in metric.needs.split(" and ") if part not in given]
+            raise UsageError(f"the metric {name!r} needs {' and '.join(missing)}, and none are given.")
     return dict(metrics)
 
 

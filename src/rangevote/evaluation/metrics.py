@@ -1,7 +1,8 @@
-"""Metrics of a corpus: BLEU, chrF, length, diversity, copies.
+"""Metrics of a corpus: BLEU, chrF, chrF++, TER, learned metrics, length, diversity, copies.
 
 A `Metric` is statistics of sentences that are summed, and a score of the sums: a bootstrap only adds the same
-statistics up anew. A `Distinct` is a count over all outputs. Each is one entry in `METRICS`.
+statistics up anew. A `Distinct` is a count over all outputs. Each is one entry in `METRICS`, or named with a
+model, as comet:Unbabel/wmt22-comet-da (`learned`).
 """
 
 from __future__ import annotations
@@ -12,35 +13,42 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from rangevote import __version__
-from rangevote.errors import UnknownName, choose, nearest, need
+from rangevote.errors import UnknownName, UsageError, choose, nearest, need
 from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array, Hypotheses
+from rangevote.similarity import get_similarity
 from rangevote.similarity.answers import get_key
 from rangevote.similarity.exact import Exact
+from rangevote.similarity.neural import NeuralMeasure, Scored
+from rangevote.similarity.ngram import CHRF_WORD_ORDERS, chrf_words
 
 #: Which value of a column is the best: "closest" is the one nearest to the references' own.
 Best = Literal["highest", "lowest", "closest", ""]
-Need = Literal["references", "sources", ""]
+Need = Literal["references", "sources", "references and sources", ""]
 Words = Sequence[str]
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Counts for each output, made for one corpus: what is taken from its references is kept.
+    """Numbers for each output, made for one corpus: what is taken from its references is kept.
 
-    `row` gives whole numbers to be summed, for the index and the text of an output.
+    `row` gives the numbers that are summed, for the index and the text of an output; `batch` those of all
+    outputs, shape (outputs, statistics), where that is quicker than one by one.
     """
 
     signature: str
     row: Callable[[int, str], Sequence[float]]
+    batch: Callable[[Sequence[str]], Array] | None = None
 
     def rows(self, outputs: Sequence[str]) -> Array:
         """Shape (outputs, statistics)."""
+        if self.batch is not None:
+            return self.batch(outputs)
         return np.array([self.row(i, text) for i, text in enumerate(outputs)], dtype=np.float64)
 
 
@@ -52,7 +60,7 @@ class Metric:
     """A score of a whole corpus, computed from sums over its sentences.
 
     `score` takes sums of shape (..., statistics) and gives scores of shape (...): many resamples at a time.
-    Metrics with the same `statistics` share them.
+    Metrics with the same `statistics` share them. One that is not `usual` is measured where it is named.
     """
 
     label: str
@@ -61,6 +69,7 @@ class Metric:
     needs: Need = "references"
     best: Best = "highest"
     decimals: int = 2
+    usual: bool = True
 
 
 @dataclass(frozen=True)
@@ -148,15 +157,39 @@ def sacre_matches(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
     # warning about sentences: the scores are ours
     counter = metrics.BLEU(effective_order=True, **options)
     references = corpus.references or ()
-    # sacrebleu has a signature only once it has references: here any, since their number is set below
-    signature = metrics.BLEU(references=[[""]], **options).get_signature()
-    signature.update("nrefs", corpus.signature.removeprefix("nrefs:"))
+    signature = sacre_signature(metrics.BLEU(references=[[""]], **options), corpus)
 
     def row(i: int, text: str) -> list[int]:
         score = counter.sentence_score(text, references[i])
         return [score.sys_len, score.ref_len, *score.counts, *score.totals]
 
     return Statistics(str(signature), row)
+
+
+def sacre_signature(metric: Any, corpus: EvaluationCorpus) -> str:
+    """sacrebleu's own. It has one only once it has references: any will do, and their number is set here."""
+    signature = metric.get_signature()
+    signature.update("nrefs", corpus.signature.removeprefix("nrefs:"))
+    return str(signature)
+
+
+def edits(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
+    """The fewest edits to a reference and the references' mean length, counted by sacrebleu: rows of 2."""
+    metrics = need("sacrebleu.metrics", "evaluate", "TER")
+    counter, references = metrics.TER(), corpus.references or ()
+
+    def row(i: int, text: str) -> tuple[float, float]:
+        score = counter.sentence_score(text, references[i])
+        return score.num_edits, score.ref_length
+
+    return Statistics(sacre_signature(metrics.TER(references=[[""]]), corpus), row)
+
+
+def edit_rate(sums: Array) -> Array:
+    """TER: sums (..., 2) -> (...); 100 for outputs where all references are empty."""
+    changed, length = sums[..., 0], sums[..., 1]
+    rate: Array = 100 * np.where(length > 0, changed / np.maximum(length, 1e-9), changed > 0)
+    return rate
 
 
 def sacre_bleu(sums: Array) -> Array:
@@ -183,7 +216,8 @@ def _brevity(sums: Array) -> Array:
     return result
 
 
-# chrF: F-score of character n-grams of orders 1 to 6, the same numbers as sacrebleu's.
+# chrF: F-score of character n-grams of orders 1 to 6, the same numbers as sacrebleu's. chrF++: and of word
+# n-grams of orders 1 and 2.
 #
 #     P, R = means over the orders n of matches_n / n-grams of the outputs, of the references
 #     chrF = 100 * (1 + beta^2) P R / (beta^2 P + R),    beta = 2, white space left out
@@ -191,19 +225,35 @@ def _brevity(sums: Array) -> Array:
 CHRF_ORDER = 6
 BETA = 2
 
-CharacterCounts = list[Counter[str]]  # one for each order
+ChrfCounts = list[Counter[Sequence[str]]]  # one for each order
 
 
 def character_matches(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
-    """For each order the n-grams of the output, of the reference, and those in both: rows of 18 numbers.
+    """What chrF counts: rows of 18 numbers."""
+    return _chrf_matches(corpus, units, ())
+
+
+def character_and_word_matches(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
+    """What chrF++ counts: rows of 24 numbers."""
+    return _chrf_matches(corpus, units, CHRF_WORD_ORDERS)
+
+
+def _chrf_matches(corpus: EvaluationCorpus, units: WordUnits, word_orders: Sequence[int]) -> Statistics:
+    """For each order the n-grams of the output, of the reference, and those in both.
 
     Of several references the one counts under which the sentence has the best score.
     """
 
-    def read(text: str) -> CharacterCounts:
-        joined = "".join((text.lower() if units.lowercase else text).split())
-        orders = range(1, CHRF_ORDER + 1)
-        return [Counter([joined[i : i + n] for i in range(len(joined) - n + 1)]) for n in orders]
+    def count(units: Sequence[str], n: int) -> Counter[Sequence[str]]:
+        return Counter(units[i : i + n] for i in range(len(units) - n + 1))
+
+    def read(text: str) -> ChrfCounts:
+        text = text.lower() if units.lowercase else text
+        joined, words = "".join(text.split()), tuple(chrf_words(text) if word_orders else ())
+        return [
+            *(count(joined, n) for n in range(1, CHRF_ORDER + 1)),
+            *(count(words, n) for n in word_orders),
+        ]
 
     references = [[read(text) for text in item] for item in corpus.references or ()]
 
@@ -215,12 +265,12 @@ def character_matches(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
 
     signature = (
         f"rv:{__version__.rpartition('.')[0]}|{corpus.signature}|case:{units.case}|eff:yes|"
-        f"nc:{CHRF_ORDER}|nw:0|space:no|beta:{BETA}"
+        f"nc:{CHRF_ORDER}|nw:{len(word_orders)}|space:no|beta:{BETA}"
     )
     return Statistics(signature, row)
 
 
-def _matches(output: CharacterCounts, reference: CharacterCounts) -> list[int]:
+def _matches(output: ChrfCounts, reference: ChrfCounts) -> list[int]:
     row = []
     for ours, theirs in zip(output, reference, strict=True):
         common = sum(min(count, theirs[ngram]) for ngram, count in ours.items() if ngram in theirs)
@@ -230,8 +280,8 @@ def _matches(output: CharacterCounts, reference: CharacterCounts) -> list[int]:
 
 
 def f_score(sums: Array) -> Array:
-    """chrF: sums (..., 18) -> (...). Orders that one side has no n-grams of are left out of the means."""
-    ours, theirs, common = sums[..., 0::3], sums[..., 1::3], sums[..., 2::3]  # (..., 6) each
+    """chrF: sums (..., 3 an order) -> (...). Orders that one side lacks are left out of the means."""
+    ours, theirs, common = sums[..., 0::3], sums[..., 1::3], sums[..., 2::3]  # (..., orders)
     present = (ours > 0) & (theirs > 0)
     orders = np.maximum(present.sum(axis=-1), 1)
     precision = (present * common / np.maximum(ours, 1)).sum(axis=-1) / orders
@@ -240,6 +290,42 @@ def f_score(sums: Array) -> Array:
     product = (1 + BETA**2) * precision * recall
     result: Array = 100 * np.divide(product, weighted, out=np.zeros_like(product), where=weighted > 0)
     return result
+
+
+#: Measures with a model that can be named as metrics.
+LEARNED = ("comet", "bleurt", "metricx", "bertscore")
+
+
+def learned(name: str) -> Metric:
+    """The metric of a model that the user has installed: comet:MODEL, bleurt:MODEL, metricx:MODEL, bertscore.
+
+    Its value is the mean of the package's own scores of the outputs; of several references of an output the
+    mean over them.
+    """
+    measure = get_similarity(name)
+    if not isinstance(measure, NeuralMeasure):
+        raise UsageError(f"{name!r} is a similarity of two texts alone, and no metric of outputs.")
+
+    def build(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
+        sources, references = corpus.sources or [""] * corpus.size, corpus.references or ()
+
+        def scores(indexed: Sequence[tuple[int, str]]) -> Array:
+            texts = [
+                Scored(sources[i], text, reference) for i, text in indexed for reference in references[i]
+            ]
+            ends = np.cumsum([len(references[i]) for i, _ in indexed])[:-1]
+            means = [part.mean() for part in np.split(measure.scores(texts, {}), ends)]
+            return np.stack([means, np.ones(len(means))], axis=1)
+
+        return Statistics(
+            f"{measure.name}|{corpus.signature}",
+            lambda i, text: scores([(i, text)])[0].tolist(),
+            lambda outputs: scores(list(enumerate(outputs))),
+        )
+
+    needs: Need = "references and sources" if measure.reads_source else "references"
+    best: Best = "highest" if measure.higher_is_better else "lowest"
+    return Metric(name, build, mean, needs, best, 4)
 
 
 def mean(sums: Array) -> Array:
@@ -276,9 +362,12 @@ def accuracy(key: str) -> Metric:
 
 
 def get_metric(name: str) -> Metric | Distinct:
-    """The metric of a name; `accuracy` is made for its key, as `accuracy:last_number`."""
+    """The metric of a name; `accuracy` is made for its key, as `accuracy:last_number`, learned ones for a
+    model."""
     if isinstance(name, str) and name.partition(":")[0] == "accuracy":
         return accuracy(name.partition(":")[2])
+    if isinstance(name, str) and name.partition(":")[0] in LEARNED:
+        return learned(name)
     return choose("metric", name, METRICS)
 
 
@@ -345,6 +434,8 @@ METRICS: dict[str, Metric | Distinct] = {
     "bleu_3": Metric("BLEU-3", word_matches, word_bleu(3)),
     "bleu_4": Metric("BLEU-4", word_matches, word_bleu(4)),
     "chrf": Metric("chrF", character_matches, f_score),
+    "chrf++": Metric("chrF++", character_and_word_matches, f_score, usual=False),
+    "ter": Metric("TER", edits, edit_rate, best="lowest", usual=False),
     "length": Metric("length", lengths, mean, "", "closest"),
     "distinct_outputs": Distinct("distinct outputs", distinct_outputs),
     "distinct_unigrams": Distinct("distinct unigrams", distinct_ngrams(1)),

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from rangevote.errors import UnknownName, UsageError, nearest
 from rangevote.plugins import load_plugin, plugins
-from rangevote.similarity.base import Measure, Similarity
+from rangevote.similarity.base import Measure, Similarity, how_to_install
 from rangevote.similarity.tokens import Tokenise, check_tokeniser
 
 
@@ -38,7 +38,7 @@ class Listing(NamedTuple):
     def install(self) -> str:
         """The command that brings what the measure needs; empty where it needs nothing."""
         if self.package:
-            return f"pip install {self.package}"
+            return how_to_install(self.package)
         return f'pip install "rangevote[{self.extra}]"' if self.extra else ""
 
 
@@ -53,6 +53,8 @@ SIMILARITIES: dict[str, Listing] = {
     "bleu": Listing("ngram:bleu", "bleu_4", "BLEU against the voter (MBR)", "pairs"),
     "smoothed_bleu": Listing("ngram:smoothed_bleu", "smoothed_bleu_4", "the same, add-1", "pairs"),
     "chrf": Listing("ngram:chrf", "chrf", "character F-score against the voter", "pairs"),
+    "chrf++": Listing("ngram:chrf_plus_plus", "chrf++", "the same with n-grams of words", "pairs"),
+    "ter": Listing("pairwise:ter", "ter", "1 - translation edit rate", "pairs", "evaluate"),
     "states": Listing("vectors:states", "states", "cosine of averaged decoder states", "linear", "", True),
     "lstm_states": Listing(
         "vectors:states", "lstm_states", "the paper's name for states", "linear", "", True
@@ -82,6 +84,20 @@ WITH_MODELS: dict[str, Listing] = {
         "COMET against the voter",
         "pairs",
         package="unbabel-comet",
+    ),
+    "bleurt": Listing(
+        "regression:bleurt",
+        "bleurt:lucadiliello/BLEURT-20",
+        "BLEURT against the voter",
+        "pairs",
+        package="bleurt-pytorch",
+    ),
+    "metricx": Listing(
+        "regression:metricx",
+        "metricx:google/metricx-24-hybrid-large-v2p6",
+        "1 - MetricX / 25, voter as reference",
+        "pairs",
+        package="metricx24",
     ),
     "bertscore": Listing(
         "neural:bertscore", "bertscore", "F1 of matched word vectors", "pairs", "", True, "bert-score"

@@ -145,6 +145,17 @@ def short(number: float) -> str:
     return repr(float(number)).removesuffix(".0")
 
 
+#: Packages that are on no index.
+REPOSITORIES = {"metricx24": "https://github.com/google-research/metricx"}
+
+
+def how_to_install(package: str) -> str:
+    """The command that brings a package of others."""
+    if package in REPOSITORIES:
+        return f"git clone {REPOSITORIES[package]} && export PYTHONPATH=$PWD/metricx"
+    return f"pip install {package}"
+
+
 def refuse_argument(name: str, argument: str) -> None:
     """For measures whose name is complete."""
     if argument:

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -28,7 +28,7 @@ from rangevote.errors import DataError, MissingExtra, SetupError, UsageError, wa
 from rangevote.hub import is_cached, refuse_unreachable
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.quiet import quiet
-from rangevote.similarity.base import Measure, short
+from rangevote.similarity.base import Measure, how_to_install, short
 from rangevote.similarity.pairwise import PairPoll
 from rangevote.similarity.tokens import Tokenise, texts_of
 
@@ -44,6 +44,14 @@ OVERSHOOT = 0.05
 COMET_LOGGERS = ("comet", "lightning", "lightning.pytorch", "pytorch_lightning")
 #: The model that bert-score itself takes for English.
 BERTSCORE_MODEL = "roberta-large"
+
+
+class Scored(NamedTuple):
+    """A candidate with what it is held against."""
+
+    source: str
+    candidate: str
+    reference: str
 
 
 class LazyModel:
@@ -69,18 +77,37 @@ class NeuralMeasure(Measure):
     """Grades from `grade_pairs`, called once for every two different texts; the empty text abstains."""
 
     lowest = -1.0
+    #: Whether the model reads the source as well.
+    reads_source = False
+    #: Whether the model's own scores are better the higher they are.
+    higher_is_better = True
+    source: str | None = None
 
     def poll(self, candidates: Hypotheses) -> PairPoll:
         return PairPoll(self._texts(candidates), partial(self._grade, {}), self._texts)
 
     @abstractmethod
-    def grade_pairs(
-        self, voters: list[str], candidates: list[str], vectors: dict[str, Any]
-    ) -> Sequence[float]:
-        """The grade of each candidate from the voter at the same index.
+    def scores(self, texts: Sequence[Scored], vectors: dict[str, Any]) -> Array:
+        """The package's own score of each candidate, shape (texts,).
 
         `vectors` is for what the model makes of each text alone; it lives as long as the election.
         """
+
+    def grades(self, scores: Array) -> Array:
+        """Scores as grades, which are from -1 to 1, and the higher the better."""
+        return scores
+
+    def grade_pairs(self, voters: list[str], candidates: list[str], vectors: dict[str, Any]) -> Array:
+        """The grade of each candidate from the voter at the same index."""
+        if self.reads_source and self.source is None:
+            raise DataError(
+                f"is missing, and {self.name} compares translations with their source. Give the ballot "
+                f"one, or similarity={type(self).__name__}(..., source=...).",
+                field="source",
+            )
+        pairs = zip(candidates, voters, strict=True)
+        texts = [Scored(self.source or "", candidate, voter) for candidate, voter in pairs]
+        return self.grades(self.scores(texts, vectors))
 
     def _texts(self, hypotheses: Hypotheses) -> list[str]:
         return texts_of(hypotheses, self.name)
@@ -107,8 +134,7 @@ class NeuralMeasure(Measure):
             grades[start : pairs.stop] = self._checked(given, len(pairs))
         return np.clip(grades, -1.0, 1.0).reshape(len(voters), width)
 
-    def _checked(self, given: Sequence[float], size: int) -> Array:
-        grades = np.asarray(given, dtype=np.float64)
+    def _checked(self, grades: Array, size: int) -> Array:
         if grades.shape != (size,) or not np.isfinite(grades).all():
             raise SetupError(
                 f"{self.name}: the model must give one finite number for each of {size} pairs, and gave an "
@@ -140,6 +166,8 @@ class Comet(NeuralMeasure):
         self.model, self.scale, self.source, self.batch_size = model, scale, source, batch_size
         self.name = f"comet:{model}" + ("" if scale == 1.0 else f"@{short(scale)}")
 
+    reads_source = True
+
     @cached_property
     def _lazy(self) -> LazyModel:
         return shared_model("comet", self.model)
@@ -152,24 +180,18 @@ class Comet(NeuralMeasure):
         bound._lazy = self._lazy
         return bound
 
-    def grade_pairs(
-        self, voters: list[str], candidates: list[str], vectors: dict[str, Any]
-    ) -> Sequence[float]:
-        if self.source is None:
-            raise DataError(
-                f"is missing, and {self.name} compares translations with their source. Give the ballot "
-                f"one, or similarity=Comet({self.model!r}, source=...).",
-                field="source",
-            )
-        pairs = zip(voters, candidates, strict=True)
-        samples = [{"src": self.source, "mt": candidate, "ref": voter} for voter, candidate in pairs]
+    def scores(self, texts: Sequence[Scored], vectors: dict[str, Any]) -> Array:
+        samples = [{"src": text.source, "mt": text.candidate, "ref": text.reference} for text in texts]
         with self._lazy.lock:
             if self._lazy.model is None:
                 self._lazy.model = load_comet(self.model, self.name)
             with quiet_comet():
-                scores = comet_scores(self._lazy.model, samples, self.batch_size, vectors) / self.scale
+                return comet_scores(self._lazy.model, samples, self.batch_size, vectors)
+
+    def grades(self, scores: Array) -> Array:
+        scores = scores / self.scale
         self._warn_beyond_one(scores)
-        return scores  # type: ignore[return-value]
+        return scores
 
     def _warn_beyond_one(self, scores: Array) -> None:
         worst = float(scores[np.argmax(np.abs(scores))])
@@ -189,11 +211,11 @@ def comet_scores(
     is encoded once, and `vectors` keeps what was encoded. Others read the three together.
     """
     if not (hasattr(model, "estimate") and model.requires_references()):
-        prediction = model.predict(samples, batch_size=batch_size, gpus=int(_has_gpu()), progress_bar=False)
+        prediction = model.predict(samples, batch_size=batch_size, gpus=int(has_gpu()), progress_bar=False)
         return np.asarray(prediction.scores, dtype=np.float64)
     import torch
 
-    model.eval().to("cuda" if _has_gpu() else "cpu")
+    model.eval().to("cuda" if has_gpu() else "cpu")
     texts = dict.fromkeys(text for sample in samples for text in sample.values())
     new = sorted((text for text in texts if text not in vectors), key=len)  # for little padding
     scores = []
@@ -249,7 +271,7 @@ def load_comet(model: str, measure: str) -> Any:
         ) from error
 
 
-def _has_gpu() -> bool:
+def has_gpu() -> bool:
     import torch
 
     return bool(torch.cuda.is_available())
@@ -274,19 +296,18 @@ class Bertscore(NeuralMeasure):
     def _lazy(self) -> LazyModel:
         return shared_model("bertscore", self.model, self.layer)
 
-    def grade_pairs(
-        self, voters: list[str], candidates: list[str], vectors: dict[str, Any]
-    ) -> Sequence[float]:
+    def scores(self, texts: Sequence[Scored], vectors: dict[str, Any]) -> Array:
+        candidates, references = ([getattr(t, side) for t in texts] for side in ("candidate", "reference"))
         with self._lazy.lock:
             if self._lazy.model is None:
                 self._lazy.model = load_bertscore(self.model, self.layer, self.name)
             try:
-                _, _, f1 = self._lazy.model.score(candidates, voters, batch_size=self.batch_size)
+                _, _, f1 = self._lazy.model.score(candidates, references, batch_size=self.batch_size)
             except Exception as error:  # of tokenizers, transformers, torch
                 raise SetupError(
                     f"{self.name}: bert-score cannot grade by this model ({one_line(error)})."
                 ) from error
-        return f1.tolist()  # type: ignore[no-any-return]
+        return np.asarray(f1.tolist(), dtype=np.float64)
 
 
 def load_bertscore(model: str, layer: int | None, measure: str) -> Any:
@@ -350,13 +371,13 @@ def import_package(module: str, package: str, measure: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         missing = (error.name or module).partition(".")[0]
-        if missing == module:
+        if missing == module.partition(".")[0]:
             state, wanted = "not installed", package
         else:
             state, wanted = f"there, but lacks {missing!r}", INSTALLS.get(missing, missing)
         raise MissingExtra(
             f"the similarity {measure!r} needs the package {package!r}, which is {state}. "
-            f"Install it with: pip install {wanted}"
+            f"Install it with: {how_to_install(wanted)}"
         ) from error
     except Exception as error:  # a package at odds with the others fails in any way
         raise SetupError(

@@ -8,26 +8,32 @@ linear in the number of tokens, since every n-gram collects its votes once:
 
     score(c) = |c|^-a * sum over g in c of A[g],   A[g] = sum over v with g of P(v) |v|^(a-1)
 
-BLEU and chrF compare every pair, with the voter as the only reference: minimum Bayes risk decoding.
+BLEU, chrF and chrF++ compare every pair, with the voter as the only reference: minimum Bayes risk decoding.
 """
 
 from __future__ import annotations
 
 import re
+import string
 from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from copy import copy
+
+import numpy as np
 
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import Index
 from rangevote.kernel.plain import items_of
 from rangevote.similarity.base import Measure, check_pairs, refuse_argument, short
+from rangevote.similarity.pairwise import PairPoll
 from rangevote.similarity.tokens import (
     Reader,
     Tokenise,
     check_tokeniser,
+    refuse_surrogates,
     refuse_unreadable,
+    texts_of,
     tokeniser_name,
 )
 
@@ -196,6 +202,78 @@ class Chrf(IndexMeasure):
         return index.chrf_grades(self.beta, own)
 
 
+class ChrfPlusPlus(Measure):
+    """chrF whose means go over n-grams of 1 and 2 words as well, from 0 to 1.
+
+    The same numbers as sacrebleu's sentence chrF with `word_order=2` (divided by 100). The kernels give means
+    of precision and recall as chrF with a `beta` of 0 and of nearly infinity.
+    """
+
+    name = "chrf++"
+    beta = 2.0
+    _precision, _recall = 0.0, 1e150
+
+    def poll(self, candidates: Hypotheses) -> PairPoll:
+        return PairPoll(self._texts(candidates), self._grade, self._texts)
+
+    def keys(self, candidates: Hypotheses) -> list[Hashable]:
+        """The n-grams of each candidate; None where there are none."""
+        words = [chrf_words(text) for text in self._texts(candidates)]
+        grams = [tuple(frozenset(items_of(w, n, True, False)) for n in CHRF_WORD_ORDERS) for w in words]
+        return [own and (own, gram) for own, gram in zip(Chrf().keys(candidates), grams, strict=True)]
+
+    def _texts(self, hypotheses: Hypotheses) -> list[str]:
+        refuse_surrogates(hypotheses)
+        return texts_of(hypotheses, self.name)
+
+    def _grade(self, voters: Sequence[str], candidates: Sequence[str]) -> Array:
+        """sim(v, c), shape (voters, candidates)."""
+        ids: dict[str, int] = {}
+
+        def joined(text: str) -> str:
+            return "".join(text.split())
+
+        def words(text: str) -> list[int]:
+            return [ids.setdefault(word, len(ids)) for word in chrf_words(text)]
+
+        orders, precision, recall = (np.zeros((len(voters), len(candidates))) for _ in range(3))
+        for unit, read, last in (("chars", joined, 6), ("ids", words, CHRF_WORD_ORDERS[-1])):
+            own, others = [read(text) for text in voters], [read(text) for text in candidates]
+            index = Index(others, unit, list(range(1, last + 1)), True, False)
+            index.add(own)
+            lengths = [np.array([len(side) for side in texts], dtype=int) for texts in (own, others)]
+            both = np.minimum(np.minimum.outer(*lengths), last)  # orders that both have n-grams of
+            orders += both
+            precision += both * index.chrf_grades(self._precision, False)
+            recall += both * index.chrf_grades(self._recall, False)
+        factor = self.beta**2
+        below = orders * (factor * precision + recall)
+        above = (1 + factor) * precision * recall
+        return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+
+
+#: Orders of the word n-grams in chrF++.
+CHRF_WORD_ORDERS = (1, 2)
+_PUNCTUATION = frozenset(string.punctuation)
+
+
+def chrf_words(text: str) -> list[str]:
+    """The words of chrF++: a sign of punctuation at the end, else one at the beginning, is a word of its own.
+
+    >>> chrf_words("(well, yes).")
+    ['(', 'well,', 'yes)', '.']
+    """
+    words: list[str] = []
+    for word in text.split():
+        if len(word) > 1 and word[-1] in _PUNCTUATION:
+            words += [word[:-1], word[-1]]
+        elif len(word) > 1 and word[0] in _PUNCTUATION:
+            words += [word[0], word[1:]]
+        else:
+            words.append(word)
+    return words
+
+
 def formula_of(measure: object) -> tuple[str, float] | None:
     """What elections in one call name a measure, and its parameter; None where they do not know it."""
     if type(measure) is Ngrams:
@@ -244,3 +322,8 @@ def _order(kind: str, argument: str) -> int:
 def chrf(argument: str, tokenize: Tokenise) -> Chrf:
     refuse_argument("chrf", argument)
     return Chrf()
+
+
+def chrf_plus_plus(argument: str, tokenize: Tokenise) -> ChrfPlusPlus:
+    refuse_argument("chrf++", argument)
+    return ChrfPlusPlus()

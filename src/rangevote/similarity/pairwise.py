@@ -1,4 +1,4 @@
-"""Measures given by a function of pairs: edit distance, ROUGE-L, and a user's own."""
+"""Measures given by a function of pairs: edit distance, ROUGE-L, TER, and a user's own."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rangevote.similarity.tokens import (
     Tokenise,
     check_tokeniser,
     refuse_surrogates,
+    texts_of,
     tokeniser_name,
 )
 
@@ -125,6 +126,41 @@ def rouge_l(argument: str, tokenize: Tokenise) -> SequenceMeasure:
     """F1 of the longest common subsequence: 2 LCS / (|v| + |c|)."""
     refuse_argument("rouge_l", argument)
     return SequenceMeasure("rouge_l", "LCSseq", tokenize)
+
+
+class Ter(Measure):
+    """1 - TER of the candidate with the voter as its reference, at least -1; the empty text abstains.
+
+    TER is sacrebleu's: edits, of which a shift of words is one, over the voter's length, in lower case.
+    """
+
+    name = "ter"
+    lowest = -1.0
+
+    def poll(self, candidates: Hypotheses) -> PairPoll:
+        rate = need("sacrebleu.metrics", "evaluate", "the similarity 'ter'").TER().sentence_score
+        known: dict[tuple[str, str], float] = {}
+
+        def grade(voter: str, candidate: str) -> float:
+            if not voter.strip() or not candidate.strip():
+                return 0.0
+            if (voter, candidate) not in known:
+                known[voter, candidate] = max(-1.0, 1.0 - rate(candidate, [voter]).score / 100)
+            return known[voter, candidate]
+
+        def rows(voters: Sequence[str], candidates: Sequence[str]) -> Array:
+            grades = [[grade(v, c) for c in candidates] for v in voters]
+            return np.array(grades, dtype=np.float64).reshape(len(voters), len(candidates))
+
+        return PairPoll(self._texts(candidates), rows, self._texts)
+
+    def _texts(self, hypotheses: Hypotheses) -> list[str]:
+        return texts_of(hypotheses, self.name)
+
+
+def ter(argument: str, tokenize: Tokenise) -> Ter:
+    refuse_argument("ter", argument)
+    return Ter()
 
 
 class Custom(Measure):
