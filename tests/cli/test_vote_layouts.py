@@ -102,6 +102,17 @@ def test_columns_of_parquet_are_read_like_fields(run, tmp_path):
         ]
 
 
+def test_a_field_can_be_carried_under_another_name(run):
+    record = {"id": 1, "outputs": ["a", "a", "b"], "answer": "a"}
+    for output in ("jsonl", "csv"):
+        done = run("vote", "-", "-s", "exact", "--carry", "answer=gold", "--to", output, stdin=lines(record))
+        assert (done.code, done.err) == (0, "")
+        if output == "jsonl":
+            assert done.results()[0]["gold"] == "a"
+        else:
+            assert next(csv.DictReader(io.StringIO(done.out.decode())))["gold"] == "a"
+
+
 def test_ballots_with_one_candidate_each_are_doubted(run):
     data = lines({"id": 1, "text": "a"}, {"id": 2, "text": "b"})
     done = run("vote", "-", stdin=data)
@@ -117,7 +128,7 @@ def test_ballots_with_one_candidate_each_are_doubted(run):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (["--carry", "score"], "--carry score: results have a field of that name already."),
+        (["--carry", "score"], "--carry score: results have a field of that name; give it another"),
         (["--carry", "x", "--text"], "without what --carry adds"),
     ],
 )

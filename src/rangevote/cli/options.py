@@ -264,18 +264,22 @@ def result_options(command: Command) -> Command:
         ),
         "carry": click.option(
             "--carry",
-            metavar="FIELD",
+            metavar="FIELD[=NAME]",
             multiple=True,
-            help="Write a field of the input too, as prompt, source or meta.topic; may be repeated.",
+            help="Write a field of the input too, as prompt, meta.topic, or under another name answer=gold; "
+            "may be repeated.",
         ),
     }
 
     def build(text: bool, **more: Any) -> Any:
+        from rangevote.formats.reader import carried_name
         from rangevote.formats.results import COLUMNS, ResultShape
 
-        for name in more["carry"]:
+        for name, path in map(carried_name, more["carry"]):
             if name in COLUMNS:
-                raise UsageError(f"--carry {name}: results have a field of that name already.")
+                raise UsageError(
+                    f"--carry {name}: results have a field of that name; give it another: --carry {path}=NAME"
+                )
         asked = [f"--{option}" for option, given in more.items() if given]
         if text and asked:
             raise UsageError(

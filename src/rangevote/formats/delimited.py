@@ -78,7 +78,10 @@ def looks_delimited(first: bytes, name: str, told: Set[str | None] = frozenset()
     plain = name.lower().removesuffix(".gz").removesuffix(".zst")
     told = told - {None}
     for format in NAMES:
-        cells = set(next(csv.reader([text], delimiter=_delimiter(text, format)), []))
+        try:
+            cells = set(next(csv.reader([text], delimiter=_delimiter(text, format)), []))
+        except csv.Error:  # a line end in the middle, or a cell without end
+            cells = set()
         known = cells & {*TEXTS, *LISTS, "winner"} and cells & {*IDS, *SOURCES}
         if plain.endswith(f".{format}") or (len(cells) > 1 and (known or (told and told <= cells))):
             return format

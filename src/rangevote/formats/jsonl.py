@@ -83,7 +83,9 @@ def ballot_of(value: Any, options: ReadOptions, scale: Scale | None = _AS_IS) ->
     if not isinstance(value, dict):
         hint = "; jq -c '.[]' makes lines of an array" if isinstance(value, list) else ""
         raise DataError(f"expected {SCHEMA}, got {_shown(value)}{hint}")
-    carried = {name for path in options.carry for name in (path, path.partition(".")[0].partition("[")[0])}
+    carried = {
+        name for path in options.carried.values() for name in (path, path.partition(".")[0].partition("[")[0])
+    }
     report_unknown((name for name in value if name not in carried), BALLOT_FIELDS, "", options)
     known = {name: value[name] for name in BALLOT_FIELDS if name in value}
     for role in ROLES:

@@ -131,7 +131,8 @@ def record_batches(stream: Stream, options: ReadOptions, *, ballots: bool = True
 
 def _ballot_columns(names: Sequence[str], options: ReadOptions) -> list[str]:
     """Those columns that a ballot has or carries; the others are reported once."""
-    wanted = {*BALLOT_FIELDS, *options.carry, *(str(steps(path)[0]) for path in options.carry)}
+    paths = options.carried.values()
+    wanted = {*BALLOT_FIELDS, *paths, *(str(steps(path)[0]) for path in paths)}
     report_unknown((name for name in names if name not in wanted), BALLOT_FIELDS, "", options)
     return [name for name in names if name in wanted]
 

@@ -57,7 +57,8 @@ class ReadOptions:
     warnings, of which each is given to `warn` once. `unique_ids` refuses the second ballot of the same id.
 
     `field`, `group_by`, `text_field` and `logprob_field` tell where records of another layout than the ballot
-    file's have what (`rangevote.formats.records`); `carry` names fields of the input that ballots keep.
+    file's have what (`rangevote.formats.records`); `carry` names fields of the input that ballots keep, as
+    "prompt" or, under another name, "answer=gold".
     """
 
     format: str | None = None
@@ -99,6 +100,11 @@ class ReadOptions:
             )
 
     @property
+    def carried(self) -> dict[str, str]:
+        """The fields that ballots keep: their names there, and where the input has them."""
+        return dict(carried_name(text) for text in self.carry)
+
+    @property
     def layout(self) -> bool:
         """Whether the options say that records have another layout than the ballot file's."""
         return any((self.field, self.group_by, self.text_field, self.logprob_field))
@@ -119,6 +125,16 @@ class ReadOptions:
         if key not in self.warned:
             self.warned.add(key)
             self.warn(f"{field}: {message}" if field else message)
+
+
+def carried_name(text: str) -> tuple[str, str]:
+    """The name that a carried field gets, and where it is.
+
+    >>> carried_name("meta.topic"), carried_name("answer=gold")
+    (('meta.topic', 'meta.topic'), ('gold', 'answer'))
+    """
+    path, _, name = text.partition("=")
+    return name or path, path
 
 
 class Entry(msgspec.Struct, frozen=True):

@@ -358,14 +358,14 @@ def _needed(record: Record, path: str, option: str, inside: str = "") -> Any:
 def carried(record: Any, options: ReadOptions, ballot: Ballot | None = None) -> dict[str, Any]:
     """The fields that are to be in the result too; null where a record has none, which is reported."""
     record, values = record if isinstance(record, Mapping) else {}, dict[str, Any]()
-    for name in options.carry:
-        value = at(record, name)
-        if value is _MISSING and ballot is not None and name in ("source", "references"):
-            value = getattr(ballot, name)
+    for name, path in options.carried.items():
+        value = at(record, path)
+        if value is _MISSING and ballot is not None and path in ("source", "references"):
+            value = getattr(ballot, path)
         if value is _MISSING:
             options.report(
-                f"there is no field {name!r} to carry, so it is null.{nearest(name, record)}",
-                key=("carry", name),
+                f"there is no field {path!r} to carry, so it is null.{nearest(path, record)}",
+                key=("carry", path),
             )
             value = None
         values[name] = list(value) if isinstance(value, tuple) else value

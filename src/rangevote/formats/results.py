@@ -23,7 +23,7 @@ import msgspec
 from rangevote.election.result import Result
 from rangevote.errors import DataError, RangevoteError, need
 from rangevote.formats.delimited import delimited_line
-from rangevote.formats.reader import Entry
+from rangevote.formats.reader import Entry, carried_name
 from rangevote.hypothesis import Ballot
 
 if TYPE_CHECKING:
@@ -44,6 +44,10 @@ class ResultShape(NamedTuple):
     explain: bool = False
     pair: bool = False
     carry: tuple[str, ...] = ()
+
+    @property
+    def carried(self) -> list[str]:
+        return [carried_name(text)[0] for text in self.carry]
 
 
 class ResultLine(NamedTuple):
@@ -156,7 +160,7 @@ def columns_of(shape: ResultShape) -> dict[str, str]:
         name for name, asked in (("scores", shape.scores), ("explanation", shape.explain)) if not asked
     }
     own = {name: kind for name, kind in COLUMNS.items() if name not in left_out}
-    return own | dict.fromkeys(shape.carry, "any")
+    return own | dict.fromkeys(shape.carried, "any")
 
 
 def table_schema(shape: ResultShape, kinds: Mapping[str, str]) -> pa.Schema:
@@ -216,7 +220,7 @@ def write_table(lines: Path, table: Path, format: str, shape: ResultShape) -> No
     pa = need("pyarrow", "parquet", "writing Parquet files")
     pq = need("pyarrow.parquet", "parquet", "writing Parquet files")
     with lines.open("rb") as file:
-        kinds = _kinds(file, ("id", *shape.carry))
+        kinds = _kinds(file, ("id", *shape.carried))
     schema = table_schema(shape, kinds)
     with lines.open("rb") as file, pq.ParquetWriter(table, schema, compression="zstd") as writer:
         for rows_of_group in _row_groups(file, kinds):
