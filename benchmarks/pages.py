@@ -177,7 +177,7 @@ def page_ready(browser: Any, address: str) -> Data:
     page.goto(address)
     page.wait_for_selector("html[data-stamped]", timeout=PATIENCE * 1000)
     stamps: Data = page.evaluate("window.stamps")
-    stamps["rows"] = page.locator("#candidate-table tbody tr").count()
+    stamps["rows"] = page.locator("#candidate-list > li").count()
     page.context.close()
     return stamps
 

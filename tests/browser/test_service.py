@@ -33,7 +33,7 @@ def test_the_address_in_an_answer_opens_the_page_of_its_election(page, upstream)
         answer = service.ask(seed=0).json()
         opened(page, service, answer["rangevote"]["election"])
         assert page.inner_text("#winner") == answer["choices"][0]["message"]["content"]
-        rows = page.locator("#candidate-table tbody tr").all_inner_texts()
+        rows = page.locator("#candidate-list > li").all_inner_texts()
         assert len(rows) == answer["rangevote"]["candidates"] == len(SENTENCES)
         assert answer["rangevote"]["signature"] in page.inner_text("body")
         screenshot(page, "service-election")

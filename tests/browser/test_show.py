@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import socket
 import threading
@@ -19,7 +20,7 @@ from rangevote.web.app import ElectionPage, election_app
 from rangevote.web.single_file import single_file
 from tests.browser.conftest import screenshot, violations
 from tests.election.equations import grams
-from tests.figure1 import CAPTIONS, LOGPROBS, WINNER
+from tests.figure1 import CAPTIONS, LOGPROBS, PROBABILITIES, TOTAL, WINNER
 from tests.web.samples import FIGURE, ballot, page_of
 
 DESK = {"width": 1280, "height": 800}
@@ -72,77 +73,261 @@ def texts_of(number: int, words: int = 12, seed: int = 1) -> list[str]:
     return [" ".join(f"w{random_words.randrange(40)}" for _ in range(words)) for _ in range(number)]
 
 
-def many(number: int) -> rv.Ballot:
-    return ballot(texts_of(number), [-5.0 - 0.01 * i for i in range(number)], id="many")
+def many(number: int, seed: int = 1) -> rv.Ballot:
+    return ballot(texts_of(number, seed=seed), [-5.0 - 0.01 * i for i in range(number)], id="many")
 
 
 def no_overflow(page: Any) -> bool:
     return page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_figure_1_is_shown_with_the_numbers_of_the_election(page, serve):
-    page.goto(serve([FIGURE]))
+def opened(page: Any, rank: int) -> Any:
+    """The details of the candidate of this rank, opened and filled."""
+    line = page.locator(f"#candidate-list details.candidate:has(.rank:text-is('{rank}'))")
+    if line.get_attribute("open") is None:
+        line.locator("summary").first.click()
+    line.locator(".by-voter tbody tr").first.wait_for()
+    return line
+
+
+def number(text: str) -> float:
+    return float(text.replace("−", "-"))
+
+
+def says(text: str, passage: str) -> bool:
+    """Whether the words of a passage stand one after the other in a text."""
+    words, wanted = text.split(), passage.split()
+    return any(words[i : i + len(wanted)] == wanted for i in range(len(words)))
+
+
+def test_the_top_says_who_won_and_why_and_it_is_true_of_the_ballot(page, serve):
+    page.goto(serve([FIGURE], similarity="overlap_2"))
     settled(page)
-    result = rv.elect(FIGURE)
     assert page.inner_text("#winner") == WINNER  # as the paper says
-    rows = page.locator("#candidate-table tbody tr")
-    assert rows.count() == len(CAPTIONS)
-    for row, index in zip(rows.all_inner_texts(), result.ranking, strict=True):
-        assert CAPTIONS[index] in row
-        assert f"{result.scores[index]:.4f}" in row
-    assert "winner" in rows.nth(0).inner_text()
-    likely = rows.filter(has_text="most likely")
-    assert likely.count() == 1
-    assert CAPTIONS[0] in likely.inner_text()
-    bars = page.locator("#ngrams tbody tr td:last-child").all_inner_texts()
-    assert sum(map(float, bars)) == pytest.approx(result.score, abs=1e-5)
-    total = page.inner_text("#ngrams tfoot tr:last-child td:last-child")
-    assert float(total) == pytest.approx(result.score, abs=1e-6)
-    page.click("#numbers summary")
-    page.wait_for_selector("#numbers tbody tr")  # filled when the browser says that it is open
-    grades = result.similarity.matrix(result.candidates, result.voters)[result.ranking, :][:, result.ranking]
-    shown = [row.split("\t")[1:] for row in page.locator("#numbers tbody tr").all_inner_texts()]
-    assert [[float(cell) for cell in row] for row in shown] == [
-        [pytest.approx(grade, abs=5e-4) for grade in row] for row in grades
+    assert page.inner_text(".asked .output") == "a photograph"
+    why = page.inner_text("#why")
+    first, own, alone = page.locator("#why q").all_inner_texts()
+    others = [text for text in CAPTIONS if text != WINNER]
+    weights = dict(zip(CAPTIONS, (p / TOTAL for p in PROBABILITIES), strict=True))
+    agreeing = [text for text in others if says(text, first)]
+    share = sum(weights[text] for text in agreeing)
+    assert f"{len(agreeing)} of 9 other outputs ({100 * share:.0f} % of the vote) also say" in why
+    assert says(WINNER, first)
+    agreeing = [text for text in others if says(text, own)]
+    assert f"and {len(agreeing)} ({100 * sum(weights[text] for text in agreeing):.0f} %)" in why
+    assert says(WINNER, own)
+    assert not says(CAPTIONS[0], own)
+    assert "The most likely output (29 % of the probability) stands alone in" in why
+    assert [text for text in CAPTIONS if says(text, alone)] == [CAPTIONS[0]]
+    chips = page.locator("#chips li").all_inner_texts()
+    result = rv.elect(FIGURE, similarity="overlap_2")
+    winners = [
+        rv.elect(
+            rv.Ballot(FIGURE.candidates, [c for c in FIGURE.candidates if c is not left]),
+            similarity="overlap_2",
+        )
+        for left in FIGURE.candidates
     ]
-    page.check("#shown-weighted")
-    first = page.inner_text("#numbers tbody tr:first-child td")
-    assert float(first) == pytest.approx(grades[0, 0] * result.weights[result.ranking[0]], rel=1e-2)
+    stays = sum(one.index == result.index for one in winners)
+    assert chips[0] == f"Fragile: wins {stays} of 10 recounts without one voter"
+    assert chips[1].startswith(f"Lead {result.margin:.3g} over")
+    assert chips[2] == "10 groups of 10 outputs"
+    assert page.title() == f"figure 1 · {WINNER} · rangevote"
+    assert result.signature in page.inner_text("footer")
     screenshot(page, "show-figure-1")
 
 
-def test_tables_and_heat_map_are_walked_by_keys_and_a_cell_shows_the_shared_n_grams(page, serve):
-    page.goto(serve([FIGURE]))
+def test_words_wear_their_votes_and_tell_who_says_them_too(page, serve):
+    page.goto(serve([FIGURE], similarity="overlap_2"))
     settled(page)
-    result = rv.elect(FIGURE)
-    page.focus("#candidate-table tbody tr:first-child button")
-    for key in ("ArrowDown", "ArrowDown", "Enter"):
-        page.keyboard.press(key)
-    reads(page, "#parts .text", CAPTIONS[result.ranking[2]])
-    assert page.get_attribute("#candidate-table tbody tr:nth-child(3) button", "aria-pressed") == "true"
-    page.keyboard.press("End")
-    assert page.evaluate("document.activeElement.textContent") == "10"
-    page.click("#candidate-table th button:text-is('Rank by P')")
-    assert CAPTIONS[0] in page.inner_text("#candidate-table tbody tr:first-child")
-    assert page.locator('#candidate-table tbody button[tabindex="0"]').count() == 1
-    voter, candidate = result.ranking[1], result.ranking[0]
-    page.focus("#heatmap")
-    page.keyboard.press("ArrowDown")
-    cell = page.inner_text("#cell")
-    grade = result.similarity.matrix(result.candidates, result.voters)[voter, candidate]
-    assert f"grade {grade:.4f}" in cell
-    assert CAPTIONS[voter] in cell
-    page.keyboard.press("Enter")
-    page.wait_for_selector("dialog[open] mark")
-    # "sitting on", "on a", "a bench" are the bigrams of 9 that both captions have
+    words = page.locator("#winner .word")
+    assert words.all_inner_texts() == WINNER.split()
+    shades = [int(name.split("s")[-1]) for name in words.evaluate_all("all => all.map((e) => e.className)")]
+    votes = [0.0] * len(shades)
+    for i, earned in enumerate(part.score for part in sorted_bigrams(WINNER)):
+        votes[i] += earned / 2
+        votes[i + 1] += earned / 2
+    assert shades == [math.ceil(5 * vote / max(votes) - 1e-9) for vote in votes]
+    words.last.hover()
+    told = page.inner_text("#winner-votes .told")
+    others = [text for text in CAPTIONS if text != WINNER and says(text, "a bench")]
+    assert f"{len(others)} of 9 other outputs say a 2-gram with it too" in told
+    assert others[0] in told
+    words.first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.textContent") == "black"
+    assert page.inner_text("#winner-votes .told").startswith("black earned")
+    assert page.locator("#winner .word[tabindex='0']").count() == 1
+
+
+def sorted_bigrams(text: str) -> list[Any]:
+    """What each bigram of a caption earned, in the order of the text."""
+    result = rv.elect(FIGURE, similarity="overlap_2")
+    earned = {part.ngram: part for part in result.explain(CAPTIONS.index(text)).ngrams}
+    return [earned[" ".join(gram)] for gram in grams(text.split(), 2)]
+
+
+def test_winner_and_most_likely_stand_side_by_side_with_what_differs_marked(page, serve):
+    page.goto(serve([FIGURE], similarity="overlap_2"))
+    settled(page)
+    cards = page.locator("#duel .card")
+    assert cards.nth(0).locator("mark").all_inner_texts() == ["black and white photo", "a man"]
+    assert cards.nth(1).locator("mark").all_inner_texts() == ["couple", "people that are"]
+    assert "10 %" in cards.nth(0).inner_text()
+    assert "29 %" in cards.nth(1).inner_text()
+    page.goto(serve([ballot(["a b", "a c"], [-1.0, -2.0])]))
+    settled(page)
+    assert page.is_hidden("#beside")  # they are the same
+
+
+def test_candidates_are_a_list_of_groups_with_their_scores_taken_apart(page, serve):
+    texts = [*CAPTIONS, CAPTIONS[1], CAPTIONS[1]]
+    one = ballot(texts, [*LOGPROBS, -8.0, -9.0], id="with clones")
+    page.goto(serve([one], similarity="overlap_2", likelihood=0.01))
+    settled(page)
+    result = rv.elect(one, similarity="overlap_2", likelihood=0.01)
+    lines = page.locator("#candidate-list > li")
+    assert lines.count() == len(result.groups) == 10
+    for line, group in zip(lines.all_inner_texts(), result.groups, strict=True):
+        assert CAPTIONS[group.candidates[0] if group.candidates[0] < 10 else 1] in line.replace("\n", " ")
+        assert f"{group.score:.4f}".replace("-", "−") in line
+    assert "× 3" in lines.filter(has_text="next to a dog").inner_text()
+    assert lines.filter(has_text="most likely").count() == lines.filter(has_text="winner").count() == 1
+    details = opened(page, 1)
+    while (
+        details.get_by_text("n-grams more").count()
+        and details.locator("button:text-matches('n-grams? more')").count()
+    ):
+        details.locator("button:text-matches('n-grams? more')").click()
+    bars = details.locator(".by-ngram tbody tr td:last-child").all_inner_texts()
+    own = number(details.locator(".by-ngram tr.own td:last-child").inner_text())
+    assert own == pytest.approx(result.likelihood[result.index], abs=1e-5)  # a bar of its own
+    assert sum(map(number, bars)) + own == pytest.approx(result.score, abs=1e-4)
+    total = details.locator(".by-ngram tfoot tr:last-child td:last-child").inner_text()
+    assert number(total) == pytest.approx(result.score, abs=1e-5)
+    page.select_option("#order-by", "probability")
+    assert CAPTIONS[0] in lines.first.inner_text().replace("\n", " ")
+
+
+LONG = "We read the task with care and note what is given before anything is written down. " * 4
+ANSWERS = [
+    f"{LONG}\n\nPlan A.\n\n```python\ndef total(n):\n    return n * (n + 1) // 2\n```\nIt is 55.",
+    f"{LONG}\n\nPlan B.\n\n```python\ndef total(n):\n    return sum(range(n + 1))\n```\nIt is 55.",
+    f"{LONG}\n\nPlan C.\n\nIt is 45.",
+]
+
+
+def test_of_long_answers_the_first_differing_passage_is_shown_with_code_and_line_breaks(page, serve):
+    page.goto(serve([ballot(ANSWERS, source="Sum the numbers.")], similarity="overlap_1"))
+    settled(page)
+    shown = page.locator("#candidate-list summary .output").all_inner_texts()
+    assert len(set(shown)) == 3  # they do not look alike
+    others = page.locator("#candidate-list details:not(.winner) summary")
+    for i in range(2):
+        assert "Plan" in others.nth(i).inner_text()
+        assert others.nth(i).locator("mark").first.inner_text() in ("A.", "B.", "C.")
+    code = page.locator("#candidate-list summary .code").first
+    assert "monospace" in code.evaluate("e => getComputedStyle(e).fontFamily")
+    assert "\n" in code.evaluate("e => e.textContent")
+    assert code.evaluate("e => getComputedStyle(e.closest('.output')).whiteSpace") == "pre-wrap"
+    page.goto(serve([ballot(ANSWERS)], similarity="exact:last_number"))
+    settled(page)
+    answers = page.locator("#candidate-list .answer").all_inner_texts()
+    assert answers == ["55 67 % of the vote", "45 33 % of the vote"]
+    assert "2 of 3 outputs (67 % of the vote) give the answer 55." in page.inner_text("#why")
+
+
+def test_the_map_is_walked_by_keys_and_the_panel_marks_the_shared_n_grams(page, serve):
+    page.goto(serve([FIGURE], similarity="overlap_2"))
+    settled(page)
+    result = rv.elect(FIGURE, similarity="overlap_2")
+    grades = result.similarity.matrix(result.candidates, result.voters)
+    # at first what the most likely caption thinks of the winner: "sitting on", "on a", "a bench" of 9 bigrams
     assert page.inner_text("#shared-count") == "3 of the voter's 9 2-grams also in the candidate."
-    assert grade == pytest.approx(3 / 9)
-    assert page.locator("dialog mark").all_inner_texts() == ["sitting on a bench", "sitting on a bench"]
-    screenshot(page, "show-cell")
+    assert grades[0, result.index] == pytest.approx(3 / 9)
+    assert page.locator("#pair mark").all_inner_texts() == ["sitting on a bench", "sitting on a bench"]
+    page.check("#ordered-score")
+    page.focus("#heatmap")
+    page.keyboard.press("PageUp")
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowDown")
+    voter, candidate = result.ranking[1], result.ranking[0]
+    assert f"grade {grades[voter, candidate]:.4f}" in page.inner_text("#pair-grade")
+    assert CAPTIONS[voter] in page.inner_text("#pair")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "pair"
+    assert page.locator("dialog").count() == 0
+    names = page.locator("#families q").all_inner_texts()
+    assert names
+    assert all(any(says(text, name) for text in CAPTIONS) for name in names)
+    page.click("#numbers summary")
+    page.wait_for_selector("#numbers tbody tr")  # filled when the browser says that it is open
+    ranked = grades[result.ranking, :][:, result.ranking]
+    shown = [row.split("\t")[1:] for row in page.locator("#numbers tbody tr").all_inner_texts()]
+    assert [[float(cell) for cell in row] for row in shown] == [
+        [pytest.approx(grade, abs=5e-4) for grade in row] for row in ranked
+    ]
+    page.check("#shown-weighted")
+    first = page.inner_text("#numbers tbody tr:first-child td")
+    assert float(first) == pytest.approx(ranked[0, 0] * result.weights[result.ranking[0]], rel=1e-2)
+    details = opened(page, 1)
+    details.locator(".by-voter button.plain").first.click()
+    assert page.evaluate("document.activeElement.id") == "pair"
     assert violations(page) == []
-    page.keyboard.press("Escape")
-    page.wait_for_selector("dialog:not([open])", state="attached")
-    assert page.evaluate("document.activeElement.id") == "heatmap"
+
+
+def test_how_firm_is_one_strip_of_dots(page, serve):
+    page.goto(serve([FIGURE], similarity="overlap_2"))
+    settled(page)
+    names = ("overlap_1", "overlap_2", "precision_1", "precision_2", "overlap_1-4", "blend", "bleu_4")
+    for name in names:
+        same = rv.elect(FIGURE, similarity=name).winner == WINNER
+        dot = page.locator(f"#measure-dots li:has-text('{name} (')").first
+        assert ("same" in dot.get_attribute("class")) == same, name
+    result = rv.elect(FIGURE, similarity="overlap_2")
+    marks = page.locator("#voter-dots button").evaluate_all("all => all.map((e) => e.className)")
+    by_hand = []
+    for voter in result.ranking:
+        others = [c for i, c in enumerate(FIGURE.candidates) if i != voter]
+        won = rv.elect(rv.Ballot(FIGURE.candidates, others), similarity="overlap_2")
+        by_hand.append("mark same" if won.index == result.index else "mark other")
+    assert marks == by_hand
+    assert page.is_hidden("#winner-table")
+    page.click("#firm-numbers summary")
+    assert page.locator("#winner-table tbody tr").count() >= 11
+
+
+def test_what_if_recounts_marks_what_changes_and_stands_in_the_address(page, serve):
+    address = serve([FIGURE], similarity="overlap_2")
+    page.goto(address)
+    settled(page)
+    page.click("#what-if summary")
+    page.select_option("#turn-similarity", "chrf")
+    other = rv.elect(FIGURE, similarity="chrf")
+    reads(page, "#winner", str(other.winner))
+    settled(page)
+    assert "similarity=chrf" in page.url
+    assert "another winner" in page.inner_text("#what-changed")
+    assert WINNER in page.inner_text("#what-changed")
+    assert page.locator("#candidate-list .badge.up").count() > 0
+    page.locator("#turn-likelihood").fill("0.5")
+    both = rv.elect(FIGURE, similarity="chrf", likelihood=0.5)
+    reads(page, "footer", both.signature)
+    assert page.inner_text("#winner") == both.winner
+    assert page.evaluate("document.activeElement.id") == "turn-likelihood"
+    assert violations(page) == []
+    page.reload()
+    reads(page, "footer", both.signature)  # a link shows the same
+    page.click("#as-given")
+    reads(page, "#winner", WINNER)
+    page.locator("#voter-dots button").first.click()
+    result = rv.elect(FIGURE, similarity="overlap_2")
+    others = [c for i, c in enumerate(FIGURE.candidates) if i != result.ranking[0]]
+    without = rv.elect(rv.Ballot(FIGURE.candidates, others), similarity="overlap_2")
+    reads(page, "#winner", str(without.winner))
+    assert f"without={result.ranking[0]}" in page.url
+    page.locator("#turn-temperature").fill("4")
+    reads(page, "footer", "|T:4|")
 
 
 def test_the_page_finds_the_n_grams_that_the_measures_count(page, serve):
@@ -185,12 +370,11 @@ def test_outputs_with_markup_and_hidden_characters_are_shown_as_text(page, serve
     shown = page.inner_text("#candidates")
     for text in (nasty[0], nasty[1], nasty[3], "U+202E", "U+202C", "U+2066", "U+001B", "(empty output)"):
         assert text in shown
-    assert "(only white space)" in shown
+    assert "(empty output) × 2" in shown  # no measure of words tells white space from it
     assert "\u202e" not in page.evaluate("document.body.textContent")
-    assert page.locator("main img, main script, main i, #outcome h1, #candidates b").count() == 0
+    assert page.locator("main img, main script, main i, #outcome h1, #candidates b, #why b").count() == 0
     assert page.locator("#candidates bdi").first.evaluate("e => getComputedStyle(e).unicodeBidi") == "isolate"
-    page.click("#heatmap", position={"x": 60, "y": 60})
-    page.wait_for_selector("dialog[open] bdi")
+    assert page.locator("#pair bdi").count() > 0
     screenshot(page, "show-nasty")
 
 
@@ -198,30 +382,27 @@ def test_a_text_of_many_words_is_cut_in_tables_and_scrolls_in_its_box(page, serv
     long = "word " * 50_000
     page.goto(serve([ballot([long, "word and more", "word"], [-1.0, -2.0, -3.0], source=long)]))
     settled(page)
-    assert len(page.inner_text("#outcome")) < 2000
-    page.click("#outcome summary")
-    assert page.locator("#outcome .scroll.text").evaluate("e => e.textContent.length") == len(long)
-    assert "more characters" in page.inner_text("#candidate-table")
-    assert len(page.inner_text("#candidate-table")) < 2000
-    page.focus("#heatmap")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("dialog[open] .scroll.text")
-    boxes = page.locator("dialog .scroll.text")
-    heights = [
-        boxes.nth(i).evaluate("e => [e.clientHeight, e.scrollHeight, e.textContent.length]") for i in (0, 1)
-    ]
-    assert any(shown < 500 < whole and length == len(long) for shown, whole, length in heights)
+    assert len(page.inner_text(".asked")) < 2000
+    page.click(".asked summary")
+    assert page.locator(".asked .scroll.text").evaluate("e => e.textContent.length") == len(long)
+    assert "more characters" in page.inner_text("#candidate-list")
+    assert len(page.inner_text("#candidate-list")) < 2000
+    box = page.locator("#pair .scroll.text").first
+    shown, whole = box.evaluate("e => [e.clientHeight, e.scrollHeight]")
+    assert shown < 500 < whole
 
 
 def test_large_ballots_are_ready_soon_and_their_map_follows_the_arrow_keys(page, serve):
-    page.goto(serve([many(1000), many(100)]))
+    page.goto(serve([many(1000), many(100)], similarity="overlap_2"))
     settled(page)
     ready = page.evaluate("Number(document.documentElement.dataset.ready)")
     assert ready < 20_000  # 2 s is the aim, measured in benchmarks/RESULTS.md; here other tests run as well
-    assert page.locator("#candidate-table tbody tr").count() == 1000
+    for _ in range(5):
+        page.click("#candidates button:text-matches('^Show')")
+    assert page.locator("#candidate-list > li").count() == 1000
     assert "first 300 voters of 1,000" in page.inner_text("#grades")
     page.click("#next")
-    page.wait_for_selector("#candidate-table tbody tr:last-child:nth-child(100)")
+    reads(page, "#position", "Ballot 2")
     settled(page)
     colours = page.evaluate(
         """() => { const c = document.getElementById('heatmap');
@@ -237,7 +418,7 @@ def test_large_ballots_are_ready_soon_and_their_map_follows_the_arrow_keys(page,
         for (let i = 0; i < 99; i++) c.dispatchEvent(new KeyboardEvent('keydown', {key: 'ArrowRight'}));
         return (performance.now() - begun) / 99; }"""
     )
-    assert "Candidate 100" in page.inner_text("#cell")
+    assert "of rank" in page.inner_text("#pair")
     assert took < 100  # one frame takes 16 ms; this is for machines with much else to do
     screenshot(page, "show-100")
 
@@ -245,14 +426,15 @@ def test_large_ballots_are_ready_soon_and_their_map_follows_the_arrow_keys(page,
 def test_several_lists_are_side_by_side_and_matched_by_id(page, serve):
     small = [ballot(CAPTIONS[:4], LOGPROBS[:4], id="b"), FIGURE]
     large = [FIGURE, ballot(CAPTIONS[:7], LOGPROBS[:7], id="b"), ballot(["x"], id="only here")]
-    page.goto(serve(small, large))
+    page.goto(serve(small, large, similarity="overlap_2"))
     settled(page)
+    page.click("#firm-numbers summary")
     assert page.locator("#winner-table thead th").all_inner_texts() == ["Measure", "k1 (k = 4)", "k2 (k = 7)"]
     cells = page.locator('#winner-table tr[data-measure="overlap_2"] td')
     for number, one in enumerate((small[0], large[1])):
-        assert str(rv.elect(one).winner) in cells.nth(number).inner_text()
+        assert str(rv.elect(one, similarity="overlap_2").winner) in cells.nth(number).inner_text()
     page.select_option("#list", label="k2")
-    page.wait_for_selector("#candidate-table tbody tr:last-child:nth-child(7)")
+    page.wait_for_selector("#candidate-list > li:last-child:nth-child(7)")
     page.click("#next")
     reads(page, "#position", "id figure 1")
     page.fill("#wanted", "b")
@@ -263,32 +445,85 @@ def test_several_lists_are_side_by_side_and_matched_by_id(page, serve):
     page.keyboard.press("Enter")
     page.wait_for_selector("#problem:not([hidden])")
     assert "There is no ballot nobody" in page.inner_text("#problem")
-    page.click("#ballots summary")
-    page.wait_for_selector("#ballot-page li")
-    assert page.locator("#ballot-page li").count() == 2
     page.reload()
     settled(page)
     assert "id b" in page.inner_text("#position")
 
 
+def test_a_whole_file_is_listed_filtered_sorted_and_walked(page, serve):
+    bench = ballot(CAPTIONS, LOGPROBS, id="bench", references=["a man on a bench"])
+    clear = ballot(["a b c", "a b c d", "x"], [-1.0, -2.0, -4.0], id="clear", references=["a b c"])
+    tie = ballot(["a b", "c d"], [-1.0, -1.0], id="tie")
+    page.goto(serve([bench, clear, tie, bench], similarity="overlap_2"))
+    settled(page)
+    page.wait_for_selector("html[data-listed]")
+    assert page.locator("#ballot-list li").count() == 4
+    assert "50 % of 4 ballots: voting changed the choice" in page.inner_text("#overview")
+    chrf = [
+        rv.elect([text], voters=["a man on a bench"], similarity="chrf").score
+        for text in (WINNER, CAPTIONS[0])
+    ]
+    gain = 100 * (chrf[0] - chrf[1])
+    sign = "+" if gain > 0 else "−"
+    assert f"(chrF {sign}{abs(gain):.1f} on average)" in page.inner_text("#gains")
+    assert page.locator(".histogram span").count() == 12
+    page.check("#only-changed")
+    assert page.locator("#ballot-list li").count() == 2
+    page.keyboard.press("Tab")
+    page.focus("#next")
+    page.keyboard.press("j")
+    reads(page, "#position", "Ballot 4 of 4")
+    assert page.title().startswith("bench · ")
+    page.keyboard.press("k")
+    reads(page, "#position", "Ballot 1 of 4")
+    page.uncheck("#only-changed")
+    page.check("#only-tie")
+    assert page.locator("#ballot-list li").all_inner_texts()[0].startswith("3 · tie")
+    page.uncheck("#only-tie")
+    page.check("#only-fragile")
+    assert page.locator("#ballot-list .badge.fragile").count() >= 1
+    page.uncheck("#only-fragile")
+    page.fill("#contains", "B C")
+    assert page.locator("#ballot-list li").count() == 1
+    page.fill("#contains", "")
+    page.select_option("#sort", "margin")
+    assert page.locator("#ballot-list li").first.inner_text().startswith("3 · tie")
+    page.locator("#ballot-list a").nth(3).click()
+    reads(page, "#position", "id clear")
+    assert page.get_attribute("#ballot-list a[data-number='1']", "aria-current") == "true"
+    assert violations(page) == []
+
+
+def test_a_thousand_ballots_are_listed_soon(page, serve):
+    page.goto(serve([many(100, seed=i) for i in range(1000)], similarity="overlap_2"))
+    page.wait_for_selector("html[data-ready]")
+    ready = page.evaluate("Number(document.documentElement.dataset.ready)")
+    assert ready < 20_000  # 2 s is the aim, measured in benchmarks/RESULTS.md; here other tests run as well
+    page.wait_for_selector("html[data-listed]")
+    assert page.locator("#ballot-list li").count() == 200
+    assert "of 1,000 ballots" in page.inner_text("#overview")
+
+
 def test_measures_without_n_grams_rules_without_voters_and_near_ties_are_told(page, serve):
     page.goto(serve([FIGURE], similarity="bleu_4"))
     settled(page)
-    assert "bleu_4 does not decompose over n-grams" in page.inner_text("#ngrams")
-    votes = page.locator("#votes tbody tr td:last-child").all_inner_texts()
+    details = opened(page, 1)
+    assert "bleu_4 does not decompose over n-grams" in details.locator(".by-ngram").inner_text()
+    details.locator("button:text-matches('^Show . voters? more')").click()
+    votes = details.locator(".by-voter tbody tr td:last-child").all_inner_texts()
     score = rv.elect(FIGURE, similarity="bleu_4").score
-    assert sum(float(vote.replace("−", "-")) for vote in votes) == pytest.approx(score, abs=1e-5)
+    assert sum(map(number, votes)) == pytest.approx(score, abs=1e-4)
     page.goto(serve([FIGURE], rule="most_likely"))
     settled(page)
     assert page.inner_text("#winner") == CAPTIONS[0]
     assert "nobody votes" in page.inner_text("#grades")
     page.goto(serve([ballot(["a b", "a b", "c d", "c d"])]))
     settled(page)
-    assert "near-tie" in page.inner_text("#margin")
+    assert "Near-tie: rounding could have decided" in page.inner_text("#chips")
 
 
 def test_a_ballot_that_cannot_be_voted_on_and_a_server_that_went_away_are_told(page, watch):
-    with running(page_of([ballot([], id="none"), FIGURE, many(5)])) as address:
+    with running(page_of([ballot([], id="none"), FIGURE, many(5)], similarity="overlap_2")) as address:
         page.goto(address)
         page.wait_for_selector("#problem:not([hidden])")
         assert "there are no candidates" in page.inner_text("#problem")
@@ -323,17 +558,16 @@ def test_it_is_readable_in_light_and_dark_on_a_desk_and_a_phone(new_page, serve,
     page = new_page(**LOOKS[look])
     page.goto(serve([FIGURE, many(30)], [FIGURE, many(100)]))
     settled(page)
-    page.click("#numbers summary")
+    page.wait_for_selector("html[data-listed]")
+    for closed in ("#rail-box", "#numbers", "#what-if", "#firm-numbers"):
+        if page.get_attribute(closed, "open") is None:
+            page.click(f"{closed} > summary")
+    opened(page, 2)
     assert no_overflow(page)
     assert violations(page) == []
     screenshot(page, f"show-{look}")
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (ground == "rgb(255, 255, 255)") == look.startswith("light")
-    if look.startswith("dark"):
-        page.focus("#heatmap")
-        page.keyboard.press("Enter")
-        page.wait_for_selector("dialog[open] mark")
-        assert violations(page) == []
 
 
 def test_case_71_at_four_times_the_size_all_can_be_reached(new_page, serve):
@@ -341,14 +575,13 @@ def test_case_71_at_four_times_the_size_all_can_be_reached(new_page, serve):
     zoomed.goto(serve([FIGURE, many(30)]))
     settled(zoomed)
     assert no_overflow(zoomed)
-    assert zoomed.locator("#candidates .scroll").evaluate("e => e.clientHeight") > 300  # not a slit
+    opened(zoomed, 2)
+    assert no_overflow(zoomed)
     zoomed.focus("#heatmap")
     zoomed.keyboard.press("Enter")
-    zoomed.wait_for_selector("dialog[open] mark")
-    box = zoomed.locator("dialog").bounding_box()
+    box = zoomed.locator("#pair").bounding_box()
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 320
-    zoomed.click("dialog >> text=Close")
 
 
 @pytest.mark.parametrize("similarity", ["overlap_2", "overlap_1-4@0.25", "bleu_4"])
@@ -359,46 +592,50 @@ def test_an_export_finds_the_votes_that_the_server_gives(page, serve, similarity
     found = page.evaluate(
         """async (answers) => { const { withVotes } = await import("/static/votes.js");
         return Object.fromEntries(Object.keys(answers).map((path) => [path, withVotes(answers, path)])); }""",
-        dict(answers.everything(100)),
+        {path: answer for n in range(3) for path, answer in answers.everything(n, 100)},
     )
     for number, many_candidates in enumerate((30, 20, 10)):
         for index in range(many_candidates):
             parts = found[f"api/ballots/{number}/candidates/{index}?list=0"]
             expected = answers.parts(number, 0, index)
             assert parts.keys() == expected.keys()
-            assert parts["votes"] == [pytest.approx(vote, abs=1e-9) for vote in expected["votes"]]
-            assert parts["votes_rest"] == pytest.approx(expected["votes_rest"], abs=1e-9)
+            votes = {voter: (weight, grade) for voter, weight, grade in expected["votes"]}
+            shown = {voter: (weight, grade) for voter, weight, grade in parts["votes"]}
+            assert len(shown) == len(votes)
+            for voter in shown.keys() & votes.keys():  # grades have four digits in a file
+                assert shown[voter] == pytest.approx(votes[voter], abs=6e-5)
+            assert parts["votes_rest"] == pytest.approx(expected["votes_rest"], abs=1e-4)
 
 
 def test_an_export_opens_from_disk_and_shows_the_same_as_the_server(page, serve, tmp_path: Path):
     path = tmp_path / "election.html"
-    path.write_text(single_file(page_of([many(100)])), encoding="utf-8")
+    path.write_text(single_file(page_of([many(100)], similarity="overlap_2")), encoding="utf-8")
     seen = []
-    for address in (serve([many(100)]), path.as_uri()):
+    for address in (serve([many(100)], similarity="overlap_2"), path.as_uri()):
         page.goto(address)
         settled(page)
-        page.click("#candidate-table tbody tr:nth-child(3) button")
-        reads(page, "#parts", "Rank 3,")
-        page.click("#votes + button, #votes button:text-matches('^Show')")
-        seen.append([page.inner_text("main"), page.evaluate("heatmap.toDataURL()")])
+        details = opened(page, 3)
+        parts = details.locator(".by-ngram").inner_text()
+        seen.append(
+            [page.inner_text("#outcome"), page.inner_text("#duel"), parts, page.inner_text("#families")]
+        )
     assert seen[0] == seen[1]
+    assert page.is_hidden("#what-if")  # nothing is elected again in a file
 
 
 def test_an_export_holds_any_text(page, tmp_path: Path):
     path = tmp_path / "election.html"
     nasty = ballot(["</script><script>alert(1)</script> a", "<!-- a \u2028 b", "a b"], [-1.0, -2.0, -3.0])
-    path.write_text(single_file(page_of([FIGURE, nasty], [FIGURE, nasty])), encoding="utf-8")
+    answers = page_of([FIGURE, nasty], [FIGURE, nasty], similarity="overlap_2")
+    path.write_text(single_file(answers), encoding="utf-8")
     page.goto(path.as_uri())
     settled(page)
     assert page.inner_text("#winner") == WINNER
-    assert page.locator("#ngrams tbody tr").count() > 5
-    page.focus("#heatmap")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("dialog[open] mark")
-    page.keyboard.press("Escape")
+    assert page.locator("#pair mark").count() > 0
+    page.click("#firm-numbers summary")
     assert page.locator("#winner-table tbody tr").count() >= 11
     page.click("#next")
     reads(page, "#position", "Ballot 2 of 2")
-    page.wait_for_selector("#candidate-table tbody tr:last-child:nth-child(3)")
+    page.wait_for_selector("#candidate-list > li:last-child:nth-child(3)")
     assert "</script><script>alert(1)</script> a" in page.inner_text("#candidates")
     screenshot(page, "show-export")

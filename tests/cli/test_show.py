@@ -7,6 +7,8 @@ import re
 import signal
 import sys
 import urllib.request
+import zlib
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +55,9 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
 def data_of(path: Path) -> dict[str, Any]:
     block = re.search(r'id="answers">(.*?)</script>', path.read_text(encoding="utf-8"), re.DOTALL)
     assert block is not None
-    found: dict[str, Any] = json.loads(block[1])
+    found: dict[str, Any] = {}
+    for packed in json.loads(block[1]).values():
+        found |= json.loads(zlib.decompress(b64decode(packed)))
     return found
 
 
@@ -142,6 +146,7 @@ def test_mistakes_on_the_command_line_are_told(run, tmp_path, three):
         ([tmp_path / "none.jsonl"], 5, "none.jsonl: no such file or directory"),
         (["-", "-"], 2, "'-' (standard input) can be read once"),
         ([three, "-s", "overlaps_2"], 2, "Did you mean 'overlap_2'"),
+        ([three, "--image-root", tmp_path / "no"], 2, "is not a folder"),
         ([three, "--export", tmp_path / "no" / "x.html"], 5, "no such file or directory"),
     ):
         done = run("show", *arguments)

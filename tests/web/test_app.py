@@ -22,7 +22,7 @@ EMPTY = rv.Ballot([], id="é/?")
 
 @pytest.fixture(scope="module")
 def client() -> TestClient:
-    app = election_app(page_of([FIGURE, EMPTY], [EMPTY]), hosts=["box.example"])
+    app = election_app(page_of([FIGURE, EMPTY], [EMPTY], similarity="overlap_2"), hosts=["box.example"])
     return TestClient(app, base_url="http://127.0.0.1:8000")
 
 
@@ -50,15 +50,19 @@ def test_only_names_of_this_machine_and_allowed_ones_are_answered(client):
 def test_the_answers_are_those_of_the_library(client):
     about = client.get("/api/election").json()
     assert about["lists"] == [{"name": "k1", "ballots": 2}, {"name": "k2", "ballots": 1}]
-    assert (about["ballots"], about["kept"], about["measure"]) == (2, 2, "overlap_1-4@0.25")
+    assert (about["ballots"], about["kept"], about["measure"]) == (2, 2, "overlap_2")
+    assert "chrf" in about["measures"]
     election = client.get("/api/ballots/0?list=0").json()
     assert election["candidates"]["rows"][0]["text"] == WINNER
-    assert election["score"] == rv.elect(FIGURE).score
+    assert election["score"] == rv.elect(FIGURE, similarity="overlap_2").score
+    assert election["stability"]["tried"] == 10
     assert client.get("/api/ballots/0").json() == election
     assert len(client.get("/api/ballots/0/grades").json()["grades"]) == 10
-    assert client.get("/api/ballots/0/candidates/3").json()["score"] == rv.elect(FIGURE).scores[3]
+    assert (
+        client.get("/api/ballots/0/candidates/3").json()["score"]
+        == election["candidates"]["rows"][5]["score"]
+    )
     assert client.get("/api/ballots/0/text?role=voters&index=1").json()["text"] == CAPTIONS[1]
-    assert client.get("/api/ballots/0/stability").json()["tried"] == 10
     assert client.get("/api/ballots/0/winners").json()["measures"][1]["text"] == WINNER
     missing = client.get("/api/ballots/0/winners?list=1").json()
     assert {row["why"] for row in missing["measures"]} == {"the list k2 has no such ballot."}
@@ -67,7 +71,10 @@ def test_the_answers_are_those_of_the_library(client):
 def test_ballots_are_found_by_any_id(client):
     assert client.get("/api/find", params={"id": "é/?"}).json() == {"number": 1}
     assert client.get("/api/find", params={"id": "x"}).json() == {"number": None}
-    assert [one["id"] for one in client.get("/api/ballots?page=0").json()["ballots"]] == ["figure 1", "é/?"]
+    first, second = client.get("/api/ballots?page=0").json()["ballots"]
+    assert (first["id"], first["winner"], first["changed"], first["same"]) == ("figure 1", WINNER, True, 2)
+    assert (second["id"], second["winner"]) == ("é/?", None)
+    assert "there are no candidates" in second["error"]
 
 
 MISSING = {
@@ -113,13 +120,15 @@ def test_answers_are_plain_json_of_any_text():
 def test_nothing_is_elected_before_it_is_asked_for_and_few_elections_are_kept(monkeypatch):
     held = []
     monkeypatch.setattr(
-        "rangevote.web.app.elect_ballot", lambda *given: held.append(given) or elect_ballot(*given)
+        "rangevote.web.page_data.elect_ballot", lambda *given: held.append(given) or elect_ballot(*given)
     )
     page = page_of([ballot([f"a {i}", "a"], [-1.0, -2.0]) for i in range(500)])
-    assert page.page(24)["pages"] == 25
-    assert page.page(24)["ballots"][-1] == {"number": 499, "id": None, "title": "a 499", "candidates": 2}
-    assert held == []
-    for ask in (page.election, page.grades, page.stability):
+    assert (page.about()["ballots"], held) == (500, [])
+    assert page.page(4)["pages"] == 5
+    last = page.page(4)["ballots"][-1]
+    assert (last["number"], last["title"], last["candidates"]) == (499, "a 499", 2)
+    held.clear()
+    for ask in (page.election, page.grades):
         ask(7, 0)
     page.parts(7, 0, 1)
     assert len(held) == 1
@@ -128,11 +137,12 @@ def test_nothing_is_elected_before_it_is_asked_for_and_few_elections_are_kept(mo
     assert len(held) == 21
 
 
-def test_everything_counts_the_ballots_that_are_done():
-    done = []
+def test_an_export_has_the_ballots_that_are_kept():
     page = page_of([FIGURE, ballot([]), FIGURE], kept=2)
-    paths = [path for path, _ in page.everything(1, lambda: done.append(1))]
-    assert len(done) == 2
+    paths = [
+        path for answers in (page.general(), *(page.everything(n, 1) for n in (0, 1))) for path, _ in answers
+    ]
     assert len(paths) == len(set(paths))
+    assert not [path for path in paths if path.startswith("api/ballots/2")]
     with pytest.raises(NotFound):
         page.election(2, 0)

@@ -60,10 +60,12 @@ def test_the_types_have_the_fields_of_the_answers():
         "Voter": election["voters"]["rows"][0],
         "Grades": page.grades(0, 0),
         "Parts": page.parts(0, 0, 0),
-        "Rest": page.parts(0, 0, 0)["votes_rest"],
+        "Earned": page.parts(0, 0, 0)["earned"],
+        "Listed": page.page(0)["ballots"][0],
+        "Group": election["groups"][0],
         "Winners": page.winners(0, 0),
         "Won": page.winners(0, 0)["measures"][0],
-        "Stability": page.stability(0, 0),
+        "Stability": election["stability"],
     }
     for name, answer in found.items():
         assert set(answer) == declared(name), name

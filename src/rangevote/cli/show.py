@@ -6,6 +6,7 @@ import math
 import threading
 import webbrowser
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -13,7 +14,7 @@ import click
 from rangevote.cli.options import HelpCommand, election_options, reading_options
 from rangevote.cli.output import open_output, refuse_input
 from rangevote.cli.progress import Bar, Notes, check_inputs
-from rangevote.errors import need
+from rangevote.errors import UsageError, need
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
@@ -34,6 +35,11 @@ if TYPE_CHECKING:
     help="Ballots in an exported file, from the first.",
 )
 @click.option("--force", is_flag=True, help="Replace the exported file if it exists.")
+@click.option(
+    "--image-root",
+    metavar="DIR",
+    help="Where pictures lie that sources or ids name; else beside the first file of ballots.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on; else one that is free."
@@ -50,6 +56,7 @@ def show(
     export: str | None,
     limit: int,
     force: bool,
+    image_root: str | None,
     host: str,
     port: int,
     allow_host: tuple[str, ...],
@@ -59,10 +66,10 @@ def show(
 ) -> None:
     """Show the elections of BALLOTS as a page in the browser.
 
-    Candidates with scores and probabilities, who supports whom, what each n-gram brought, and the winners
-    under other measures. Several files are several lists of the same elections, as beams of different sizes
-    (`rangevote show k4.jsonl k10.jsonl k100.jsonl`), matched by the ballots' ids. Without a file, the
-    paper's figure 1 is shown.
+    Who won and why, the winner beside the most likely output, all candidates, who supports whom, how firm the
+    winner is, and what if the settings were others. Several files are several lists of the same elections,
+    as beams of different sizes (`rangevote show k4.jsonl k10.jsonl k100.jsonl`), matched by the ballots'
+    ids. Without a file, the paper's figure 1 is shown.
     """
     need("starlette", "web", "a page in the browser")
     from rangevote.web.app import ElectionPage
@@ -73,10 +80,20 @@ def show(
     lists = _lists(ballots, reading, quiet) if ballots else _figure_1()
     for name, number in lists.unmatched():
         notes.tell(f"{name} has {number:,} ballots that {lists.lists[0].name} has not; they are not shown.")
+    images = _images(ballots, image_root)
     if export is not None:
-        _export(ElectionPage(lists, settings, kept=limit), export, force, quiet, notes)
+        _export(ElectionPage(lists, settings, kept=limit, images=images), export, force, quiet, notes)
     else:
-        _serve(ElectionPage(lists, settings), host, port, allow_host, not no_browser, notes)
+        _serve(ElectionPage(lists, settings, images=images), host, port, allow_host, not no_browser, notes)
+
+
+def _images(ballots: Sequence[str], root: str | None) -> Path | None:
+    """The folder of pictures."""
+    if root is None:
+        return Path(ballots[0]).parent if ballots and ballots[0] != "-" else None
+    if not Path(root).is_dir():
+        raise UsageError(f"--image-root: {root!r} is not a folder.")
+    return Path(root)
 
 
 def _lists(paths: Sequence[str], reading: ReadOptions, quiet: bool) -> BallotLists:

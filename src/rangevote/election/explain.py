@@ -11,7 +11,7 @@ BLEU, chrF, edit distance and cosines do not; then `ngrams` is None, and the vot
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,7 +27,6 @@ from rangevote.similarity.tokens import Reader
 
 if TYPE_CHECKING:
     from rangevote.election.result import AnswerCount, Result
-    from rangevote.hypothesis import Array
 
 
 class Contribution(NamedTuple):
@@ -107,39 +106,34 @@ def explain(result: Result, index: int) -> Explanation:
     if not len(result.voters):
         raise UsageError("nobody voted in this election, so there is nothing to explain.")
     index %= len(result.scores)
-    alone = result.candidates.only(index)
-    grades = result.similarity.matrix(alone, result.voters)[:, 0].tolist()
+    grades = result.similarity.matrix(result.candidates.only(index), result.voters)[:, 0].tolist()
     members: Sequence[str | None] = result.voters.members or [None] * len(grades)
     votes = [
         Vote(v, w, g, w * g, member)
         for v, (w, g, member) in enumerate(zip(result.weights.tolist(), grades, members, strict=True))
     ]
     votes.sort(key=lambda vote: (-vote.score, vote.voter))
-    ngrams = _ngrams(result.similarity, alone, result.voters, result.weights)
-    if ngrams is not None:
-        ngrams.sort(key=lambda part: (-part.score, part.order, part.ngram))
+    ngrams = NgramVotes(result).contributions(index)
     return Explanation(
         index,
         float(result.scores[index]),
         tuple(votes),
         None if ngrams is None else tuple(ngrams),
         None if result.likelihood is None else float(result.likelihood[index]),
-        _fields(result.similarity, alone, result.voters, result.weights),
+        field_agreement(result, index),
         result.answers,
     )
 
 
-def _fields(
-    measure: Similarity, candidate: Hypotheses, voters: Hypotheses, weights: Array
-) -> tuple[FieldAgreement, ...] | None:
-    """How many voters have each value of the one candidate; None where it is not JSON that is compared."""
+def field_agreement(result: Result, index: int) -> tuple[FieldAgreement, ...] | None:
+    """How many voters have each value of a candidate; None where it is not JSON that is compared."""
+    measure, candidate = result.similarity, result.candidates.only(index)
     structured = isinstance(measure, Parties) and candidate.tool_calls is not None
     if not structured and measure.name != "exact:json" and getattr(measure, "tokenize", None) != "json":
         return None
     [own] = _leaves(candidate)
-    others = [
-        (leaves, weight) for leaves, weight in zip(_leaves(voters), weights.tolist(), strict=True) if leaves
-    ]
+    weighed = zip(_leaves(result.voters), result.weights.tolist(), strict=True)
+    others = [(leaves, weight) for leaves, weight in weighed if leaves]
     fields = []
     for path, value in own.items():
         same = [weight for leaves, weight in others if leaves.get(path) == value]
@@ -155,39 +149,127 @@ def _leaves(hypotheses: Hypotheses) -> Iterator[dict[str, str]]:
         yield dict(json_leaves(text[1:-1] if some and len(some) == 1 else text))
 
 
-def _ngrams(
-    measure: Similarity, candidate: Hypotheses, voters: Hypotheses, weights: Array
-) -> list[Contribution] | None:
-    """What each n-gram of the one candidate earned, or None where the measure does not decompose."""
-    if isinstance(measure, Exact):
-        score = float(measure.tally(candidate, voters, weights)[0])
-        [key] = measure.keys(candidate)
-        shown = candidate.content(0) if measure.label is None or key is None else measure.label(key)
-        return [Contribution(str(shown), 0, score)]
+class Earned(NamedTuple):
+    """What one n-gram of a candidate earned, and where it stands: `size` tokens from `begin`.
+
+    Of a set an n-gram earns once, where it stands first; the order of a whole text (`exact`) is 0.
+    """
+
+    begin: int
+    size: int
+    order: int
+    score: float
+
+
+class NgramVotes:
+    """What the n-grams of an election's candidates earned; the voters are read once for all candidates."""
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+        parts = list(_parts(result.similarity, 1.0))
+        self.decomposes = bool(len(result.voters)) and all(isinstance(m, (Ngrams, Exact)) for m, _ in parts)
+        self._counted: list[tuple[CountedVotes | Exact, float]] = []
+        for measure, coefficient in parts if self.decomposes else ():
+            if isinstance(measure, Exact):
+                self._counted.append((measure, coefficient))
+            elif isinstance(measure, Ngrams):
+                self._counted.append((CountedVotes(measure, result), coefficient))
+
+    def contributions(self, index: int) -> list[Contribution] | None:
+        """What each n-gram earned, largest first; None where the measure does not decompose."""
+        if not self.decomposes:
+            return None
+        parts: dict[tuple[int, str], float] = {}
+        for counted, coefficient in self._counted:
+            if isinstance(counted, Exact):
+                [key] = counted.keys(self._result.candidates.only(index))
+                shown = self._content(index) if counted.label is None or key is None else counted.label(key)
+                texts = [(shown, 0, self._exact(counted, index))]
+            else:
+                tokens = counted.tokens(index)
+                texts = [
+                    (counted.spell(tokens[e.begin : e.begin + e.size]), e.order, e.score)
+                    for e in counted.earned(tokens)
+                ]
+            for text, order, score in texts:  # later occurrences of a gram are one line
+                parts[order, text] = parts.get((order, text), 0.0) + coefficient * score
+        listed = [Contribution(text, order, score) for (order, text), score in parts.items()]
+        return sorted(listed, key=lambda part: (-part.score, part.order, part.ngram))
+
+    def earned(self, index: int) -> list[Earned] | None:
+        """The same by where each n-gram stands; None where parts of a mixture have different tokens, too."""
+        measures = [counted for counted, _ in self._counted if isinstance(counted, CountedVotes)]
+        if not self.decomposes or len({str(one.tokenize) for one in measures}) > 1:
+            return None
+        tokens = measures[0].tokens(index) if measures else tuple(self._content(index).split())
+        found: list[Earned] = []
+        for counted, coefficient in self._counted:
+            if isinstance(counted, Exact):
+                own = [Earned(0, len(tokens), 0, self._exact(counted, index))]
+            else:
+                own = counted.earned(tokens)
+            found += [one._replace(score=coefficient * one.score) for one in own]
+        return found
+
+    def words(self, index: int) -> list[float] | None:
+        """What each token of a candidate earned: an equal part of each n-gram over it; None as above."""
+        found = self.earned(index)
+        if found is None:
+            return None
+        votes = [0.0] * max((one.begin + one.size for one in found), default=0)
+        for one in found:
+            for place in range(one.begin, one.begin + one.size):
+                votes[place] += one.score / one.size
+        return votes
+
+    def _content(self, index: int) -> str:
+        content = self._result.candidates.content(index)
+        return content if isinstance(content, str) else " ".join(map(str, content))
+
+    def _exact(self, measure: Exact, index: int) -> float:
+        alone = self._result.candidates.only(index)
+        return float(measure.tally(alone, self._result.voters, self._result.weights)[0])
+
+
+class CountedVotes:
+    """The votes of all n-grams under one measure of `Ngrams`."""
+
+    def __init__(self, measure: Ngrams, result: Result) -> None:
+        self._measure, self._candidates, self.tokenize = measure, result.candidates, measure.tokenize
+        self._reader = Reader(measure.tokenize, result.candidates)
+        self._index = plain.Index([], self._reader.unit, measure.orders, measure.bag, measure.short)
+        self._index.add(self._reader.read(result.voters))
+        weights = result.weights.tolist()
+        self._votes = [
+            self._index.votes(order, weights, measure.a, False) for order in range(len(measure.orders))
+        ]
+
+    def tokens(self, index: int) -> tuple[Hashable, ...]:
+        [sequence] = self._reader.read(self._candidates.only(index))
+        return self._index.tokens(sequence)
+
+    def spell(self, gram: Sequence[Hashable]) -> str:
+        return self._reader.spell(gram)
+
+    def earned(self, tokens: Sequence[Hashable]) -> list[Earned]:
+        measure, found = self._measure, []
+        for n, (votes, bits) in zip(measure.orders, self._votes, strict=True):
+            items = list(plain.items_of(tokens, n, measure.bag, measure.short))
+            size = min(n, len(tokens))
+            scale = 1.0 if measure.a == 0 else math.pow(len(items), -measure.a) if items else 1.0
+            places = iter(range(len(tokens) - size + 1))
+            for item in items:  # in the order of the text; of a set, what repeats an earlier one is not there
+                gram = plain.gram_of(item, measure.bag)
+                begin = next(place for place in places if tuple(tokens[place : place + size]) == gram)
+                part = math.ldexp(float(votes.get(item, 0)), -bits) / len(measure.orders)
+                found.append(Earned(begin, size, n, part * scale))
+        return found
+
+
+def _parts(measure: Similarity, coefficient: float) -> Iterator[tuple[Similarity, float]]:
+    """The measure, or the parts of a mixture, each with its coefficient."""
     if isinstance(measure, Mixture):
-        parts: list[Contribution] = []
-        for coefficient, part in measure.parts:
-            inner = _ngrams(part, candidate, voters, weights)
-            if inner is None:
-                return None
-            parts += [c._replace(score=coefficient * c.score) for c in inner]
-        return parts
-    return _counted(measure, candidate, voters, weights) if isinstance(measure, Ngrams) else None
-
-
-def _counted(
-    measure: Ngrams, candidate: Hypotheses, voters: Hypotheses, weights: Array
-) -> list[Contribution]:
-    reader = Reader(measure.tokenize, candidate)
-    index = plain.Index(reader.read(candidate), reader.unit, measure.orders, measure.bag, measure.short)
-    index.add(reader.read(voters))
-    parts: dict[tuple[int, str], float] = {}
-    for order, n in enumerate(measure.orders):
-        votes, bits = index.votes(order, weights.tolist(), measure.a, False)
-        items = index.candidate_items(order, 0)
-        for item in items:
-            part = math.ldexp(float(votes.get(item, 0)), -bits) / len(measure.orders)
-            part = part if measure.a == 0 else part * math.pow(len(items), -measure.a)
-            key = (n, reader.spell(plain.gram_of(item, measure.bag)))
-            parts[key] = parts.get(key, 0.0) + part  # later occurrences of a gram are one line
-    return [Contribution(text, n, score) for (n, text), score in parts.items()]
+        for inner, part in measure.parts:
+            yield from _parts(part, coefficient * inner)
+    else:
+        yield measure, coefficient

@@ -108,7 +108,7 @@ class Index:
         self, sequences: Sequence[Any], unit: str, orders: Sequence[int], bag: bool, short: bool
     ) -> None:
         self.unit, self.orders, self.bag, self.short = unit, list(orders), bag, short
-        tokens = [self._tokens(s) for s in sequences]
+        tokens = [self.tokens(s) for s in sequences]
         self._candidates = [[items_of(t, n, bag, short) for t in tokens] for n in self.orders]
         self._candidate_lengths = [len(t) for t in tokens]
         self._added: list[list[dict[Item, None]]] = [[] for _ in self.orders]
@@ -121,12 +121,13 @@ class Index:
 
     def add(self, sequences: Sequence[Any]) -> None:
         """Add voters; each costs its own length."""
-        tokens = [self._tokens(s) for s in sequences]
+        tokens = [self.tokens(s) for s in sequences]
         for n, added in zip(self.orders, self._added, strict=True):
             added.extend(items_of(t, n, self.bag, self.short) for t in tokens)
         self._added_lengths.extend(map(len, tokens))
 
-    def _tokens(self, sequence: Any) -> tuple[Hashable, ...]:
+    def tokens(self, sequence: Any) -> tuple[Hashable, ...]:
+        """What the n-grams of a sequence are made of."""
         if self.unit == "ids":
             ids = tuple(map(int, sequence))
             if ids and not -(2**63) <= min(ids) <= max(ids) < 2**63:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -16,27 +17,31 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rangevote import __version__
-from rangevote.election.elect import elect_ballot
-from rangevote.election.result import Result
+from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
 from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Ballot
+from rangevote.study.images import StudyImage, load_image
 from rangevote.web import page_data, robustness
 from rangevote.web.ballots import BallotLists
 from rangevote.web.guard import Guard
-from rangevote.web.page_data import Json
+from rangevote.web.page_data import ElectedBallot, Json
 from rangevote.web.serving import asset_routes, assets
+from rangevote.web.what_if import WhatIf
 
-#: Ballots on one page of their list.
-PAGE = 20
-#: Characters of a ballot's title in the list.
-TITLE = 120
+#: Ballots of the list that come at a time.
+PAGE = 100
 #: Elections that are kept, so that the parts of a page are not elected again.
 KEPT = 8
+#: Digits of a grade after the point in an export.
+EXPORT_DIGITS = 4
 #: Digits of the largest number that a request may name.
 DIGITS = 9
 #: What JavaScript's encodeURIComponent leaves as it is.
 UNQUOTED = "-_.!~*'()"
+#: What the name of a picture ends in.
+IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
+AS_IS = WhatIf()
 
 
 class NotFound(Exception):
@@ -47,21 +52,24 @@ class BadNumber(Exception):
     """A request with something else where a whole number belongs."""
 
 
-class ElectedBallot(NamedTuple):
-    ballot: Ballot
-    result: Result
-
-
 class ElectionPage:
     """All that the page can ask about the ballots of some lists; nothing is elected before it is asked for.
 
-    `kept` is the number of ballots that the page has, where an export leaves some out.
+    `kept` is the number of ballots that the page has, where an export leaves some out. `images` is the
+    folder in which pictures lie that a ballot's source, or else its id, names.
     """
 
-    def __init__(self, lists: BallotLists, settings: Settings, *, kept: int | None = None) -> None:
-        self._lists, self._settings = lists, settings
+    def __init__(
+        self,
+        lists: BallotLists,
+        settings: Settings,
+        *,
+        kept: int | None = None,
+        images: Path | None = None,
+    ) -> None:
+        self._lists, self._settings, self._images = lists, settings, images
         self.kept = len(lists) if kept is None else min(kept, len(lists))
-        self._elected: OrderedDict[tuple[int, int], ElectedBallot] = OrderedDict()
+        self._elected: OrderedDict[tuple[int, int, WhatIf], ElectedBallot] = OrderedDict()
         self._lock = Lock()
 
     def about(self) -> Json:
@@ -73,9 +81,11 @@ class ElectionPage:
             "kept": self.kept,
             "page": PAGE,
             "measure": self._settings.measure.name,
+            "measures": list(robustness.MEASURES) if self._settings.rule not in WITHOUT_VOTERS else [],
         }
 
     def page(self, page: int) -> Json:
+        """A part of the list of ballots, with the outcome of each."""
         pages = -(-self.kept // PAGE)
         if not 0 <= page < pages:
             raise NotFound(f"there is no page {page}; pages go from 0 to {pages - 1}.")
@@ -84,60 +94,86 @@ class ElectionPage:
             "page": page,
             "pages": pages,
             "total": self.kept,
-            "ballots": [self._title(number) for number in numbers],
+            "ballots": [self._listed(number) for number in numbers],
         }
 
-    def _title(self, number: int) -> Json:
+    def _listed(self, number: int) -> Json:
         ballot = self._lists.lists[0][number]
-        first = ballot.candidates[0].content if ballot.candidates else ""
-        title = ballot.source or (first if isinstance(first, str) else " ".join(map(str, first)))
-        return {
-            "number": number,
-            "id": ballot.id,
-            "title": title[:TITLE],
-            "candidates": len(ballot.candidates),
-        }
+        row = page_data.summary(ballot, number)
+        try:
+            elected = ElectedBallot(ballot, self._settings)
+            recounts = robustness.recounts(elected.result, elected.matrix)
+            stays = int((recounts.winners == elected.result.leader).sum())
+            return row | page_data.outcome(elected) | {"tried": len(recounts.tried), "same": stays}
+        except RangevoteError as error:
+            return row | {"error": str(error)}
 
     def find(self, id: str) -> Json:
         """The number of the ballot of this id, null where there is none."""
         number = self._lists.lists[0].find(id)
         return {"number": number if number is not None and number < self.kept else None}
 
-    def election(self, number: int, list: int) -> Json:
-        ballot, result = self._elect(number, list)
-        return page_data.election(ballot, number, result, self._settings.rule)
+    def election(self, number: int, list: int, turned: WhatIf = AS_IS) -> Json:
+        elected = self._elect(number, list, turned)
+        answer = page_data.election(elected, number)
+        answer["ballot"]["image"] = self._image_path(number, list)
+        answer["stability"] = robustness.stability(elected.result, elected.matrix)
+        answer["before"] = None if turned == AS_IS else self._before(number, list)
+        return answer
 
-    def grades(self, number: int, list: int) -> Json:
+    def _before(self, number: int, list: int) -> Json:
+        """What a reader who turned the settings compares with."""
+        result = self._elect(number, list).result
+        ranks = {str(index): rank for rank, index in enumerate(result.ranking[: page_data.LISTED], 1)}
+        return {"winner": result.leader, "ranks": ranks}
+
+    def grades(self, number: int, list: int, turned: WhatIf = AS_IS, digits: int = page_data.DIGITS) -> Json:
         """Its grades, voter by candidate."""
-        return page_data.grades(self._elect(number, list).result)
+        return page_data.grades(self._elect(number, list, turned), digits)
 
-    def parts(self, number: int, list: int, index: int) -> Json:
+    def parts(self, number: int, list: int, index: int, turned: WhatIf = AS_IS) -> Json:
         """What earned one candidate its score."""
-        result = self._elect(number, list).result
-        return page_data.score_parts(result, _index(index, len(result.candidates), "candidates"))
+        elected = self._elect(number, list, turned)
+        return page_data.score_parts(elected, _index(index, len(elected.result.candidates), "candidates"))
 
-    def text(self, number: int, list: int, role: str, index: int) -> Json:
-        result = self._elect(number, list).result
+    def text(self, number: int, list: int, role: str, index: int, turned: WhatIf = AS_IS) -> Json:
+        result = self._elect(number, list, turned).result
         if role not in ("candidates", "voters"):
             raise NotFound(f"a role is candidates or voters, not {role!r}.")
         return page_data.whole_text(result, role, _index(index, len(getattr(result, role)), role))
 
-    def winners(self, number: int, list: int) -> Json:
+    def winners(self, number: int, list: int, turned: WhatIf = AS_IS) -> Json:
         """The winners under other measures, none where the list has no such ballot."""
-        ballot = self._ballot(number, list)
-        return robustness.winners(ballot, self._lists.lists[list].name, self._settings)
+        ballot, name, settings = self._ballot(number, list), self._lists.lists[list].name, self._settings
+        if ballot is not None:
+            ballot, settings = turned.apply(ballot, settings)
+        return robustness.winners(ballot, name, settings)
 
-    def stability(self, number: int, list: int) -> Json:
-        """The winners without single voters."""
-        return robustness.stability(self._elect(number, list).result)
+    def image(self, number: int, list: int) -> StudyImage | None:
+        """The picture that a ballot is about."""
+        ballot = self._ballot(number, list)
+        if self._images is None or ballot is None:
+            return None
+        names = [
+            str(name) for name in (ballot.source, ballot.id) if str(name).lower().endswith(IMAGE_ENDINGS)
+        ]
+        for name in names:
+            try:
+                return load_image(Path(name), self._images, "ballots")[1]
+            except RangevoteError:  # a text that ends like a picture's name, or a picture that is not here
+                continue
+        return None
+
+    def _image_path(self, number: int, list: int) -> str | None:
+        return None if self.image(number, list) is None else f"api/ballots/{number}/image?list={list}"
 
     def _ballot(self, number: int, list: int) -> Ballot | None:
         _index(number, self.kept, "ballots")
         _index(list, len(self._lists.lists), "lists")
         return self._lists.ballot(number, list)
 
-    def _elect(self, number: int, list: int) -> ElectedBallot:
-        key = (number, list)
+    def _elect(self, number: int, list: int, turned: WhatIf = AS_IS) -> ElectedBallot:
+        key = (number, list, turned)
         with self._lock:
             if key in self._elected:
                 self._elected.move_to_end(key)
@@ -145,42 +181,45 @@ class ElectionPage:
         ballot = self._ballot(number, list)
         if ballot is None:
             raise NotFound(f"the list {self._lists.lists[list].name} has no such ballot.")
-        elected = ElectedBallot(ballot, elect_ballot(ballot, self._settings))
+        ballot, settings = turned.apply(ballot, self._settings)
+        elected = ElectedBallot(ballot, settings)
         with self._lock:
             self._elected[key] = elected
             while len(self._elected) > KEPT:
                 self._elected.popitem(last=False)
         return elected
 
-    def everything(
-        self, explained: int, done: Callable[[], None] = lambda: None
-    ) -> Iterator[tuple[str, Json]]:
-        """Each path that a page can ask for, with its answer: the content of an exported file.
-
-        Of each ballot the parts of the first `explained` candidates, without the votes that the page finds by
-        itself. What fails is kept as its message. `done` is called after each ballot.
-        """
-        yield "api/election", self.about()
+    def general(self) -> Iterator[tuple[str, Json]]:
+        """Each path of the page that belongs to no single ballot, with its answer, for an export."""
+        yield "api/election", {**self.about(), "measures": []}  # nothing is elected again in a file
         for page in range(-(-self.kept // PAGE)):
             yield f"api/ballots?page={page}", self.page(page)
         for number in range(self.kept):
             id = self._lists.lists[0][number].id
             if id is not None:
                 yield f"api/find?id={quote(str(id), safe=UNQUOTED)}", {"number": number}
-            for list in range(len(self._lists.lists)):
-                yield from self._all_of(number, list, explained)
-            done()
+
+    def everything(self, number: int, explained: int) -> Iterator[tuple[str, Json]]:
+        """Each path that a page can ask for about one ballot, with its answer, for an export.
+
+        The parts of the first `explained` candidates are in it, without the votes that the page finds by
+        itself. What fails is kept as its message.
+        """
+        for list in range(len(self._lists.lists)):
+            yield from self._all_of(number, list, explained)
 
     def _all_of(self, number: int, list: int, explained: int) -> Iterator[tuple[str, Json]]:
         start, end = f"api/ballots/{number}", f"?list={list}"
-        shown = _or_error(self.election, number, list)
+        yield f"{start}/winners{end}", _or_error(lambda: self.winners(number, list))
+        shown = _or_error(lambda: self.election(number, list))
         yield start + end, shown
         if "error" in shown:
             return
-        graded = _or_error(self.grades, number, list)
-        yield f"{start}/grades{end}", graded
-        yield f"{start}/winners{end}", _or_error(self.winners, number, list)
-        yield f"{start}/stability{end}", _or_error(self.stability, number, list)
+        if (image := self.image(number, list)) is not None:
+            shown["ballot"]["image"] = f"data:{image.type};base64,{b64encode(image.content).decode()}"
+        graded = _or_error(lambda: self.grades(number, list, digits=EXPORT_DIGITS))
+        packed = [page_data.packed_grades(row) for row in graded.get("grades", ())]
+        yield f"{start}/grades{end}", graded | ({} if "error" in graded else {"grades": packed})
         rows = shown["candidates"]["rows"]
         wanted = [row["index"] for row in rows[:explained]]
         if shown["most_likely"] not in (None, *wanted):
@@ -198,9 +237,9 @@ class ElectionPage:
                     yield f"{start}/text{end}&role={role}&index={index}", text
 
 
-def _or_error(answer: Callable[[int, int], Json], number: int, list: int) -> Json:
+def _or_error(answer: Callable[[], Json]) -> Json:
     try:
-        return answer(number, list)
+        return answer()
     except (RangevoteError, NotFound) as error:
         return {"error": str(error)}
 
@@ -217,21 +256,25 @@ def election_app(page: ElectionPage, *, hosts: Sequence[str] = ()) -> Starlette:
         "/api/election": lambda request: page.about(),
         "/api/ballots": lambda request: page.page(_query_number(request, "page")),
         "/api/find": lambda request: page.find(request.query_params.get("id", "")),
-        "/api/ballots/{number}": lambda request: page.election(*_ballot_of(request)),
-        "/api/ballots/{number}/grades": lambda request: page.grades(*_ballot_of(request)),
+        "/api/ballots/{number}": lambda request: page.election(*_ballot_of(request), _turned(request)),
+        "/api/ballots/{number}/grades": lambda request: page.grades(*_ballot_of(request), _turned(request)),
         "/api/ballots/{number}/candidates/{index}": lambda request: page.parts(
-            *_ballot_of(request), _number(request.path_params["index"], "index")
+            *_ballot_of(request), _number(request.path_params["index"], "index"), _turned(request)
         ),
         "/api/ballots/{number}/text": lambda request: page.text(
             *_ballot_of(request),
             request.query_params.get("role", "candidates"),
             _query_number(request, "index"),
+            _turned(request),
         ),
-        "/api/ballots/{number}/winners": lambda request: page.winners(*_ballot_of(request)),
-        "/api/ballots/{number}/stability": lambda request: page.stability(*_ballot_of(request)),
+        "/api/ballots/{number}/winners": lambda request: page.winners(*_ballot_of(request), _turned(request)),
     }
     routes = [Route(path, _json_endpoint(answer)) for path, answer in answers.items()]
-    routes += [Route("/", _html), *asset_routes("rangevote.web")]
+    routes += [
+        Route("/api/ballots/{number}/image", _image_endpoint(page)),
+        Route("/", _html),
+        *asset_routes("rangevote.web"),
+    ]
     return Starlette(routes=routes, middleware=[Middleware(Guard, hosts=hosts)])
 
 
@@ -254,6 +297,21 @@ def _json_endpoint(answer: Callable[[Request], Json]) -> Callable[[Request], Res
             return _json({"error": str(error)}, 422)
 
     return respond
+
+
+def _image_endpoint(page: ElectionPage) -> Callable[[Request], Response]:
+    def respond(request: Request) -> Response:
+        try:
+            image = page.image(*_ballot_of(request))
+        except (BadNumber, NotFound):
+            image = None
+        return Response(status_code=404) if image is None else Response(image.content, media_type=image.type)
+
+    return respond
+
+
+def _turned(request: Request) -> WhatIf:
+    return WhatIf.of(request.query_params)
 
 
 def _json(answer: Json, status: int) -> Response:

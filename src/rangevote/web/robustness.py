@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -96,57 +97,87 @@ def _row(name: str, settings: Settings, ballot: Ballot, pairs: int) -> Json:
     }
 
 
-def stability(result: Result) -> Json:
+class Recounts(NamedTuple):
+    """The elections in which one voter each stays away."""
+
+    voters: int  # that count; without the others nothing changes
+    tried: list[int]  # the weightiest
+    scores: Array  # (tried, candidates)
+    winners: Array  # (tried,)
+
+
+def recounts(result: Result, matrix: Array | None = None) -> Recounts:
     """Who would have won without each voter: score(c) less P(v) sim(v, c), the other weights summing to 1.
 
-    Voters that count nothing are passed over: without them nothing changes.
+    `matrix` are the grades of all voters, where they are at hand.
     """
     voting = [int(v) for v in np.argsort(-result.weights, kind="stable") if result.weights[v] > 0]
-    tried = voting[: max(1, PAIRS // len(result.candidates))]
-    if len(voting) < 2:
-        why = "nobody voted." if not voting else "there is one voter; without it nobody votes."
-        return {"voters": len(voting), "tried": 0, "same": 0, "changes": [], "why": why}
-    grades = result.similarity.matrix(result.candidates, result.voters.pick(tried))  # (tried, candidates)
-    group_of = {index: group.candidates for group in result.groups for index in group.candidates}
-    changes, same, smallest = [], 0, np.inf
-    for row, voter in enumerate(tried):
-        weight = float(result.weights[voter])
-        left = _without(result, voter, grades[row])
-        winner = int(order(left, result.candidates)[0])
-        margin = _margin(left, group_of[winner])
-        if winner == result.leader:
-            same, smallest = same + 1, min(smallest, margin)
-        else:
-            changes.append({"voter": voter, "weight": weight, "winner": winner, "margin": finite(margin)})
+    tried = voting[: max(1, PAIRS // len(result.candidates))] if len(voting) > 1 else []
+    if not tried:
+        return Recounts(len(voting), [], np.zeros((0, len(result.candidates))), np.zeros(0, dtype=np.int64))
+    if matrix is None:
+        grades = result.similarity.matrix(result.candidates, result.voters.pick(tried))
+    else:
+        grades = matrix[tried]  # (tried, candidates)
+    left = _without(result, tried, grades)
+    places = np.empty(len(result.candidates))  # among candidates of equal scores
+    places[order(np.zeros(len(places)), result.candidates)] = np.arange(len(places))
+    best = left.max(axis=1, keepdims=True)
+    return Recounts(len(voting), tried, left, np.where(left == best, places, np.inf).argmin(axis=1))
+
+
+def stability(result: Result, matrix: Array | None = None) -> Json:
+    """How often the winner stays without a single voter, and who wins else."""
+    voters, tried, left, winners = recounts(result, matrix)
+    if not tried:
+        why = "there is one voter; without it nobody votes." if voters else "nobody voted."
+        none: Json = {"tried": 0, "same": 0, "changes": [], "smallest_margin": None}
+        return {"voters": voters, **none, "why": why}
+    best = left.max(axis=1)
+    margins = best - _best_of_others(left, winners, result)
+    same = winners == result.leader
+    changes = [
+        {
+            "voter": tried[row],
+            "weight": float(result.weights[tried[row]]),
+            "winner": int(winners[row]),
+            "margin": finite(float(margins[row])),
+        }
+        for row in np.flatnonzero(~same)[:CHANGES].tolist()
+    ]
     return {
-        "voters": len(voting),
+        "voters": voters,
         "tried": len(tried),
-        "same": same,
-        "changes": changes[:CHANGES],
-        "smallest_margin": finite(float(smallest)),
+        "same": int(same.sum()),
+        "changes": changes,
+        "smallest_margin": finite(float(margins[same].min(initial=np.inf))),
         "why": None,
     }
 
 
-def _without(result: Result, voter: int, grades: Array) -> Array:
-    """The scores when one voter, of whom `grades` are, stays away; shape (candidates,).
+def _without(result: Result, tried: Sequence[int], grades: Array) -> Array:
+    """The scores when one of `tried`, whose `grades` are a row, stays away; shape (tried, candidates).
 
     Rounded far below a near-tie, so that what is 0 without the voter is 0 and the tie order decides.
     """
-    weight = float(result.weights[voter])
-    own = np.zeros(len(grades)) if result.likelihood is None else result.likelihood
-    if weight <= 0.5:
-        given = weight * (grades + np.maximum(own, -sys.float_info.max))  # own likelihood stays
-        left = (result.scores - given) / (1.0 - weight)
-    else:  # little is left, and a difference would have few right digits: count the others anew
-        others = [int(v) for v in np.flatnonzero(result.weights) if v != voter]
-        masses = result.weights[others]
-        voters = result.voters.pick(others)
-        left = result.similarity.tally(result.candidates, voters, masses / math.fsum(masses.tolist())) + own
-    rounded: Array = np.round(left, 12) + 0.0  # no -0
-    return rounded
+    weights = result.weights[tried][:, None]
+    own = np.zeros(grades.shape[1]) if result.likelihood is None else result.likelihood
+    with np.errstate(divide="ignore", invalid="ignore"):
+        given = weights * (grades + np.maximum(own, -sys.float_info.max))  # own likelihood stays
+        left: Array = (result.scores - given) / (1.0 - weights)
+    for row in np.flatnonzero(
+        weights > 0.5
+    ).tolist():  # a difference would have few right digits: count the others
+        others = [int(v) for v in np.flatnonzero(result.weights) if v != tried[row]]
+        masses = result.weights[others] / math.fsum(result.weights[others].tolist())
+        left[row] = result.similarity.tally(result.candidates, result.voters.pick(others), masses) + own
+    return np.round(left, 12) + 0.0  # no -0
 
 
-def _margin(scores: Array, group: tuple[int, ...]) -> float:
-    """How far the group's score is above the best of the others; infinite where there are none."""
-    return float(scores[group[0]]) - float(np.delete(scores, group).max(initial=-np.inf))
+def _best_of_others(left: Array, winners: Array, result: Result) -> Array:
+    """The best score of another group than the winner's, -inf where there is none; shape (tried,)."""
+    group = np.empty(len(result.candidates), dtype=np.int64)
+    for number, members in enumerate(result.groups):
+        group[list(members.candidates)] = number
+    others = np.where(group[None, :] == group[winners][:, None], -np.inf, left)
+    return np.asarray(others.max(axis=1))

@@ -1,8 +1,8 @@
 """The election page as one file that opens from disk: page, style, script and answers in it, nothing loaded.
 
 The page's modules are joined into one script, since a file may not import others from disk. Script and style
-are allowed by their hashes in a policy that forbids everything else. The answers are in a block of JSON
-that no text can close: `<` is escaped, and so are the two line ends that scripts know and JSON does not.
+are allowed by their hashes in a policy that forbids everything else. The answers are in a block of JSON,
+compressed ballot by ballot: each is unpacked when it is opened, and no text can close the block.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -24,11 +25,14 @@ MAIN = "election.js"
 STYLES = ("base.css", "election.css")
 #: Candidates of each ballot whose score is taken apart in an export.
 EXPLAINED = 100
+#: Digits of a number in an export.
+PRECISION = 6
 #: Most bytes of an exported file: what a browser still opens.
 LARGEST = 200 * 2**20
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z_]+\.js)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?function|const|class)", re.MULTILINE)
+_COMMENT = re.compile(r"^ *(?:/\*\*.*?\*/|//[^\n]*)\n|^ +", re.MULTILINE | re.DOTALL)
 
 
 def single_file(page: ElectionPage, done: Callable[[], None] = lambda: None) -> str:
@@ -36,7 +40,7 @@ def single_file(page: ElectionPage, done: Callable[[], None] = lambda: None) -> 
     html = assets("rangevote.web")["election.html"].text
     style = "".join(assets("rangevote.web")[name].text for name in STYLES)
     script = joined(MAIN)
-    block = data_block(page.everything(EXPLAINED, done))
+    block = data_block(_answers(page, done))
     head = (
         f'<meta http-equiv="Content-Security-Policy" content="{policy(script, style)}">\n'
         f"<style>{style}</style>\n"
@@ -48,10 +52,19 @@ def single_file(page: ElectionPage, done: Callable[[], None] = lambda: None) -> 
     return before + head + after
 
 
+def _answers(page: ElectionPage, done: Callable[[], None]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The beginning of paths, and the answers under all paths that begin so."""
+    yield "", dict(page.general())
+    for number in range(page.kept):
+        yield f"api/ballots/{number}", dict(page.everything(number, EXPLAINED))
+        done()
+
+
 def policy(script: str, style: str) -> str:
     """What the file may do: run this script, apply this style, and nothing else."""
     return (
         f"default-src 'none'; script-src 'sha256-{_hash(script)}'; style-src 'sha256-{_hash(style)}'; "
+        "img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
 
@@ -60,32 +73,37 @@ def _hash(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def data_block(answers: Iterable[tuple[str, Any]]) -> str:
-    """The answers by their path, as JSON that can be inside a script element.
-
-    >>> data_block([("api/x", {"text": "</script>"})])
-    '{"api/x":{"text":"\\\\u003c/script>"}}'
-    """
-    parts, size = [], 0
-    for path, answer in answers:
-        part = b":".join(map(msgspec.json.encode, (path, answer))).decode()
-        size += len(part)
+def data_block(answers: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
+    """Answers by the beginning of their paths, each part compressed, as JSON for a script element."""
+    parts, size = {}, 0
+    for start, some in answers:
+        packed = zlib.compress(msgspec.json.encode(_shorter(some)), 9)
+        parts[start] = base64.b64encode(packed).decode()
+        size += len(parts[start])
         if size > LARGEST:
             raise SetupError(
                 f"the page would be larger than {LARGEST / 2**20:,.0f} MiB, which browsers hardly open. "
                 f"Export fewer ballots with --limit, or look at them with rangevote show without --export."
             )
-        parts.append(part)
-    block = "{" + ",".join(parts) + "}"
-    return block.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return msgspec.json.encode(parts).decode()
+
+
+def _shorter(answer: Any) -> Any:
+    """The same with numbers of `PRECISION` digits."""
+    if isinstance(answer, float):
+        return float(f"{answer:.{PRECISION}g}")
+    if isinstance(answer, Mapping):
+        return {name: _shorter(value) for name, value in answer.items()}
+    return [_shorter(value) for value in answer] if isinstance(answer, list) else answer
 
 
 def joined(main: str) -> str:
-    """A module and all that it imports as one script, each after those it needs."""
+    """A module and all that it imports as one script, each after those it needs, without comments."""
     files = {name: asset.text for name, asset in assets("rangevote.web").items() if name.endswith(".js")}
     order: list[str] = []
     _visit(main, files, order)
-    return "".join(_EXPORT.sub("", _IMPORT.sub("", files[name])) for name in order)
+    scripts = (_EXPORT.sub("", _IMPORT.sub("", files[name])) for name in order)
+    return "".join(_COMMENT.sub("", script) for script in scripts)
 
 
 def _visit(name: str, files: Mapping[str, str], order: list[str]) -> None:

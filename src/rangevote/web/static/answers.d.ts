@@ -8,6 +8,24 @@ export interface About {
   kept: number;
   page: number;
   measure: string;
+  measures: string[];
+}
+
+/** A ballot in their list; what is not known is null. */
+export interface Listed {
+  number: number;
+  id: string | number | null;
+  title: string;
+  candidates: number;
+  winner: string | null;
+  likely: string | null;
+  changed: boolean | null;
+  margin: number | null;
+  near_tie: boolean | null;
+  tried: number | null;
+  same: number | null;
+  gain: number | null;
+  error: string | null;
 }
 
 /** api/ballots?page=P */
@@ -15,7 +33,7 @@ export interface BallotPage {
   page: number;
   pages: number;
   total: number;
-  ballots: { number: number; id: string | number | null; title: string; candidates: number }[];
+  ballots: Listed[];
 }
 
 /** A text, cut after so many characters; `more` were cut. */
@@ -28,7 +46,8 @@ export interface Text {
 
 export interface Candidate extends Text {
   logprob: number | null;
-  probability: number | null;
+  share: number | null;
+  likelihood: number | null;
   score: number | null;
   rank: number;
   likelihood_rank: number | null;
@@ -60,9 +79,26 @@ export interface Answers {
   entropy: number;
 }
 
+/** Candidates that the measure cannot tell apart, best first. */
+export interface Group {
+  candidates: number[];
+  share: number | null;
+  answer: string | null;
+}
+
+/** The election without single voters. */
+export interface Stability {
+  voters: number;
+  tried: number;
+  same: number;
+  changes: { voter: number; weight: number; winner: number; margin: number | null }[];
+  smallest_margin: number | null;
+  why: string | null;
+}
+
 /** api/ballots/N?list=L */
 export interface Election {
-  ballot: { number: number; id: string | number | null; source: string | null; references: string[] };
+  ballot: { number: number; id: string | number | null; source: string | null; references: string[]; image: string | null };
   signature: string;
   rule: string;
   winner: number;
@@ -74,6 +110,12 @@ export interface Election {
   no_support: boolean;
   no_winner: string | null;
   answers: Answers | null;
+  why: [text: string, quoted: boolean][];
+  groups: Group[];
+  stability: Stability;
+  quality: { metric: string; winner: number; most_likely: number | null } | null;
+  settings: { temperature: number; likelihood: number; weights: string; known: boolean };
+  before: { winner: number; ranks: Record<string, number> } | null;
   measure: Measure;
   length_in: string;
   candidates: { total: number; rows: Candidate[] };
@@ -85,23 +127,27 @@ export interface Grades {
   voters: number[];
   candidates: number[];
   grades: number[][];
+  families: { name: string; members: number[] }[];
+  by_family: { voters: number[]; candidates: number[] };
 }
 
-/** What is not listed. */
-export interface Rest {
-  count: number;
-  score: number;
+/** Columns, a row for each n-gram of a candidate: where it stands among the units of its text, what it earned. */
+export interface Earned {
+  begin: number[];
+  size: number[];
+  order: number[];
+  score: number[];
 }
 
-/** api/ballots/N/candidates/C?list=L; only the first three where nobody votes */
+/** api/ballots/N/candidates/C?list=L */
 export interface Parts {
   index: number;
-  score: number;
-  ngrams: [text: string, order: number, score: number][] | null;
-  ngrams_rest: Rest;
-  votes: [voter: number, weight: number, grade: number, score: number][];
-  votes_rest: Rest;
   fields: [path: string, value: string, agree: number, of: number, share: number][] | null;
+  score: number | null;
+  likelihood: number | null;
+  earned: Earned | null;
+  votes: [voter: number, weight: number, grade: number][];
+  votes_rest: { count: number; score: number };
 }
 
 /** A measure's winner, or why it was not counted. */
@@ -124,12 +170,7 @@ export interface Winners {
   measures: Won[];
 }
 
-/** api/ballots/N/stability?list=L */
-export interface Stability {
-  voters: number;
-  tried: number;
-  same: number;
-  changes: { voter: number; weight: number; winner: number; margin: number | null }[];
-  smallest_margin: number | null;
-  why: string | null;
+declare global {
+  /** Known to browsers since 2023, not yet to every type checker. */
+  var DecompressionStream: new (format: string) => ReadableWritablePair<Uint8Array, Uint8Array>;
 }

@@ -1,156 +1,162 @@
-// The table of candidates: one row each, sorted by what the reader asks; one of them is chosen.
+// The candidates as a list: one line for each group, differences from the winner marked, details when opened.
 
-import { button, brief, faint, make } from "./text.js";
-import { fixed, grouped, probability } from "./numbers.js";
+import { differing, flagged } from "./diff.js";
+import { read } from "./ngrams.js";
+import { fixed, grouped, percent, probability } from "./numbers.js";
+import { bar, rowOf } from "./top.js";
+import { button, excerpt, faint, make, output, problem } from "./text.js";
 
-/**
- * name -> [label, what rows are sorted by; smaller comes first]
- * @type {Record<string, [string, (row: import("./answers").Candidate) => number]>}
- */
-const COLUMNS = {
-  rank: ["Rank", (row) => row.rank],
-  score: ["Score", (row) => row.rank],
-  likely: ["P", (row) => row.likelihood_rank ?? Infinity],
-  likelihood: ["Rank by P", (row) => row.likelihood_rank ?? Infinity],
-  length: ["Length", (row) => -row.length],
-  supporters: ["Votes for", (row) => -(row.supporters ?? 0)],
+/** Groups that are shown before the reader asks for more. */
+const FIRST_GROUPS = 25;
+const MORE_GROUPS = 200;
+
+/** What candidates can be ordered by; the smaller comes first. */
+const ORDERS = {
+  score: (/** @type {import("./answers").Candidate} */ row) => row.rank,
+  probability: (/** @type {import("./answers").Candidate} */ row) => row.likelihood_rank ?? Infinity,
+  length: (/** @type {import("./answers").Candidate} */ row) => -row.length,
 };
 
 /**
  * @param {HTMLElement} container
  * @param {import("./answers").Election} election
- * @param {(index: number) => void} choose called with the candidate that the reader chooses
+ * @param {(container: HTMLElement, index: number) => Promise<void>} details fills what is opened
  */
-export function showCandidates(container, election, choose) {
-  const { total, rows } = election.candidates;
-  const best = Math.max(...rows.map((row) => row.score ?? 0), 0);
-  const lines = rows.map((row) => candidateRow(row, election, best));
-  const body = make("tbody", { role: "rowgroup" }, ...lines);
-  const headings = headingRow(election, rows, lines, body);
-  const table = make("table", { id: "candidate-table", class: "numbers", role: "table" });
-  table.setAttribute("aria-labelledby", "candidates-title");
-  table.append(make("thead", { role: "rowgroup" }, headings), body);
-  const note = faint("Choose a candidate by its rank to see where its score comes from.");
-  if (total > rows.length) note.append(` The first ${grouped(rows.length)} of ${grouped(total)} by rank are listed.`);
-  container.replaceChildren(note, make("div", { class: "scroll low" }, table));
-  roving(body, choose);
+export function showCandidates(container, election, details) {
+  const rows = new Map(election.candidates.rows.map((row) => [row.index, row]));
+  const groups = election.groups.filter((group) => rows.has(group.candidates[0]));
+  const scores = groups.map((group) => known(rows, group.candidates[0]).score ?? 0);
+  const scale = { lowest: Math.min(...scores), best: Math.max(...scores) };
+  const list = make("ol", { id: "candidate-list" });
+  const more = make("p");
+  const view = { order: /** @type {keyof typeof ORDERS} */ ("score"), shown: FIRST_GROUPS };
+  const draw = () => {
+    const by = ORDERS[view.order];
+    /** @param {import("./answers").Group} group */
+    const key = (group) => Math.min(...group.candidates.map((index) => by(known(rows, index))));
+    const ordered = view.order === "score" ? groups : [...groups].sort((one, other) => key(one) - key(other));
+    list.replaceChildren(...ordered.slice(0, view.shown).map((group) => line(group, election, rows, scale, details)));
+    more.replaceChildren();
+    const left = groups.length - view.shown;
+    if (left > 0) {
+      more.append(
+        button(`Show ${grouped(Math.min(left, MORE_GROUPS))} more`, () => {
+          view.shown += MORE_GROUPS;
+          draw();
+        }),
+        ` ${grouped(left)} groups are not shown.`,
+      );
+    }
+  };
+  container.replaceChildren(head(election, scale, (order) => ((view.order = order), draw())), list, more);
+  draw();
 }
 
-/** @param {import("./answers").Election} election @param {import("./answers").Candidate[]} rows @param {HTMLElement[]} lines @param {HTMLElement} body */
-function headingRow(election, rows, lines, body) {
-  const headings = make("tr", { role: "row" });
-  const cells = Object.entries(COLUMNS).map(([name, [label, by]]) => {
-    const title = name === "length" ? `${label} (${election.length_in})` : label;
-    const cell = make("th", { role: "columnheader", scope: "col" });
-    cell.setAttribute("aria-sort", name === "rank" ? "ascending" : "none");
-    cell.append(
-      button(title, () => {
-        const order = rows.map((row, i) => ({ key: by(row), rank: row.rank, line: lines[i] }));
-        order.sort((a, b) => a.key - b.key || a.rank - b.rank);
-        body.replaceChildren(...order.map((one) => one.line));
-        for (const other of cells) other.setAttribute("aria-sort", other === cell ? "ascending" : "none");
-      }),
-    );
-    return cell;
-  });
-  headings.append(cells[0], make("th", { role: "columnheader", scope: "col" }, "Candidate"), ...cells.slice(1));
-  return headings;
-}
-
-/** @param {import("./answers").Candidate} row @param {import("./answers").Election} election @param {number} best */
-function candidateRow(row, election, best) {
-  const line = make("tr", { role: "row", "data-index": row.index });
-  const rank = make("button", { type: "button", tabindex: -1, "aria-pressed": "false" }, String(row.rank));
-  rank.setAttribute("aria-label", `Rank ${row.rank}: where its score comes from`);
-  const text = cell("Candidate", "text", brief(row));
-  for (const badge of badges(row, election)) text.append(" ", badge);
-  const voters = election.voters.total;
-  line.append(
-    cell("Rank", "", rank),
-    text,
-    cell("Score", "", bar(row.score ?? 0, best), fixed(row.score)),
-    cell("P", "", make("span", { title: row.logprob === null ? null : `log P = ${row.logprob}` }, probability(row))),
-    cell("Rank by P", "", String(row.likelihood_rank ?? "–")),
-    cell("Length", "", String(row.length)),
-    cell("Votes for", "", row.supporters === null ? "–" : `${row.supporters} of ${voters}`),
-  );
-  if (row.index === election.winner) line.classList.add("winner");
-  return line;
-}
-
-/** @param {string} label @param {string} name @param {...(Node | string)} children */
-function cell(label, name, ...children) {
-  return make("td", { role: "cell", "data-label": label, class: name || null }, ...children);
+/** @param {Map<number, import("./answers").Candidate>} rows @param {number} index */
+function known(rows, index) {
+  return rows.get(index) ?? /** @type {import("./answers").Candidate} */ (rows.values().next().value);
 }
 
 /**
- * What is special about a candidate.
+ * What the list is, and in which order.
+ * @param {import("./answers").Election} election
+ * @param {{lowest: number, best: number}} scale
+ * @param {(order: keyof typeof ORDERS) => void} reorder
+ */
+function head(election, scale, reorder) {
+  const { total, rows } = election.candidates;
+  const note = faint(`Words that the winner does not have are marked. Bars go from ${fixed(scale.lowest)} to ${fixed(scale.best)}. `);
+  if (total > rows.length) note.append(`The first ${grouped(rows.length)} of ${grouped(total)} by rank are listed. `);
+  const choice = make("select", { id: "order-by" }, ...Object.keys(ORDERS).map((name) => make("option", { value: name }, name)));
+  choice.addEventListener("change", () => reorder(choice.value));
+  return make("div", { class: "list-head" }, note, make("label", {}, "Order by ", choice));
+}
+
+/**
+ * One group.
+ * @param {import("./answers").Group} group
+ * @param {import("./answers").Election} election
+ * @param {Map<number, import("./answers").Candidate>} rows
+ * @param {{lowest: number, best: number}} scale
+ * @param {(container: HTMLElement, index: number) => Promise<void>} details
+ */
+function line(group, election, rows, scale, details) {
+  const row = known(rows, group.candidates[0]);
+  const number = make("span", { class: "rank numbers", title: "Rank" }, String(row.rank));
+  const text = make("span", { class: "text" }, ...(group.answer === null ? [] : [answer(group)]), difference(row, election));
+  for (const badge of badges(group, row, election)) text.append(" ", badge);
+  const score = make("span", { class: "score numbers" }, bar((row.score ?? scale.lowest) - scale.lowest, scale.best - scale.lowest), make("span", {}, fixed(row.score)));
+  const body = make("div", { class: "opened" });
+  const box = make("details", { class: row.index === election.winner ? "candidate winner" : "candidate", "data-index": row.index });
+  box.append(make("summary", {}, number, text, score), body);
+  box.addEventListener("toggle", () => {
+    if (!box.open || body.childNodes.length) return;
+    body.append(facts(row, group, election, rows), make("div", { class: "parts" }, faint("Counting…")));
+    details(body.lastChild, row.index).catch((error) => body.lastChild.replaceChildren(problem(error)));
+  });
+  return make("li", {}, box);
+}
+
+/** @param {import("./answers").Group} group */
+function answer(group) {
+  return make("span", { class: "answer" }, make("strong", {}, output(group.answer ?? "")), ` ${percent(group.share ?? 0)} of the vote`);
+}
+
+/**
+ * A candidate's text with what the winner does not have marked; of a long one, the first such passage.
  * @param {import("./answers").Candidate} row
  * @param {import("./answers").Election} election
  */
-function badges(row, election) {
-  const badges = [];
+function difference(row, election) {
+  const winner = rowOf(election, election.winner);
+  if (row === winner) return excerpt(row, [], 0);
+  const { unit } = election.measure;
+  const [text, other] = [read(row.text, unit, row.units), read(winner.text, unit, winner.units)];
+  const flags = differing(text.units.map((one) => one.unit), other.units.map((one) => one.unit));
+  const ranges = row.units === null ? flagged(text, flags) : []; // listed units stand elsewhere than in the text
+  return excerpt(row, ranges, ranges[0]?.[0] ?? 0);
+}
+
+/**
+ * What is special about a group.
+ * @param {import("./answers").Group} group
+ * @param {import("./answers").Candidate} row
+ * @param {import("./answers").Election} election
+ */
+function badges(group, row, election) {
+  /** @type {Node[]} */
+  const found = [];
+  /** @param {string} kind @param {string} text @param {string} [title] */
+  const badge = (kind, text, title) => found.push(make("span", { class: `badge ${kind}`, title: title ?? null }, text));
+  if (group.candidates.length > 1) badge("", `× ${grouped(group.candidates.length)}`, "so many candidates that the measure cannot tell apart");
   const order = election.elected.indexOf(row.index);
-  if (order === 0) badges.push(make("span", { class: "badge won" }, "winner"));
-  if (order > 0) badges.push(make("span", { class: "badge won" }, `elected ${order + 1}.`));
-  if (row.index === election.most_likely) badges.push(make("span", { class: "badge likely" }, "most likely"));
-  if (!row.finished) badges.push(make("span", { class: "badge", title: "the model did not end it" }, "cut off"));
-  return badges;
+  if (order === 0) badge("won", "winner");
+  if (order > 0) badge("won", `elected ${order + 1}.`);
+  if (election.most_likely !== null && group.candidates.includes(election.most_likely)) badge("likely", "most likely");
+  if (!row.finished) badge("", "cut off", "the model did not end it");
+  const was = election.before?.ranks[row.index];
+  if (was !== undefined && was !== row.rank) badge(was > row.rank ? "up" : "down", `${was > row.rank ? "▲" : "▼"} was ${was}`);
+  return found;
 }
 
 /**
- * A bar of a share of the largest.
- * @param {number} value
- * @param {number} largest
+ * The numbers of a candidate.
+ * @param {import("./answers").Candidate} row
+ * @param {import("./answers").Group} group
+ * @param {import("./answers").Election} election
+ * @param {Map<number, import("./answers").Candidate>} rows
  */
-export function bar(value, largest) {
-  const inner = make("span", { class: value < 0 ? "negative" : null });
-  inner.style.width = `${largest > 0 ? Math.min(100, (100 * Math.abs(value)) / largest) : 0}%`;
-  return make("span", { class: "bar", "aria-hidden": "true" }, inner);
-}
-
-/**
- * One stop of the tab key for the whole table; arrows move, Home and End go to its ends.
- * @param {HTMLElement} body
- * @param {(index: number) => void} choose
- */
-function roving(body, choose) {
-  const buttons = () => Array.from(body.querySelectorAll("button"));
-  /** @param {HTMLButtonElement | null} wanted */
-  const current = (wanted) => {
-    for (const one of buttons()) if (one.tabIndex === 0) one.tabIndex = -1;
-    if (wanted) wanted.tabIndex = 0;
-  };
-  current(buttons()[0]);
-  body.addEventListener("click", (event) => {
-    const line = event.target instanceof Element ? event.target.closest("tr") : null;
-    if (!line || String(getSelection())) return; // the reader marks text
-    current(line.querySelector("button"));
-    choose(Number(line.dataset.index));
-  });
-  body.addEventListener("keydown", (event) => {
-    if (event.altKey || event.ctrlKey || event.metaKey) return;
-    const all = buttons();
-    const at = all.findIndex((one) => one === document.activeElement);
-    /** @type {Record<string, number>} */
-    const moves = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: all.length - 1 };
-    const to = moves[event.key];
-    if (at < 0 || to === undefined || !all[to]) return;
-    event.preventDefault();
-    current(all[to]);
-    all[to].focus();
-  });
-}
-
-/**
- * Show which candidate is chosen.
- * @param {HTMLElement} container
- * @param {number} index
- */
-export function markChosen(container, index) {
-  for (const line of container.querySelectorAll("tr[data-index]")) {
-    const chosen = line.getAttribute("data-index") === String(index);
-    line.classList.toggle("chosen", chosen);
-    line.querySelector("button")?.setAttribute("aria-pressed", String(chosen));
-  }
+function facts(row, group, election, rows) {
+  const list = make("dl", { class: "facts numbers" });
+  /** @param {string} name @param {...(Node | string)} content */
+  const fact = (name, ...content) => list.append(make("div", {}, make("dt", {}, name), make("dd", {}, ...content)));
+  fact("Score", fixed(row.score, 6));
+  fact("Probability", probability(row), ...(row.share === null ? [] : [` (${percent(row.share)} of these)`]));
+  if (row.likelihood_rank !== null) fact("Rank by P", grouped(row.likelihood_rank));
+  fact("Length", `${grouped(row.length)} ${election.length_in}`);
+  if (row.supporters !== null) fact("Votes for", `${grouped(row.supporters)} of ${grouped(election.voters.total)}`);
+  const others = group.candidates.slice(1).flatMap((index) => rows.get(index) ?? []);
+  const different = others.filter((other) => other.text !== row.text);
+  if (different.length) fact("The same to the measure", make("ul", {}, ...different.slice(0, 10).map((other) => make("li", {}, excerpt(other, [], 0)))));
+  return list;
 }

@@ -1,32 +1,56 @@
-// The election page: which ballot, its outcome first, then what is slower to count.
+// The election page: which ballot under which settings, its outcome first, then what is slower to count.
 
 import { ask } from "./ask.js";
-import { at, showPosition, startPicker } from "./ballots.js";
-import { markChosen, showCandidates } from "./candidates.js";
-import { showStability, showWinners } from "./robustness.js";
+import { showCandidates } from "./candidates.js";
+import { showFirm } from "./firm.js";
 import { showGrades } from "./grades.js";
-import { fixed, probability, small } from "./numbers.js";
-import { openPair } from "./pair.js";
-import { rowOf, showParts, voterTexts } from "./parts.js";
-import { brief, faint, longer, make, problem, why } from "./text.js";
+import { showParts } from "./parts.js";
+import { Rail, at } from "./rail.js";
+import { faint, problem, why } from "./text.js";
+import { duel, fullShade, outcome, rowOf, wearVotes } from "./top.js";
 import { append } from "./unseen.js";
+import { TURNED, showWhatIf } from "./whatif.js";
+import { Sayers } from "./words.js";
 
 /** What is looked at; kept in the address, so that a reload and a link show the same. */
 const position = { number: 0, list: 0 };
+let turned = new URLSearchParams();
 /** Count what was asked for: answers to an older question are dropped. */
 let turn = 0;
-let choice = 0;
 /** @type {import("./answers").About} */
 let about;
+/** @type {Rail} */
+let rail;
 
-/**
- * An election that is on the page.
- * @typedef {object} Shown
- * @property {string} path of its ballot, as "api/ballots/0"
- * @property {number} list
- * @property {import("./answers").Election} election
- * @property {() => boolean} current whether the reader still looks at it
- */
+/** An election that is on the page. */
+class Shown {
+  /** @param {string} path of its ballot, as "api/ballots/0" @param {string} query @param {import("./answers").Election} election @param {number} mine */
+  constructor(path, query, election, mine) {
+    this.path = path;
+    this.query = query;
+    this.election = election;
+    this.mine = mine;
+    this.sayers = new Sayers(election);
+    /** Shows a pair of texts, once the map is there. */
+    this.pair = (/** @type {number} */ voter, /** @type {number} */ candidate) => {};
+    this.shade = 0;
+  }
+
+  /** Whether the reader still looks at it. */
+  current() {
+    return this.mine === turn;
+  }
+
+  /** @param {number} index @returns {Promise<import("./answers").Parts>} */
+  parts(index) {
+    return ask(`${this.path}/candidates/${index}?${this.query}`);
+  }
+
+  /** @param {string} role @param {number} index @returns {Promise<{text: string, units: string[] | null}>} */
+  whole(role, index) {
+    return ask(`${this.path}/text?${this.query}&role=${role}&index=${index}`);
+  }
+}
 
 /** @param {string} message */
 function complain(message) {
@@ -42,10 +66,24 @@ function complain(message) {
  */
 function go(wanted) {
   const number = Math.max(0, Math.min(about.kept - 1, wanted.number ?? position.number));
-  location.hash = `ballot=${number + 1}&list=${(wanted.list ?? position.list) + 1}`;
+  const named = new URLSearchParams(turned);
+  if (number !== position.number) named.delete("without"); // another ballot has other voters
+  location.hash = `ballot=${number + 1}&list=${(wanted.list ?? position.list) + 1}${String(named) && `&${named}`}`;
 }
 
-/** The position that the address names. */
+/**
+ * Turn settings; the address carries them.
+ * @param {Record<string, string>} changes
+ */
+function turnSettings(changes) {
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) turned.set(name, value);
+    else turned.delete(name);
+  }
+  go({});
+}
+
+/** The position and the settings that the address names. */
 function fromAddress() {
   const named = new URLSearchParams(location.hash.slice(1));
   /** @param {string} name @param {number} many */
@@ -55,6 +93,7 @@ function fromAddress() {
   };
   position.number = within("ballot", about.kept);
   position.list = within("list", about.lists.length);
+  turned = new URLSearchParams(about.measures.length ? [...named].filter(([name, value]) => TURNED.includes(name) && value) : []);
 }
 
 async function show() {
@@ -62,15 +101,16 @@ async function show() {
   delete document.documentElement.dataset.complete;
   fromAddress();
   complain("");
-  showPosition(about, position, null);
+  rail.show(position, null);
   at("status").textContent = "Counting votes…";
-  const [path, list] = [`api/ballots/${position.number}`, position.list];
+  const path = `api/ballots/${position.number}`;
+  const query = `list=${position.list}${String(turned) && `&${turned}`}`;
   try {
     /** @type {import("./answers").Election} */
-    const election = await ask(`${path}?list=${list}`);
+    const election = await ask(`${path}?${query}`);
     if (mine !== turn) return;
-    showPosition(about, position, election.ballot.id);
-    const shown = { path, list, election, current: () => mine === turn };
+    rail.show(position, election.ballot.id);
+    const shown = new Shown(path, query, election, mine);
     showFirst(shown);
     await showRest(shown);
   } catch (error) {
@@ -85,10 +125,18 @@ async function show() {
  * @param {Shown} shown
  */
 function showFirst(shown) {
+  const { election } = shown;
   at("election").hidden = false;
   at("status").textContent = "";
-  at("outcome").replaceChildren(outcome(shown.election));
-  showCandidates(at("candidates"), shown.election, (index) => showPart(shown, index));
+  const name = election.ballot.id ?? (about.kept > 1 ? `Ballot ${position.number + 1}` : about.lists[position.list].name);
+  document.title = `${name} · ${rowOf(election, election.winner).text.slice(0, 60)} · rangevote`;
+  at("outcome").replaceChildren(outcome(election));
+  const beside = duel(election);
+  at("beside").hidden = beside === null;
+  at("duel").replaceChildren(...(beside ? [beside] : []));
+  showWhatIf(about, election, turned, turnSettings);
+  showCandidates(at("candidates"), election, (container, index) => showDetails(shown, container, index));
+  at("signature").textContent = election.signature;
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
 }
 
@@ -97,103 +145,60 @@ function showFirst(shown) {
  * @param {Shown} shown
  */
 async function showRest(shown) {
-  const { path, list, election, current } = shown;
-  for (const name of ["parts", "grades", "winners", "stability"]) at(name).replaceChildren(faint("Counting…"));
-  await showPart(shown, election.winner);
-  await fill("grades", current, ask(`${path}/grades?list=${list}`), (graded) =>
-    showGrades(at("grades"), graded, election, (voter, candidate, grade) => pairUp(shown, voter, candidate, grade)),
-  );
-  await fill("stability", current, ask(`${path}/stability?list=${list}`), (answer) =>
-    showStability(at("stability"), answer, election),
-  );
+  const { path, query, election } = shown;
+  for (const name of ["grades", "firm"]) at(name).replaceChildren(faint("Counting…"));
+  await fill("winner-votes", shown, shown.parts(election.winner), (parts) => {
+    shown.shade = fullShade(election, parts);
+    wearVotes(at("winner"), at("winner-votes"), election, parts, shown.sayers);
+  });
+  await fill("grades", shown, ask(`${path}/grades?${query}`), (graded) => {
+    shown.pair = showGrades(at("grades"), graded, election, (role, index) => shown.whole(role, index));
+  });
   const names = about.lists.map((one) => one.name);
-  const asked = names.map((_, i) => ask(`${path}/winners?list=${i}`).catch((error) => error));
-  const elected = rowOf(election, election.winner);
-  await fill("winners", current, Promise.all(asked), (answer) => showWinners(at("winners"), answer, names, elected.text));
-  if (current()) document.documentElement.dataset.complete = String(Math.round(performance.now()));
+  const asked = names.map((_, i) => ask(`${path}/winners?${query.replace(/^list=\d+/, `list=${i}`)}`).catch((error) => error));
+  const without = about.measures.length && !turned.get("without") ? (/** @type {number} */ voter) => turnSettings({ without: String(voter) }) : null;
+  await fill("firm", shown, Promise.all(asked), (answer) => showFirm(at("firm"), election, answer, names, position.list, without));
+  if (shown.current()) document.documentElement.dataset.complete = String(Math.round(performance.now()));
 }
 
 /**
  * Fill one part of the page when its answer is there, or say why it is not.
  * @param {string} name
- * @param {() => boolean} current
+ * @param {Shown} shown
  * @param {Promise<any>} asked
  * @param {(answer: any) => void} use
  */
-async function fill(name, current, asked, use) {
+async function fill(name, shown, asked, use) {
   try {
     const answer = await asked;
-    if (current()) use(answer);
+    if (shown.current()) use(answer);
   } catch (error) {
-    if (current()) at(name).replaceChildren(problem(error));
+    if (shown.current()) at(name).append(problem(error));
   }
 }
 
 /**
  * Take one candidate's score apart.
  * @param {Shown} shown
+ * @param {HTMLElement} container
  * @param {number} index
  */
-async function showPart(shown, index) {
-  const { path, list, election } = shown;
-  const mine = ++choice;
-  markChosen(at("candidates"), index);
-  const whole = () => ask(`${path}/text?list=${list}&role=candidates&index=${index}`);
-  await fill("parts", () => mine === choice, ask(`${path}/candidates/${index}?list=${list}`), (parts) =>
-    showParts(at("parts"), parts, election, whole, (voter, grade) => pairUp(shown, voter, index, grade)),
-  );
-}
-
-/**
- * Show a voter's and a candidate's text.
- * @param {Shown} shown
- * @param {number} voter
- * @param {number} candidate
- * @param {number | null} grade
- */
-function pairUp({ path, list, election }, voter, candidate, grade) {
-  const weight = election.voters.rows.find((row) => row.index === voter)?.weight ?? 0;
-  const row = rowOf(election, candidate);
-  const text = voterTexts(election).get(voter);
-  if (text) openPair(at("pair"), { path, list, election, voter: { ...text, weight }, candidate: row, grade });
-}
-
-/**
- * Who won, who would have without an election, and how clear it was.
- * @param {import("./answers").Election} election
- */
-function outcome(election) {
-  const { ballot, margin } = election;
-  const winner = rowOf(election, election.winner);
-  const likely = election.most_likely === null ? null : rowOf(election, election.most_likely);
-  /** @type {[string, ...(Node | string)[]][]} */
-  const facts = [];
-  if (ballot.source !== null) facts.push(["Source", longer(ballot.source)]);
-  for (const reference of ballot.references.slice(0, 5)) facts.push(["Reference", longer(reference)]);
-  facts.push(["Elected", make("strong", { id: "winner" }, brief(winner))]);
-  if (likely === winner) facts.push(["Most likely", "the same"]);
-  else if (likely) {
-    facts.push(["Most likely", brief(likely), ` (P = ${probability(likely)}, rank ${likely.rank} by score)`]);
-  }
-  facts.push(["Score", fixed(election.score, 6)]);
-  const clear = make("span", { id: "margin" }, margin === null ? "no rival" : `${small(margin)} above the next`);
-  const tie = "near-tie: rounding could have decided";
-  if (election.near_tie) clear.append(" ", make("span", { class: "badge tie" }, tie));
-  facts.push(["Margin", clear]);
-  const decided = "nobody got a vote; the tie order (log-probability, then first) decided";
-  if (election.no_support) facts.push(["Note", decided]);
-  facts.push(["Signature", make("code", {}, election.signature)]);
-  const listed = facts.flatMap(([name, ...content]) => [make("dt", {}, name), make("dd", {}, ...content)]);
-  return make("dl", { class: "facts numbers" }, ...listed);
+async function showDetails(shown, container, index) {
+  const row = rowOf(shown.election, index);
+  const [parts, text] = await Promise.all([shown.parts(index), row.more ? shown.whole("candidates", index) : row]);
+  showParts(container, parts, shown.sayers, shown.shade, text.text, (voter) => shown.pair(voter, index));
 }
 
 async function start() {
   at("status").textContent = "Loading…";
   try {
     about = await ask("api/election");
-    startPicker(about, go, () => position, complain);
+    at("version").textContent = `rangevote ${about.version}`;
+    rail = new Rail(about, go, complain);
     addEventListener("hashchange", show);
-    await show();
+    const first = show();
+    await first;
+    rail.start();
   } catch (error) {
     complain(why(error));
   }

@@ -1,9 +1,11 @@
-// Who supports whom: the heat map, what its current cell says, and the same numbers as a table.
+// Who supports whom: the map of all grades, families of like candidates together, and the pair of the current cell.
 
 import { HeatMap } from "./heatmap.js";
-import { button, brief, faint, make, scrolling } from "./text.js";
+import { button, faint, make, output, scrolling } from "./text.js";
 import { counted, fixed, grouped, small } from "./numbers.js";
-import { rowOf, voterTexts } from "./parts.js";
+import { showPair } from "./pair.js";
+import { rowOf } from "./top.js";
+import { voterTexts } from "./words.js";
 
 /** Rows of the table that are made at a time. */
 const ROWS = 50;
@@ -12,43 +14,68 @@ const ROWS = 50;
  * @param {HTMLElement} container
  * @param {import("./answers").Grades} graded the answer api/ballots/N/grades
  * @param {import("./answers").Election} election
- * @param {(voter: number, candidate: number, grade: number) => void} open shows a pair of texts
+ * @param {import("./pair.js").Pair["whole"]} whole asks for a text in full
+ * @returns {(voter: number, candidate: number) => void} shows a pair
  */
-export function showGrades(container, graded, election, open) {
+export function showGrades(container, graded, election, whole) {
   if (!graded.voters.length) {
     container.replaceChildren(faint(`Under the rule ${election.rule} nobody votes.`));
-    return;
+    return () => {};
   }
   const view = new View(graded, election);
-  const description = make("p", { id: "cell", "aria-live": "polite", class: "numbers" });
+  const panel = make("div", { id: "pair", class: "card", role: "region", "aria-label": "Voter and candidate of the current cell", tabindex: 0 });
   const canvas = make("canvas", {
     id: "heatmap",
     tabindex: 0,
     role: "application",
     "aria-roledescription": "heat map",
-    "aria-label": "Grades: arrow keys move, Enter shows the two texts",
-    "aria-describedby": "cell",
+    "aria-label": "Grades: arrow keys move, Enter goes to the two texts",
+    "aria-describedby": "pair-grade",
   });
   const box = make("div", { class: "scroll map" }, canvas);
+  /** @param {number} voter @param {number} candidate @param {number | null} grade */
+  const pair = (voter, candidate, grade) => {
+    const text = view.texts.get(voter);
+    const weight = view.weights.get(voter) ?? 0;
+    if (text) showPair(panel, { whole, election, voter: { ...text, weight }, candidate: rowOf(election, candidate), grade });
+    else panel.replaceChildren(faint(`The text of voter ${voter} is not listed.`));
+  };
   const map = new HeatMap(canvas, box, {
-    move: (row, column) => description.replaceChildren(...view.describe(row, column)),
-    open: (row, column) => open(graded.voters[row], graded.candidates[column], graded.grades[row][column]),
+    move: (row, column) => {
+      const [r, c] = [view.rows()[row], view.columns()[column]];
+      pair(graded.voters[r], graded.candidates[c], graded.grades[r][c]);
+    },
+    open: () => panel.focus(),
   });
   const table = make("div");
   const numbers = make("details", { id: "numbers" }, make("summary", {}, "The same numbers as a table"), table);
   const redraw = () => {
     map.show(view.grid());
-    if (numbers.open) tabulate(table, view, 0, open);
+    if (numbers.open) tabulate(table, view, 0);
   };
-  numbers.addEventListener("toggle", () => numbers.open && tabulate(table, view, 0, open));
+  numbers.addEventListener("toggle", () => numbers.open && tabulate(table, view, 0));
   const changed = () => {
     redraw();
     map.moveTo(map.row, map.column);
   };
-  container.replaceChildren(view.explained(), toggle(view, changed), box, description, numbers);
+  const left = make("div", {}, box, scaleOf(view), familyList(graded));
+  container.replaceChildren(view.explained(), toggles(view, changed), make("div", { class: "map-and-pair" }, left, panel), numbers);
   redraw();
-  map.moveTo(0, 0);
+  /** @param {number} voter @param {number} candidate */
+  const show = (voter, candidate) => {
+    const row = view.rows().findIndex((r) => graded.voters[r] === voter);
+    const column = view.columns().findIndex((c) => graded.candidates[c] === candidate);
+    if (row >= 0 && column >= 0) map.moveTo(row, column);
+    else pair(voter, candidate, null);
+  };
+  const first = election.voters.same ? election.most_likely : null; // what the most likely output thinks of the winner
+  show(first ?? graded.voters[0], election.winner);
   following(map, redraw);
+  return (voter, candidate) => {
+    show(voter, candidate);
+    panel.scrollIntoView({ block: "center" });
+    panel.focus({ preventScroll: true });
+  };
 }
 
 /** @type {AbortController | null} */
@@ -67,15 +94,28 @@ function following(map, redraw) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw, { signal });
 }
 
-/** Grades, or grades times weights, with the names of rows and columns. */
+/** Grades, or grades times weights, in the order of the families or of the scores. */
 class View {
   /** @param {import("./answers").Grades} graded @param {import("./answers").Election} election */
   constructor(graded, election) {
     this.graded = graded;
     this.election = election;
     this.weighted = false;
+    this.byFamily = graded.by_family.candidates.length > 2;
     this.texts = voterTexts(election);
     this.weights = new Map(election.voters.rows.map((row) => [row.index, row.weight]));
+    /** @type {Map<number, number>} */
+    this.family = new Map(graded.families.flatMap(({ members }, number) => members.map((one) => [one, number])));
+  }
+
+  /** Rows of the grades in the order in which they are shown. */
+  rows() {
+    return this.byFamily ? this.graded.by_family.voters : this.graded.voters.map((_, i) => i);
+  }
+
+  /** Columns, likewise. */
+  columns() {
+    return this.byFamily ? this.graded.by_family.candidates : this.graded.candidates.map((_, i) => i);
   }
 
   /** @param {number} row @param {number} column */
@@ -84,26 +124,33 @@ class View {
     return this.weighted ? grade * (this.weights.get(this.graded.voters[row]) ?? 0) : grade;
   }
 
+  /** The largest value, for the scale. */
+  largest() {
+    let largest = this.weighted ? 0 : 1;
+    this.graded.grades.forEach((row, r) => row.forEach((_, c) => (largest = Math.max(largest, Math.abs(this.value(r, c))))));
+    return largest;
+  }
+
   /** @returns {import("./heatmap.js").Grid} */
   grid() {
-    const values = this.graded.grades.map((row, r) => row.map((_, c) => this.value(r, c)));
-    let largest = this.weighted ? 0 : 1;
-    for (const row of values) for (const value of row) largest = Math.max(largest, Math.abs(value));
+    const { graded, election, family } = this;
+    const [rows, columns] = [this.rows(), this.columns()];
+    const { same } = election.voters;
     return {
-      values,
-      largest,
-      rows: this.graded.voters.map((_, i) => String(i + 1)),
-      columns: this.graded.candidates.map((index) => String(rowOf(this.election, index).rank)),
+      values: rows.map((row) => columns.map((column) => this.value(row, column))),
+      largest: this.largest(),
+      rows: rows.map((row) => (same ? String(rowOf(election, graded.voters[row]).rank) : String(row + 1))),
+      columns: columns.map((column) => String(rowOf(election, graded.candidates[column]).rank)),
+      families: {
+        rows: rows.map((row) => (same ? family.get(graded.voters[row]) ?? null : null)),
+        columns: columns.map((column) => family.get(graded.candidates[column]) ?? null),
+      },
     };
   }
 
   explained() {
     const { election, graded } = this;
-    const order = election.voters.same ? "both in the order of the scores" : "candidates by score, voters by weight";
-    const note = faint(
-      `Rows are voters, columns are candidates, ${order}. Grades need not be symmetric: a row shows what one voter ` +
-        "thinks of everybody.",
-    );
+    const note = faint("A row shows what one voter thinks of every candidate: the darker, the more alike. Point at a cell, or move with the arrow keys.");
     const [voters, candidates] = [graded.voters.length, graded.candidates.length];
     if (voters < election.voters.total || candidates < election.candidates.total) {
       note.append(
@@ -113,38 +160,48 @@ class View {
     }
     return note;
   }
+}
 
-  /**
-   * What the current cell says.
-   * @param {number} row
-   * @param {number} column
-   */
-  describe(row, column) {
-    const [voter, candidate] = [this.graded.voters[row], this.graded.candidates[column]];
-    const grade = this.graded.grades[row][column];
-    const weight = this.weights.get(voter) ?? 0;
-    const text = this.texts.get(voter);
-    return [
-      make("span", { class: "line" }, `Voter ${row + 1}: `, text ? brief(text) : "–"),
-      make("span", { class: "line" }, `Candidate ${column + 1}: `, brief(rowOf(this.election, candidate))),
-      make("span", { class: "line" }, `grade ${fixed(grade)} × weight ${small(weight)} = ${small(grade * weight)}`),
-    ];
-  }
+/**
+ * What full colour stands for.
+ * @param {View} view
+ */
+function scaleOf(view) {
+  return make("p", { class: "map-scale faint numbers" }, "0 ", make("span", { class: "gradient" }), ` ${small(view.largest())} (full colour)`);
+}
+
+/**
+ * The families by name.
+ * @param {import("./answers").Grades} graded
+ */
+function familyList(graded) {
+  const items = graded.families.map(({ name, members }, number) => {
+    const swatch = make("span", { class: `swatch family-${number}` });
+    return make("li", {}, swatch, " ", make("q", {}, output(name)), ` × ${grouped(members.length)}`);
+  });
+  return make("ul", { id: "families", class: "chips", "aria-label": "Families, by what they say" }, ...items);
 }
 
 /** @param {View} view @param {() => void} changed */
-function toggle(view, changed) {
-  const group = make("fieldset", { class: "toggle" }, make("legend", { class: "hidden-visually" }, "What is shown"));
-  for (const [name, label] of [["plain", "grade sim(v, c)"], ["weighted", "weight × grade"]]) {
-    const radio = make("input", { type: "radio", name: "shown", id: `shown-${name}`, value: name });
-    radio.checked = (name === "weighted") === view.weighted;
-    radio.addEventListener("change", () => {
-      view.weighted = name === "weighted";
-      changed();
-    });
-    group.append(make("label", { for: `shown-${name}` }, radio, ` ${label}`));
-  }
-  return group;
+function toggles(view, changed) {
+  const box = make("div", { class: "toggles" });
+  /** @param {string} legend @param {string} name @param {[string, string][]} options @param {string} now @param {(value: string) => void} set */
+  const group = (legend, name, options, now, set) => {
+    const fields = make("fieldset", { class: "toggle" }, make("legend", {}, legend));
+    for (const [value, label] of options) {
+      const radio = make("input", { type: "radio", name, id: `${name}-${value}`, value });
+      radio.checked = value === now;
+      radio.addEventListener("change", () => {
+        set(value);
+        changed();
+      });
+      fields.append(make("label", { for: `${name}-${value}` }, radio, ` ${label}`));
+    }
+    box.append(fields);
+  };
+  group("Shown", "shown", [["plain", "grade"], ["weighted", "weight × grade"]], "plain", (value) => (view.weighted = value === "weighted"));
+  group("Order", "ordered", [["family", "families"], ["score", "score"]], view.byFamily ? "family" : "score", (value) => (view.byFamily = value === "family"));
+  return box;
 }
 
 /**
@@ -152,31 +209,21 @@ function toggle(view, changed) {
  * @param {HTMLElement} container
  * @param {View} view
  * @param {number} from first row
- * @param {(voter: number, candidate: number, grade: number) => void} open
  */
-function tabulate(container, view, from, open) {
-  const { voters, candidates, grades } = view.graded;
-  const to = Math.min(from + ROWS, voters.length);
+function tabulate(container, view, from) {
   const grid = view.grid();
+  const to = Math.min(from + ROWS, grid.values.length);
   const head = make("tr", {}, ...["voter", ...grid.columns].map((name) => make("th", { scope: "col" }, name)));
   /** @param {number} value */
   const written = (value) => make("td", {}, view.weighted ? small(value) : fixed(value, 3));
   const body = make("tbody");
   for (let row = from; row < to; row++) {
-    const line = make("tr", {}, make("th", { scope: "row" }, grid.rows[row]));
-    line.append(...grid.values[row].map(written));
-    body.append(line);
+    body.append(make("tr", {}, make("th", { scope: "row" }, grid.rows[row]), ...grid.values[row].map(written)));
   }
-  body.addEventListener("click", (/** @type {any} */ event) => {
-    const cell = event.target.closest("td");
-    if (!cell) return;
-    const [row, column] = [from + cell.parentElement.sectionRowIndex, cell.cellIndex - 1];
-    open(voters[row], candidates[column], grades[row][column]);
-  });
-  const description = `Voters ${from + 1} to ${to} of ${voters.length}, by candidates in the order of their ranks`;
+  const description = `Voters ${from + 1} to ${to} of ${grid.values.length}, by candidates, named by their ranks`;
   const table = make("table", { class: "numbers small" }, make("caption", {}, description), make("thead", {}, head), body);
   const pager = make("p");
-  if (from > 0) pager.append(button("Voters before", () => tabulate(container, view, from - ROWS, open)), " ");
-  if (to < voters.length) pager.append(button("Voters after", () => tabulate(container, view, to, open)));
+  if (from > 0) pager.append(button("Voters before", () => tabulate(container, view, from - ROWS)), " ");
+  if (to < grid.values.length) pager.append(button("Voters after", () => tabulate(container, view, to)));
   container.replaceChildren(scrolling("Grades as a table", "low", table), pager);
 }

@@ -1,7 +1,8 @@
 // The grades of all voters for all candidates as a picture: one pixel a cell, scaled up, and a cursor on top.
 
-/** Room for the numbers at the edges, in pixels of the page. */
-const EDGE = { left: 34, top: 20 };
+/** Room for titles, numbers and the colours of families at the edges, in pixels of the page. */
+const EDGE = { left: 58, top: 44 };
+const STRIP = 5;
 const CELL = { least: 5, most: 34 };
 
 /**
@@ -10,6 +11,7 @@ const CELL = { least: 5, most: 34 };
  * @property {number} largest what full colour stands for
  * @property {string[]} rows labels
  * @property {string[]} columns labels
+ * @property {{rows: (number | null)[], columns: (number | null)[]}} families number of the family of each
  */
 
 /** A heat map in a canvas, with one cell that the arrow keys move. */
@@ -24,7 +26,7 @@ export class HeatMap {
     this.box = box;
     this.react = react;
     /** @type {Grid} */
-    this.grid = { values: [], largest: 1, rows: [], columns: [] };
+    this.grid = { values: [], largest: 1, rows: [], columns: [], families: { rows: [], columns: [] } };
     this.row = 0;
     this.column = 0;
     this.size = CELL.most;
@@ -46,7 +48,7 @@ export class HeatMap {
   fit() {
     const { rows, columns } = this.grid;
     const across = (this.box.clientWidth - EDGE.left - 2) / Math.max(columns.length, 1);
-    const down = (innerHeight * 0.8 - EDGE.top - 2) / Math.max(rows.length, 1);
+    const down = (innerHeight * 0.7 - EDGE.top - 2) / Math.max(rows.length, 1);
     this.size = Math.max(CELL.least, Math.min(CELL.most, Math.floor(Math.min(across, down))));
     const width = EDGE.left + this.size * columns.length + 1;
     const height = EDGE.top + this.size * rows.length + 1;
@@ -79,23 +81,42 @@ export class HeatMap {
   }
 
   /**
-   * Numbers at the edges, as many as fit.
+   * Titles, numbers as many as fit, and the colours of families at the edges.
    * @param {CanvasRenderingContext2D} pen
    */
   label(pen) {
+    const { families } = this.grid;
+    families.columns.forEach((family, i) => {
+      if (family === null) return;
+      pen.fillStyle = colour(`--family-${family}`);
+      pen.fillRect(EDGE.left + i * this.size, EDGE.top - STRIP - 1, this.size, STRIP);
+    });
+    families.rows.forEach((family, i) => {
+      if (family === null) return;
+      pen.fillStyle = colour(`--family-${family}`);
+      pen.fillRect(EDGE.left - STRIP - 1, EDGE.top + i * this.size, STRIP, this.size);
+    });
     pen.fillStyle = colour("--faint");
     pen.font = "11px sans-serif";
     pen.textBaseline = "middle";
     const { size } = this;
     const every = Math.max(1, Math.ceil(24 / size));
     const often = Math.max(1, Math.ceil(14 / size));
+    pen.textAlign = "left";
+    pen.fillText("candidates, by rank →", EDGE.left, 10);
+    pen.save();
+    pen.translate(10, EDGE.top);
+    pen.rotate(-Math.PI / 2);
+    pen.textAlign = "right";
+    pen.fillText("← voters", 0, 0);
+    pen.restore();
     pen.textAlign = "center";
     this.grid.columns.forEach((name, i) => {
-      if (i % every === 0) pen.fillText(name, EDGE.left + (i + 0.5) * size, EDGE.top / 2);
+      if (i % every === 0) pen.fillText(name, EDGE.left + (i + 0.5) * size, EDGE.top - STRIP - 9);
     });
     pen.textAlign = "right";
     this.grid.rows.forEach((name, i) => {
-      if (i % often === 0) pen.fillText(name, EDGE.left - 5, EDGE.top + (i + 0.5) * size);
+      if (i % often === 0) pen.fillText(name, EDGE.left - STRIP - 5, EDGE.top + (i + 0.5) * size);
     });
   }
 

@@ -17,12 +17,11 @@ export function small(number) {
 
 /**
  * A probability, also where it is too small for a number.
- * @param {{logprob: number | null, probability: number | null}} row
+ * @param {{logprob: number | null, share: number | null}} row
  */
-export function probability(row) {
-  if (row.probability === null) return "unknown";
-  if (row.logprob === null) return "0";
-  return row.probability >= 0.0001 ? row.probability.toPrecision(3) : powers(row.logprob / Math.LN10, false);
+export function probability({ logprob, share }) {
+  if (logprob === null) return share === 0 ? "0" : "unknown";
+  return logprob >= Math.log(0.0001) ? Math.min(1, Math.exp(logprob)).toPrecision(3) : powers(logprob / Math.LN10, false);
 }
 
 /** @param {number} log10 @param {boolean} negative */
@@ -44,4 +43,13 @@ export function grouped(number) {
 /** @param {number} number @param {string} thing */
 export function counted(number, thing) {
   return `${grouped(number)} ${thing}${number === 1 ? "" : "s"}`;
+}
+
+/**
+ * A share as a percentage; what is not all is never written as all.
+ * @param {number} share
+ */
+export function percent(share) {
+  if (share > 0 && share < 0.01) return "<1 %";
+  return share > 0.99 && share < 1 - 1e-9 ? ">99 %" : `${Math.round(100 * share)} %`;
 }

@@ -1,6 +1,5 @@
-// A dialog with a voter's and a candidate's text side by side, the n-grams that they share marked.
+// A voter's and a candidate's text beside each other, the n-grams that they share marked.
 
-import { ask } from "./ask.js";
 import { button, faint, make, output, problem, scrolling } from "./text.js";
 import { counted, fixed, small } from "./numbers.js";
 import { read, shared } from "./ngrams.js";
@@ -10,29 +9,37 @@ const MARKS = 5000;
 
 /**
  * @typedef {object} Pair
- * @property {string} path of the ballot, as "api/ballots/0"
- * @property {number} list
+ * @property {(role: string, index: number) => Promise<{text: string, units: string[] | null}>} whole asks for a text in full
  * @property {import("./answers").Election} election
  * @property {import("./answers").Text & {weight: number}} voter its row
  * @property {import("./answers").Candidate} candidate its row
  * @property {number | null} grade
  */
 
-/** @param {HTMLDialogElement} dialog @param {Pair} pair */
-export async function openPair(dialog, pair) {
+/**
+ * The pair as it comes with the election, texts that were cut included.
+ * @param {HTMLElement} panel
+ * @param {Pair} pair
+ */
+export function showPair(panel, pair) {
+  const { measure } = pair.election;
+  const [voter, candidate] = [pair.voter, pair.candidate].map((row) => {
+    return { ...read(row.text, measure.unit, row.units), raw: row.text };
+  });
+  panel.replaceChildren(...content(pair, voter, candidate));
+  const cut = pair.voter.more || pair.candidate.more;
+  if (cut) panel.append(button("Show both in full", () => showWhole(panel, pair)));
+}
+
+/** @param {HTMLElement} panel @param {Pair} pair */
+async function showWhole(panel, pair) {
   const { election, voter, candidate } = pair;
-  const close = button("Close", () => dialog.close());
-  const title = make("h2", { id: "pair-title" }, `Voter and candidate of rank ${candidate.rank}`);
-  const body = make("div", {}, faint("Loading…"));
-  dialog.replaceChildren(make("div", { class: "bar-top" }, title, close), body);
-  if (!dialog.open) dialog.showModal();
-  close.focus();
   try {
     const role = election.voters.same ? "candidates" : "voters";
     const texts = await Promise.all([whole(pair, role, voter), whole(pair, "candidates", candidate)]);
-    body.replaceChildren(...content(pair, texts[0], texts[1]));
+    panel.replaceChildren(...content(pair, texts[0], texts[1]));
   } catch (error) {
-    body.replaceChildren(problem(error));
+    panel.append(problem(error));
   }
 }
 
@@ -45,8 +52,7 @@ export async function openPair(dialog, pair) {
  * @param {import("./answers").Text} row
  */
 async function whole(pair, role, row) {
-  const path = `${pair.path}/text?list=${pair.list}&role=${role}&index=${row.index}`;
-  const { text, units } = row.more ? await ask(path) : row;
+  const { text, units } = row.more ? await pair.whole(role, row.index) : row;
   return { ...read(text, pair.election.measure.unit, units), raw: text };
 }
 
@@ -54,23 +60,23 @@ async function whole(pair, role, row) {
 function content(pair, voter, candidate) {
   const { measure } = pair.election;
   const orders = measure.orders.length ? measure.orders : [1];
-  const texts = make("div", { class: "columns" });
+  const texts = make("div", { class: "texts" });
   const status = make("p", { role: "status", id: "shared-count" });
-  const choice = make("select", { id: "order" }, ...orders.map((n) => make("option", { value: n }, String(n))));
+  const choice = make("select", { id: "order", "aria-label": "Order of the n-grams that are marked" }, ...orders.map((n) => make("option", { value: n }, String(n))));
   const draw = () => {
     const n = Number(choice.value);
     const both = shared(voter, candidate, n, measure);
     status.textContent = `${both.both} of the voter's ${counted(both.all, `${n}-gram`)} also in the candidate.`;
     texts.replaceChildren(
       column("Voter", voter, both.voter),
-      column("Candidate", candidate, both.candidate),
+      column(`Candidate of rank ${pair.candidate.rank}`, candidate, both.candidate),
     );
   };
   choice.value = String(orders.includes(2) ? 2 : orders[0]);
   choice.addEventListener("change", draw);
   draw();
-  const parts = [make("p", { class: "numbers", id: "pair-grade" }, gradeOf(pair)), status, texts];
-  if (orders.length > 1) parts.splice(1, 0, make("label", {}, "Mark n-grams of order ", choice));
+  const parts = [texts, make("p", { class: "numbers", id: "pair-grade" }, gradeOf(pair)), status];
+  if (orders.length > 1) parts.push(make("label", {}, "Mark n-grams of order ", choice));
   if (!measure.orders.length) {
     const hint = `The measure ${measure.name} does not count n-grams; shared words are marked for reading only.`;
     parts.push(faint(hint));
@@ -80,9 +86,8 @@ function content(pair, voter, candidate) {
 
 /** @param {Pair} pair */
 function gradeOf({ grade, voter, election }) {
-  const named = `sim(v, c) = ${grade === null ? "not counted" : fixed(grade)} by ${election.measure.name}`;
-  if (grade === null) return named;
-  return `${named}, weight ${small(voter.weight)}, so the voter gives ${small(grade * voter.weight)}.`;
+  if (grade === null) return `The grade by ${election.measure.name} is not counted here.`;
+  return `grade ${fixed(grade)} × weight ${small(voter.weight)} = ${small(grade * voter.weight)} by ${election.measure.name}`;
 }
 
 /** @param {string} title @param {Whole} text @param {[number, number][]} ranges */

@@ -1,139 +1,141 @@
-// Where a candidate's score comes from: what each n-gram and each voter gave. Both lists sum to the score.
+// Where a candidate's score comes from: each n-gram, each voter, and its own likelihood where that counts.
 
-import { bar } from "./candidates.js";
-import { button, brief, faint, make, output, scrolling } from "./text.js";
+import { read } from "./ngrams.js";
 import { counted, fixed, small } from "./numbers.js";
+import { button, brief, faint, make, output } from "./text.js";
+import { bar, rowOf } from "./top.js";
+import { legend, shaded } from "./words.js";
 
 /** Bars that are shown before the reader asks for more. */
-const FIRST = 12;
+const FIRST_BARS = 8;
+/** How far sums of rounded numbers may be from the score. */
+const ROUNDED = 1e-3;
 
 /**
  * @param {HTMLElement} container
  * @param {import("./answers").Parts} parts
- * @param {import("./answers").Election} election
- * @param {() => Promise<{text: string}>} whole asks for the candidate's whole text
+ * @param {import("./words.js").Sayers} sayers
+ * @param {number} largest what the full shade of a word stands for
+ * @param {string} text the candidate's whole text
  * @param {(voter: number, grade: number) => void} open shows a voter's text beside it
  */
-export function showParts(container, parts, election, whole, open) {
-  const row = rowOf(election, parts.index);
-  const text = scrolling("The candidate", "text", output(row.text));
-  const head = make("div", {}, make("p", {}, `Rank ${row.rank}, score ${fixed(parts.score, 6)}`), text);
-  if (row.more) {
-    const more = button(`Show ${counted(row.more, "more character")}`, async () => {
-      text.replaceChildren(output((await whole()).text));
-      more.remove();
-    });
-    head.append(more);
-  }
+export function showParts(container, parts, sayers, largest, text, open) {
+  const { election } = sayers;
+  const row = { ...rowOf(election, parts.index), text, more: 0 };
+  const whole = make("div", { class: "whole" }, ...shaded(row, parts, sayers, largest));
+  if (parts.earned) whole.append(legend(largest));
   if (!parts.votes.length) {
-    container.replaceChildren(head, faint(`Under the rule ${election.rule} nobody votes.`));
+    container.replaceChildren(whole, faint(`Under the rule ${election.rule} nobody votes.`));
     return;
   }
-  const columns = make("div", { class: "columns" }, ngrams(parts, election), votes(parts, election, open));
-  container.replaceChildren(head, columns);
+  const columns = make("div", { class: "columns" }, ngrams(parts, row, election), votes(parts, sayers, open));
+  container.replaceChildren(whole, ...(parts.fields ? [fields(parts.fields)] : []), columns);
 }
 
-/** @param {import("./answers").Parts} parts @param {import("./answers").Election} election */
-function ngrams(parts, election) {
-  const box = make("div", { id: "ngrams" }, make("h3", {}, "By n-gram"));
-  if (parts.ngrams === null) {
-    const text = `The measure ${election.measure.name} does not decompose over n-grams; what each voter gave does.`;
-    box.append(faint(text));
+/**
+ * How many voters have each value of JSON.
+ * @param {NonNullable<import("./answers").Parts["fields"]>} listed
+ */
+function fields(listed) {
+  const rows = listed.map(([path, value, agree, of, share]) => {
+    const name = make("th", { scope: "row" }, output(path || "the value"), ": ", output(value));
+    return make("tr", {}, name, make("td", { class: "wide" }, bar(share, 1)), make("td", {}, `${agree} of ${of}`));
+  });
+  return make("table", { class: "bars numbers" }, make("caption", {}, "Voters with the same value"), make("tbody", {}, ...rows));
+}
+
+/** @typedef {{label: Node | string, note: string, score: number}} Line */
+
+/**
+ * @param {import("./answers").Parts} parts
+ * @param {import("./answers").Text} row
+ * @param {import("./answers").Election} election
+ */
+function ngrams({ earned, score, likelihood }, row, election) {
+  const box = make("div", { class: "by-ngram" }, make("h4", {}, "By n-gram"));
+  if (earned === null) {
+    box.append(faint(`The measure ${election.measure.name} does not decompose over n-grams; what each voter gave does.`));
     return box;
   }
-  const lines = parts.ngrams.map(([text, order, score]) => ({
-    label: output(text),
-    note: order ? `${order}-gram` : "same text",
-    score,
-  }));
-  box.append(...bars(lines, parts.ngrams_rest, parts.score, "n-gram"));
+  const { text, units } = read(row.text, election.measure.unit, row.units);
+  /** @type {Map<string, Line>} */
+  const lines = new Map();
+  earned.begin.forEach((begin, i) => {
+    const [first, last] = [units[begin], units[begin + earned.size[i] - 1]];
+    const said = first && last ? text.slice(first.begin, last.end) : text;
+    const key = `${earned.order[i]} ${said}`;
+    const note = earned.order[i] ? `${earned.order[i]}-gram` : "same text";
+    const known = lines.get(key) ?? { label: output(said), note, score: 0 };
+    known.score += earned.score[i]; // later occurrences of a gram are one line
+    lines.set(key, known);
+  });
+  const sorted = [...lines.values()].sort((one, other) => other.score - one.score);
+  box.append(...bars(sorted, { count: 0, score: 0 }, score, likelihood, "n-gram"));
   return box;
 }
 
-/** @param {import("./answers").Parts} parts @param {import("./answers").Election} election @param {(voter: number, grade: number) => void} open */
-function votes(parts, election, open) {
-  const texts = voterTexts(election);
-  const lines = parts.votes.map(([voter, weight, grade, score]) => {
+/** @param {import("./answers").Parts} parts @param {import("./words.js").Sayers} sayers @param {(voter: number, grade: number) => void} open */
+function votes(parts, sayers, open) {
+  const lines = parts.votes.map(([voter, weight, grade]) => {
     const label = button("", () => open(voter, grade));
     label.classList.add("plain");
-    const text = texts.get(voter);
+    const text = sayers.texts.get(voter);
     label.append(text ? brief(text) : `voter ${voter}`);
-    return { label, note: `${small(weight)} × ${fixed(grade)}`, score };
+    return { label, note: `${small(weight)} × ${fixed(grade)}`, score: weight * grade };
   });
-  const box = make("div", { id: "votes" }, make("h3", {}, "By voter (weight × grade)"));
-  box.append(...bars(lines, parts.votes_rest, parts.score, "voter"));
+  const box = make("div", { class: "by-voter" }, make("h4", {}, "By voter (weight × grade)"));
+  box.append(...bars(lines, parts.votes_rest, parts.score, parts.likelihood, "voter"));
   return box;
 }
 
 /**
- * Voter -> its row, with text.
- * @param {import("./answers").Election} election
- * @returns {Map<number, import("./answers").Text>}
- */
-export function voterTexts(election) {
-  const rows = election.voters.same ? election.candidates.rows : election.voters.rows;
-  return new Map(rows.map((row) => [row.index, /** @type {import("./answers").Text} */ (row)]));
-}
-
-/**
- * The row of a candidate that is listed: the winner, the most likely and the first by rank always are.
- * @param {import("./answers").Election} election
- * @param {number} index
- */
-export function rowOf(election, index) {
-  const candidate = election.candidates.rows.find((row) => row.index === index);
-  if (!candidate) throw new Error(`candidate ${index} is not listed`);
-  return candidate;
-}
-
-/**
- * Bars, the rest that is not listed, and the sum.
- * @param {{label: Node, note: string, score: number}[]} lines
+ * Bars, the candidate's own likelihood, the rest that is not listed, and the sum.
+ * @param {Line[]} lines
  * @param {{count: number, score: number}} rest
- * @param {number} total
+ * @param {number | null} total
+ * @param {number | null} likelihood
  * @param {string} thing
  */
-function bars(lines, rest, total, thing) {
-  const largest = Math.max(...lines.map((line) => Math.abs(line.score)), 0);
-  const body = make("tbody", { role: "rowgroup" });
-  /** @param {typeof lines} some */
+function bars(lines, rest, total, likelihood, thing) {
+  const largest = Math.max(...lines.map((line) => Math.abs(line.score)), Math.abs(likelihood ?? 0));
+  const body = make("tbody");
+  /** @param {Line[]} some */
   const fill = (some) => body.append(...some.map((line) => barRow(line, largest)));
-  fill(lines.slice(0, FIRST));
-  const foot = make("tfoot", { role: "rowgroup" });
-  const table = make("table", { class: "bars numbers", role: "table" }, body, foot);
-  table.setAttribute("aria-label", `What each ${thing} gave`);
-  if (rest.count) foot.append(sumRow(`${counted(rest.count, thing)} more`, rest.score));
-  const sum = lines.reduce((before, line) => before + line.score, 0) + rest.score;
-  foot.append(sumRow("sum = score", sum, Math.abs(sum - total) < 1e-9));
-  if (lines.length <= FIRST) return [table];
-  const left = lines.slice(FIRST);
+  fill(lines.slice(0, FIRST_BARS));
+  const foot = make("tfoot");
+  const table = make("table", { class: "bars numbers", "aria-label": `What each ${thing} gave` }, body, foot);
+  const left = lines.slice(FIRST_BARS);
   const hidden = left.reduce((before, line) => before + line.score, 0);
-  const waiting = sumRow(`${counted(left.length, thing)} not shown here`, hidden);
-  foot.prepend(waiting);
+  const waiting = sumRow(`${counted(left.length + rest.count, thing)} more`, hidden + rest.score);
+  if (left.length + rest.count) foot.append(waiting);
+  if (likelihood !== null) foot.append(barRow({ label: "own likelihood", note: "x · log P / length", score: likelihood }, largest, "own"));
+  const sum = lines.reduce((before, line) => before + line.score, 0) + rest.score + (likelihood ?? 0);
+  foot.append(sumRow("sum = score", total ?? sum, total === null || Math.abs(sum - total) < ROUNDED));
+  if (!left.length) return [table];
   const more = button(`Show ${counted(left.length, thing)} more`, () => {
     fill(left);
-    waiting.remove();
+    if (rest.count) waiting.replaceWith(sumRow(`${counted(rest.count, thing)} more`, rest.score));
+    else waiting.remove();
     more.remove();
   });
   return [table, more];
 }
 
-/** @param {{label: Node, note: string, score: number}} line @param {number} largest */
-function barRow(line, largest) {
+/** @param {Line} line @param {number} largest @param {string} [kind] */
+function barRow(line, largest, kind) {
   const note = make("span", { class: "faint note" }, line.note);
   return make(
     "tr",
-    { role: "row" },
-    make("th", { scope: "row", role: "rowheader" }, line.label, " ", note),
-    make("td", { class: "wide", role: "cell" }, bar(line.score, largest)),
-    make("td", { role: "cell" }, fixed(line.score, 6)),
+    { class: kind ?? null },
+    make("th", { scope: "row" }, line.label, " ", note),
+    make("td", { class: "wide" }, bar(line.score, largest)),
+    make("td", {}, fixed(line.score, 5)),
   );
 }
 
 /** @param {string} label @param {number} score @param {boolean} [right] */
 function sumRow(label, score, right = true) {
-  const total = make("td", { role: "cell" }, fixed(score, 6));
+  const total = make("td", {}, fixed(score, 5));
   if (!right) total.append(" (differs from the score)");
-  const name = make("th", { scope: "row", role: "rowheader" }, label);
-  return make("tr", { role: "row" }, name, make("td", { class: "wide", role: "cell" }), total);
+  return make("tr", {}, make("th", { scope: "row" }, label), make("td", { class: "wide" }), total);
 }

@@ -4,6 +4,8 @@ import { append } from "./unseen.js";
 
 /** Characters of a text that stand in a table or a label. */
 const SHORT = 240;
+/** Characters before a passage that is shown. */
+const LEAD = 60;
 
 /**
  * An element with attributes and children; strings become text.
@@ -70,23 +72,42 @@ export function scrolling(label, kind, ...children) {
 }
 
 /**
- * A model's output, isolated; `ranges` of it are marked.
+ * A model's output, isolated; `ranges` of it are marked, code is in monospace.
  * @param {string} text
  * @param {[number, number][]} [ranges] in order, without overlap
  */
 export function output(text, ranges = []) {
   if (!text.trim()) return make("span", { class: "faint" }, text ? "(only white space)" : "(empty output)");
   const shown = make("bdi", { class: "output", dir: "auto" });
-  let done = 0;
-  for (const [begin, end] of ranges) {
-    append(shown, text.slice(done, begin));
-    const mark = make("mark");
-    append(mark, text.slice(begin, end));
-    shown.append(mark);
-    done = end;
+  const code = codeRanges(text);
+  const cuts = [0, ...ranges.flat(), ...code.flat(), text.length].sort((one, other) => one - other);
+  /** @param {[number, number][]} some @param {number} at */
+  const within = (some, at) => some.some(([begin, end]) => at >= begin && at < end);
+  for (let i = 1; i < cuts.length; i++) {
+    const [begin, end] = [cuts[i - 1], cuts[i]];
+    if (begin === end) continue;
+    const marked = within(ranges, begin);
+    const mono = within(code, begin);
+    const part = marked || mono ? make(marked ? "mark" : "span", { class: mono ? "code" : null }) : shown;
+    append(part, text.slice(begin, end));
+    if (part !== shown) shown.append(part);
   }
-  append(shown, text.slice(done));
   return shown;
+}
+
+/**
+ * Where code stands: between fences, or everywhere if most lines look like it.
+ * @param {string} text
+ * @returns {[number, number][]}
+ */
+export function codeRanges(text) {
+  const fenced = Array.from(text.matchAll(/^```.*$[^]*?^```[ \t]*$|^```.*$[^]*$/gm), ({ 0: block, index = 0 }) => {
+    return /** @type {[number, number]} */ ([index, index + block.length]);
+  });
+  if (fenced.length) return fenced;
+  const lines = text.split("\n").filter((line) => line.trim());
+  const like = lines.filter((line) => /^(?: {2,}|\t)\S|[{};]\s*$|^(?:def|class|import|from|return|function|const|let|for|if|while)\b.*[:;({]\s*$/.test(line));
+  return lines.length > 2 && 2 * like.length > lines.length ? [[0, text.length]] : [];
 }
 
 /**
@@ -94,11 +115,26 @@ export function output(text, ranges = []) {
  * @param {{text: string, more?: number}} row
  */
 export function brief(row) {
-  const shown = output(shortened(row.text));
-  if (row.more || row.text.length > SHORT) {
-    const left = row.text.length - shortened(row.text).length + (row.more || 0);
-    shown.append(make("span", { class: "faint" }, ` … (${left.toLocaleString("en")} more characters)`));
-  }
+  return excerpt(row, [], 0);
+}
+
+/**
+ * A part of an output from character `from` on, a little before it, with the marks that lie in it.
+ * @param {{text: string, more?: number}} row
+ * @param {[number, number][]} ranges
+ * @param {number} from
+ */
+export function excerpt(row, ranges, from) {
+  const { text } = row;
+  if (text.length <= SHORT && !row.more) return output(text, ranges);
+  let begin = text.length - from < SHORT / 2 ? Math.max(0, text.length - SHORT) : Math.max(0, from - LEAD);
+  if (begin > 0) begin = Math.max(text.lastIndexOf(" ", begin), text.lastIndexOf("\n", begin)) + 1;
+  const part = shortened(text.slice(begin));
+  const inside = ranges.filter(([one, end]) => end > begin && one < begin + part.length);
+  const shown = output(part, inside.map(([one, end]) => [Math.max(0, one - begin), Math.min(part.length, end - begin)]));
+  if (begin > 0) shown.prepend(make("span", { class: "faint" }, "… "));
+  const left = text.length - begin - part.length + (row.more || 0);
+  if (left > 0) shown.append(make("span", { class: "faint" }, ` … (${left.toLocaleString("en")} more characters)`));
   return shown;
 }
 

@@ -1,19 +1,34 @@
-// What each voter gave a candidate, where an exported file leaves it out: its weight times its grade.
+// What an exported file leaves out: votes that follow from grades and weights, and grades that are packed.
 
 /** Votes of one candidate that are listed, as PARTS in web/page_data.py. */
 const LISTED = 200;
 const PARTS_PATH = /^(.*)\/candidates\/\d+(\?list=\d+)$/;
 
+/** For the distinct grades of a row, as SIGNS there. */
+const SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 /**
  * The answer to a question as the server would give it; undefined where there is none.
  * @param {Record<string, any>} answers by their paths, as in an exported file
  * @param {string} path
+ * @returns {any}
  */
 export function withVotes(answers, path) {
   const [answer, place] = [answers[path], PARTS_PATH.exec(path)];
+  if (answer?.grades) return { ...answer, grades: answer.grades.map(unpackedGrades) };
   if (!answer || answer.votes || !place) return answer;
   const [, ballot, list] = place;
-  return { ...answer, ...votesFor(answer.index, answers[`${ballot}/grades${list}`], answers[`${ballot}${list}`]) };
+  return { ...answer, ...votesFor(answer.index, withVotes(answers, `${ballot}/grades${list}`), answers[`${ballot}${list}`]) };
+}
+
+/**
+ * @param {number[] | [number[], string]} row
+ * @returns {number[]}
+ */
+function unpackedGrades(row) {
+  const [distinct, signs] = row;
+  if (!Array.isArray(distinct)) return /** @type {number[]} */ (row);
+  return Array.from(String(signs), (sign) => distinct[SIGNS.indexOf(sign)]);
 }
 
 /**
@@ -26,12 +41,9 @@ function votesFor(index, graded, election) {
   const weights = new Map(election.voters.rows.map((row) => [row.index, row.weight]));
   const column = graded.candidates.indexOf(index);
   /** @type {import("./answers").Parts["votes"]} */
-  const votes = graded.voters.map((voter, row) => {
-    const [weight, grade] = [weights.get(voter) ?? 0, graded.grades[row][column]];
-    return [voter, weight, grade, weight * grade];
-  });
-  votes.sort((one, other) => other[3] - one[3] || one[0] - other[0]);
+  const votes = graded.voters.map((voter, row) => [voter, weights.get(voter) ?? 0, graded.grades[row][column]]);
+  votes.sort((one, other) => other[1] * other[2] - one[1] * one[2] || one[0] - other[0]);
   const left = votes.slice(LISTED);
-  const score = left.reduce((before, vote) => before + vote[3], 0);
+  const score = left.reduce((before, vote) => before + vote[1] * vote[2], 0);
   return { votes: votes.slice(0, LISTED), votes_rest: { count: left.length, score } };
 }

@@ -1,0 +1,177 @@
+// How firm the winner is, in one strip: every measure as a dot, every recount without one voter, the lead.
+
+import { brief, faint, make, problem, scrolling } from "./text.js";
+import { counted, fixed, grouped, percent, small } from "./numbers.js";
+import { bar, rowOf } from "./top.js";
+import { voterTexts } from "./words.js";
+
+const NOTE =
+  "Everything but the measure is as in the election above; blend has its own temperature if none was given, and under " +
+  "BLEU and chrF the election is minimum Bayes risk decoding. A marked cell elects another text than the one above.";
+/** Characters of a winner's text in an answer, as CUT in web/page_data.py. */
+const CUT = 1000;
+/** Dots of one strip; of more voters only the numbers are told. */
+const DOTS = 120;
+
+/** @typedef {Partial<import("./answers").Won>} Cell a winner, or `why` there is none */
+/** @typedef {{measure: string, cells: Cell[]}} Line */
+
+/**
+ * @param {HTMLElement} container
+ * @param {import("./answers").Election} election
+ * @param {(import("./answers").Winners | Error)[]} lists answers of api/ballots/N/winners, or why there is none
+ * @param {string[]} names of the lists
+ * @param {number} list the one that is looked at
+ * @param {((voter: number) => void) | null} without recounts without a voter, where the page can
+ */
+export function showFirm(container, election, lists, names, list, without) {
+  const own = lists[list];
+  const strips = make("dl", { class: "strips" });
+  /** @param {string} title @param {...(Node | string)} content */
+  const strip = (title, ...content) => strips.append(make("dt", {}, title), make("dd", {}, ...content));
+  if (own instanceof Error) strip("Other measures", problem(own));
+  else strip("Other measures", ...measureDots(own, election));
+  strip("Without one voter", ...recounts(election, without));
+  strip("Lead", ...lead(election));
+  const tables = make("details", { id: "firm-numbers" }, make("summary", {}, "Numbers"), ...winnerTable(lists, names, rowOf(election, election.winner).text));
+  tables.append(...changeTable(election));
+  container.replaceChildren(strips, tables);
+}
+
+/** @param {import("./answers").Winners} own @param {import("./answers").Election} election */
+function measureDots(own, election) {
+  const elected = rowOf(election, election.winner).text;
+  const counts = own.measures.filter((one) => !one.why);
+  const agree = counts.filter((one) => one.text === elected.slice(0, CUT));
+  const items = counts.map((one) => {
+    const same = agree.includes(one);
+    const title = same ? "elects the same" : `elects: ${one.text}`;
+    return make("li", { class: same ? "dot same" : "dot other", title }, make("span", { class: "mark", "aria-hidden": "true" }), one.measure, make("span", { class: "hidden-visually" }, same ? " (the same)" : " (another)"));
+  });
+  return [make("p", {}, `${grouped(agree.length)} of ${grouped(counts.length)} elect this output.`), make("ul", { class: "dots named", id: "measure-dots" }, ...items)];
+}
+
+/** @param {import("./answers").Election} election @param {((voter: number) => void) | null} without */
+function recounts(election, without) {
+  const { stability } = election;
+  if (stability.why) return [make("p", {}, `Not tried: ${stability.why}`)];
+  const text = make("p", { id: "stability" }, stabilityText(stability));
+  if (!stability.changes.length || stability.tried > DOTS) return [text];
+  const texts = voterTexts(election);
+  const changed = new Map(stability.changes.map((change) => [change.voter, change]));
+  const voters = election.voters.rows.filter((row) => row.weight > 0);
+  const items = voters.map((row) => {
+    const change = changed.get(row.index);
+    const name = texts.get(row.index)?.text.slice(0, 120) ?? `voter ${row.index}`;
+    const told = `Without “${name}” (${percent(row.weight)} of the vote) ${change ? "another wins" : "the winner stays"}`;
+    const attributes = { class: change ? "mark other" : "mark same", title: told, "aria-label": told };
+    if (!without) return make("li", { class: "dot" }, make("span", { ...attributes, role: "img" }));
+    const dot = make("button", { type: "button", ...attributes });
+    dot.addEventListener("click", () => without(row.index));
+    return make("li", { class: "dot" }, dot);
+  });
+  const hint = without ? [faint("A dot is a voter; choose one to see the election without it.")] : [];
+  return [text, make("ul", { class: "dots", id: "voter-dots" }, ...items), ...hint];
+}
+
+/** @param {import("./answers").Election} election */
+function lead({ margin, score, near_tie }) {
+  if (margin === null || score === null) return [make("p", {}, "There is no other group.")];
+  const second = score - margin;
+  const told = `${small(margin)} above the next group${near_tie ? ", a near-tie" : ""}`;
+  const bars = make("div", { class: "lead numbers" });
+  const most = Math.max(score, 0);
+  const least = Math.min(0, second);
+  bars.append(make("span", {}, "winner"), bar(score - least, most - least), make("span", {}, fixed(score)));
+  bars.append(make("span", {}, "next"), bar(second - least, most - least, "likely"), make("span", {}, fixed(second)));
+  return [make("p", { id: "margin" }, told), bars];
+}
+
+/**
+ * The winners of all lists, measure by measure.
+ * @param {(import("./answers").Winners | Error)[]} lists
+ * @param {string[]} names
+ * @param {string} elected the text that won on this page
+ */
+function winnerTable(lists, names, elected) {
+  const known = lists.find((list) => !(list instanceof Error));
+  if (!known || known instanceof Error) return [problem(lists[0])];
+  const headings = lists.map((list, i) => {
+    const many = list instanceof Error ? 0 : list.candidates;
+    return make("th", { scope: "col" }, names[i] + (many ? ` (k = ${grouped(many)})` : ""));
+  });
+  /** @type {Line[]} */
+  const result = known.measures.map(({ measure }, row) => ({
+    measure,
+    cells: lists.map((list) => (list instanceof Error ? { why: list.message } : list.measures[row])),
+  }));
+  /** @param {Line} line */
+  const counts = (line) => line.cells.some((cell) => !cell.why);
+  const rows = result.filter(counts).map((line) => {
+    const name = make("th", { scope: "row" }, ...breakable(line.measure));
+    return make("tr", { "data-measure": line.measure }, name, ...line.cells.map((cell) => winnerCell(cell, elected)));
+  });
+  const table = make("table", { class: "numbers grid", id: "winner-table" }, make("caption", {}, "The winner under other measures"));
+  table.append(make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Measure"), ...headings)), make("tbody", {}, ...rows));
+  const missing = result.filter((line) => !counts(line)).map((line) => `${line.measure} (${line.cells[0].why})`);
+  const left = missing.length ? [faint(`Not counted: ${missing.join("; ")}`)] : [];
+  return [faint(NOTE), scrolling("Winner by measure and list", "", table), ...left];
+}
+
+/**
+ * A name that may be broken after its underscores.
+ * @param {string} name
+ */
+function breakable(name) {
+  return name.split(/(?<=_)/).flatMap((part, i) => (i ? [make("wbr"), part] : [part]));
+}
+
+/** @param {Cell} result @param {string} elected */
+function winnerCell(result, elected) {
+  if (result.why) return make("td", { class: "faint" }, result.why);
+  const { text = "", margin = null, signature = "" } = result;
+  const other = text !== elected.slice(0, CUT);
+  const cell = make("td", { class: other ? "other" : null, title: signature }, brief({ text }));
+  if (other) cell.append(" ", make("span", { class: "badge" }, "another"));
+  if (result.near_tie) cell.append(" ", make("span", { class: "badge tie" }, "near-tie"));
+  cell.append(make("span", { class: "line faint" }, margin === null ? "" : `margin ${small(margin)}`));
+  return cell;
+}
+
+/**
+ * Who wins without single voters.
+ * @param {import("./answers").Election} election
+ */
+function changeTable(election) {
+  if (!election.stability.changes.length) return [];
+  const voters = voterTexts(election);
+  const candidates = new Map(election.candidates.rows.map((row) => [row.index, row]));
+  const rows = election.stability.changes.map((change) =>
+    make(
+      "tr",
+      {},
+      make("td", {}, named(voters.get(change.voter), "voter", change.voter)),
+      make("td", {}, fixed(change.weight)),
+      make("td", {}, named(candidates.get(change.winner), "candidate", change.winner)),
+      make("td", {}, small(change.margin)),
+    ),
+  );
+  const titles = ["Without", "Weight", "the winner is", "Margin"].map((title) => make("th", { scope: "col" }, title));
+  const table = make("table", { class: "numbers grid" }, make("caption", {}, "Other winners without single voters"));
+  table.append(make("thead", {}, make("tr", {}, ...titles)), make("tbody", {}, ...rows));
+  return [scrolling("Other winners without single voters", "low", table)];
+}
+
+/** @param {import("./answers").Stability} result */
+function stabilityText(result) {
+  const all = counted(result.voters, "voter");
+  const tried = result.tried < result.voters ? `the ${grouped(result.tried)} weightiest of ${all}` : `each of ${all}`;
+  const least = result.smallest_margin === null ? "" : `; its smallest margin is then ${small(result.smallest_margin)}`;
+  const same = `the winner stays the same in ${grouped(result.same)} of ${counted(result.tried, "recount")}`;
+  return `Leaving out ${tried}, one at a time, ${same}${least}.`;
+}
+
+/** @param {{text: string, more?: number} | undefined} row @param {string} what @param {number} index */
+function named(row, what, index) {
+  return row ? brief(row) : `${what} ${index}`;
+}

@@ -1,0 +1,175 @@
+// Words wear their votes: each is shaded by what its n-grams earned; hovering or focusing it shows who says it too.
+
+import { counted, fixed, percent } from "./numbers.js";
+import { grams, read } from "./ngrams.js";
+import { brief, faint, make, output } from "./text.js";
+import { append } from "./unseen.js";
+
+/** Shades, and words beyond which a text stands without them, so that the page stays quick. */
+const SHADES = 5;
+const MOST_WORDS = 3000;
+/** Voters whose texts are shown for a word. */
+const VOTERS = 4;
+
+/**
+ * A voter's row, with text: of a candidate where the candidates vote.
+ * @param {import("./answers").Election} election
+ * @returns {Map<number, import("./answers").Text>}
+ */
+export function voterTexts(election) {
+  const rows = election.voters.same ? election.candidates.rows : election.voters.rows;
+  return new Map(rows.map((row) => [row.index, /** @type {import("./answers").Text} */ (row)]));
+}
+
+/**
+ * What each unit of a text earned: an equal part of every n-gram over it.
+ * @param {import("./answers").Earned} earned
+ * @param {number} units
+ */
+export function wordVotes(earned, units) {
+  const votes = new Array(units).fill(0);
+  earned.begin.forEach((begin, i) => {
+    for (let at = begin; at < begin + earned.size[i] && at < units; at++) votes[at] += earned.score[i] / earned.size[i];
+  });
+  return votes;
+}
+
+/** Who says which n-gram, among the voters that are listed. */
+export class Sayers {
+  /** @param {import("./answers").Election} election */
+  constructor(election) {
+    this.election = election;
+    this.texts = voterTexts(election);
+    /** @type {Map<string, Set<number>> | null} */
+    this.index = null;
+  }
+
+  /**
+   * The voters with an n-gram that the measure counts over unit `at`, the candidate itself left out.
+   * @param {import("./ngrams.js").Read} text
+   * @param {number} at
+   * @param {number} candidate
+   */
+  of(text, at, candidate) {
+    const { measure, voters } = this.election;
+    this.index ??= this.read();
+    /** @type {Set<number>} */
+    const found = new Set();
+    for (const order of measure.orders.length ? measure.orders : [1]) {
+      const around = { ...text, units: text.units.slice(Math.max(0, at - order + 1), at + order) };
+      for (const { key } of grams(around, order, measure.short)) for (const v of this.index.get(key) ?? []) found.add(v);
+    }
+    if (voters.same) found.delete(candidate);
+    return [...found];
+  }
+
+  read() {
+    const { measure } = this.election;
+    const index = new Map();
+    for (const [voter, row] of this.texts) {
+      const text = read(row.text, measure.unit, row.units);
+      for (const order of measure.orders.length ? measure.orders : [1]) {
+        for (const { key } of grams(text, order, measure.short)) {
+          if (!index.has(key)) index.set(key, new Set());
+          index.get(key).add(voter);
+        }
+      }
+    }
+    return index;
+  }
+}
+
+/**
+ * A text with its words shaded, and a line that tells of the word that is pointed at.
+ * @param {import("./answers").Text} row
+ * @param {import("./answers").Parts} parts
+ * @param {Sayers} sayers
+ * @param {number} largest what full shade stands for
+ */
+export function shaded(row, parts, sayers, largest) {
+  const { measure } = sayers.election;
+  const text = read(row.text, measure.unit, row.units);
+  if (!parts.earned || !text.units.length || text.units.length > MOST_WORDS) return [output(row.text)];
+  const votes = wordVotes(parts.earned, text.units.length);
+  const told = make("div", { class: "told faint", role: "status" }, "Point at a word, or use the arrow keys, to see who says it too.");
+  const box = make("div", { class: "words", role: "group", "aria-label": "Words, shaded by their votes" });
+  const shown = make("bdi", { class: "output", dir: "auto" });
+  let done = 0;
+  text.units.forEach(({ begin, end }, i) => {
+    append(shown, text.text.slice(done, begin));
+    const shade = largest > 0 ? Math.ceil((SHADES * Math.max(0, votes[i])) / largest) : 0;
+    const word = make("span", { class: `word s${Math.min(SHADES, shade)}`, role: "button", tabindex: i ? -1 : 0, "data-at": i });
+    append(word, text.text.slice(begin, end));
+    shown.append(word);
+    done = end;
+  });
+  append(shown, text.text.slice(done));
+  box.append(shown);
+  /** @param {Event} event */
+  const tell = (event) => {
+    const word = event.target instanceof Element ? event.target.closest(".word") : null;
+    if (!(word instanceof HTMLElement)) return;
+    const at = Number(word.dataset.at);
+    told.replaceChildren(...sentence(text, at, votes[at], row.index, parts, sayers));
+    told.classList.remove("faint");
+  };
+  for (const kind of ["mouseover", "focusin", "click"]) box.addEventListener(kind, tell);
+  box.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => walk(event, box));
+  return [box, told];
+}
+
+/**
+ * Arrow keys go from word to word; one stop of the tab key for all.
+ * @param {KeyboardEvent} event
+ * @param {HTMLElement} box
+ */
+function walk(event, box) {
+  if (event.altKey || event.ctrlKey || event.metaKey || !(event.target instanceof HTMLElement)) return;
+  const words = /** @type {HTMLElement[]} */ ([...box.querySelectorAll(".word")]);
+  const at = words.indexOf(event.target);
+  /** @type {Record<string, number>} */
+  const moves = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: words.length - 1 };
+  const to = words[moves[event.key]];
+  if (at < 0 || !to) return;
+  event.preventDefault();
+  words[at].tabIndex = -1;
+  to.tabIndex = 0;
+  to.focus();
+}
+
+/**
+ * What a word earned, and who says it too.
+ * @param {import("./ngrams.js").Read} text
+ * @param {number} at
+ * @param {number} vote
+ * @param {number} candidate
+ * @param {import("./answers").Parts} parts
+ * @param {Sayers} sayers
+ */
+function sentence(text, at, vote, candidate, parts, sayers) {
+  const { election, texts } = sayers;
+  const found = sayers.of(text, at, candidate);
+  const others = texts.size - Number(election.voters.same);
+  const votes = (parts.score ?? 0) - (parts.likelihood ?? 0);
+  const share = votes > 0 ? ` (${percent(vote / votes)} of its votes)` : "";
+  const order = Math.min(...(election.measure.orders.length ? election.measure.orders : [1]));
+  const said = order > 1 ? `say a ${order}-gram with it` : "say it";
+  const head = make("p", {}, output(text.units[at].unit), ` earned ${fixed(vote)}${share}; `);
+  head.append(`${found.length.toLocaleString("en")} of ${counted(others, election.voters.same ? "other output" : "voter")} ${said}${found.length ? " too:" : "."}`);
+  const weights = new Map(election.voters.rows.map((row) => [row.index, row.weight]));
+  found.sort((one, other) => (weights.get(other) ?? 0) - (weights.get(one) ?? 0));
+  const lines = found.slice(0, VOTERS).map((voter) => make("li", {}, brief(texts.get(voter) ?? { text: "" })));
+  if (found.length > VOTERS) lines.push(make("li", { class: "faint" }, `and ${found.length - VOTERS} more`));
+  return lines.length ? [head, make("ul", {}, ...lines)] : [head];
+}
+
+/**
+ * The legend of the shades.
+ * @param {number} largest
+ */
+export function legend(largest) {
+  const box = faint("Shade: what the word's n-grams earned, ");
+  box.classList.add("shades");
+  box.append("0 ", ...Array.from({ length: SHADES + 1 }, (_, i) => make("span", { class: `swatch s${i}` })), ` ${fixed(largest)}`);
+  return box;
+}
