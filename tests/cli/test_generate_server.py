@@ -87,10 +87,10 @@ def test_voters_are_drawn_only_until_the_election_is_decided(ask):
     assert done.code == 0
     assert done.out.decode().splitlines() == [SENTENCES[0]] * len(PROMPTS)
     rounds = [asked.n for asked in upstream.asked if prompt_of(asked) == PROMPTS[0]]
-    assert rounds[:2] == [2, 16]
+    assert rounds[:2] == [2, 4]
     assert sum(rounds) < 200
     seeds = [asked.body["seed"] for asked in upstream.asked if prompt_of(asked) == PROMPTS[0]]
-    assert seeds[2] == seeds[1] + 16
+    assert seeds[2] == seeds[1] + 4
 
 
 def test_beams_of_a_vllm_server_are_weighed_by_their_probability(ask, tmp_path):

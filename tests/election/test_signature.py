@@ -141,7 +141,7 @@ def test_settings_that_can_change_a_result_have_different_signatures(left, right
         ({"winners": True}, r"winners must be a whole number from 1, got True"),
         (
             {"rule": "rang"},
-            r"unknown rule 'rang'\. Did you mean 'range'\? Choose from: length_normalised, most_l",
+            r"unknown rule 'rang'\. Did you mean 'range'\? Choose from: cluster, length_normalised, most_l",
         ),
         ({"rule": None}, r"unknown rule None"),
         ({"preset": "blnd"}, r"unknown preset 'blnd'\. Did you mean 'blend'\? Choose from: blend, "),

@@ -21,6 +21,7 @@ from rangevote.service.metrics import Metrics
 from rangevote.service.middleware import JsonLines, Keys, logger
 from rangevote.service.server import server
 from rangevote.service.upstream import Upstream
+from rangevote.service.upstream_panel import UpstreamPanel
 from rangevote.web.serving import address, bound
 from tests.sources.openai.upstream import Asked, choice, completion
 from tests.sources.openai.upstream import Reply as UpstreamReply
@@ -76,9 +77,10 @@ class Running:
         )
         self.metrics, self.log = Metrics(), list[str]()
         self._handler = ListHandler(self.log)
-        source: Upstream | LocalModel
+        source: Upstream | UpstreamPanel | LocalModel
         if model is None:
-            source = Upstream(self.settings, self.metrics, key=upstream_key)
+            kind = UpstreamPanel if self.settings.members else Upstream
+            source = kind(self.settings, self.metrics, key=upstream_key)
         else:
             source = LocalModel(model, "tiny", self.settings, self.metrics)
         app = service_app(source, self.settings, self.metrics, keys=Keys(keys), details=details)

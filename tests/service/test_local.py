@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import socket
+import threading
 import time
 
+import numpy as np
 import pytest
 
 pytest.importorskip("starlette", reason="the extra 'web' is not installed")
@@ -14,6 +16,7 @@ pytest.importorskip("openai", reason="the official client is not installed")
 from rangevote import elect, generate, search
 from rangevote.models.ngram import NgramModel
 from rangevote.models.protocol import ModelWrapper
+from rangevote.service.local import RequestModel
 from tests.service.running import HEAD, Running, error_of, until
 
 KNOWN = [
@@ -98,6 +101,63 @@ def test_voters_are_drawn_until_the_winner_is_certain(service):
     assert election["samples"]["saved"] > 0
 
 
+def test_an_answer_ends_before_a_stop_text(service, model):
+    whole = service.ask(messages=CHAT, seed=5).json()["choices"][0]
+    assert whole["message"]["content"] == "leaves at ten"
+    for stop, expected in ((" ten", "leaves at"), (["noon", "at"], "leaves "), ("zebra", "leaves at ten")):
+        answer = service.ask(messages=CHAT, seed=5, stop=stop).json()
+        assert answer["choices"][0]["message"]["content"] == expected
+        assert answer["choices"][0]["finish_reason"] == "stop"
+    shorter = service.ask(messages=CHAT, seed=5, stop="leaves").json()["usage"]["completion_tokens"]
+    assert (
+        shorter < service.ask(messages=CHAT, seed=5).json()["usage"]["completion_tokens"]
+    )  # and costs no more
+
+
+def test_what_came_to_a_stop_text_has_the_probability_of_all_up_to_there(model):
+    request = RequestModel(model, threading.Event(), {"stop": "at"})
+    state = request.select(request.start(["the train"]), np.array([0, 0]))
+    step = request.step(state, None)
+    known = {
+        model.text([token]): token for token in range(step.log_probs.shape[1]) if token not in model.ends
+    }
+    step = request.step(step.state, np.array([known["leaves"], known["leaves"]]))
+    assert np.isfinite(step.log_probs).sum() > 2
+    step = request.step(step.state, np.array([known["at"], known["leaves"]]))
+    end = model.ends[0]
+    assert step.log_probs[0, end] == 0.0
+    assert np.isneginf(np.delete(step.log_probs[0], end)).all()
+    assert np.logaddexp.reduce(step.log_probs[1]) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(("presence", "frequency"), [(1.5, 0.0), (0.0, 0.7), (0.5, 0.5)])
+def test_penalties_bend_the_distribution_of_tokens_that_were_written(model, presence, frequency):
+    body = {"presence_penalty": presence, "frequency_penalty": frequency}
+    request = RequestModel(model, threading.Event(), body)
+    plain = model.step(model.select(model.start(["the train"]), np.array([0])), None)
+    ours = request.step(request.select(request.start(["the train"]), np.array([0])), None)
+    assert ours.log_probs.tolist() == plain.log_probs.tolist()  # nothing is written yet
+    token = int(plain.log_probs[0].argmax())
+    for times in (1, 2):
+        plain = model.step(plain.state, np.array([token]))
+        ours = request.step(ours.state, np.array([token]))
+        bent = plain.log_probs[0].copy()
+        bent[token] -= presence + times * frequency
+        assert ours.log_probs[0] == pytest.approx(bent - np.logaddexp.reduce(bent))
+
+
+def test_of_a_local_model_answers_that_are_no_json_abstain():
+    lines = 20 * ['{"at": 10}'] + 6 * ["at ten o'clock"] + ['{"at": 12}']
+    with Running(model=NgramModel.train(lines, order=3), options={"samples": 20}) as service:
+        answer = service.ask(
+            prompt="", path="/v1/completions", seed=1, response_format={"type": "json_object"}
+        )
+        election = answer.json()["rangevote"]
+        assert json.loads(answer.json()["choices"][0]["text"]) == {"at": 10}
+        assert election["samples"]["invalid_json"] > 0
+        assert election["votes"] == 20 - election["samples"]["invalid_json"]
+
+
 def test_voters_that_were_cut_off_do_not_count_for_min_votes(service):
     asked = {"messages": CHAT, "seed": 1, "max_tokens": 3}
     votes = service.ask(**asked).json()["rangevote"]["votes"]
@@ -110,9 +170,9 @@ def test_voters_that_were_cut_off_do_not_count_for_min_votes(service):
 @pytest.mark.parametrize(
     ("given", "param"),
     [
-        ({"stop": "x"}, "stop"),
-        ({"presence_penalty": 1}, "presence_penalty"),
-        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"logprobs": True}, "logprobs"),
+        ({"tools": [{"type": "function"}]}, "tools"),
+        ({"response_format": {"type": "json_schema"}}, "response_format"),
         ({"messages": [{"role": "system", "content": "a"}, *CHAT]}, "messages"),
         ({"rangevote": {"candidates": 4}}, "rangevote.candidates"),
         ({"rangevote": {"candidates": "beam:65"}}, "rangevote.candidates"),

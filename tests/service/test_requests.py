@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 
 from rangevote.service.config import CHECKS, ServiceConfig
 from rangevote.service.errors import ApiError
-from rangevote.service.requests import CHAT, COMPLETIONS, OWN, PASSED, TOOLS, read_request
+from rangevote.service.requests import CHAT, COMPLETIONS, OWN, PASSED, UNSUPPORTED, read_request
 
-CONFIG = ServiceConfig(
-    upstream="http://127.0.0.1:1/v1", forward=frozenset({"more"}), image_hosts=frozenset({"images.example"})
-)
+CONFIG = ServiceConfig(upstream="http://127.0.0.1:1/v1", image_hosts=frozenset({"images.example"}))
 MESSAGES = [{"role": "user", "content": "a"}]
 leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 values = st.recursive(
@@ -25,7 +23,7 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
     max_leaves=12,
 )
-NAMES = sorted({*PASSED, *CHAT, *COMPLETIONS, *OWN, *TOOLS, "more", "other", "api_base"})
+NAMES = sorted({*PASSED, *CHAT, *COMPLETIONS, *OWN, *UNSUPPORTED, "tool_choice", "more", "other", "api_base"})
 ELECTION = sorted({*CHECKS, "similarity", "preset", "weights", "temperature", "rule", "tokenize", "merge"})
 messages = st.lists(
     st.fixed_dictionaries({"role": st.sampled_from(["user", "system", "x"]) | values, "content": values}),
@@ -43,7 +41,7 @@ bodies = st.fixed_dictionaries(
 def refusal(endpoint="chat", content=None, **body) -> ApiError:
     content = json.dumps({"model": "tiny", "messages": MESSAGES, **body}) if content is None else content
     with pytest.raises(ApiError) as caught:
-        read_request(content.encode() if isinstance(content, str) else content, endpoint, None, CONFIG)
+        read_request(content.encode() if isinstance(content, str) else content, None, CONFIG, endpoint)
     assert caught.value.status in (400, 404)
     assert len(caught.value.message) <= 400
     return caught.value
@@ -53,7 +51,7 @@ def refusal(endpoint="chat", content=None, **body) -> ApiError:
 @given(bodies, st.sampled_from(["chat", "completions"]), st.sampled_from([None, "p"]))
 def test_every_object_is_a_request_or_an_error(body, endpoint, profile):
     try:
-        request = read_request(json.dumps(body).encode(), endpoint, profile, CONFIG)
+        request = read_request(json.dumps(body).encode(), profile, CONFIG, endpoint)
     except ApiError as error:
         status, length = error.status, len(error.message)
         assert status in (400, 404)
@@ -80,14 +78,12 @@ def test_cases_47_and_58_what_is_no_json_object_is_400(content):
         ("n", [0, -1, 10**9, 1e9, "5", True, 2.5, [], {}]),
         ("model", ["tiny\r\nX-Evil: 1", "tiny\n", "\x00", "", " \u2028", "x" * 300, 7]),
         ("messages", [[], "hello"]),
-        ("tools", [[{"type": "function"}], 0, ""]),
-        ("tool_choice", ["auto"]),
-        ("functions", [[{}]]),
+        ("tools", [0, "", [7]]),
         ("modalities", [["audio"]]),
         ("audio", [{"voice": "x"}]),
-        ("logprobs", [True]),
+        ("logprobs", [7, "yes"]),
         ("best_of", [4]),
-        ("temprature", [1]),
+        ("use_beam_search", [True]),
         ("temperature", ["1", -1]),
         ("top_p", [0]),
         ("max_tokens", [0, 1.5]),
@@ -132,26 +128,41 @@ def test_null_is_as_if_not_given():
         "tools": None,
         "rangevote": {"samples": None},
     }
-    request = read_request(json.dumps(body).encode(), "completions", None, CONFIG)
+    request = read_request(json.dumps(body).encode(), None, CONFIG, "completions")
     assert request.body == {"model": "tiny", "prompt": "a"}
     assert request.options.samples == 16
 
 
-def test_a_list_of_one_prompt_is_that_prompt_and_several_are_refused():
-    for prompt, expected in [(["a"], "a"), ([[1, 2]], [1, 2]), ([3], [3]), ("", "")]:
+def test_prompts_come_alone_or_in_a_list():
+    for prompt, expected in [
+        (["a"], ["a"]),
+        ([[1, 2]], [[1, 2]]),
+        ([3], [[3]]),
+        ("", [""]),
+        (["a", "b"], ["a", "b"]),
+        ([[1], [2]], [[1], [2]]),
+    ]:
         body = json.dumps({"model": "tiny", "prompt": prompt}).encode()
-        assert read_request(body, "completions", None, CONFIG).body["prompt"] == expected
-    for prompt in (["a", "b"], [], [[1], [2]], [1, "a"], {}, 7, [True]):
+        requests = read_request(body, None, CONFIG, "completions").each()
+        assert [request.body["prompt"] for request in requests] == expected
+    for prompt in ([], [1, "a"], {}, 7, [True], [[]]):
         error = refusal("completions", json.dumps({"model": "tiny", "prompt": prompt}))
-        assert error.message.startswith("prompt must be one text")
+        assert error.message.startswith("prompt must be a text, a list of token ids, or a list")
+    assert refusal("completions", json.dumps({"model": "tiny", "prompt": ["a"] * 33})).code == "too_many"
+
+
+def test_what_is_not_known_goes_to_the_model():
+    more = {"tools": [{"type": "function"}], "tool_choice": "auto", "metadata": {"a": "b"}, "temprature": 1}
+    body = json.dumps({"model": "tiny", "messages": MESSAGES, **more, "logprobs": True}).encode()
+    request = read_request(body, None, CONFIG, "chat")
+    assert request.body == {"model": "tiny", "messages": MESSAGES, **more, "logprobs": True}
 
 
 def test_roles_are_named_and_what_asks_for_no_tools_is_allowed():
     for role in ({}, ["user"], 7, "User"):
         assert refusal(messages=[{"role": role, "content": "a"}]).param == "messages[0].role"
-    for value in ([], "none", False):
-        body = json.dumps({"model": "tiny", "messages": MESSAGES, "tools": value}).encode()
-        assert read_request(body, "chat", None, CONFIG).body["messages"] == MESSAGES
+    body = json.dumps({"model": "tiny", "messages": MESSAGES, "tools": []}).encode()
+    assert read_request(body, None, CONFIG, "chat").body["messages"] == MESSAGES
 
 
 def test_pictures_come_in_the_request_or_from_allowed_hosts():
@@ -161,7 +172,7 @@ def test_pictures_come_in_the_request_or_from_allowed_hosts():
 
     for url in ("data:image/png;base64,AAAA", "https://images.example/a.png"):
         body = json.dumps({"model": "tiny", "messages": asked(url)}).encode()
-        assert read_request(body, "chat", None, CONFIG).body["messages"] == asked(url)
+        assert read_request(body, None, CONFIG, "chat").body["messages"] == asked(url)
     for url in (
         "http://images.example/a.png",
         "https://evil.example/a.png",

@@ -159,9 +159,7 @@ def test_own_likelihood_counts_and_is_asked_for(service, upstream, adaptive):
     assert answer["rangevote"]["score"] == pytest.approx(expected.score)
 
 
-@pytest.mark.parametrize(
-    ("mode", "outcome"), [("null_content", "null"), ("declines", "refusal"), ("calls_tools", "tool_calls")]
-)
+@pytest.mark.parametrize(("mode", "outcome"), [("null_content", "null"), ("declines", "refusal")])
 def test_a_choice_without_text_neither_stands_nor_votes_and_is_counted(service, upstream, mode, outcome):
     upstream.mode = mode
     answer = service.ask().json()["rangevote"]

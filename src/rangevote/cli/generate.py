@@ -110,6 +110,7 @@ def generate(
     remembered = {name: value for name, value in given.items() if name not in FREE}
     remembered["ballots"] = ballots is not None
     plan, skip, images = plan_for(settings), on_error == "skip", False
+    plan.check_voters(chosen.voter_models)
     with ExitStack() as files:
         sink = files.enter_context(
             open_outputs(output, ballots, source, remembered, resume=resume, force=force)
@@ -118,6 +119,7 @@ def generate(
         if server is None:
             with loading(chosen.model, quiet=quiet):
                 model = chosen.load()
+                plan = plan.voted_by({name: chosen.load(name) for name in chosen.voter_models})
             elector, images = partial(elect_batches, model, plan=plan), getattr(model, "reads_images", False)
         else:
             elector = server(chosen, plan, skip=skip)

@@ -32,11 +32,12 @@ class ModelOptions:
     device: str | None
     dtype: str | None
     no_chat: bool
+    voter_models: tuple[str, ...] = ()
 
-    def load(self) -> LanguageModel[Any]:
+    def load(self, name: str | None = None) -> LanguageModel[Any]:
         from rangevote.models.load import load
 
-        return load(self.model, device=self.device, dtype=self.dtype, chat=not self.no_chat)
+        return load(name or self.model, device=self.device, dtype=self.dtype, chat=not self.no_chat)
 
 
 def model_options(command: Command) -> Command:
@@ -48,6 +49,13 @@ def model_options(command: Command) -> Command:
             required=True,
             metavar="NAME",
             help="A Hugging Face name, a folder, a GGUF or ARPA file, smollm2, or its name at the server.",
+        ),
+        "voter_models": click.option(
+            "--voter-model",
+            "voter_models",
+            multiple=True,
+            metavar="NAME",
+            help="Another model for --voters; several are a panel, with equal --shares or those given.",
         ),
         "device": click.option("--device", metavar="NAME", help="As cuda or cpu."),
         "dtype": click.option(
@@ -234,7 +242,12 @@ def server_elector(
     for name, value in (("--device", chosen.device), ("--dtype", chosen.dtype)):
         if value is not None:
             raise UsageError(f"{name} is for models in this process, but --engine {engine} is not.")
-    builder = RequestBuilder.of(engine, chosen.model, plan, chat=not chosen.no_chat, extra=extra)
+    if len(chosen.voter_models) > 1:
+        raise UsageError(f"--engine {engine} takes one --voter-model; for a panel of servers use serve.")
+    voter_model = chosen.voter_models[0] if chosen.voter_models else None
+    builder = RequestBuilder.of(
+        engine, chosen.model, plan, chat=not chosen.no_chat, extra=extra, voter_model=voter_model
+    )
     limits = CallLimits(read=timeout, total=timeout, response_bytes=LONGEST_RESPONSE)
     client = Client(base_url, key=key, limits=limits, concurrency=concurrency)
     if key is not None and exposed(client.base_url):

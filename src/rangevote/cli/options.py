@@ -130,11 +130,17 @@ def election_options(command: Command, *, sampling: bool = False) -> Command:
             metavar="X",
             help="Add X log P(c) / |c| to the votes for candidate c, its own likelihood.",
         ),
+        "cutoff": click.option(
+            "--cutoff",
+            type=float,
+            metavar="S",
+            help="Voters count only for candidates at least this similar, as 0.5.  [cluster: 0.5, else none]",
+        ),
         "rule": click.option(
             "--rule",
             default="range",
             show_default=True,
-            help="range, reweighted, most_likely or length_normalised.",
+            help="range, reweighted, cluster, most_likely or length_normalised.",
         ),
         "winners": click.option(
             "--winners", type=int, default=1, show_default=True, help="How many to elect."

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rangevote.service.metrics import Metrics
     from rangevote.service.middleware import Keys
     from rangevote.service.upstream import Upstream
+    from rangevote.service.upstream_panel import UpstreamPanel
 
 PORT = 8720
 #: Addresses that stand for all of the machine's.
@@ -33,7 +34,14 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *
     sections=MODEL_SECTIONS,
     example="rangevote serve --upstream http://127.0.0.1:8000/v1 --samples 16 --adaptive",
 )
-@click.option("--upstream", metavar="URL", help="The server to sample from, as http://127.0.0.1:8000/v1.")
+@click.option(
+    "--upstream",
+    "upstreams",
+    multiple=True,
+    metavar="[NAME=]URL",
+    help="The server to sample from, as http://127.0.0.1:8000/v1; several, named, are a panel.",
+)
+@click.option("--panel", metavar="NAME", help="What the model is called that is all of them.  [panel]")
 @click.option(
     "--engine", "source", metavar="NAME", help="What it is: openai, llama_cpp, or vllm, which has beams."
 )
@@ -122,7 +130,8 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
     source = _source(config, metrics, given)
     app = service_app(source, config, metrics, keys=keys, details=log_details)
     listening = bound(host, port)
-    url, origin = address(listening), config.upstream or f"model {given['model']}"
+    serving = ", ".join(config.members.values()) or config.upstream
+    url, origin = address(listening), serving or f"model {given['model']}"
     run(app, listening, config.limits, lambda: log_event("ready", address=url, serving=origin))
     log_event("stopped")
 
@@ -159,7 +168,10 @@ def _config(given: dict[str, Any], hosts: tuple[str, ...]) -> ServiceConfig:
     from rangevote.service.config import Limits, RequestOptions, ServiceConfig, profile_options, read_config
 
     file = {} if given["config"] is None else read_config(given["config"])
-    upstream = given["upstream"] or (None if given["model"] else file.get("upstream"))
+    members = _members(given["upstreams"])
+    if not members and not given["model"]:
+        members = dict(file.get("upstreams", {})) or ({"": file["upstream"]} if "upstream" in file else {})
+    upstream = next(iter(members.values()), None)
     if (upstream is None) == (given["model"] is None):
         raise UsageError("give --upstream URL, the server to sample from, or --model NAME, one of the two.")
     options: dict[str, Any] = {name: given.get(name) for name in REQUEST_OPTIONS}
@@ -182,13 +194,32 @@ def _config(given: dict[str, Any], hosts: tuple[str, ...]) -> ServiceConfig:
         file.get("aliases", {}),
         (*file.get("allow_models", ()), *given["allow_model"]),
         frozenset(name.lower() for name in file.get("allow_image_hosts", ())),
-        frozenset(file.get("forward", ())),
         kept,
         hosts,
+        {} if "" in members else members,
+        given["panel"] or file.get("panel", "panel"),
     )
 
 
-def _source(config: ServiceConfig, metrics: Metrics, given: dict[str, Any]) -> Upstream | LocalModel:
+def _members(given: tuple[str, ...]) -> dict[str, str]:
+    """The servers by their names; one alone may have none."""
+    members: dict[str, str] = {}
+    for one in given:
+        name, equals, url = one.partition("=")
+        if not equals or "/" in name:  # an address
+            name, url = "", one
+        if name in members:
+            which = f"the name {name!r} twice" if name else "several without a name"
+            raise UsageError(f"--upstream gives {which}; write each as NAME=URL, with a name of its own.")
+        members[name] = url
+    if "" in members and len(members) > 1:
+        raise UsageError("several --upstream are a panel; write each as NAME=URL, as small=http://host/v1.")
+    return members
+
+
+def _source(
+    config: ServiceConfig, metrics: Metrics, given: dict[str, Any]
+) -> Upstream | UpstreamPanel | LocalModel:
     """Where answers come from; a model is loaded before the port is taken."""
     from rangevote.cli.options import read_secret, secret_from_environment
 
@@ -204,6 +235,7 @@ def _source(config: ServiceConfig, metrics: Metrics, given: dict[str, Any]) -> U
         name = config.models[0] if config.models else os.path.basename(given["model"].rstrip("/\\"))
         return LocalModel(model, name or given["model"], config, metrics)
     from rangevote.service.upstream import Upstream
+    from rangevote.service.upstream_panel import UpstreamPanel
 
     variable, file = given["upstream_key_env"], given["upstream_key_file"]
     if variable is not None and file is not None:
@@ -215,4 +247,4 @@ def _source(config: ServiceConfig, metrics: Metrics, given: dict[str, Any]) -> U
         key = secret_from_environment(variable).strip()
     elif file is not None:
         key = read_secret(file).strip()
-    return Upstream(config, metrics, key=key)
+    return (UpstreamPanel if config.members else Upstream)(config, metrics, key=key)

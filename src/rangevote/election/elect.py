@@ -56,7 +56,10 @@ def elect(
     * `likelihood=None`: x adds the candidate's own x * log P(c) / |c| to its votes: voters say what the model
       means, the term how well this very wording is put. |c| counts the model's tokens (words where these are
       unknown) and the end where the model ended the sequence. Every candidate needs a log-probability.
-    * `rule="range"`: or "reweighted" (for several winners), "most_likely", "length_normalised".
+    * `cutoff=None`: only voters at least this similar to a candidate, as 0.5, count for it: against
+      compromises among texts that say different things. Every pair is compared then.
+    * `rule="range"`: or "reweighted" (for several winners), "cluster" (the best of the largest group of texts
+      that are at least `cutoff`, by default 0.5, similar), "most_likely", "length_normalised".
     * `winners=1`: how many to elect, each from another group of candidates that the similarity tells apart.
     * `tokenize="words"`: what n-grams are made of: "words", "chars", "13a", "intl", "zh", "json" (its
       leaves), "tokens" (the model's ids) or a function.
@@ -228,7 +231,8 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
         )
     outcome = RULES[settings.rule](contest, settings.winners)
     voters = Hypotheses([], role="voters") if contest.voters is None else contest.voters
-    outcome.scores.flags.writeable = contest.weights.flags.writeable = False
+    weights = contest.weights if outcome.weights is None else outcome.weights
+    outcome.scores.flags.writeable = weights.flags.writeable = False
     if len(outcome.elected) < settings.winners:
         number, listed = len(outcome.elected), len(contest.candidates)
         those = "all of them" if number == listed else f"the {number} that the similarity tells apart"
@@ -240,7 +244,7 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
     result = Result(
         contest.candidates,
         voters,
-        contest.weights,
+        weights,
         outcome.scores,
         outcome.elected,
         settings.signature(weighting, contest.candidates, len(voters), panel),

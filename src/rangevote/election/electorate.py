@@ -180,6 +180,8 @@ class Electorate:
         voters = self._all()
         if voters.members is not None:
             raise UsageError("decided() is for samples of one model; it knows no panels.")
+        if self._settings.rule == "cluster":
+            raise UsageError("decided() does not know rule='cluster'; use rule='range', with cutoff= or not.")
         weighting = self._settings.weights or default_weights(voters)
         if weighting != "count":
             raise UsageError(

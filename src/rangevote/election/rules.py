@@ -1,6 +1,7 @@
 """Election rules: from one election to scores and winners.
 
 A rule is a function and one line in `RULES`. Range voting is the paper's; `reweighted` elects several;
+`cluster` the best of the largest group;
 `most_likely` and `length_normalised` are the baselines that choose from the same list.
 """
 
@@ -49,6 +50,13 @@ class Contest:
             self.poll.add(self.voters)
         return self.poll.tally(weights)
 
+    def grades(self) -> Array:
+        """What each voter thinks of each candidate, shape (voters, candidates)."""
+        if self.poll is None:
+            self.tally(self.weights)
+        assert self.poll is not None
+        return self.poll.matrix()
+
     def grades_for(self, index: int) -> Array:
         """What each voter thinks of one candidate, shape (voters,)."""
         assert self.similarity is not None
@@ -68,10 +76,11 @@ def own_likelihood(candidates: Hypotheses, factor: float) -> Array:
 
 
 class RuleOutcome(NamedTuple):
-    """Scores of all candidates, and who was elected, in order."""
+    """Scores of all candidates, and who was elected, in order; the voters' weights, if others than given."""
 
     scores: Array  # (candidates,)
     elected: tuple[int, ...]
+    weights: Array | None = None  # (voters,)
 
 
 def order(scores: Array, candidates: Hypotheses) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
@@ -150,6 +159,35 @@ def reweighted(contest: Contest, winners: int) -> RuleOutcome:
     return RuleOutcome(scores, tuple(elected))
 
 
+def cluster(contest: Contest, winners: int) -> RuleOutcome:
+    """The best of the largest group: for texts that say several things, of which none is a compromise.
+
+    Around every candidate are the voters at least `cutoff` similar to it, the heaviest such group is the
+    largest, and its voters alone elect: score(c) = sum of P(v) sim(v, c) over them. Further winners come from
+    the largest groups of the voters that are left.
+    """
+    grades, weights = contest.grades(), contest.weights
+    near = grades > 0.0  # (voters, candidates)
+    first: RuleOutcome | None = None
+    elected: list[int] = []
+    keys = keys_of(contest.similarity, contest.candidates)
+    while len(elected) < min(winners, len(set(keys))):
+        support = contest.scores(weights)
+        sizes = np.array([math.fsum(weights[column].tolist()) for column in near.T])  # (candidates,)
+        heaviest = np.where(sizes == sizes.max(), support, -np.inf)
+        group = np.where(near[:, leader(heaviest, contest.candidates)], weights, 0.0)  # (voters,)
+        scores = contest.scores(group if group.any() else weights)
+        first = first or RuleOutcome(scores, (), group if group.any() else weights)
+        represented = {keys[i] for i in elected}
+        free = np.where([key in represented for key in keys], -np.inf, scores)
+        elected.append(leader(free, contest.candidates))
+        weights = np.where(group > 0.0, 0.0, weights)
+        if not weights.any():  # all are represented: the others by their support in the first group
+            weights = contest.weights
+    assert first is not None
+    return first._replace(elected=tuple(elected))
+
+
 def most_likely(contest: Contest, winners: int) -> RuleOutcome:
     """The candidate with the highest log-probability: what beam search returns."""
     scores = _logprobs(contest.candidates, "most_likely").copy()
@@ -168,11 +206,14 @@ Rule = Callable[[Contest, int], RuleOutcome]
 RULES: dict[str, Rule] = {
     "range": range_voting,
     "reweighted": reweighted,
+    "cluster": cluster,
     "most_likely": most_likely,
     "length_normalised": length_normalised,
 }
 #: Rules in which nobody votes.
 WITHOUT_VOTERS = frozenset({"most_likely", "length_normalised"})
+#: Rules of which a sample of the voters tells nothing certain.
+NOT_ADAPTIVE = WITHOUT_VOTERS | {"cluster"}
 
 
 def _logprobs(candidates: Hypotheses, rule: str) -> Array:

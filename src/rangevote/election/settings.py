@@ -34,6 +34,7 @@ from rangevote.hypothesis import Hypotheses, Hypothesis
 from rangevote.kernel import Election
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, Preset, get_similarity, spelled
 from rangevote.similarity.base import Measure, Similarity, short
+from rangevote.similarity.cutoff import Cutoff, with_cutoff
 from rangevote.similarity.ngram import IndexMeasure, formula_of
 from rangevote.similarity.structured import Parties
 from rangevote.similarity.tokens import Tokenise
@@ -52,6 +53,8 @@ AT_ONCE = frozenset({"similarity", "preset", "weights", "temperature", "likeliho
 READ_AT_ONCE = frozenset(
     {"text", "tokens", "logprob", "finished", "sampled", "state", "ranked_by", "token_logprobs"}
 )
+#: From which similarity on texts are of one cluster, if nobody says otherwise.
+CLUSTERED = 0.5
 NORMAL_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 _SERIES = ".".join(__version__.split(".")[:2])
 #: What goes with a similarity that is given without a preset: equation 1 as it stands.
@@ -66,6 +69,7 @@ class ElectionOptions(TypedDict, total=False):
     weights: Weights
     temperature: float | None
     likelihood: float | None
+    cutoff: float | None
     rule: str
     winners: int
     tokenize: Tokenise
@@ -86,6 +90,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
     weights: Weights = None
     temperature: float | None = None
     likelihood: float | None = None
+    cutoff: float | None = None
     rule: str = "range"
     winners: int = 1
     tokenize: Tokenise = "words"
@@ -116,10 +121,14 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         choose("rule", self.rule, RULES)
         self._check_likelihood()
         self._check_thresholds()
+        self._check_cutoff()
         if self.shares is not None:
             check_shares(self.shares)
         named = self._preset.similarity if similarity is None else similarity
-        force_setattr(self, "similarity", get_similarity(named, self.tokenize))
+        measure = get_similarity(named, self.tokenize)
+        if self.least_grade is not None or isinstance(measure, Cutoff):
+            measure = with_cutoff(measure, self.least_grade)
+        force_setattr(self, "similarity", measure)
 
     def _check_likelihood(self) -> None:
         x = self.likelihood
@@ -146,6 +155,26 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
                 f"min_share is a share of the vote, and nobody votes under rule={self.rule!r}; leave it out, "
                 f"or use min_score."
             )
+
+    def _check_cutoff(self) -> None:
+        x = self.cutoff
+        if x is None:
+            return
+        if isinstance(x, bool) or not isinstance(x, (int, float)) or not 0 < x <= 1:
+            raise UsageError(
+                f"cutoff must be a similarity above 0 and up to 1, as 0.5, got {shown(x)}; leave it out to "
+                f"count all grades."
+            )
+        if self.rule in WITHOUT_VOTERS:
+            raise UsageError(
+                f"cutoff is for votes, and nobody votes under rule={self.rule!r}; leave it out, or use "
+                f"rule='range'."
+            )
+
+    @property
+    def least_grade(self) -> float | None:
+        """From which similarity on a voter counts for a candidate; None: from any."""
+        return CLUSTERED if self.cutoff is None and self.rule == "cluster" else self.cutoff
 
     @property
     def _preset(self) -> Preset:
@@ -240,6 +269,8 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             parts.append(f"T:{short(self.vote_temperature)}")
         if self.own_likelihood and weighting != "none":
             parts.append(f"L:{short(self.own_likelihood)}")
+        if self.least_grade is not None:
+            parts.append(f"cut:{short(self.least_grade)}")
         if self.rule != "range":
             parts.append(f"rule:{self.rule}")
         if self.winners > 1:
@@ -279,6 +310,7 @@ OPTION_TYPES: dict[str, tuple[type, ...]] = {
 }
 for _number in ("temperature", "likelihood", "min_score", "min_share"):
     OPTION_TYPES[_number] = (int, float)
+OPTION_TYPES |= dict.fromkeys(("temperature", "likelihood", "cutoff"), (int, float))
 OPTION_TYPES["shares"] = (dict,)
 
 

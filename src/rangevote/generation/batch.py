@@ -18,7 +18,7 @@ from rangevote.election.elect import elect_ballot
 from rangevote.election.electorate import Electorate
 from rangevote.election.result import Result
 from rangevote.election.stopping import rounds
-from rangevote.errors import DataError, SetupError, UsageError
+from rangevote.errors import DataError, SetupError, UsageError, warn
 from rangevote.generation.plan import GenerationPlan
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.models.protocol import Engine, LanguageModel, ModelWrapper
@@ -128,12 +128,12 @@ class BatchElections:
         self._requests, self._plan = requests, plan
         self._inputs = [request.input for request in requests]
         self._numbers = [request.number for request in requests]
-        self._engine = model if isinstance(model, Engine) else None
-        if not isinstance(model, Engine):
-            self._model = BatchReading(model, self._inputs, self._numbers)
-        elif plan.confidence is not None:
-            raise UsageError("adaptive voting draws from a model in rounds, which an engine does not let it.")
+        self._model = self._bound(model)
+        self._voters = {name: self._bound(other) for name, other in plan.voter_models.items()}
         self._voting = 0.0  # seconds spent on votes while drawing voters
+
+    def _bound(self, model: LanguageModel[Any] | Engine) -> BatchReading | Engine:
+        return model if isinstance(model, Engine) else BatchReading(model, self._inputs, self._numbers)
 
     def elect(self) -> list[Elected]:
         plan, began = self._plan, perf_counter()
@@ -143,7 +143,7 @@ class BatchElections:
         if plan.confidence is not None:
             electorates, voters = self._until_decided(candidates, plan.confidence)
         elif plan.voters is not None:
-            voters = self._search(plan.voters, "voters")
+            voters = self._vote_search(plan.voters)
         searching = (perf_counter() - began - self._voting) / len(candidates)
         elected = []
         for i, request in enumerate(self._requests):
@@ -179,10 +179,10 @@ class BatchElections:
             self._voting += perf_counter() - began
             return not undecided
 
-        stream = STREAMS["voters"]
-        with SearchBatch(
-            self._model, self._inputs, plan.voters, self._numbers, plan.states, stream
-        ) as reading:
+        stream, model = STREAMS["voters"], self._voter_model
+        if isinstance(model, Engine):
+            raise UsageError("adaptive voting draws from a model in rounds, which an engine does not let it.")
+        with SearchBatch(model, self._inputs, plan.voters, self._numbers, plan.states, stream) as reading:
             for draws in rounds(plan.voters.size, decided=decided):
                 several = max(1, plan.max_rows // len(undecided))
                 drawn: list[list[Hypothesis]] = [[] for _ in candidates]
@@ -196,18 +196,43 @@ class BatchElections:
                 self._voting += perf_counter() - began
         return electorates, voters
 
-    def _search(self, search: Search, role: str) -> list[list[Hypothesis]]:
+    @property
+    def _voter_model(self) -> BatchReading | Engine:
+        return next(iter(self._voters.values()), self._model)
+
+    def _vote_search(self, search: Search) -> list[list[Hypothesis]]:
+        """The voters; of several models each is a member of the panel, and one that fails is left out."""
+        if len(self._voters) <= 1:
+            return self._search(search, "voters", self._voter_model)
+        voters: list[list[Hypothesis]] = [[] for _ in self._requests]
+        failure: DataError | SetupError | None = None
+        for name, model in self._voters.items():
+            try:
+                found = self._search(search, "voters", model)
+            except (DataError, SetupError) as error:
+                failure = error
+                warn(f"of the panel, {name!r} failed and is left out: {error}")
+                continue
+            for mine, some in zip(voters, found, strict=True):
+                mine += [msgspec.structs.replace(one, member=name) for one in some]
+        if failure is not None and not voters[0]:
+            raise failure
+        return voters
+
+    def _search(
+        self, search: Search, role: str, model: BatchReading | Engine | None = None
+    ) -> list[list[Hypothesis]]:
         """All hypotheses of a search, at least one for each input."""
-        plan = self._plan
-        if self._engine is not None:
-            hypotheses = [list(some) for some in self._engine.hypotheses(self._inputs, search)]
+        plan, stream, model = self._plan, STREAMS[role], model or self._model
+        if isinstance(model, Engine):
+            hypotheses = [list(some) for some in model.hypotheses(self._inputs, search)]
             if len(hypotheses) != len(self._inputs):
                 raise UsageError(
                     f"the engine gave {len(hypotheses)} lists of {role} for {len(self._inputs)} inputs."
                 )
         else:
             hypotheses = search_batch(
-                self._model, self._inputs, search, self._numbers, plan.states, STREAMS[role], plan.max_rows
+                model, self._inputs, search, self._numbers, plan.states, stream, plan.max_rows
             )
         for request, some in zip(self._requests, hypotheses, strict=True):
             if not some:

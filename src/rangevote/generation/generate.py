@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rangevote.decoding.base import Search
@@ -28,6 +28,7 @@ def generate(
     within: float = 0.0,
     states: bool | None = None,
     max_rows: int = MAX_ROWS,
+    voter_models: Mapping[str, LanguageModel[Any] | Engine] | None = None,
     **options: Unpack[ElectionOptions],
 ) -> list[Result]:
     """Search the model's outputs for each input, and elect one; a `Result` for each input, in order.
@@ -38,7 +39,8 @@ def generate(
     `adaptive=0.99` (or True) draws sampled voters in rounds and stops, for each input by itself, when no
     rival can overtake the leader with that confidence, or with `within=0.02` none by more than that.
     `states` keeps hidden states: by default only where the similarity compares them. At most `max_rows`
-    hypotheses are extended at a time. All other options are those of `elect`.
+    hypotheses are extended at a time. `voter_models={"small": other}` lets other models search for the
+    voters; several are a panel, with equal `shares` or those given. All other options are those of `elect`.
 
     >>> from rangevote.models.ngram import NgramModel
     >>> known = ["the train leaves at ten", "a train leaves at ten", "the train leaves at noon", "i know"]
@@ -48,7 +50,14 @@ def generate(
     """
     settings = Settings(**options)
     plan = GenerationPlan.of(
-        settings, candidates, voters, adaptive=adaptive, within=within, states=states, max_rows=max_rows
+        settings,
+        candidates,
+        voters,
+        adaptive=adaptive,
+        within=within,
+        states=states,
+        max_rows=max_rows,
+        voter_models=voter_models,
     )
     if not hasattr(model, "start") and not hasattr(model, "hypotheses"):
         raise UsageError(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rangevote.decoding import get_search
 from rangevote.decoding.base import Search
 from rangevote.decoding.run import MAX_ROWS
 from rangevote.decoding.sample import Sampling
-from rangevote.election.rules import WITHOUT_VOTERS
+from rangevote.election.rules import NOT_ADAPTIVE
 from rangevote.election.settings import Settings
 from rangevote.election.stopping import FIRST_ROUND, check_within
 from rangevote.errors import UsageError
+from rangevote.models.protocol import Engine, LanguageModel
 from rangevote.similarity.base import Similarity
+from rangevote.similarity.cutoff import Cutoff
 from rangevote.similarity.mixture import Mixture
 from rangevote.similarity.vectors import States
 
@@ -28,8 +32,9 @@ class GenerationPlan:
 
     `confidence`: voters are drawn in rounds until the winner is this certain, or certainly at most `within`
     below the best; None: all of them vote.
-    `states`: hypotheses keep the mean of their hidden states. `max_rows` bounds how many are extended at a
-    time.
+    `voter_models`: the voters are searched for by these, a panel where they are several, instead of by the
+    model of the candidates. `states`: hypotheses keep the mean of their hidden states. `max_rows` bounds how
+    many are extended at a time.
     """
 
     settings: Settings
@@ -39,6 +44,7 @@ class GenerationPlan:
     states: bool
     max_rows: int
     within: float = 0.0
+    voter_models: Mapping[str, LanguageModel[Any] | Engine] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -51,6 +57,7 @@ class GenerationPlan:
         within: float = 0.0,
         states: bool | None = None,
         max_rows: int = MAX_ROWS,
+        voter_models: Mapping[str, LanguageModel[Any] | Engine] | None = None,
     ) -> GenerationPlan:
         """Check every option."""
         voters = usual_voters(settings) if voters is None else voters
@@ -67,7 +74,25 @@ class GenerationPlan:
                 f"as adaptive={CONFIDENCE}."
             )
         kept = needs_states(settings.measure) if states is None else bool(states)
-        return cls(settings, get_search(candidates), voting, confidence, kept, max_rows, within)
+        plan = cls(settings, get_search(candidates), voting, confidence, kept, max_rows, within)
+        return plan.voted_by(voter_models or {})
+
+    def check_voters(self, models: Collection[str]) -> None:
+        """Refuse other models than that of the candidates where they cannot vote."""
+        if models and self.voters is None:
+            raise UsageError("voters of another model need a search, as voters='sample:100'.")
+        if len(models) > 1 and self.confidence is not None:
+            raise UsageError("adaptive is for voters of one model, and knows no panels; leave it out.")
+        if models and self.settings.tokenize == "tokens":
+            raise UsageError("tokens of different models cannot be compared; use tokenize='words'.")
+
+    def voted_by(self, models: Mapping[str, LanguageModel[Any] | Engine]) -> GenerationPlan:
+        """The same with voters of these models."""
+        self.check_voters(models)
+        for name, model in models.items():
+            if not hasattr(model, "start"):
+                raise UsageError(f"the voters' model {name!r} must be a language model, got {model!r:.60}.")
+        return replace(self, voter_models=models)
 
     @property
     def batch(self) -> int:
@@ -85,6 +110,8 @@ def usual_voters(settings: Settings) -> str | None:
 
 def needs_states(similarity: Similarity) -> bool:
     """Whether a measure compares hidden states, alone or in a mixture."""
+    if isinstance(similarity, Cutoff):
+        similarity = similarity.within
     if isinstance(similarity, Mixture):
         return any(needs_states(part) for _, part in similarity.parts)
     return isinstance(similarity, States)
@@ -115,7 +142,7 @@ def _check_adaptive(settings: Settings, voters: Search | None) -> None:
             f"adaptive needs sampled voters that count the same, got weights={settings.weights!r}; use "
             f"weights='count'."
         )
-    if settings.winners > 1 or settings.rule in WITHOUT_VOTERS:
+    if settings.winners > 1 or settings.rule in NOT_ADAPTIVE:
         raise UsageError(
             f"adaptive tells when one winner by votes is certain, got rule={settings.rule!r} with "
             f"winners={settings.winners}; leave adaptive out."

@@ -7,7 +7,10 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
+from html import escape
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -22,26 +25,51 @@ from rangevote.service.errors import ApiError, internal_error, json_response, ti
 from rangevote.service.local import LocalModel
 from rangevote.service.metrics import CONTENT_TYPE, Metrics
 from rangevote.service.middleware import AccessLog, Auth, Keys, Queue, log_event, log_failure
-from rangevote.service.replies import ElectionResponse, Reply, new_id
+from rangevote.service.replies import Completed, ElectionResponse, Reply, new_id
 from rangevote.service.requests import CompletionRequest, Endpoint, read_request
+from rangevote.service.responses import ResponsesReply, ResponsesRequest, read_responses
 from rangevote.service.upstream import Upstream
+from rangevote.service.upstream_panel import UpstreamPanel
 from rangevote.sources.openai.server_election import ElectionOutcome
 from rangevote.web.app import ElectionPage, election_app
 from rangevote.web.ballots import BallotLists, Ballots
 from rangevote.web.serving import asset_routes
 
+#: Where answers come from.
+AnswerSource = Upstream | UpstreamPanel | LocalModel
 #: Seconds for the errors of answers that a stopping service cuts short.
 LAST_ERRORS = 2.0
 #: Seconds for which the upstream's state is remembered, good or bad.
 READY_KEPT = 2.0
 #: Bytes of a request that are parsed in the event loop; longer ones are parsed in a thread.
 SMALL = 32 * 2**10
+#: Characters of a question that the list of elections shows.
+SHOWN_QUESTION = 200
+LIST_HEADERS = {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+}
+LIST_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Elections</title>
+<meta name="viewport" content="width=device-width"></head><body>
+<h1>Recent elections</h1>
+<table>
+<thead><tr><th scope="col">time (UTC)</th><th scope="col">question</th><th scope="col">model</th>
+<th scope="col">margin</th><th scope="col">samples used</th></tr></thead>
+<tbody>
+{rows}
+</tbody></table></body></html>
+"""
+NO_MODEL = "there is no such model here; see /v1/models"
 #: Characters of all texts of an election; larger ones are not kept.
 LARGEST_KEPT = 4 * 2**20
 
 
 def service_app(
-    source: Upstream | LocalModel,
+    source: AnswerSource,
     config: ServiceConfig,
     metrics: Metrics,
     *,
@@ -71,7 +99,11 @@ class Service:
     """The handlers of all paths."""
 
     def __init__(
-        self, source: Upstream | LocalModel, config: ServiceConfig, metrics: Metrics, details: bool
+        self,
+        source: AnswerSource,
+        config: ServiceConfig,
+        metrics: Metrics,
+        details: bool,
     ) -> None:
         self._source, self._config, self._metrics, self._details = source, config, metrics, details
         self._queue = Queue(config.limits)
@@ -82,10 +114,15 @@ class Service:
 
     def routes(self) -> list[BaseRoute]:
         chat, completions = ElectionRoute(self, "chat"), ElectionRoute(self, "completions")
+        responses = ElectionRoute(self, "responses")
         routes: list[BaseRoute] = [
             Route("/v1/chat/completions", chat, methods=["POST"]),
             Route("/v1/completions", completions, methods=["POST"]),
+            Route("/v1/responses", responses, methods=["POST"]),
             Route("/v1/models", self.models),
+            Route("/v1/models/{id:path}", self.model),
+            Route("/v1/{profile}/responses", responses, methods=["POST"]),
+            Route("/v1/{profile}/models/{id:path}", self.model),
             Route("/v1/{profile}/chat/completions", chat, methods=["POST"]),
             Route("/v1/{profile}/completions", completions, methods=["POST"]),
             Route("/v1/{profile}/models", self.models),
@@ -121,9 +158,17 @@ class Service:
 
     async def models(self, request: Request) -> Response:
         self._profile(request)
-        names = [*await self._source.models(), *self._config.aliases]
-        listed = [{"id": name, "object": "model", "created": 0, "owned_by": "rangevote"} for name in names]
-        return json_response({"object": "list", "data": listed})
+        return json_response({"object": "list", "data": [_model(name) for name in await self._names()]})
+
+    async def model(self, request: Request) -> Response:
+        self._profile(request)
+        name = request.path_params["id"]
+        if name not in await self._names():
+            raise ApiError(404, NO_MODEL, code="model_not_found", param="model")
+        return json_response(_model(name))
+
+    async def _names(self) -> list[str]:
+        return [*await self._source.models(), *self._config.aliases]
 
     async def answer(self, endpoint: Endpoint, scope: Scope, receive: Receive, send: Send) -> None:
         """Read a request, elect and reply, all in one place of the queue."""
@@ -139,14 +184,21 @@ class Service:
             )
             await response(scope, receive, send)
 
-    async def _read(self, http_request: Request, endpoint: Endpoint) -> CompletionRequest:
+    async def _read(self, http_request: Request, endpoint: Endpoint) -> CompletionRequest | ResponsesRequest:
         try:
             content = await asyncio.wait_for(http_request.body(), self._config.limits.body_seconds)
         except asyncio.TimeoutError:
             raise ApiError(408, "the request did not arrive in time", code="body_timeout") from None
-        read = partial(read_request, content, endpoint, self._profile(http_request), self._config)
+        profile = self._profile(http_request)
+
+        def read() -> CompletionRequest | ResponsesRequest:
+            if endpoint == "responses":
+                return read_responses(content, profile, self._config)
+            return read_request(content, profile, self._config, endpoint)
+
         request = read() if len(content) <= SMALL else await run_in_threadpool(read)
-        self._source.check(request)
+        for one in request.chat.each() if isinstance(request, ResponsesRequest) else request.each():
+            self._source.check(one)
         return request
 
     def _profile(self, request: Request) -> str | None:
@@ -155,34 +207,47 @@ class Service:
             raise ApiError(404, "there is no such profile", code="profile_not_found")
         return profile
 
-    async def _reply(self, request: CompletionRequest, request_id: str, deadline: float) -> Reply:
+    async def _reply(
+        self, request: CompletionRequest | ResponsesRequest, request_id: str, deadline: float
+    ) -> Completed:
         """Wait for a turn, elect, count and log."""
+        if isinstance(request, ResponsesRequest):
+            reply = await self._completion(request.chat, request_id, deadline, "responses")
+            return ResponsesReply(request, reply)
+        return await self._completion(request, request_id, deadline, request.endpoint)
+
+    async def _completion(
+        self, request: CompletionRequest, request_id: str, deadline: float, endpoint: Endpoint
+    ) -> Reply:
         try:
-            outcome = await asyncio.wait_for(self._elect(request, deadline), deadline - time.monotonic())
+            outcomes = await asyncio.wait_for(self._elect(request, deadline), deadline - time.monotonic())
         except asyncio.TimeoutError:
             raise timeout() from None
-        self._count(outcome)
-        id = new_id(request.endpoint)
-        log_event(
-            "election",
-            request=request_id,
-            answer=id,
-            model=request.name,
-            signature=outcome.result.signature,
-            votes=outcome.votes,
-            saved=outcome.saved,
-            tokens=outcome.usage.total,
-            seconds=round(outcome.seconds, 4),
-        )
-        return Reply(id, request, outcome, self._pages.keep(id, outcome))
+        id, pages = new_id(endpoint), []
+        for number, (one, outcome) in enumerate(zip(request.each(), outcomes, strict=True)):
+            self._count(outcome)
+            log_event(
+                "election",
+                request=request_id,
+                answer=id,
+                model=request.name,
+                signature=outcome.result.signature,
+                votes=outcome.votes,
+                saved=outcome.saved,
+                tokens=outcome.usage.total,
+                seconds=round(outcome.seconds, 4),
+            )
+            own = id if len(outcomes) == 1 else f"{id}-{number}"
+            pages.append(self._pages.keep(own, one, outcome))
+        return Reply(id, request, outcomes, pages)
 
-    async def _elect(self, request: CompletionRequest, deadline: float) -> ElectionOutcome:
-        name = request.name
-        if name not in self._config.aliases and name not in await self._source.models():
-            message = "there is no such model here; see /v1/models"
-            raise ApiError(404, message, code="model_not_found", param="model")
+    async def _elect(self, request: CompletionRequest, deadline: float) -> list[ElectionOutcome]:
+        """The elections of all prompts, which take one turn."""
+        if request.name not in await self._names():
+            raise ApiError(404, NO_MODEL, code="model_not_found", param="model")
         async with self._queue.turn():
-            return await self._source.elect(request, deadline)
+            elections = (self._source.elect(one, deadline) for one in request.each())
+            return list(await asyncio.gather(*elections))
 
     def _count(self, outcome: ElectionOutcome) -> None:
         metrics = self._metrics
@@ -222,6 +287,10 @@ class ElectionRoute:
         await self._service.answer(self._endpoint, scope, receive, send)
 
 
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": 0, "owned_by": "rangevote"}
+
+
 async def _failed(request: Request, error: Exception) -> Response:
     """A bug; the access log has what it was."""
     return internal_error().response()
@@ -236,20 +305,33 @@ async def _unknown_address(request: Request, error: Exception) -> Response:
     return response
 
 
+@dataclass
+class KeptElection:
+    """An election that can be looked at; its page is made when somebody does."""
+
+    at: float
+    question: str
+    model: str
+    outcome: ElectionOutcome
+    page: ASGIApp | None = None
+
+
 class ElectionPages:
-    """The election pages of recent answers, mounted at /elections; in memory, the oldest is dropped first."""
+    """The election pages of recent answers, mounted at /elections, where a list of them is; in memory, the
+    oldest is dropped first."""
 
     def __init__(self, most: int, hosts: Sequence[str]) -> None:
         self._most, self._hosts = most, hosts
-        self._kept: OrderedDict[str, tuple[ElectionOutcome, ASGIApp | None]] = OrderedDict()
+        self._kept: OrderedDict[str, KeptElection] = OrderedDict()
 
-    def keep(self, id: str, outcome: ElectionOutcome) -> str | None:
+    def keep(self, id: str, request: CompletionRequest, outcome: ElectionOutcome) -> str | None:
         """Keep an election; the address of its page, or None where none is kept."""
         ballot = outcome.ballot
         size = sum(len(one.text or "") for one in (*ballot.candidates, *(ballot.voters or ())))
         if not self._most or size > LARGEST_KEPT:
             return None
-        self._kept[id] = outcome, None
+        question = " ".join(request.question[:SHOWN_QUESTION].split())
+        self._kept[id] = KeptElection(time.time(), question, request.name, outcome)
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)
         return f"/elections/{id}/"
@@ -257,7 +339,9 @@ class ElectionPages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         id, slash, rest = path.lstrip("/").partition("/")
-        if id not in self._kept:
+        if not id:
+            await Response(self._list(), headers=LIST_HEADERS)(scope, receive, send)
+        elif id not in self._kept:
             error = ApiError(404, "this election is not kept, or not any more", code="election_not_found")
             await error.response()(scope, receive, send)
         elif not slash:
@@ -266,11 +350,21 @@ class ElectionPages:
             inner = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode(), "root_path": ""}
             await self._page(id)(inner, receive, send)
 
+    def _list(self) -> str:
+        """The elections, the last one first, as a page."""
+        rows = []
+        for id, kept in reversed(self._kept.items()):
+            result, when = kept.outcome.result, time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(kept.at))
+            margin = "" if result.margin is None else f"{result.margin:.4f}"
+            used = f"{kept.outcome.votes} of {kept.outcome.asked + kept.outcome.saved}"
+            link = f'<a href="/elections/{id}/">{escape(kept.question) or "(no text)"}</a>'
+            cells = (when, link, escape(kept.model), margin, used)
+            rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+        return LIST_PAGE.format(rows="\n".join(rows) or '<tr><td colspan="5">none yet</td></tr>')
+
     def _page(self, id: str) -> ASGIApp:
-        """The page's application, made when it is first looked at."""
-        outcome, page = self._kept[id]
-        if page is None:
-            lists = BallotLists([Ballots.of("this answer", [outcome.ballot])])
-            page = election_app(ElectionPage(lists, outcome.settings), hosts=self._hosts)
-            self._kept[id] = outcome, page
-        return page
+        kept = self._kept[id]
+        if kept.page is None:
+            lists = BallotLists([Ballots.of("this answer", [kept.outcome.ballot])])
+            kept.page = election_app(ElectionPage(lists, kept.outcome.settings), hosts=self._hosts)
+        return kept.page

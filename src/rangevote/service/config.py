@@ -11,7 +11,7 @@ from typing import Any
 
 from rangevote.decoding import get_search
 from rangevote.decoding.beam import Beam
-from rangevote.election.rules import WITHOUT_VOTERS
+from rangevote.election.rules import NOT_ADAPTIVE
 from rangevote.election.settings import OPTION_TYPES, Settings, check_option, read_profile, read_toml
 from rangevote.election.stopping import check_within
 from rangevote.errors import DataError, RangevoteError, UsageError, choose
@@ -19,6 +19,7 @@ from rangevote.generation.plan import CONFIDENCE
 from rangevote.similarity import WITH_MODELS
 from rangevote.similarity.answers import UNSAFE
 from rangevote.similarity.base import Similarity
+from rangevote.similarity.cutoff import Cutoff
 from rangevote.similarity.mixture import Mixture
 from rangevote.sources.openai.generating import DIALECTS
 
@@ -29,7 +30,7 @@ TOGETHER = frozenset({"similarity", "preset", "temperature"})
 #: What a profile may be called: its name is part of a path.
 PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 #: Parts of paths that cannot be profiles.
-RESERVED = frozenset({"chat", "completions", "models"})
+RESERVED = frozenset({"chat", "completions", "models", "responses"})
 #: Limits that may be 0.
 MAY_BE_ZERO = frozenset({"queue", "retries", "hold", "drain"})
 
@@ -45,12 +46,13 @@ class Limits:
     open, `drain` how long a stopping service finishes what it has.
     """
 
-    body_bytes: int = 2**20
+    body_bytes: int = 8 * 2**20
     body_seconds: float = 10.0
     header_bytes: int = 32 * 2**10
     header_seconds: float = 10.0
     samples: int = 64
     messages: int = 256
+    prompts: int = 32
     prompt_chars: int = 500_000
     candidate_tokens: int = 20_000
     orders: int = 8
@@ -121,9 +123,12 @@ class RequestOptions:
         options = dict(self.election)
         if winners > 1 and options.get("rule", "range") == "range":
             options["rule"] = "reweighted"
-        settings = _settings(tuple(sorted(options.items())), winners)
-        if self.adaptive is not None and settings.rule in WITHOUT_VOTERS:
-            raise UsageError(f"adaptive needs voters, and rule={settings.rule!r} has none.")
+        if "shares" in options:  # which has no hash
+            settings = Settings(**options, winners=winners)
+        else:
+            settings = _settings(tuple(sorted(options.items())), winners)
+        if self.adaptive is not None and settings.rule in NOT_ADAPTIVE:
+            raise UsageError(f"adaptive cannot tell when rule={settings.rule!r} is certain; use 'range'.")
         if self.adaptive is not None and settings.weights not in (None, "count"):
             raise UsageError(f"adaptive needs voters that count the same, not weights={settings.weights!r}.")
         return settings
@@ -211,7 +216,8 @@ class Alias:
 @dataclass(frozen=True)
 class ServiceConfig:
     """`source` is the kind of server that the upstream is, as of `rangevote generate`; `models` are those
-    that clients may ask for, none: those that the upstream lists. `kept` elections can be looked at."""
+    that clients may ask for, none: those that the upstream lists. `kept` elections can be looked at. Several
+    servers are the `members` of a panel, by name, whose model is called `panel`; `upstream` is the first."""
 
     upstream: str | None = None
     source: str = "openai"
@@ -221,9 +227,10 @@ class ServiceConfig:
     aliases: Mapping[str, Alias] = field(default_factory=dict)
     models: tuple[str, ...] = ()
     image_hosts: frozenset[str] = frozenset()
-    forward: frozenset[str] = frozenset()
     kept: int = 0
     hosts: tuple[str, ...] = ()
+    members: Mapping[str, str] = field(default_factory=dict)
+    panel: str = "panel"
 
     def __post_init__(self) -> None:
         choose("source", self.source, DIALECTS)
@@ -233,6 +240,8 @@ class ServiceConfig:
                     f"a profile is called {name!r}; use small letters, digits, '-' and '_', and not "
                     f"{', '.join(sorted(RESERVED))}."
                 )
+        if self.panel in self.members or not self.panel.strip():
+            raise UsageError(f"the panel is called {self.panel!r}; give it another name than its members.")
         for alias in self.aliases.values():
             if alias.profile is not None:
                 choose("profile", alias.profile, self.profiles)
@@ -308,6 +317,8 @@ def orders_of(measure: Similarity) -> int:
     >>> orders_of(get_similarity("0.5*overlap_1-4+0.5*overlap_2")), orders_of(get_similarity("exact"))
     (5, 0)
     """
+    if isinstance(measure, Cutoff):
+        measure = measure.within
     if isinstance(measure, Mixture):
         return sum(orders_of(part) for _, part in measure.parts)
     return len(getattr(measure, "orders", ()))
@@ -320,6 +331,8 @@ def models_of(measure: Similarity) -> frozenset[str]:
     >>> sorted(models_of(get_similarity("0.5*overlap_2+0.50*embedding:x")))
     ['embedding:x']
     """
+    if isinstance(measure, Cutoff):
+        measure = measure.within
     if isinstance(measure, Mixture):
         return frozenset(name for _, part in measure.parts for name in models_of(part))
     return frozenset({measure.name} if measure.name.partition(":")[0] in WITH_MODELS else ())
@@ -327,10 +340,11 @@ def models_of(measure: Similarity) -> frozenset[str]:
 
 KEYS: dict[str, type[Any]] = {
     "upstream": str,
+    "upstreams": dict,
+    "panel": str,
     "source": str,
     "allow_models": list,
     "allow_image_hosts": list,
-    "forward": list,
     "keep_elections": int,
     "options": dict,
     "limits": dict,
@@ -349,6 +363,9 @@ def read_config(path: str) -> dict[str, Any]:
                 raise UsageError(f"{name} must be a {kind.__name__}, got {value!r:.60}.")
             if kind is list and not all(isinstance(item, str) for item in value):
                 raise UsageError(f"{name} must be a list of names.")
+        for name, url in config.get("upstreams", {}).items():
+            if not isinstance(url, str):
+                raise UsageError(f"upstreams.{name} must be an address, as http://127.0.0.1:8000/v1.")
         for name in config.get("limits", {}):
             choose("limit", name, {limit.name: None for limit in fields(Limits)})
         config["profiles"] = {

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from secrets import randbelow
 from types import TracebackType
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from rangevote.decoding import get_search
+from rangevote.decoding.arrays import Array, library
 from rangevote.decoding.base import Search, SearchSum
 from rangevote.decoding.sample import Nucleus, Sample
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
@@ -28,7 +33,7 @@ from rangevote.service.requests import CompletionRequest
 from rangevote.service.upstream import count_votes
 from rangevote.similarity.answers import split_reasoning
 from rangevote.sources.openai.messages import ServerChoice, Usage
-from rangevote.sources.openai.server_election import ElectionOutcome
+from rangevote.sources.openai.server_election import ElectionOutcome, is_json
 
 #: The default search for candidates.
 CANDIDATES = "beam:10"
@@ -36,32 +41,83 @@ CANDIDATES = "beam:10"
 MAX_TOKENS = 256
 #: Parameters that a local model supports; the others are refused.
 SUPPORTED = frozenset({"model", "messages", "prompt", "temperature", "top_p", "seed", "user"})
-SUPPORTED |= {"max_tokens", "max_completion_tokens"}
-PLAIN = {"response_format": {"type": "text"}}
+SUPPORTED |= {"max_tokens", "max_completion_tokens", "stop", "presence_penalty", "frequency_penalty"}
+SUPPORTED |= {"metadata", "store"}  # which change nothing
+#: Values that ask for nothing, of parameters that are not supported otherwise.
+PLAIN: dict[str, tuple[Any, ...]] = {
+    "response_format": ({"type": "text"}, {"type": "json_object"}),
+    "logprobs": (False,),
+    "tools": ([],),
+    "tool_choice": ("none",),
+}
+#: Tokens, beside those that a stop text can have, in which it is looked for.
+TAIL = 8
 
 
 class Stopped(Exception):
     """Nobody waits for the answer any more."""
 
 
-class StoppableModel(ModelWrapper):
-    """A model whose search can be stopped between two tokens."""
+class RequestModel(ModelWrapper):
+    """A model as a request wants it: outputs end at a `stop` text, tokens that were written are penalised,
+    and the search can be given up (`gone`) between two tokens.
 
-    def __init__(self, model: LanguageModel[Any], stop: threading.Event) -> None:
+    An output that has come to a stop text can only end: its log-probability is that of all up to there. A
+    state is the model's own, with the tokens that each row has written.
+    """
+
+    def __init__(self, model: LanguageModel[Any], gone: threading.Event, body: Mapping[str, Any]) -> None:
         super().__init__(model)
-        self._stop = stop
+        self._gone, self._stops = gone, stops_of(body)
+        self._presence = float(body.get("presence_penalty", 0.0))
+        self._frequency = float(body.get("frequency_penalty", 0.0))
+        self._tail = max(map(len, self._stops), default=0) + TAIL
+        self._remembers = bool(self._stops or self._presence or self._frequency)
 
     def start(self, inputs: Sequence[Any]) -> Any:
         self._check()
-        return super().start(inputs)
+        return super().start(inputs), [()] * len(inputs)
+
+    def select(self, state: Any, rows: Integers) -> Any:
+        inner, written = state
+        return super().select(inner, rows), [written[row] for row in rows.tolist()]
+
+    def room(self, state: Any) -> Integers | None:
+        return super().room(state[0])
 
     def step(self, state: Any, tokens: Integers | None) -> Step[Any]:
         self._check()
-        return super().step(state, tokens)
+        inner, written = state
+        step = super().step(inner, tokens)
+        if tokens is not None and self._remembers:
+            written = [(*before, token) for before, token in zip(written, tokens.tolist(), strict=True)]
+            for scores in (step.log_probs, step.ranking):
+                if scores is not None:
+                    self._bend(scores, written)
+        return replace(step, state=(step.state, written))
+
+    def _bend(self, scores: Array, written: Sequence[tuple[int, ...]]) -> None:
+        """Penalise and end, in place; (rows, vocabulary)."""
+        for row, before in enumerate(written):
+            if self._presence or self._frequency:
+                for token, times in Counter(before).items():
+                    scores[row, token] -= self._presence + self._frequency * times
+                own = scores[row]
+                scores[row] -= np.logaddexp.reduce(own) if library(own) is np else own.logsumexp(0)
+            text = self.text(before[-self._tail :]) if self._stops else None
+            if text is not None and any(stop in text for stop in self._stops):
+                scores[row] = -math.inf
+                scores[row, self.ends[0]] = 0.0
 
     def _check(self) -> None:
-        if self._stop.is_set():
+        if self._gone.is_set():
             raise Stopped
+
+
+def stops_of(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """The texts at which an answer ends."""
+    stop = body.get("stop", ())
+    return (stop,) if isinstance(stop, str) else tuple(stop)
 
 
 class LocalModel:
@@ -88,7 +144,7 @@ class LocalModel:
     def check(self, request: CompletionRequest) -> None:
         """Refuse what is not supported."""
         for name, value in request.body.items():
-            if name not in SUPPORTED and PLAIN.get(name) != value:
+            if name not in SUPPORTED and value not in PLAIN.get(name, ()):
                 raise invalid(name, "is not supported by a local model", "unsupported_parameter")
         if isinstance(request.options.candidates, int):
             raise invalid("rangevote.candidates", f"must be a search, as {CANDIDATES!r}, for a local model")
@@ -123,8 +179,9 @@ class LocalModel:
 
     def _outcome(self, request: CompletionRequest, stop: threading.Event) -> ElectionOutcome:
         plan, input = self._plan(request), self._read(request)
+        model = RequestModel(self._model, stop, request.body)
         try:
-            elected = elect_batch(StoppableModel(self._model, stop), [Request.of(0, input)], plan)[0]
+            elected = elect_batch(model, [Request.of(0, input)], plan)[0]
         except DataError as error:
             raise ApiError(
                 400, "the model cannot read this input", code="unreadable_input", note=str(error)
@@ -141,15 +198,17 @@ class LocalModel:
         drawn = len(ballot.voters or ())
         wanted = plan.voters.size if plan.voters is not None else 0
         everyone = [*ballot.candidates, *(ballot.voters or ())]
-        choices = [_choice(one) for one in _ended(ballot.candidates)]
-        if not all(one.finished and _choice(one).text == (one.text or "") for one in everyone):
-            voters = None if ballot.voters is None else _answers(_ended(ballot.voters))
-            ballot = Ballot(_answers(_ended(ballot.candidates)), voters, source=ballot.source)
+        standing, choices = _answers(ballot.candidates, request)
+        voters = None if ballot.voters is None else _answers(ballot.voters, request)[0]
+        if [*standing, *(voters or ())] != everyone:
+            ballot = Ballot(standing, voters, source=ballot.source)
             result = count_votes(ballot, plan.settings)
         written = sum(len(one.tokens or ()) + one.finished for one in everyone)
         voting = elected.ballot.voters or elected.ballot.candidates
         cut = sum(not one.finished for one in voting)
-        counts = {"usable": len(voting) - cut, "length": cut}
+        ended = [_choice(one, request) for one in voting if one.finished and request.json]
+        wrong = sum(not is_json(choice.text or "") for choice in ended)
+        counts = {"usable": len(voting) - cut - wrong, "length": cut, "invalid_json": wrong}
         certain = request.options.adaptive is not None and drawn < wanted
         if wanted > 1 and not certain and len(result.voters) < least:
             raise insufficient_votes(len(result.voters), drawn, least)
@@ -266,22 +325,27 @@ def _seed(request: CompletionRequest) -> int:
     return randbelow(2**31) if request.seed is None else abs(request.seed)
 
 
-def _ended(hypotheses: Sequence[Hypothesis]) -> Sequence[Hypothesis]:
-    """Those that the model ended itself; all, where it ended none."""
-    return [hypothesis for hypothesis in hypotheses if hypothesis.finished] or hypotheses
-
-
-def _choice(hypothesis: Hypothesis) -> ServerChoice:
-    """An output of the model, with its reasoning apart from its answer."""
+def _choice(hypothesis: Hypothesis, request: CompletionRequest) -> ServerChoice:
+    """An output of the model up to a stop text, with its reasoning apart from its answer."""
     reasoning, text = split_reasoning(hypothesis.text or "", hypothesis.finished)
+    for stop in stops_of(request.body):
+        text = text.partition(stop)[0]
     return ServerChoice(text, finish_reason="stop" if hypothesis.finished else "length", reasoning=reasoning)
 
 
-def _answers(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
-    """The answers, which vote; the tokens of those with reasoning are not those of the answer."""
-    return [
+def _answers(
+    hypotheses: Sequence[Hypothesis], request: CompletionRequest
+) -> tuple[list[Hypothesis], list[ServerChoice]]:
+    """The answers, which stand and vote: those that the model ended itself and that are JSON where it was
+    asked for, as far as there are any. The tokens of those with more than an answer are not those of it."""
+    listed = [(one, _choice(one, request)) for one in hypotheses]
+    listed = [both for both in listed if both[0].finished] or listed
+    if request.json:
+        listed = [both for both in listed if is_json(both[1].text or "")] or listed
+    answers = [
         one
         if choice.text == (one.text or "")
         else msgspec.structs.replace(one, text=choice.text, tokens=None)
-        for one, choice in ((one, _choice(one)) for one in hypotheses)
+        for one, choice in listed
     ]
+    return answers, [choice for _, choice in listed]

@@ -13,9 +13,9 @@ import json
 import math
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -24,9 +24,10 @@ from rangevote.election.result import first
 from rangevote.service.config import Limits
 from rangevote.service.errors import ApiError, internal_error, json_response
 from rangevote.service.requests import CompletionRequest
+from rangevote.sources.openai.messages import ServerChoice, Usage
 from rangevote.sources.openai.server_election import ElectionOutcome
 
-PREFIXES = {"chat": "chatcmpl-", "completions": "cmpl-"}
+PREFIXES = {"chat": "chatcmpl-", "completions": "cmpl-", "responses": "resp_"}
 DONE = b"data: [DONE]\n\n"
 KEEP_ALIVE = b": keep-alive\n\n"
 STREAM_HEADERS = {
@@ -43,90 +44,91 @@ def new_id(endpoint: str) -> str:
 
 @dataclass(frozen=True)
 class Reply:
-    """One election as a completion; `page` is the address of its page, where it is kept."""
+    """Elections as one completion, mostly one; `pages` are the addresses of their pages, where kept."""
 
     id: str
     request: CompletionRequest
-    outcome: ElectionOutcome
-    page: str | None = None
+    outcomes: Sequence[ElectionOutcome]
+    pages: Sequence[str | None]
     created: int = field(default_factory=lambda: int(time.time()))
 
     def completion(self) -> dict[str, Any]:
         return {
             **self._head(""),
-            "choices": [self._choice(index, candidate) for index, candidate in enumerate(self._elected)],
+            "choices": [self._choice(index, winner) for index, winner in enumerate(self.winners)],
             "usage": self._usage(),
-            "rangevote": self._election(),
+            "rangevote": self.elections(),
         }
 
     def events(self) -> Iterator[bytes]:
         """The same as a stream: role, content, finish, usage if wanted, and the end."""
         head = self._head(".chunk")
-        for index, candidate in enumerate(self._elected):
+        for index, winner in enumerate(self.winners):
             if self.request.endpoint == "chat":
                 yield event({**head, "choices": [_delta(index, {"role": "assistant", "content": ""})]})
-                if reasoning := self._reasoning(candidate):
+                if reasoning := winner.reasoning:
                     yield event({**head, "choices": [_delta(index, reasoning)]})
-                yield event({**head, "choices": [_delta(index, self._content(candidate))]})
+                delta = {key: value for key, value in winner.message.items() if value is not None}
+                if "tool_calls" in delta:
+                    delta["tool_calls"] = [{"index": i, **one} for i, one in enumerate(delta["tool_calls"])]
+                yield event({**head, "choices": [_delta(index, delta, logprobs=winner.logprobs)]})
             else:
-                choice = _text_choice(index, self._text(candidate), None) | self._reasoning(candidate)
+                choice = _text_choice(index, winner.text, None, winner.logprobs) | winner.reasoning
                 yield event({**head, "choices": [choice]})
-        last = [self._last(index, candidate) for index, candidate in enumerate(self._elected)]
-        yield event({**head, "choices": last, "rangevote": self._election()})
+        last = [self._last(index, winner) for index, winner in enumerate(self.winners)]
+        yield event({**head, "choices": last, "rangevote": self.elections()})
         if self.request.include_usage:
             yield event({**head, "choices": [], "usage": self._usage()})
         yield DONE
 
     @property
-    def _elected(self) -> tuple[int, ...]:
-        result = self.outcome.result
+    def winners(self) -> list[Winner]:
+        """All that were elected: of the first prompt, of the next, ..."""
+        return [Winner(outcome, index) for outcome in self.outcomes for index in self._elected(outcome)]
+
+    def _elected(self, outcome: ElectionOutcome) -> tuple[int, ...]:
+        result = outcome.result
         return (result.leader,) if result.no_winner else first(result, self.request.n)
 
-    def _text(self, candidate: int) -> str:
-        if self.outcome.result.no_winner:
-            return ""
-        return str(self.outcome.result.candidates.content(candidate))
+    @property
+    def usage(self) -> Usage:
+        return sum((outcome.usage for outcome in self.outcomes), Usage())
 
     def _head(self, part: str) -> dict[str, Any]:
         kind = f"chat.completion{part}" if self.request.endpoint == "chat" else "text_completion"
         return {"id": self.id, "object": kind, "created": self.created, "model": self.request.name}
 
-    def _choice(self, index: int, candidate: int) -> dict[str, Any]:
-        text, reason = self._text(candidate), self.outcome.finish_reason(candidate)
+    def _choice(self, index: int, winner: Winner) -> dict[str, Any]:
         if self.request.endpoint == "completions":
-            return _text_choice(index, text, reason) | self._reasoning(candidate)
-        message = {"role": "assistant", "content": None, "refusal": None, **self._content(candidate)}
-        message |= self._reasoning(candidate)
-        return {"index": index, "message": message, "logprobs": None, "finish_reason": reason}
+            return _text_choice(index, winner.text, winner.reason, winner.logprobs) | winner.reasoning
+        message = {"role": "assistant", "content": None, "refusal": None, **winner.message}
+        message |= winner.reasoning
+        return {
+            "index": index,
+            "message": message,
+            "logprobs": winner.logprobs,
+            "finish_reason": winner.reason,
+        }
 
-    def _content(self, candidate: int) -> dict[str, str]:
-        """What a chat answers: an answer, or a refusal where every sample is one or nobody is elected."""
-        if why := self.outcome.result.no_winner:
-            return {"refusal": f"The samples do not agree enough for an answer: {why}."}
-        field = "refusal" if self.outcome.refused(candidate) else "content"
-        return {field: self._text(candidate)}
-
-    def _reasoning(self, candidate: int) -> dict[str, str]:
-        """What the model wrote to itself before this answer, where it did."""
-        reasoning = "" if self.outcome.result.no_winner else self.outcome.reasoning(candidate)
-        return {"reasoning_content": reasoning} if reasoning else {}
-
-    def _last(self, index: int, candidate: int) -> dict[str, Any]:
-        reason = self.outcome.finish_reason(candidate)
+    def _last(self, index: int, winner: Winner) -> dict[str, Any]:
         chat = self.request.endpoint == "chat"
-        return _delta(index, {}, reason) if chat else _text_choice(index, "", reason)
+        return _delta(index, {}, winner.reason) if chat else _text_choice(index, "", winner.reason)
 
     def _usage(self) -> dict[str, int]:
-        usage = self.outcome.usage
+        usage = self.usage
         return {
             "prompt_tokens": usage.prompt,
             "completion_tokens": usage.completion,
             "total_tokens": usage.total,
         }
 
-    def _election(self) -> dict[str, Any]:
-        """The object `rangevote` of a reply."""
-        outcome, result = self.outcome, self.outcome.result
+    def elections(self) -> dict[str, Any]:
+        """The object `rangevote` of a reply; of several prompts that of the first, with all in a list."""
+        listed = [self._election(*both) for both in zip(self.outcomes, self.pages, strict=True)]
+        return listed[0] if len(listed) == 1 else {**listed[0], "elections": listed}
+
+    def _election(self, outcome: ElectionOutcome, page: str | None) -> dict[str, Any]:
+        result = outcome.result
         election: dict[str, Any] = {
             "signature": result.signature,
             "votes": outcome.votes,
@@ -138,15 +140,68 @@ class Reply:
             "samples": {"asked": outcome.asked, "saved": outcome.saved, **outcome.counts},
             "certain": outcome.certain,
         }
-        if self.request.options.explain:
-            election["scores"] = [
-                {"text": self._text(i), "score": _finite(float(result.scores[i]))} for i in result.ranking
-            ]
         if result.no_winner:
             election["no_winner"] = result.no_winner
         if answers := result.answer_fields():
             election["answers"] = answers
-        return election if self.page is None else {**election, "election": self.page}
+        if result.panel is not None:
+            election["panel"] = {"shares": result.panel.shares, "left_out": list(result.panel.left_out)}
+        if self.request.options.explain:
+            election["scores"] = [
+                {"text": str(result.candidates.content(i)), "score": _finite(float(result.scores[i]))}
+                for i in result.ranking
+            ]
+        return election if page is None else {**election, "election": page}
+
+
+@dataclass(frozen=True)
+class Winner:
+    """One that was elected, as the model's server sent it; or the leader of an election without a winner."""
+
+    outcome: ElectionOutcome
+    index: int
+
+    @property
+    def text(self) -> str:
+        if self.outcome.result.no_winner:
+            return ""
+        return str(self.outcome.result.candidates.content(self.index))
+
+    @property
+    def choice(self) -> ServerChoice | None:
+        return self.outcome.choices[self.index] if self.outcome.choices else None
+
+    @property
+    def reason(self) -> str:
+        return self.outcome.finish_reason(self.index)
+
+    @property
+    def logprobs(self) -> Any:
+        """Those of its tokens, if the client asked for them: of an election by them they are not its own."""
+        raw = self.choice.raw if self.choice is not None and not self.outcome.result.no_winner else None
+        return raw.logprobs if raw is not None and self.outcome.logprobs else None
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """What a chat answers: an answer, calls of tools, or a refusal where every sample is one or nobody is
+        elected."""
+        if why := self.outcome.result.no_winner:
+            return {"refusal": f"The samples do not agree enough for an answer: {why}."}
+        if self.outcome.refused(self.index):
+            return {"refusal": self.text}
+        choice = self.choice
+        if choice is None or not choice.calls:
+            return {"content": self.text}
+        sent = choice.raw.message if choice.raw is not None else None
+        assert sent is not None
+        called = {"tool_calls": sent.tool_calls} if sent.tool_calls else {"function_call": sent.function_call}
+        return {"content": choice.text, **called}
+
+    @property
+    def reasoning(self) -> dict[str, str]:
+        """What the model wrote to itself before this answer, where it did."""
+        reasoning = "" if self.outcome.result.no_winner else self.outcome.reasoning(self.index)
+        return {"reasoning_content": reasoning} if reasoning else {}
 
 
 def event(data: Any) -> bytes:
@@ -158,12 +213,22 @@ def _finite(number: float | None) -> float | None:
     return None if number is None or math.isinf(number) else number
 
 
-def _delta(index: int, delta: dict[str, Any], reason: str | None = None) -> dict[str, Any]:
-    return {"index": index, "delta": delta, "logprobs": None, "finish_reason": reason}
+def _delta(
+    index: int, delta: dict[str, Any], reason: str | None = None, logprobs: Any = None
+) -> dict[str, Any]:
+    return {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
 
 
-def _text_choice(index: int, text: str, reason: str | None) -> dict[str, Any]:
-    return {"index": index, "text": text, "logprobs": None, "finish_reason": reason}
+def _text_choice(index: int, text: str, reason: str | None, logprobs: Any = None) -> dict[str, Any]:
+    return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason}
+
+
+class Completed(Protocol):
+    """An answer, whole or as a stream of events."""
+
+    def completion(self) -> dict[str, Any]: ...
+
+    def events(self) -> Iterator[bytes]: ...
 
 
 class ElectionResponse(Response):
@@ -174,7 +239,7 @@ class ElectionResponse(Response):
 
     def __init__(
         self,
-        work: Callable[[], Coroutine[Any, Any, Reply]],
+        work: Callable[[], Coroutine[Any, Any, Completed]],
         limits: Limits,
         report: Callable[[BaseException | None], None],
         *,
@@ -201,7 +266,7 @@ class ElectionResponse(Response):
                 pending.cancel()
             await asyncio.gather(task, gone, return_exceptions=True)
 
-    async def _wait(self, task: asyncio.Task[Reply], gone: asyncio.Task[None], send: Send) -> bool:
+    async def _wait(self, task: asyncio.Task[Completed], gone: asyncio.Task[None], send: Send) -> bool:
         """Until the work is done (True) or the client has gone, with comments in a stream."""
         pause = self._limits.hold if self._stream else None
         while True:
@@ -215,7 +280,9 @@ class ElectionResponse(Response):
                 pause = self._limits.keep_alive
             await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
 
-    async def _answer(self, task: asyncio.Task[Reply], scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(
+        self, task: asyncio.Task[Completed], scope: Scope, receive: Receive, send: Send
+    ) -> None:
         try:
             reply = task.result()
         except Exception as error:

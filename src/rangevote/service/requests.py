@@ -1,14 +1,13 @@
 """A request, read and checked: what goes to the model, and how the answer is elected.
 
-Parameters that are not known are refused, never dropped: an answer would not be what was asked for.
+Parameters that are not known go to the model's server as they are: it knows what it understands.
 """
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -16,8 +15,9 @@ from rangevote.errors import DataError, RangevoteError
 from rangevote.formats.jsonl import parse
 from rangevote.service.config import RequestOptions, ServiceConfig
 from rangevote.service.errors import ApiError, invalid
+from rangevote.similarity.ngram import Ngrams
 
-Endpoint = Literal["chat", "completions"]
+Endpoint = Literal["chat", "completions", "responses"]
 Check = Callable[[Any], bool]
 
 #: Names by which requests have been made to send keys elsewhere; refused anywhere in a request.
@@ -49,6 +49,10 @@ def _stop(value: Any) -> bool:
     return isinstance(value, str) or several
 
 
+def _objects(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+
+
 #: Parameters that go to the model as they are: what they must be, in words and as a test.
 PASSED: dict[str, tuple[str, Check]] = {
     "temperature": ("a number from 0", lambda value: _number(value) and value >= 0),
@@ -66,21 +70,34 @@ PASSED: dict[str, tuple[str, Check]] = {
     "repetition_penalty": ("a number", _number),
 }
 CHAT: dict[str, tuple[str, Check]] = {
+    "tools": ("a list of objects", lambda value: _objects(value)),
+    "functions": ("a list of objects", lambda value: _objects(value)),
+    "logprobs": ("true or false", lambda value: isinstance(value, bool)),
     "max_completion_tokens": PASSED["max_tokens"],
     "response_format": ("an object", lambda value: isinstance(value, dict)),
     "reasoning_effort": ("a text", lambda value: isinstance(value, str)),
 }
-COMPLETIONS: dict[str, tuple[str, Check]] = {"suffix": ("a text", lambda value: isinstance(value, str))}
+COMPLETIONS: dict[str, tuple[str, Check]] = {
+    "suffix": ("a text", lambda value: isinstance(value, str)),
+    "logprobs": ("a whole number from 0", lambda value: _whole(value) and value >= 0),
+}
 #: Parameters that the service uses itself.
-OWN = ("model", "messages", "prompt", "n", "stream", "stream_options", "rangevote", "logprobs", "echo")
-#: Parameters of OpenAI's that an election cannot support.
-TOOLS = frozenset({"tools", "tool_choice", "functions", "function_call", "parallel_tool_calls"})
+OWN = ("model", "messages", "prompt", "n", "stream", "stream_options", "rangevote")
+#: Parameters that an election cannot support, and what to do instead.
+UNSUPPORTED = {
+    "best_of": "is what an election does: say how many samples with rangevote.samples",
+    "use_beam_search": 'is rangevote.candidates = "beam:10" here, of a vLLM server',
+    "audio": "is not supported: sounds cannot be voted on",
+    "previous_response_id": "is not supported: the service keeps no conversations; send the whole input",
+    "conversation": "is not supported: the service keeps no conversations; send the whole input",
+    "background": "is not supported; use stream",
+}
 
 
 @dataclass(frozen=True)
 class CompletionRequest:
     """One request. `body` goes to the model, without the number of samples; `name` is what the client calls
-    the model."""
+    the model. Of several `prompts` each is an election of its own."""
 
     endpoint: Endpoint
     name: str
@@ -89,6 +106,27 @@ class CompletionRequest:
     stream: bool
     include_usage: bool
     options: RequestOptions
+    prompts: tuple[str | list[int], ...] = ()
+
+    def each(self) -> list[CompletionRequest]:
+        """The requests for one election each."""
+        several = [replace(self, body={**self.body, "prompt": one}, prompts=()) for one in self.prompts]
+        return several or [self]
+
+    @property
+    def json(self) -> bool:
+        """Whether the answer must be JSON."""
+        return asks_for_json(self.body)
+
+    @property
+    def question(self) -> str:
+        """What was asked, as far as it is text: the last message, or the prompt."""
+        if self.endpoint == "completions":
+            return str(self.body["prompt"])
+        content = self.body["messages"][-1].get("content")
+        if isinstance(content, list):
+            content = " ".join(str(part.get("text", "")) for part in content)
+        return str(content or "")
 
     @property
     def seed(self) -> int | None:
@@ -97,32 +135,42 @@ class CompletionRequest:
 
 
 def read_request(
-    content: bytes, endpoint: Endpoint, profile: str | None, config: ServiceConfig
+    content: bytes, profile: str | None, config: ServiceConfig, endpoint: Endpoint
 ) -> CompletionRequest:
     """The request in a body; an `ApiError` names the parameter that is wrong."""
-    body = _object(content)
-    check_names(body)
+    body = read_object(content)
     given = {name: value for name, value in body.items() if value is not None}
-    _check_known(given, endpoint, config)
+    _check_known(given, endpoint)
     name = given.get("model")
     if not isinstance(name, str) or not name or len(name) > 256 or not name.isprintable():
         raise invalid("model", "must be the name of a model")
     alias = config.aliases.get(name)
     passed = {key: value for key, value in given.items() if key not in OWN}
     passed["model"] = name if alias is None else alias.model
+    prompts: tuple[str | list[int], ...] = ()
     if endpoint == "chat":
         check_messages(given.get("messages"), config)
         passed["messages"] = given["messages"]
     else:
-        passed["prompt"] = check_prompt(given.get("prompt"), config)
+        prompts = check_prompts(given.get("prompt"), config)
+        passed["prompt"] = prompts[0]
     options = _options(given, profile or (None if alias is None else alias.profile), config)
+    if asks_for_json(passed) and isinstance(options.settings(1).measure, Ngrams):
+        options = options.changed({"tokenize": "json", **options.election})
     n = _n(given.get("n", 1), options)
     stream = _flag(given, "stream")
     include_usage = _include_usage(given, stream)
-    return CompletionRequest(endpoint, name, passed, n, stream, include_usage, options)
+    several = prompts if len(prompts) > 1 else ()
+    return CompletionRequest(endpoint, name, passed, n, stream, include_usage, options, several)
 
 
-def _object(content: bytes) -> dict[str, Any]:
+def asks_for_json(body: Mapping[str, Any]) -> bool:
+    wanted = body.get("response_format")
+    return isinstance(wanted, Mapping) and wanted.get("type") in ("json_object", "json_schema")
+
+
+def read_object(content: bytes) -> dict[str, Any]:
+    """The object in a body, without names that could send it elsewhere."""
     try:
         body = parse(content)
     except DataError as error:
@@ -130,30 +178,22 @@ def _object(content: bytes) -> dict[str, Any]:
         raise ApiError(400, message[:300], code="invalid_json") from None
     if not isinstance(body, dict):
         raise ApiError(400, "the request must be a JSON object", code="invalid_json")
+    check_names(body)
     return body
 
 
-def _check_known(given: Mapping[str, Any], endpoint: Endpoint, config: ServiceConfig) -> None:
+def _check_known(given: Mapping[str, Any], endpoint: Endpoint) -> None:
     checks = {**PASSED, **(CHAT if endpoint == "chat" else COMPLETIONS)}
     for name, value in given.items():
-        shown = name[:60]
-        if name in TOOLS and not (value is False or value == "none" or value == []):
-            message = "is not supported: calls of tools cannot be voted on"
-            raise invalid(shown, message, "unsupported_parameter")
+        if name in UNSUPPORTED or (name == "modalities" and value != ["text"]):
+            raise invalid(name, UNSUPPORTED.get(name, UNSUPPORTED["audio"]), "unsupported_parameter")
         if name in checks:
             expected, check = checks[name]
             if not check(value):
-                raise invalid(shown, f"must be {expected}")
-        elif name not in OWN and name not in config.forward and name not in TOOLS:
-            near = difflib.get_close_matches(shown, [*checks, *OWN], n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise invalid(shown, f"is not a parameter of this service{hint}", "unsupported_parameter")
+                raise invalid(name, f"must be {expected}")
     other = "prompt" if endpoint == "chat" else "messages"
     if other in given:
         raise invalid(other, f"does not belong to {endpoint}", "unsupported_parameter")
-    for name in ("logprobs", "echo"):
-        if given.get(name, False) is not False:
-            raise invalid(name, "is not supported; see rangevote.explain for scores", "unsupported_parameter")
 
 
 def _options(given: Mapping[str, Any], profile: str | None, config: ServiceConfig) -> RequestOptions:
@@ -252,17 +292,24 @@ def check_messages(messages: Any, config: ServiceConfig) -> None:
     _check_size(characters, "messages", config)
 
 
-def check_prompt(prompt: Any, config: ServiceConfig) -> str | list[int]:
-    """One prompt: a text or token ids; a list of one is that one."""
-    if isinstance(prompt, list) and len(prompt) == 1 and not _is_token(prompt[0]):
-        prompt = prompt[0]
-    if isinstance(prompt, str):
-        _check_size(len(prompt), "prompt", config)
-        return prompt
-    if isinstance(prompt, list) and prompt and all(map(_is_token, prompt)):
-        _check_size(len(prompt), "prompt", config)
-        return prompt
-    raise invalid("prompt", "must be one text or one list of token ids; a request is one election")
+def check_prompts(prompt: Any, config: ServiceConfig) -> tuple[str | list[int], ...]:
+    """Prompts, each a text or token ids; one may come alone."""
+    prompts = [prompt] if isinstance(prompt, str) or _is_ids(prompt) else prompt
+    if not isinstance(prompts, list) or not prompts or not all(map(_is_prompt, prompts)):
+        raise invalid("prompt", "must be a text, a list of token ids, or a list of such prompts")
+    if len(prompts) > config.limits.prompts:
+        message = f"has {len(prompts)} prompts; {config.limits.prompts} are allowed"
+        raise invalid("prompt", message, "too_many")
+    _check_size(sum(map(len, prompts)), "prompt", config)
+    return tuple(prompts)
+
+
+def _is_prompt(value: Any) -> bool:
+    return isinstance(value, str) or _is_ids(value)
+
+
+def _is_ids(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_token, value))
 
 
 def _is_token(value: Any) -> bool:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -115,12 +116,7 @@ class Upstream:
             raise invalid("n", f"must be at most the number of candidates, {most}")
 
     async def elect(self, request: CompletionRequest, deadline: float) -> ElectionOutcome:
-        try:
-            return await UpstreamElection(self, request, deadline).elect()
-        except DataError as error:  # a choice that cannot be a hypothesis
-            raise ApiError(
-                502, "the model's server failed to answer", code="upstream_shape", note=str(error)
-            ) from None
+        return await UpstreamElection(self, request, deadline).outcome(request)
 
 
 class UpstreamElection(ServerElection):
@@ -137,8 +133,18 @@ class UpstreamElection(ServerElection):
             within=options.within,
             min_votes=min(options.min_votes, _size(request)),
             longest=upstream.config.limits.candidate_tokens,
+            json=request.json,
             deadline=deadline,
         )
+
+    async def outcome(self, request: CompletionRequest) -> ElectionOutcome:
+        try:
+            outcome = await self.elect()
+        except DataError as error:  # a choice that cannot be a hypothesis
+            raise ApiError(
+                502, "the model's server failed to answer", code="upstream_shape", note=str(error)
+            ) from None
+        return replace(outcome, logprobs=request.body.get("logprobs", False) is not False)
 
     async def fetch(self, query: Query, draws: range) -> Samples:
         began = time.monotonic()
@@ -194,7 +200,7 @@ def _samples(request: CompletionRequest) -> Query:
     """What the client asked for; with log-probabilities where the election weighs by them."""
     body, settings = dict(request.body), request.options.settings(request.n)
     if needs_logprobs(settings):
-        body["logprobs"] = LOGPROBS[request.endpoint]
+        body["logprobs"] = body.get("logprobs") or LOGPROBS[request.endpoint]
     return Query(PATHS[request.endpoint], body, _size(request), request.seed)
 
 

@@ -190,7 +190,7 @@ class SharedCounts:
                 scores = scores + own_likelihood(self._candidates, setting.likelihood)
             index = leader(scores, self._candidates)
         else:
-            scores, elected = RULES[setting.rule](Contest(self._candidates), 1)
+            scores, elected, _ = RULES[setting.rule](Contest(self._candidates), 1)
             index = elected[0]
         return index, float(scores[index])
 

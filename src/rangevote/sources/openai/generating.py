@@ -67,7 +67,8 @@ class RequestBuilder:
     """Makes the request for a search over an input.
 
     `chat`: texts are messages of a user, else prompts to be continued. `extra` are further fields of the
-    request, which replace those that the search sets; null removes a field.
+    request, which replace those that the search sets; null removes a field. `voter_model` is another model
+    of the server, which votes.
     """
 
     kind: str
@@ -75,10 +76,18 @@ class RequestBuilder:
     chat: bool = True
     logprobs: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
+    voter_model: str | None = None
 
     @classmethod
     def of(
-        cls, kind: str, model: str, plan: GenerationPlan, *, chat: bool, extra: Mapping[str, Any]
+        cls,
+        kind: str,
+        model: str,
+        plan: GenerationPlan,
+        *,
+        chat: bool,
+        extra: Mapping[str, Any],
+        voter_model: str | None = None,
     ) -> RequestBuilder:
         """Check that a server of this kind can do what is planned.
 
@@ -96,11 +105,12 @@ class RequestBuilder:
             )
         settings = plan.settings
         decide = needs_logprobs(settings) or settings.weights == "importance"
-        return cls(kind, model, chat, decide, extra)
+        return cls(kind, model, chat, decide, extra, voter_model)
 
     def query(self, search: Search, request: Request, role: str) -> Query:
         path, body = self._input(request.input)
-        body = {"model": self.model, **body, **self._fields(search)}
+        model = self.voter_model if role == "voters" and self.voter_model else self.model
+        body = {"model": model, **body, **self._fields(search)}
         if self.logprobs or isinstance(search, Beam):
             body["logprobs"] = True if path == CHAT else 1
         body = {name: value for name, value in {**body, **self.extra}.items() if value is not None}
@@ -193,7 +203,7 @@ class InputElection(ServerElection):
         if len(samples.choices) < asked:
             why = f": {_with_detail(samples.failed[0])}" if samples.failed else "."
             warn(f"inputs[{self._request.number}]: only {len(samples.choices)} of {asked} {role} came{why}")
-        if all(choice.kind != "text" for choice in samples.choices):
+        if all(choice.kind not in ("text", "tool_calls") for choice in samples.choices):
             kinds = Counter(choice.kind for choice in samples.choices)
             counts = ", ".join(f"{count} of kind {kind!r}" for kind, count in kinds.items())
             raise DataError(f"the server gave no text for {role}, only choices without: {counts}.")

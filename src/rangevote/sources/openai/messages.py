@@ -14,8 +14,8 @@ import msgspec
 
 from rangevote.errors import DataError
 from rangevote.formats.jsonl import shape_error
-from rangevote.formats.openai import UNKNOWN, Part, ended
-from rangevote.hypothesis import LOGPROB_SLACK, Hypothesis
+from rangevote.formats.openai import UNKNOWN, Part, ended, tool_calls_of
+from rangevote.hypothesis import LOGPROB_SLACK, Hypothesis, ToolCall
 from rangevote.similarity.answers import split_reasoning
 
 #: Text to vote on, nothing, a refusal (its text is the reason), or tool calls.
@@ -34,7 +34,8 @@ class ServerChoice(NamedTuple):
 
     `logprob` is the natural-log sum over the `tokens` it lists, None unless every one is known. Most servers
     do not list the end of the sequence. `reasoning` is what the model wrote to itself before the text; the
-    sum is of both, since their tokens are not told apart.
+    sum is of both, since their tokens are not told apart. `calls` are those of tools, `raw` is the choice as
+    the server sent it, `member` the member of a panel that it is of.
     """
 
     text: str | None
@@ -44,6 +45,9 @@ class ServerChoice(NamedTuple):
     kind: ChoiceKind = "text"
     reasoning: str = ""
     token_logprobs: Sequence[float] | None = None
+    calls: tuple[ToolCall, ...] = ()
+    raw: RawChoice | None = None
+    member: str | None = None
 
 
 class Usage(NamedTuple):
@@ -96,11 +100,11 @@ def choices_of(body: object, path: str = CHAT) -> list[ServerChoice]:
 
 
 def hypothesis_of(choice: ServerChoice, *, sampled: bool = True) -> Hypothesis:
-    """A choice that may vote and be elected; one without text cannot.
+    """A choice that may vote and be elected; one without text or calls of tools cannot.
 
     The log-probability of a sample with reasoning is not that of its text, so it is left out.
     """
-    if choice.text is None:
+    if choice.text is None and not choice.calls:
         raise DataError(f"a choice of kind {choice.kind!r} has no text to vote on")
     logprob = None if sampled and choice.reasoning else choice.logprob
     return Hypothesis(
@@ -109,12 +113,14 @@ def hypothesis_of(choice: ServerChoice, *, sampled: bool = True) -> Hypothesis:
         finished=ended(choice.finish_reason),
         sampled=sampled,
         token_logprobs=choice.token_logprobs,
+        member=choice.member,
+        tool_calls=choice.calls or None,
     )
 
 
 def hypotheses_in(choices: Iterable[ServerChoice], *, sampled: bool = True) -> list[Hypothesis]:
-    """The choices that have text; refusals, tool calls and null content are left out."""
-    return [hypothesis_of(choice, sampled=sampled) for choice in choices if choice.kind == "text"]
+    """The choices that have text or call tools; refusals and null content are left out."""
+    return [hypothesis_of(one, sampled=sampled) for one in choices if one.kind in ("text", "tool_calls")]
 
 
 def usage_of(body: object) -> Usage:
@@ -156,7 +162,8 @@ def _distinct(given: Sequence[RawChoice]) -> Iterator[RawChoice]:
         return
     seen: set[tuple[int | None, str]] = set()
     for number, one in zip(numbers, given, strict=True):
-        key = (number, str(one.text if one.message is None else one.message.content))
+        message = one.message
+        key = (number, str(one.text if message is None else (message.content, message.tool_calls)))
         if number is None or key not in seen:
             yield one
         seen.add(key)
@@ -168,6 +175,12 @@ def _choice(given: RawChoice, field: str, chat: bool) -> ServerChoice:
     text, kind = _message_text(given.message, field) if chat else _completion_text(given.text, field)
     if given.finish_reason == "error":  # what came before is not an answer
         text, kind = None, "null"
+    calls: tuple[ToolCall, ...] = ()
+    if kind == "tool_calls" and given.message is not None:
+        try:
+            calls = tool_calls_of(given.message.tool_calls, given.message.function_call, f"{field}.message")
+        except DataError:  # calls that cannot be read are none to vote on
+            calls = ()
     reasoning = _reasoning(given.message)
     if kind == "text" and text and not reasoning:
         reasoning, text = split_reasoning(text, ended(given.finish_reason))
@@ -179,6 +192,8 @@ def _choice(given: RawChoice, field: str, chat: bool) -> ServerChoice:
         kind,
         reasoning,
         _known(values) if kind == "text" else None,
+        calls,
+        given,
     )
 
 
@@ -200,11 +215,11 @@ def _message_text(message: ChatMessage | None, field: str) -> tuple[str | None, 
     content = message.content
     if message.refusal:
         return message.refusal, "refusal"
-    if message.tool_calls or message.function_call:
-        return None, "tool_calls"
+    called = bool(message.tool_calls or message.function_call)
     if content is None:
-        return None, "null"
-    return content if isinstance(content, str) else "".join(part.text for part in content), "text"
+        return None, "tool_calls" if called else "null"
+    text = content if isinstance(content, str) else "".join(part.text for part in content)
+    return (text or None, "tool_calls") if called else (text, "text")
 
 
 def _values(logprobs: object) -> list[object] | None:

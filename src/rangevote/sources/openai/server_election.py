@@ -25,6 +25,7 @@ from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
 from rangevote.similarity.base import keys_of
 from rangevote.similarity.exact import Exact
 from rangevote.similarity.ngram import Ngrams
+from rangevote.similarity.structured import read_json
 from rangevote.sources.openai.client import Client, UpstreamError
 from rangevote.sources.openai.messages import ServerChoice, Usage, hypothesis_of, usage_of
 from rangevote.sources.openai.sampling import Samples, answered, sample
@@ -54,18 +55,28 @@ def needs_logprobs(settings: Settings) -> bool:
     return weighed or settings.rule in WITHOUT_VOTERS or settings.own_likelihood > 0
 
 
+def is_json(text: str) -> bool:
+    """Whether a text is a JSON value, in a code fence or not."""
+    try:
+        read_json(text)
+    except ValueError:
+        return False
+    return True
+
+
 class SamplePool:
     """The choices of one query over several rounds, with `size` characters in all.
 
-    Usable is every text; or, with a limit of `longest` tokens, texts that are not longer and that the model
-    ended itself. If it ended none, those that were cut off are usable, and keep their finish reason; if there
-    is no text at all, the refusals are.
+    Usable is every text and every call of tools; or, with a limit of `longest` tokens, those that are not
+    longer and that the model ended itself, and with `json` those that are JSON. If there are none, those that
+    were cut off are usable, and keep their finish reason, then those that are no JSON, then the refusals.
     """
 
-    def __init__(self, longest: int | None = None) -> None:
-        self._longest = longest
+    def __init__(self, longest: int | None = None, *, json: bool = False) -> None:
+        self._longest, self._json = longest, json
         self._complete: list[ServerChoice] = []
         self._cut: list[ServerChoice] = []
+        self._invalid: list[ServerChoice] = []
         self._refused: list[ServerChoice] = []
         self.counts: Counter[str] = Counter()
         self.failed: list[UpstreamError] = []
@@ -84,6 +95,8 @@ class SamplePool:
                 self._complete.append(choice)
             elif outcome == "length":
                 self._cut.append(choice)
+            elif outcome == "invalid_json":
+                self._invalid.append(choice)
             elif outcome in ("refusal", "filtered"):
                 self._refused.append(choice._replace(text=choice.text or ""))
         self.fail(samples.failed, asked, missing=max(0, asked - len(samples.choices)))
@@ -101,18 +114,21 @@ class SamplePool:
     def _outcome(self, choice: ServerChoice) -> str:
         if choice.kind in ("text", "null") and choice.finish_reason == "content_filter" and self._longest:
             return "filtered"
+        if choice.calls:
+            return "usable"
         if choice.kind != "text" or choice.text is None:
             return "null" if choice.kind == "text" else choice.kind
-        if self._longest is None:
-            return "usable"
-        size = len(choice.text.split()) if choice.tokens is None else choice.tokens
-        if size > self._longest:
-            return "too_long"
-        return "length" if choice.finish_reason == "length" else "usable"
+        if self._longest is not None:
+            size = len(choice.text.split()) if choice.tokens is None else choice.tokens
+            if size > self._longest:
+                return "too_long"
+            if choice.finish_reason == "length":
+                return "length"
+        return "usable" if not self._json or is_json(choice.text) else "invalid_json"
 
     @property
     def usable(self) -> list[ServerChoice]:
-        return self._complete or self._cut or self._refused
+        return self._complete or self._cut or self._invalid or self._refused
 
     def hypotheses(self, *, sampled: bool = True) -> list[Hypothesis]:
         """The usable choices for an election; beams are not `sampled`."""
@@ -123,7 +139,7 @@ class SamplePool:
 class ElectionOutcome:
     """One election. `counts` says what became of the samples, `saved` how many were not needed, `certain`
     whether sampling stopped because the winner was certain; `choices` are a server's own, one for each
-    candidate; `seconds` is the time of counting votes."""
+    candidate; `seconds` is the time of counting votes, `logprobs` whether the client wants the tokens'."""
 
     ballot: Ballot
     result: Result
@@ -135,6 +151,7 @@ class ElectionOutcome:
     certain: bool = False
     choices: Sequence[ServerChoice] = ()
     seconds: float = 0.0
+    logprobs: bool = False
 
     def finish_reason(self, index: int) -> str:
         """Why candidate `index` ended."""
@@ -159,7 +176,7 @@ class ElectionOutcome:
     def winner_is_mode(self) -> bool:
         """Whether no text was sampled more often than the winner's."""
         voters = self.ballot.voters or self.ballot.candidates
-        times = Counter(voter.content for voter in voters if voter.text is not None)
+        times = Counter(voter.content for voter in voters if isinstance(voter.content, str))
         return bool(times) and times[str(self.result)] == max(times.values())
 
 
@@ -186,13 +203,14 @@ class ServerElection:
         within: float = 0.0,
         min_votes: int = 1,
         longest: int | None = None,
+        json: bool = False,
         deadline: float | None = None,
     ) -> None:
         self.client, self.settings, self.candidates, self.voters = client, settings, candidates, voters
         self.confidence, self.within = confidence, within
         self.min_votes, self.deadline = min_votes, deadline
-        self.searched = SamplePool(longest) if isinstance(candidates, Query) else None
-        self.sampled = SamplePool(longest)
+        self.searched = SamplePool(longest, json=json) if isinstance(candidates, Query) else None
+        self.sampled = SamplePool(longest, json=json)
         self.seconds = 0.0
 
     async def elect(self) -> ElectionOutcome:

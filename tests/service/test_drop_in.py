@@ -1,0 +1,188 @@
+"""What clients of OpenAI's API send and expect, beyond texts: tools, formats, log-probabilities, lists."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra 'web' is not installed")
+pytest.importorskip("openai", reason="the official client is not installed")
+
+import openai
+
+from tests.service.running import MESSAGES, Running, error_of, texts
+from tests.sources.openai.upstream import Asked, Reply, Upstream, choice, completion
+
+TOOLS = [{"type": "function", "function": {"name": "trains", "parameters": {"type": "object"}}}]
+
+
+@pytest.fixture
+def upstream():
+    with Upstream(models=("tiny",)) as upstream:
+        yield upstream
+
+
+@pytest.fixture
+def service(upstream):
+    with Running(upstream.url, models=("tiny",), kept=5) as service:
+        yield service
+
+
+def calling(*calls: tuple[str, str] | str):
+    """An upstream whose samples are these calls of tools, or texts."""
+
+    def answer(asked: Asked) -> Reply:
+        choices = [choice(asked, i) for i in range(asked.n)]
+        for i, one in enumerate(choices):
+            given = calls[i % len(calls)]
+            if isinstance(given, str):
+                one["message"]["content"] = given
+                continue
+            function = {"name": given[0], "arguments": given[1]}
+            tool_calls = [{"id": f"call_{i}", "type": "function", "function": function}]
+            one["message"] = {"role": "assistant", "content": None, "tool_calls": tool_calls}
+            one["finish_reason"] = "tool_calls"
+        return completion(asked, choices)
+
+    return answer
+
+
+CALLS = (
+    ("trains", '{"to": "Bonn", "from": "Ulm"}'),
+    ("buses", '{"to": "Bonn"}'),
+    ("trains", '{"from": "Ulm",  "to": "Bonn"}'),
+    ("trains", '{"to": "Kiel"}'),
+    ("trains", "no JSON"),
+    "I do not know",
+)
+
+
+def test_calls_of_tools_are_elected_by_name_and_then_by_arguments(service, upstream):
+    upstream.answer = calling(*CALLS)
+    answer = service.client().chat.completions.create(
+        model="tiny", messages=MESSAGES, tools=TOOLS, tool_choice="auto", parallel_tool_calls=False
+    )
+    [call] = answer.choices[0].message.tool_calls
+    assert (call.id, call.function.name, call.function.arguments) == ("call_0", *CALLS[0])
+    assert (answer.choices[0].finish_reason, answer.choices[0].message.content) == ("tool_calls", None)
+    assert "|calls:name,arguments|" in answer.rangevote["signature"]
+    assert answer.rangevote["samples"] == {"asked": 6, "saved": 0, "usable": 6}
+    sent = upstream.asked[0].body
+    assert (sent["tools"], sent["tool_choice"], sent["parallel_tool_calls"]) == (TOOLS, "auto", False)
+
+
+def test_calls_are_streamed_and_text_wins_where_most_answer(service, upstream):
+    upstream.answer = calling(*CALLS)
+    asked = {"model": "tiny", "messages": MESSAGES, "tools": TOOLS, "stream": True}
+    deltas = [chunk.choices[0] for chunk in service.client().chat.completions.create(**asked)]
+    [call] = [call for one in deltas for call in one.delta.tool_calls or ()]
+    assert (call.index, call.function.name, call.function.arguments) == (0, *CALLS[0])
+    assert deltas[-1].finish_reason == "tool_calls"
+    upstream.answer = calling("at ten", "at ten", "at noon", CALLS[0])
+    answer = service.client().chat.completions.create(model="tiny", messages=MESSAGES, tools=TOOLS)
+    assert (answer.choices[0].message.content, answer.choices[0].message.tool_calls) == ("at ten", None)
+
+
+def test_a_conversation_with_calls_and_their_results_goes_on(service, upstream):
+    call = {"id": "c", "type": "function", "function": {"name": "trains", "arguments": "{}"}}
+    messages = [
+        *MESSAGES,
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "10:00"},
+    ]
+    answer = service.client().chat.completions.create(model="tiny", messages=messages, tools=TOOLS)
+    assert answer.choices[0].message.content
+    assert upstream.asked[0].body["messages"] == messages
+
+
+@pytest.mark.parametrize("kind", ["json_object", "json_schema"])
+def test_what_is_no_json_abstains_where_json_is_asked_for_and_equal_json_is_one_answer(
+    service, upstream, kind
+):
+    given = ['{"a": 1, "b": 2}', "no", "{", '{"b": 2.0, "a": 1}', '{"a": 3}', '{"a": 3, "b": 4}']
+    upstream.answer = texts(*given)
+    wanted = {"type": kind, **({"json_schema": {"name": "x", "schema": {}}} if kind != "json_object" else {})}
+    answer = service.client().chat.completions.create(
+        model="tiny", messages=MESSAGES, seed=0, response_format=wanted
+    )
+    assert json.loads(answer.choices[0].message.content) == {"a": 1, "b": 2}
+    assert answer.rangevote["samples"] == {"asked": 6, "saved": 0, "usable": 4, "invalid_json": 2}
+    assert "|on:json|" in answer.rangevote["signature"]
+    assert upstream.asked[0].body["response_format"] == wanted
+    upstream.answer = texts("no", "no", "not")
+    fallen = service.ask(response_format=wanted).json()
+    assert fallen["choices"][0]["message"]["content"] == "no"  # as the server would have answered
+
+
+def test_log_probabilities_of_the_winners_tokens_come_back_if_they_are_asked_for(service, upstream):
+    client = service.client()
+    answer = client.chat.completions.create(
+        model="tiny", messages=MESSAGES, seed=0, logprobs=True, top_logprobs=0
+    )
+    assert [token.logprob for token in answer.choices[0].logprobs.content] == [-0.25, -0.5, -1.25]
+    assert upstream.asked[0].body["logprobs"] is True
+    chunks = client.chat.completions.create(
+        model="tiny", messages=MESSAGES, seed=0, logprobs=True, stream=True
+    )
+    known = [chunk.choices[0].logprobs for chunk in chunks if chunk.choices[0].logprobs]
+    assert [token.logprob for token in known[0].content] == [-0.25, -0.5, -1.25]
+    unasked = service.ask(rangevote={"weights": "probability"}).json()
+    assert unasked["choices"][0]["logprobs"] is None
+    plain = client.completions.create(model="tiny", prompt="q", logprobs=1, seed=0)
+    assert plain.choices[0].logprobs is not None
+
+
+def test_metadata_stop_and_parameters_of_other_servers_pass_through(service, upstream):
+    more = {"stop": ["\n"], "metadata": {"team": "a"}, "store": False, "guided_regex": "a+", "top_a": 0.1}
+    assert service.ask(**more).status_code == 200
+    assert {name: upstream.asked[0].body[name] for name in more} == more
+    refused = service.ask(best_of=4)
+    assert (refused.status_code, error_of(refused)["param"]) == (400, "best_of")
+    assert "rangevote.samples" in error_of(refused)["message"]
+
+
+def test_of_a_list_of_prompts_each_has_its_election(service, upstream):
+    answer = service.client().completions.create(model="tiny", prompt=["a", "b", "c"], seed=0, n=2)
+    assert [one.index for one in answer.choices] == list(range(6))
+    assert sorted(asked.body["prompt"] for asked in upstream.asked) == ["a", "b", "c"]
+    elections = answer.rangevote["elections"]
+    assert [election["votes"] for election in elections] == [6, 6, 6]
+    assert answer.usage.total_tokens == 3 * (7 + 6 * 3)
+    assert len({election["election"] for election in elections}) == 3
+
+
+def test_one_model_can_be_looked_up(service):
+    client = service.client()
+    assert client.models.retrieve("tiny").id == "tiny"
+    with pytest.raises(openai.NotFoundError):
+        client.models.retrieve("large/one")
+
+
+def test_pictures_may_be_as_large_as_the_limit_of_a_request(upstream):
+    url = "data:image/png;base64," + "A" * 300_000
+    parts = [{"type": "text", "text": "what?"}, {"type": "image_url", "image_url": {"url": url}}]
+    with Running(upstream.url, limits={"body_bytes": 400_000}) as service:
+        assert service.ask(messages=[{"role": "user", "content": parts}]).status_code == 200
+        large = [{"role": "user", "content": [*parts, parts[1]]}]
+        assert service.ask(messages=large).status_code == 413
+    assert upstream.asked[0].body["messages"][0]["content"] == parts
+
+
+def test_the_list_of_elections_shows_questions_models_margins_and_samples(service, upstream):
+    assert "none yet" in service.http.get("/elections/").text
+    for question in ("<b>first</b>", "second"):
+        service.ask(messages=[{"role": "user", "content": question}], seed=0)
+    page = service.http.get("/elections/")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert page.text.index("second") < page.text.index("&lt;b&gt;first&lt;/b&gt;")
+    assert "<b>" not in page.text
+    assert page.text.count("6 of 6") == page.text.count(">tiny<") == 2
+    link = page.text.partition('href="')[2].partition('"')[0]
+    assert service.http.get(link).status_code == 200
+
+
+def test_without_kept_elections_there_is_no_list(upstream):
+    with Running(upstream.url) as service:
+        assert service.http.get("/elections/").status_code == 404
