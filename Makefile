@@ -15,9 +15,9 @@ EXTRAS := dev$(if $(filter 0,$(MODELS)),,$(comma)models$(comma)embedding)
 
 .PHONY: demo test test-again lint types test-slow sanitize bench bench-search bench-evaluation bench-pages bench-service bench-scale bench-stopping faults dist fuzz pages docs screenshots reproduce-captions reproduce-translation reproduce-opus reproduce-judgement reproduce-llm format clean
 
-# SmolLM2-135M-Instruct answers three prompts; the most likely and the elected answers side by side.
+# SmolLM2-135M-Instruct answers three prompts and a sum: most likely and elected answers, why, and how firm.
 demo: $(VENV)/.smollm2
-	$(BIN)/rangevote demo --model smollm2
+	$(BIN)/rangevote demo --model smollm2 --export build/demo.html
 
 # One thread for each process: torch's threads would wait for each other.
 test: $(VENV)/.dev $(if $(filter 0,$(MODELS)),,$(VENV)/.smollm2 $(VENV)/.minilm types) lint

@@ -67,6 +67,8 @@ MEASURES = {
     "bleu_4": "sentence BLEU of c against v, unsmoothed, brevity penalty, from 0 to 1",
     "smoothed_bleu_4": "the same with 1 added to matches and totals of orders above 1 (sacrebleu: add-k)",
     "chrf": "chrF2 of sacrebleu (characters to order 6, no words) of c against v, from 0 to 1",
+    "chrf++": "the same with words of orders 1 and 2 (sacrebleu: word_order 2)",
+    "ter": "1 - TER of sacrebleu of c against v (shifts, lower case), at least -1; an empty text abstains",
     "exact": "1 where the texts are equal, else 0",
     "exact:last_number": "1 where the last numbers in the texts are equal; without one a text abstains",
     "states": "cosine of the two vectors `state`",

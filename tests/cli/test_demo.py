@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 import rangevote as rv
-from rangevote.cli.demo import BEAMS, CHOSEN, LONGEST, PROMPTS, _cost
+from rangevote.cli.demo import BEAMS, CHOSEN, LONGEST, PROMPTS, RIGHT, SAMPLES, SUM, _cost, _marked
+from rangevote.election.reasons import Quote, why
 from tests.cli.speaker import Speaker
 
 
@@ -43,11 +44,58 @@ def test_with_a_model_the_likely_and_the_elected_answers_stand_side_by_side(run,
     for prompt, result in zip(PROMPTS, results, strict=True):
         assert prompt in shown
         likely = max(range(BEAMS), key=lambda i: result.candidates[i].logprob or 0.0)
-        for index in (likely, result.index):
+        for index in (likely, result.leader):
             logprob = result.candidates[index].logprob
             assert f"log P {logprob:.2f}, score {result.scores[index]:.3f}" in shown
-        assert words(f"{result.candidates[likely].text} {result.winner}") in words(shown)
+        assert words(f"{result.candidates[likely].text} {result.winner}") in words(shown).replace("*", "")
+        parts = [f'"{part}"' if isinstance(part, Quote) else part for part in why(result)]
+        assert words("".join(parts)) in words(shown)
+        assert f"How firm: {result.margin:.3f} ahead of the next; " in shown
     assert re.fullmatch(r"searching took .* % of the time", shown.splitlines()[-1])
+
+
+def test_words_that_only_one_answer_has_are_marked():
+    first, second = "you can save money by cooking at home", "you can save a lot of money at home"
+    assert _marked(first, second, False).plain == "you can save money *by cooking* at home"
+    assert _marked(second, first, False).plain == "you can save *a lot of* money at home"
+    on_screen = _marked(first, second, True)
+    assert on_screen.plain == first
+    assert [on_screen.plain[span.start : span.end] for span in on_screen.spans if span.style] == [
+        "by cooking"
+    ]
+    assert _marked("same words", "same words", False).plain == "same words"
+
+
+def test_samples_vote_on_a_sum(run, model, monkeypatch):
+    answers = ["it is 7", "7", "8 are left", "so 7", "I do not know"]
+    monkeypatch.setattr(model, "text", lambda tokens: answers[sum(tokens) % len(answers)])
+    shown = words(run("demo", "--model", "any").out.decode())
+    [table] = re.findall(
+        rf"{re.escape(SUM)} \({SAMPLES} samples vote; {RIGHT} is right\)(.*?)Elected: ", shown
+    )
+    votes = {answer: int(number) for answer, number in re.findall(r"\b(7|8|none) (\d+)", table)}
+    assert sum(votes.values()) == SAMPLES
+    elected = max(("7", "8"), key=lambda answer: votes.get(answer, 0))
+    assert re.search(rf"{elected} {votes[elected]} elected", table)
+    assert f"{RIGHT} {votes[RIGHT]}" in table
+    assert f'give the answer "{elected}"' in shown or f'gives the answer "{elected}"' in shown
+
+
+def test_a_sum_without_numbers_is_said_to_be_one(run, model):
+    assert "samples has a number in it" in words(run("demo", "--model", "any").out.decode())
+
+
+def test_the_elections_are_written_as_a_page_that_opens_from_disk(run, model, tmp_path):
+    page = tmp_path / "build" / "demo.html"
+    for _ in range(2):  # a second run replaces it
+        done = run("demo", "--model", "any", "--export", page)
+        assert (done.code, f"open {page} in a browser" in done.out.decode().replace("\n", "")) == (0, True), (
+            done.err
+        )
+    text = page.read_text(encoding="utf-8")
+    assert all(prompt in text for prompt in PROMPTS)
+    done = run("demo", "--export", page)
+    assert (done.code, "--export belongs to --model" in done.err) == (2, True)
 
 
 @pytest.mark.parametrize(

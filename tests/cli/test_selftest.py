@@ -70,6 +70,7 @@ def test_what_is_expected_of_bleu_and_chrf_is_what_sacrebleu_says():
         "bleu_4": metrics.BLEU(**options, smooth_method="none"),
         "smoothed_bleu_4": metrics.BLEU(**options, smooth_method="add-k", smooth_value=1),
         "chrf": metrics.CHRF(),
+        "chrf++": metrics.CHRF(word_order=2),
     }
     for ballot in BALLOTS[::4]:
         voters, shares = weights(ballot)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,8 @@ import click
 from rangevote.cli.options import HelpCommand
 from rangevote.cli.output import visible
 from rangevote.cli.progress import loading
+from rangevote.election.reasons import Quote, most_likely, why
+from rangevote.errors import UsageError, need
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from rangevote.election.result import Result
+    from rangevote.election.settings import Settings
     from rangevote.generation.batch import Elected
 
 #: Figure 1 of Borgeaud and Emerson (2020): captions of one image, with their probabilities.
@@ -46,25 +50,39 @@ CHOSEN = (
 )
 BEAMS, LONGEST = 10, 40
 
+#: A question whose answer is right or wrong: samples vote on the last number in them.
+SUM, RIGHT = "A book has 12 chapters. Tom has read 5 of them. How many chapters are left?", "7"
+SAMPLES, SUM_MEASURE = 16, "exact:last_number"
+
+#: The measures under which an election is held again, to see how firm it is.
+OTHERS = ("overlap_1", "overlap_2", "overlap_1-4@0.25", "bleu_4", "chrf")
+
 
 @click.command(cls=HelpCommand, example="rangevote demo --model smollm2")
 @click.option(
     "-s", "--similarity", default="overlap_2", show_default=True, help="How voters grade candidates."
 )
 @click.option("-m", "--model", metavar="NAME", help="Let this chat model answer instead, as smollm2.")
-def demo(similarity: str, model: str | None) -> None:
+@click.option("--export", metavar="FILE", help="With --model: write the elections as a page, one file.")
+def demo(similarity: str, model: str | None, export: str | None) -> None:
     """Hold the election of the paper's figure 1: ten captions that vote for each other.
 
-    With --model, a chat model answers three questions by beam search, and the most likely answer of each is
-    shown beside the elected one.
+    With --model, a chat model answers three questions by beam search: the most likely answer of each stands
+    beside the elected one, with the words that differ marked, why it was elected, and how firm that is. Then
+    samples vote on a sum.
     """
     from rich.console import Console
+
+    if export is not None:
+        if model is None:
+            raise UsageError("--export belongs to --model; rangevote show has figure 1 as a page.")
+        need("starlette", "web", "a page")  # before the work, not after
 
     console = Console(width=None if Console().is_terminal else 110 if model is None else 100)
     if model is None:
         _figure_1(console, similarity)
     else:
-        _answers(console, model, similarity)
+        _answers(console, model, similarity, export)
 
 
 def _figure_1(console: Console, similarity: str) -> None:
@@ -105,47 +123,139 @@ def _table(result: Result) -> Table:
     return table
 
 
-def _answers(console: Console, model: str, similarity: str) -> None:
-    """Answer the prompts and show what was likely, what was elected, and what the vote cost."""
+def _answers(console: Console, model: str, similarity: str, export: str | None) -> None:
+    """Answer the prompts and show what was likely, what was elected, why, and what the vote cost."""
     from rich.console import Console
 
     from rangevote.decoding.beam import Beam
+    from rangevote.decoding.sample import Sample
     from rangevote.election.settings import Settings
     from rangevote.generation.batch import Request, elections
     from rangevote.generation.plan import GenerationPlan
     from rangevote.models.load import load
 
-    plan = GenerationPlan.of(Settings(similarity), Beam(BEAMS, max_new_tokens=LONGEST))
+    beams = GenerationPlan.of(Settings(similarity), Beam(BEAMS, max_new_tokens=LONGEST))
+    samples = GenerationPlan.of(
+        Settings(SUM_MEASURE), Sample(SAMPLES, temperature=0.7, seed=1, max_new_tokens=LONGEST)
+    )
     with loading(model):
         network = load(model)
-    with Console(stderr=True).status(f"answering {len(PROMPTS)} prompts, {BEAMS} beams each ..."):
+    with Console(stderr=True).status(f"answering {len(PROMPTS)} prompts, {BEAMS} beams each ...") as status:
         requests = [Request.of(number, prompt) for number, prompt in enumerate(PROMPTS)]
-        elected = list(elections(network, requests, plan))
+        elected = list(elections(network, requests, beams))
+        status.update(f"drawing {SAMPLES} answers to a sum ...")
+        [voted] = elections(network, [Request.of(0, SUM)], samples)
     for prompt, one in zip(PROMPTS, elected, strict=True):
-        console.print(_side_by_side(prompt, one.result))
+        console.print(_side_by_side(prompt, one.result, console.is_terminal))
+        console.print(_why(one.result), highlight=False)
+        console.print(_firm(one.result), highlight=False)
+        console.print()
+    _sum(console, voted.result)
     console.print(CHOSEN, highlight=False)
-    console.print(_cost(elected), highlight=False)
+    console.print(_cost([*elected, voted]), highlight=False)
+    if export is not None:
+        _write_page(export, [one.result for one in elected], Settings(similarity))
+        console.print(f"\nThe elections as a page: open {export} in a browser.", highlight=False)
 
 
-def _side_by_side(prompt: str, result: Result) -> Table:
+def _side_by_side(prompt: str, result: Result, terminal: bool) -> Table:
     from rich.table import Table
 
-    likely = int(result.candidates.logprobs.argmax()) if result.candidates.logprobs is not None else 0
+    likely = most_likely(result.candidates) or 0
     table = Table(title=prompt, title_justify="left", expand=True, show_lines=True)
     for heading in ("most likely", "elected" if likely != result.leader else "elected (the same)"):
         table.add_column(heading, ratio=1)
-    table.add_row(_answer(result, likely), _answer(result, result.leader))
+    texts = [_answer(result, index) for index in (likely, result.leader)]
+    table.add_row(_marked(texts[0], texts[1], terminal), _marked(texts[1], texts[0], terminal))
     table.add_row(*(_numbers(result, index) for index in (likely, result.leader)))
     return table
 
 
-def _answer(result: Result, index: int) -> Text:
-    """The model's text; nothing in it is read as markup or as a command to the terminal."""
+def _marked(text: str, other: str, terminal: bool) -> Text:
+    """The text; runs of words that the other has not are marked, by stars where there is no terminal."""
+    from difflib import SequenceMatcher
+
     from rich.text import Text
 
+    words, others = text.split(" "), other.split(" ")
+    marked = Text()
+    for kind, begin, end, _, _ in SequenceMatcher(None, words, others, autojunk=False).get_opcodes():
+        run = " ".join(words[begin:end])
+        if not run:
+            continue
+        same = kind == "equal"
+        marked.append(" " if marked else "")
+        marked.append(run if same or terminal else f"*{run}*", style="" if same else "bold reverse")
+    return marked
+
+
+def _why(result: Result) -> Text:
+    """The sentence that the page has too, with what it quotes between quotation marks."""
+    from rich.text import Text
+
+    parts = [f'"{part}"' if isinstance(part, Quote) else part for part in why(result)]
+    return Text(_visible("".join(parts)))
+
+
+def _firm(result: Result) -> str:
+    """By how much it won, and how many other measures elect the same."""
+    from rangevote.election.elect import elect
+
+    same = [elect(list(result.candidates), similarity=name).leader == result.leader for name in OTHERS]
+    margin = "no rival" if result.margin is None else f"{result.margin:.3f} ahead of the next"
+    return f"How firm: {margin}; {sum(same)} of {len(OTHERS)} measures elect the same ({', '.join(OTHERS)})."
+
+
+def _sum(console: Console, result: Result) -> None:
+    """The samples' answers to the sum, and how many give each."""
+    from rich.table import Table
+    from rich.text import Text
+
+    answers = result.answers
+    if answers is None or not answers.votes:
+        console.print(f"{SUM} None of {SAMPLES} samples has a number in it.\n", highlight=False)
+        return
+    console.print(Text(f"{SUM} ({SAMPLES} samples vote; {RIGHT} is right)", style="italic"))
+    table = Table()
+    table.add_column("answer", justify="right")
+    table.add_column("votes", justify="right")
+    table.add_column("")
+    for answer, votes in answers.votes.items():
+        marks = [mark for mark, right in (("elected", result.answer), ("right", RIGHT)) if answer == right]
+        table.add_row(answer, str(votes.count), ", ".join(marks))
+    if answers.abstained:
+        table.add_row("none", str(answers.abstained), "")
+    console.print(table)
+    console.print(Text(f"Elected: {_answer(result, result.leader)}"))
+    console.print(_why(result), highlight=False)
+    console.print()
+
+
+def _write_page(path: str, results: Sequence[Result], settings: Settings) -> None:
+    from rangevote.cli.progress import Notes
+    from rangevote.cli.show import export_page
+    from rangevote.hypothesis import Ballot
+    from rangevote.web.app import ElectionPage
+    from rangevote.web.ballots import BallotLists, Ballots
+
+    ballots = [
+        Ballot(list(result.candidates), id=number, source=prompt)
+        for number, (prompt, result) in enumerate(zip(PROMPTS, results, strict=True), 1)
+    ]
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    page = ElectionPage(BallotLists([Ballots.of("demo", ballots)]), settings, kept=len(ballots))
+    export_page(page, path, force=True, quiet=True, notes=Notes(quiet=True))
+
+
+def _answer(result: Result, index: int) -> str:
+    """The model's text on one line; nothing in it is a command to the terminal."""
     answer = result.candidates[index]
     text = answer.text if answer.text is not None else " ".join(map(str, answer.tokens or ()))
-    return Text(visible(text.strip().encode()).decode() + ("" if answer.finished else " ..."))
+    return _visible(" ".join(text.split())) + ("" if answer.finished else " ...")
+
+
+def _visible(text: str) -> str:
+    return visible(text.encode()).decode()
 
 
 def _numbers(result: Result, index: int) -> str:

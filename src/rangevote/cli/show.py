@@ -82,7 +82,7 @@ def show(
         notes.tell(f"{name} has {number:,} ballots that {lists.lists[0].name} has not; they are not shown.")
     images = _images(ballots, image_root)
     if export is not None:
-        _export(ElectionPage(lists, settings, kept=limit, images=images), export, force, quiet, notes)
+        export_page(ElectionPage(lists, settings, kept=limit, images=images), export, force, quiet, notes)
     else:
         _serve(ElectionPage(lists, settings, images=images), host, port, allow_host, not no_browser, notes)
 
@@ -136,7 +136,8 @@ class ExportCount:
         self.position, self.size = 0, size
 
 
-def _export(page: ElectionPage, path: str, force: bool, quiet: bool, notes: Notes) -> None:
+def export_page(page: ElectionPage, path: str, force: bool, quiet: bool, notes: Notes) -> None:
+    """Write the page as one file."""
     from rangevote.web.single_file import single_file
 
     with open_output(path, "-", {}, force=force) as out:
