@@ -170,7 +170,14 @@ def _help(name: str) -> str:
     ]
     shown = []
     for title, each in texts:
-        context = click.Context(each, info_name=title, terminal_width=88, max_content_width=88)
+        each._help_option = None  # click keeps the one of the first context
+        context = click.Context(
+            each,
+            info_name=title,
+            terminal_width=88,
+            max_content_width=88,
+            help_option_names=["-h", "--help"],
+        )
         shown.append(f"## {title}\n\n```text\n{each.get_help(context)}\n```")
     return "\n\n".join(shown)
 
