@@ -179,6 +179,17 @@ def test_an_option_without_effect_is_told_once(run, prompts, speaker, options, m
     assert done.err.count("warning") == bool(message)
 
 
+def test_another_model_votes_and_several_are_a_panel(run, prompts, speaker):
+    voting = ("--voters", "sample:9", "--voter-model", "speaker", *ELECTION)
+    done = run("generate", "-m", "speaker", "-i", prompts, *voting)
+    assert done.code == 0
+    assert "|panel:" not in done.results()[0]["signature"]
+    done = run("generate", "-m", "speaker", "-i", prompts, *voting, "--voter-model", "other")
+    assert "|panel:other=0.5,speaker=0.5|" in done.results()[0]["signature"]
+    refused = run("generate", "-m", "speaker", "-i", prompts, "--voter-model", "speaker")
+    assert (refused.code, "need a search" in refused.err) == (2, True)
+
+
 def test_adaptive_without_a_number_is_a_confidence_of_99_percent(run, prompts, speaker):
     done = run("generate", "-m", "speaker", "-i", prompts, "--voters", "sample:300", *ELECTION, "--adaptive")
     results = expected(speaker, voters="sample:300", adaptive=0.99, similarity="overlap_1")

@@ -93,6 +93,18 @@ def test_voters_are_drawn_only_until_the_election_is_decided(ask):
     assert seeds[2] == seeds[1] + 4
 
 
+def test_another_model_of_the_server_votes(ask):
+    with Upstream() as upstream:
+        voting = ("--candidates=sample:2,temperature=0.5", "--voters=sample:3", "--voter-model", "large")
+        done = ask(upstream, *voting, "--text")
+        assert done.code == 0
+        asked = {(asked.body["model"], asked.body["temperature"]) for asked in upstream.asked}
+        assert {model for model, temperature in asked if temperature != 0.5} == {"large"}
+        assert "large" not in {model for model, temperature in asked if temperature == 0.5}
+        refused = ask(upstream, *voting, "--voter-model", "huge")
+    assert (refused.code, "takes one --voter-model" in refused.err) == (2, True)
+
+
 def test_beams_of_a_vllm_server_are_weighed_by_their_probability(ask, tmp_path):
     with Upstream() as upstream:
         done = ask(upstream, "--candidates", "beam:3", "--ballots", tmp_path / "nbest.jsonl", source="vllm")

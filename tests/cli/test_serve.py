@@ -124,6 +124,32 @@ def test_an_upstream_with_keys_profiles_and_pages_whose_log_has_neither_keys_nor
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_several_upstreams_are_a_panel_with_a_name():
+    with Upstream(models=("a",)) as one, Upstream(models=("b",)) as two:
+        named = (
+            "--upstream",
+            f"a={one.url}",
+            "--upstream",
+            f"b={two.url}",
+            "--panel",
+            "both",
+            "--samples",
+            4,
+        )
+        with Serving(*named, "-s", "exact") as service:
+            assert service.lines[-1]["serving"] == f"{one.url}, {two.url}"
+            client = openai.OpenAI(
+                base_url=f"{service.url}/v1", api_key="x", http_client=httpx.Client(trust_env=False)
+            )
+            assert [model.id for model in client.models.list()] == ["both", "a", "b"]
+            answer = client.chat.completions.create(
+                model="both", messages=[{"role": "user", "content": "q"}], seed=0
+            )
+            assert answer.rangevote["panel"]["shares"] == {"a": 0.5, "b": 0.5}
+            assert (len(one.asked), len(two.asked)) == (1, 1)
+            client.close()
+
+
 def test_a_local_model_answers_curl_as_in_the_documentation_until_ctrl_c(tmp_path):
     path = tmp_path / "tiny.arpa"
     NgramModel.train(3 * ["the train leaves at ten", "a train leaves at ten", "i know"], order=3).write(path)
@@ -153,6 +179,13 @@ def test_a_local_model_answers_curl_as_in_the_documentation_until_ctrl_c(tmp_pat
         (["--upstream", "http://127.0.0.1:1/v1", "--model", "x"], "one of the two"),
         (["--upstream", "ftp://x"], "the base URL must be as"),
         (["--upstream", "http://u:p@h/v1"], "contains a user name or password"),
+        (2 * ["--upstream", "http://h/v1"], "several without a name; write each as NAME=URL"),
+        (2 * ["--upstream", "a=http://h/v1"], "the name 'a' twice"),
+        (["--upstream", "a=http://h/v1", "--upstream", "http://i/v1"], "several --upstream are a panel"),
+        (["--upstream", "a=http://h/v1", "--upstream", "b=x"], "the base URL must be as"),
+        (["--upstream", "a=http://h/v1", "--panel", "a"], "give it another name than its members"),
+        (["--upstream", "http://127.0.0.1:1/v1", "--cutoff", "2"], "cutoff must be a similarity above 0"),
+        (["--upstream", "http://127.0.0.1:1/v1", "--within", "2"], "within must be a difference of scores"),
         (["--upstream", "http://127.0.0.1:1/v1", "--host", "0.0.0.0"], "has no keys"),
         (["--upstream", "http://127.0.0.1:1/v1", "--host", "192.0.2.1"], "has no keys"),
         (["--upstream", "http://127.0.0.1:1/v1", "-s", "overlaps_2"], "unknown similarity 'overlaps_2'"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PORT = 8720
 #: Addresses that stand for all of the machine's.
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104
-ELECTION_OPTIONS = ("similarity", "preset", "weights", "temperature", "likelihood", "tokenize")
+ELECTION_OPTIONS = ("similarity", "preset", "weights", "temperature", "likelihood", "cutoff", "tokenize")
 #: How requests are answered that do not say otherwise.
 REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *ELECTION_OPTIONS)
 
@@ -79,6 +79,7 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *
     help="Voters count P^(1/T).  [1, or the preset's]",
 )
 @click.option("--likelihood", type=float, metavar="X", help="Add X log P(c) / |c| to the votes.  [0]")
+@click.option("--cutoff", type=float, metavar="S", help="Voters count only for texts this similar, as 0.5.")
 @click.option("--tokenize", metavar="NAME", help="words, chars, 13a, intl or zh.")
 @click.option("--config", metavar="FILE", help="Settings, limits, profiles and aliases in TOML.")
 @click.option(

@@ -92,7 +92,10 @@ class GenerationPlan:
         for name, model in models.items():
             if not hasattr(model, "start"):
                 raise UsageError(f"the voters' model {name!r} must be a language model, got {model!r:.60}.")
-        return replace(self, voter_models=models)
+        settings = self.settings
+        if len(models) > 1 and settings.shares is None:  # so that one that fails is named as left out
+            settings = settings.replace(shares=dict.fromkeys(models, 1.0))
+        return replace(self, settings=settings, voter_models=models)
 
     @property
     def batch(self) -> int:
