@@ -70,6 +70,7 @@ def test_what_is_written_is_read_again(tmp_path):
         ('[election]\nsimilarity = "overlop_2"', "election: unknown similarity 'overlop_2'. Did you mean"),
         ('[election]\nsimilarty = "overlap_2"', "unknown option 'similarty'. Did you mean 'similarity'"),
         ('[election]\nsimilarity = "exact:command=ls"', "a profile runs no programs"),
+        ('[election]\nsimilarity = "Majority:command=ls"', "a profile runs no programs"),
         ("[election]\nsimilarity = 2", "similarity must be str, got 2"),
         ("[election]\ntemperature = true", "temperature must be int or float, got True"),
         ("[election]\ntemperature = -1", "temperature must be a number above 0"),

@@ -416,7 +416,7 @@ def test_a_client_cannot_name_a_key_that_runs_code_or_may_take_forever(upstream,
     monkeypatch.chdir(tmp_path)
     profiles = {"a": {"similarity": r"exact:regex:\d+"}, "b": {"similarity": "exact:last_number"}}
     with Running(upstream.url, profiles=profiles) as service:
-        for similarity in (f"exact:{key}", f"0.5*exact:{key}"):
+        for similarity in (f"exact:{key}", f"0.5*exact:{key}", f"Majority:{key}", f"EXACT:{key}"):
             refused = service.ask(rangevote={"similarity": similarity})
             assert (refused.status_code, error_of(refused)["param"]) == (400, "rangevote.similarity")
             assert f"requests may use exact:{key[:4]}" in error_of(refused)["message"]

@@ -335,7 +335,7 @@ def read_profile(path: str | PathLike[str]) -> dict[str, Any]:
     try:
         for name, value in options.items():
             check_option(name, value)
-        if "exact:command" in str(options.get("similarity")):
+        if ":command" in str(options.get("similarity")):  # however the name before it is spelled
             raise UsageError("a profile runs no programs: name exact:command=... where you use the profile.")
         Settings(**options)
     except UsageError as error:

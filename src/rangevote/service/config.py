@@ -276,9 +276,12 @@ class ServiceConfig:
             )
 
     def check_key(self, asked: Mapping[str, Any]) -> None:
-        """Whether the operator wrote a measure just like that, if it has a key that clients may not name."""
+        """Whether the operator wrote a measure just like that, if it has a key that clients may not name.
+
+        A key stands behind a colon, however the name before it is spelled.
+        """
         similarity = asked.get("similarity")
-        unsafe = [key for key in UNSAFE if f"exact:{key}" in str(similarity)]
+        unsafe = [key for key in UNSAFE if f":{key}" in str(similarity)]
         every = (self.options, *self.profiles.values())
         if unsafe and similarity not in [options.election.get("similarity") for options in every]:
             raise UsageError(
