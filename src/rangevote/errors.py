@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 from types import ModuleType
@@ -95,9 +96,24 @@ def shown(value: object) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """A sentence ' Did you mean ...?' with the nearest known name, or nothing."""
-    near = difflib.get_close_matches(name, list(names), n=1, cutoff=0.5)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    """A sentence ' Did you mean ...?' with the nearest known name, whatever its case, or nothing."""
+    known = {each.lower(): each for each in names}
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    return f" Did you mean {known[near[0]]!r}?" if near else ""
+
+
+def respelled(name: str, names: Iterable[str]) -> str:
+    """The one of `names` that differs in case, hyphens, underscores and spaces alone; else the name itself.
+
+    >>> respelled("BLEU-4", ["bleu", "bleu_4"]), respelled("meteor", ["bleu"])
+    ('bleu_4', 'meteor')
+    """
+    known = {_squeezed(each): each for each in names}
+    return known.get(_squeezed(name), name)
+
+
+def _squeezed(name: str) -> str:
+    return re.sub("[-_ ]", "", name.lower())
 
 
 def choose(kind: str, name: str, table: Mapping[str, T]) -> T:

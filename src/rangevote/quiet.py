@@ -1,10 +1,16 @@
-"""Keep transformers from writing to the terminal; what matters, we say in errors and warnings of our own."""
+"""What is said while a model loads: nothing by transformers, and by us what the command line asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
+
+
+class WhileLoading:
+    """`show(name)` is entered while a model loads; the command line sets it to a line on the terminal."""
+
+    show: Callable[[str], AbstractContextManager[None]] = staticmethod(lambda name: nullcontext())
 
 
 @contextmanager

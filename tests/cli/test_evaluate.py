@@ -71,6 +71,13 @@ def test_what_vote_wrote_goes_with_the_ballots_it_read_by_id(run, tmp_path):
     assert found["references_per_item"] == 2
 
 
+def test_metrics_are_known_in_other_spellings(run, texts):
+    asked = ("evaluate", texts[0], "-r", texts[1], "--json")
+    done = run(*asked, "--metric", "BLEU-1,ChrF")
+    assert set(json.loads(done.out)["scores"]) == {"bleu_1", "chrf"}
+    assert "Did you mean 'bleu'?" in run(*asked, "--metric", "BLEUU").err
+
+
 def test_the_help_names_every_metric(run):
     shown = run("evaluate", "--help").out.decode()
     assert [name for name in METRICS if name not in shown] == []

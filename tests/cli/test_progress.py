@@ -5,10 +5,14 @@ from __future__ import annotations
 import io
 import re
 import sys
+import warnings
+from contextlib import contextmanager
 
 import pytest
 
-from rangevote.cli.progress import Bar, loading
+from rangevote.cli.progress import Bar, Notes, loading
+from rangevote.quiet import WhileLoading
+from rangevote.similarity.neural import LazyModel
 
 
 class Halfway:
@@ -70,3 +74,22 @@ def test_a_line_says_which_model_loads_and_for_how_long(monkeypatch, terminal, q
     text = screen.getvalue()
     assert ("loading model [my] model ... 0:00:00" in re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", text)) == told
     assert told or not text
+
+
+def test_models_of_measures_are_named_too(monkeypatch):
+    shown = []
+
+    @contextmanager
+    def show(name):
+        shown.append(name)
+        yield
+
+    monkeypatch.setattr("rangevote.quiet.WhileLoading.show", show)
+    lazy = LazyModel()
+    assert [lazy.get("embedding:x", lambda: "model") for _ in range(2)] == ["model", "model"]
+    assert shown == ["embedding:x"]
+    with warnings.catch_warnings():
+        Notes(quiet=True)
+    with WhileLoading.show("x"):  # the command line's own
+        pass
+    assert shown == ["embedding:x"]

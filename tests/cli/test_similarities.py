@@ -27,7 +27,9 @@ def test_every_measure_is_told_with_cost_and_what_it_needs(run):
         assert listing.meaning in line
         assert ("  linear" in line) == (listing.cost == "linear")
         assert ("  pairwise" in line) == (listing.cost != "linear")
-        assert line.rstrip().endswith(listing.package or listing.extra + "]" * bool(listing.extra))
+        assert line.rstrip().endswith(
+            f" {listing.package or f'[{listing.extra}]' * bool(listing.extra)}".rstrip()
+        )
 
 
 def test_the_table_fits_a_terminal_and_tells_overlap_from_precision():

@@ -85,10 +85,12 @@ def evaluation_options(command: Command) -> Command:
 def _evaluation(
     metric: Sequence[str], tokenize: str, bleu_tokenize: str, lowercase: bool, **given: Any
 ) -> EvaluationOptions:
+    from rangevote.evaluation.metrics import spelled_metric
     from rangevote.evaluation.texts import UNITS, WordUnits
 
     choose("tokenisation", tokenize, UNITS)
-    names = tuple(name.strip() for part in metric for name in part.split(",") if name.strip())
+    listed = [name.strip() for part in metric for name in part.split(",") if name.strip()]
+    names = tuple(map(spelled_metric, listed))
     return EvaluationOptions(metrics=names, units=WordUnits(tokenize, bleu_tokenize, lowercase), **given)
 
 

@@ -7,11 +7,13 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import click
 
 from rangevote.errors import UsageError
+from rangevote.quiet import WhileLoading
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -115,6 +117,7 @@ class Notes:
         self._quiet, self._warned = quiet, set[str]()
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = lambda message, *_, **__: self.warn(str(message))
+        WhileLoading.show = partial(loading, quiet=quiet)
 
     def tell(self, message: str) -> None:
         if not self._quiet:

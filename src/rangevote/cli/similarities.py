@@ -75,8 +75,8 @@ def described() -> list[dict[str, Any]]:
 
 def table(measures: list[dict[str, Any]]) -> Table:
     """Narrow enough for a terminal of 80 columns; the rest is in --json."""
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     from rangevote.similarity import WITH_MODELS
 
@@ -88,5 +88,5 @@ def table(measures: list[dict[str, Any]]) -> Table:
         stem, colon, _ = measure["example"].partition(":")
         named = f"{stem}:MODEL" if colon and measure["name"] in WITH_MODELS else measure["example"]
         needs = measure["package"] or (f"[{measure['extra']}]" if measure["extra"] else "")
-        drawn.add_row(named, measure["meaning"], measure["cost"], escape(needs))
+        drawn.add_row(named, measure["meaning"], measure["cost"], Text(needs))
     return drawn

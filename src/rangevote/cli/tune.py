@@ -143,6 +143,7 @@ def tune(
     the set that is reported.
     """
     from rangevote.errors import choose
+    from rangevote.evaluation.metrics import spelled_metric
     from rangevote.evaluation.read import read_references
     from rangevote.evaluation.texts import UNITS, WordUnits
     from rangevote.formats import pair, read
@@ -157,6 +158,7 @@ def tune(
 
         check_picture(Path(plot))
     Notes(quiet=quiet)
+    grid["metric"] = spelled_metric(str(grid["metric"]))
     choose("tokenisation", metric_tokenize, UNITS)
     units = WordUnits(metric_tokenize, bleu_tokenize, lowercase)
     with ExitStack() as files:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from rangevote import __version__
-from rangevote.errors import UnknownName, UsageError, choose, nearest, need
+from rangevote.errors import UnknownName, UsageError, choose, nearest, need, respelled
 from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.similarity import get_similarity
@@ -359,6 +359,12 @@ def accuracy(key: str) -> Metric:
         return Statistics(f"{measure.name}|{corpus.signature}", row)
 
     return Metric("accuracy (%)", build, percent)
+
+
+def spelled_metric(name: str) -> str:
+    """The name of a metric that was perhaps written in another way, as BLEU, chrF++ or COMET:model."""
+    written, colon, rest = name.partition(":")
+    return respelled(written, (*METRICS, *LEARNED, "accuracy")) + colon + rest
 
 
 def get_metric(name: str) -> Metric | Distinct:

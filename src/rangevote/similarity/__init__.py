@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from rangevote.errors import UnknownName, UsageError, nearest
+from rangevote.errors import UnknownName, UsageError, nearest, respelled
 from rangevote.plugins import load_plugin, plugins
 from rangevote.similarity.base import Measure, Similarity, how_to_install
 from rangevote.similarity.tokens import Tokenise, check_tokeniser
@@ -202,13 +202,11 @@ def spelled(name: str) -> str:
     match = _SPELLED.fullmatch(written.strip())
     if match is None:
         return name
-    squeezed = re.sub("[-_ ]", "", match["stem"].lower())
-    if written in plugins("similarities"):
+    known = (*listings(), *PRESETS, *plugins("similarities"), *SYNONYMS)
+    stem = respelled(match["stem"], known)
+    if stem not in known:
         return name
-    names = {known.replace("_", ""): known for known in (*listings(), *PRESETS)} | SYNONYMS
-    if squeezed not in names:
-        return name
-    return names[squeezed] + (f"_{match['order']}" if match["order"] else "") + colon + key
+    return SYNONYMS.get(stem, stem) + (f"_{match['order']}" if match["order"] else "") + colon + key
 
 
 def _nearest(name: str) -> str:

@@ -14,7 +14,7 @@ import os
 import threading
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
@@ -27,7 +27,7 @@ import numpy as np
 from rangevote.errors import DataError, MissingExtra, SetupError, UsageError, warn
 from rangevote.hub import is_cached, refuse_unreachable
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.quiet import quiet
+from rangevote.quiet import WhileLoading, quiet
 from rangevote.similarity.base import Measure, how_to_install, short
 from rangevote.similarity.pairwise import PairPoll
 from rangevote.similarity.tokens import Tokenise, texts_of
@@ -60,6 +60,13 @@ class LazyModel:
     def __init__(self, model: Any = None) -> None:
         self.lock = threading.Lock()
         self.model = model
+
+    def get(self, name: str, load: Callable[[], Any]) -> Any:
+        """The model; who asks holds the lock."""
+        if self.model is None:
+            with WhileLoading.show(name):
+                self.model = load()
+        return self.model
 
 
 _shared: WeakValueDictionary[tuple[object, ...], LazyModel] = WeakValueDictionary()
@@ -183,10 +190,9 @@ class Comet(NeuralMeasure):
     def scores(self, texts: Sequence[Scored], vectors: dict[str, Any]) -> Array:
         samples = [{"src": text.source, "mt": text.candidate, "ref": text.reference} for text in texts]
         with self._lazy.lock:
-            if self._lazy.model is None:
-                self._lazy.model = load_comet(self.model, self.name)
+            model = self._lazy.get(self.name, partial(load_comet, self.model, self.name))
             with quiet_comet():
-                return comet_scores(self._lazy.model, samples, self.batch_size, vectors)
+                return comet_scores(model, samples, self.batch_size, vectors)
 
     def grades(self, scores: Array) -> Array:
         scores = scores / self.scale
@@ -299,10 +305,10 @@ class Bertscore(NeuralMeasure):
     def scores(self, texts: Sequence[Scored], vectors: dict[str, Any]) -> Array:
         candidates, references = ([getattr(t, side) for t in texts] for side in ("candidate", "reference"))
         with self._lazy.lock:
-            if self._lazy.model is None:
-                self._lazy.model = load_bertscore(self.model, self.layer, self.name)
+            load = partial(load_bertscore, self.model, self.layer, self.name)
+            model = self._lazy.get(self.name, load)
             try:
-                _, _, f1 = self._lazy.model.score(candidates, references, batch_size=self.batch_size)
+                _, _, f1 = model.score(candidates, references, batch_size=self.batch_size)
             except Exception as error:  # of tokenizers, transformers, torch
                 raise SetupError(
                     f"{self.name}: bert-score cannot grade by this model ({one_line(error)})."

@@ -66,11 +66,9 @@ class RegressionMeasure(NeuralMeasure):
 
     def scores(self, texts: Sequence[Scored], vectors: dict[str, Any]) -> Array:
         with self._lazy.lock:
-            if self._lazy.model is None:
-                self._lazy.model = self._load()
+            network, tokenizer = self._lazy.get(self.name, self._load)
             import torch
 
-            network, tokenizer = self._lazy.model
             numbers: list[float] = []
             with torch.inference_mode():
                 for start in range(0, len(texts), self.batch_size):

@@ -174,9 +174,8 @@ class Embedding(Measure):
     def _encode(self, texts: list[str]) -> Array:
         """Unit vectors of texts, all different and none empty, shape (texts, dim)."""
         with self._lazy.lock:  # tokenizers are not to be used by two threads at a time
-            if self._lazy.model is None:
-                self._lazy.model = load_encoder(self._path, self._device, self.name)
-            vectors = self._lazy.model.encode(
+            model = self._lazy.get(self.name, lambda: load_encoder(self._path, self._device, self.name))
+            vectors = model.encode(
                 texts, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
             )
         vectors = np.asarray(vectors, dtype=np.float64)
