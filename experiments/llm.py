@@ -31,7 +31,7 @@ from rangevote.errors import RangevoteError
 
 PUZZLES, WRITING = "game24_gpt4_cot_100samples.json.gz", "writing_gpt4_cot_10samples.json.gz"
 NUMBERS = (4, 8, 16, 32, 64, 100)
-DRAWS, SEED, RESAMPLES = 20, 1, 2000
+DRAWS, SEED, RESAMPLES = 50, 1, 2000
 ANSWER = "exact:after:Answer:"
 PUZZLE_MEASURES = (ANSWER, "overlap_2", "blend", "chrf")
 CONFIDENCES = (0.9, 0.95, 0.99)
@@ -104,15 +104,12 @@ def _until_decided(tasks: Sequence[Task], confidence: float) -> dict[str, Any]:
 
 
 def sample_until_decided(texts: Sequence[str], confidence: float) -> tuple[int, int, bool]:
-    """How many samples were drawn, which won, and whether it was decided; asked after every power of two."""
-    number = 4
-    while True:
-        number = min(number, len(texts))
-        electorate = Electorate(texts[:number], similarity=ANSWER).add(texts[:number])
-        certain = electorate.decided(confidence)
-        if certain or number == len(texts):
-            return number, electorate.result().index, certain
-        number *= 2
+    """How many samples were drawn, which won, and whether it was decided; each is voter and candidate."""
+    electorate = Electorate(similarity=ANSWER)
+    result = electorate.sample(
+        lambda numbers: [texts[i] for i in numbers], len(texts), first=4, confidence=confidence
+    )
+    return len(electorate), result.index, electorate.decided(confidence)
 
 
 def writing(tasks: Sequence[Task]) -> dict[str, Any]:
