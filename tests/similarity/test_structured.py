@@ -88,6 +88,12 @@ def test_calls_with_broken_arguments_abstain():
     assert result.no_support
 
 
+def test_texts_that_abstain_do_not_make_their_party_larger():
+    candidates = [text("no JSON"), text("none either"), text("nor here"), call("f"), call("f")]
+    assert rv.elect(candidates, similarity="exact", tokenize="json").index == 3
+    assert rv.elect(candidates, similarity="exact").index == 0
+
+
 def test_several_calls_are_one_answer_in_their_order():
     def calls(*names: str) -> rv.Hypothesis:
         return rv.Hypothesis(tool_calls=[rv.ToolCall(name) for name in names])

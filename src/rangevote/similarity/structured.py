@@ -208,17 +208,27 @@ class PartiesPoll:
     """Votes in stages: text or calls, the tools' names, the arguments."""
 
     def __init__(self, within: Similarity, candidates: Hypotheses) -> None:
+        self._within = within
         self._calls, self._texts = call_keys(candidates)
+        self._standing = self._speaking(candidates, self._texts)
         self._poll = open_poll(within, candidates.pick(self._texts)) if self._texts else None
         self._voter_calls: list[CallKey | None] = []
         self._voter_texts: list[int] = []
+        self._text_votes: list[int] = []  # of those that do not abstain
 
     def add(self, voters: Hypotheses) -> None:
         calls, texts = call_keys(voters)
         if texts and self._poll is not None:
             self._poll.add(voters.pick(texts))
-        self._voter_texts += [len(self._voter_calls) + i for i in texts]
+        first = len(self._voter_calls)
+        self._voter_texts += [first + i for i in texts]
+        self._text_votes += [first + i for i in sorted(self._speaking(voters, texts))]
         self._voter_calls += calls
+
+    def _speaking(self, hypotheses: Hypotheses, texts: list[int]) -> set[int]:
+        """The texts that do not abstain."""
+        keys = keys_of(self._within, hypotheses.pick(texts)) if texts else []
+        return {i for i, key in zip(texts, keys, strict=True) if key is not None}
 
     def stages(self, weights: Array) -> list[Stage]:
         """How the voters decided; what no candidate stands for is left out. Of equal ones the first wins."""
@@ -227,11 +237,11 @@ class PartiesPoll:
         votes = [
             (key, weight) for key, weight in zip(self._voter_calls, listed, strict=True) if key is not None
         ]
-        texts = [(TEXT, listed[i]) for i in self._voter_texts]
+        texts = [(TEXT, listed[i]) for i in self._text_votes]
         standing = [
-            TEXT if i in self._texts else CALLS
+            TEXT if i in self._standing else CALLS
             for i, key in enumerate(self._calls)
-            if key is not None or i in self._texts
+            if key is not None or i in self._standing
         ]
         first = _stage(standing, texts + [(CALLS, weight) for _, weight in votes])
         if first.winner != CALLS:
