@@ -1,4 +1,4 @@
-"""An election among the samples of a server, for `generate --source` and for the service alike.
+"""An election among the samples of a server, for `generate --engine` and for the service alike.
 
 `ServerElection` draws candidates and voters, in rounds where that may save some, and elects; its users say
 what a failure means by overriding a few methods.
