@@ -25,6 +25,8 @@ class Page(HTMLParser):
         self.attributes: set[str] = set()
         self.open: list[str] = []
         self.rows: list[tuple[str, list[str]]] = []
+        self.shades: list[tuple[str, str]] = []  # words with their shades
+        self.kind = ""
         self.text = ""
         self.feed(html)
         self.close()
@@ -34,6 +36,7 @@ class Page(HTMLParser):
         self.tags.append(tag)
         self.attributes |= {name for name, _ in attrs}
         self.open.append(tag)
+        self.kind = dict(attrs).get("class", "")
         if tag == "tr":
             self.rows.append((dict(attrs).get("class", ""), []))
         if tag in ("td", "th"):
@@ -43,8 +46,10 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if self.open[-1] in ("td", "th"):
+        if {"td", "th"} & set(self.open):
             self.rows[-1][1][-1] += data
+            if self.open[-1] == "span":
+                self.shades.append((data, self.kind))
         if self.open[-1] != "style":
             self.text += data
 
@@ -73,6 +78,17 @@ def test_a_notebook_shows_figure_1_with_the_winner_and_the_most_likely_caption_m
     assert rows[0][1][0] == "1"
     assert rows[0][1][2] == f"{math.log(0.00079):.2f}"
     assert rows[0][1][3] == f"{result.score:.4f}"
+
+
+def test_a_notebook_shades_words_by_their_votes_and_says_why():
+    # "a b" earns 1/2 + 1/4, "b c" 1/4; half of each is a word's: a has 3/8, b has 4/8, c has 1/8
+    page = Page(rv.elect(["a b c"], voters=["a b", "a b c"], similarity="overlap_2")._repr_html_())
+    assert page.shades == [("a", "v4"), ("b", "v5"), ("c", "v2")]
+    assert page.rows[1][1][1] == "a b c"
+    page = Page(rv.elect(list(FIGURE_1), [math.log(p) for p in FIGURE_1.values()])._repr_html_())
+    assert "Elected because 5 of 9 other outputs" in page.text
+    plain = Page(rv.elect(["a b", "a c"], similarity="bleu_4")._repr_html_())
+    assert plain.shades == []  # it does not decompose over words
 
 
 def test_texts_are_shown_and_never_obeyed_in_a_notebook():

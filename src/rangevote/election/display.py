@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from rangevote.election.explain import NgramVotes
+from rangevote.election.reasons import Quote, why
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
@@ -19,6 +22,10 @@ MOST_CHARACTERS = 400
 #: Answers that are listed below them.
 MOST_ANSWERS = 5
 
+#: Voters beyond which a notebook does not wait for the votes of words and the reason.
+MOST_VOTERS = 10_000
+SHADES = 5
+
 #: Colours are a tint of what is around the table, so it fits light pages and dark ones.
 STYLE = """\
 .rangevote-result{color:inherit;font-size:.9em;max-width:60em}
@@ -28,12 +35,19 @@ color:inherit;background:none;border:0;border-bottom:1px solid rgba(128,128,128,
 .rangevote-result .n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 .rangevote-result .t{white-space:pre-wrap;overflow-wrap:anywhere}
 .rangevote-result .elected td{background:rgba(46,160,67,.18);font-weight:600}
-.rangevote-result p{margin:.4em 0 0;overflow-wrap:anywhere}"""
+.rangevote-result p{margin:.4em 0 0;overflow-wrap:anywhere}
+.rangevote-result span{border-radius:3px}
+.rangevote-result .v1{background:rgba(45,105,235,.1)}
+.rangevote-result .v2{background:rgba(45,105,235,.19)}
+.rangevote-result .v3{background:rgba(45,105,235,.28)}
+.rangevote-result .v4{background:rgba(45,105,235,.37)}
+.rangevote-result .v5{background:rgba(45,105,235,.46)}"""
 
 
 class CandidateRow(NamedTuple):
     """One candidate, as it is shown."""
 
+    candidate: int
     rank: str
     text: str
     numbers: tuple[str, ...]  # log P, own likelihood where it counts, score
@@ -47,6 +61,7 @@ def rows(result: Result) -> list[CandidateRow]:
     shown = set(result.ranking[:MOST_ROWS]) | set(result.elected[:MOST_ROWS]) | {likely}
     return [
         CandidateRow(
+            index,
             str(rank),
             _text(result, index),
             _numbers(result, index),
@@ -93,24 +108,55 @@ def _answers(result: Result) -> str:
 
 
 def html(result: Result) -> str:
-    """A table for a notebook: all text escaped, no script, nothing loaded."""
+    """A table for a notebook, words shaded by their votes: all text escaped, no script, nothing loaded."""
     listed = rows(result)
+    few = 0 < len(result.voters) <= MOST_VOTERS
+    shaded = _shaded(result, listed) if few else [escape(row.text) for row in listed]
+    reason = "".join(f"“{part}”" if isinstance(part, Quote) else part for part in why(result)) if few else ""
     number, text = ' class="n"', ""
     numbers = [(name, number) for name in _names(result)]
     columns = (("rank", number), ("candidate", text), *numbers, ("", text))
     head = "".join(f'<th scope="col"{kind}>{name}</th>' for name, kind in columns)
     body = "".join(
         f'<tr class="{"elected" if row.elected else "other"}"><td class="n">{row.rank}</td>'
-        f'<td class="t" dir="auto">{escape(row.text)}</td>'
+        f'<td class="t" dir="auto">{marked}</td>'
         + "".join(f'<td class="n">{shown}</td>' for shown in row.numbers)
         + f"<td>{row.marks}</td></tr>"
-        for row in listed
+        for row, marked in zip(listed, shaded, strict=True)
     )
+    told = f"<p>{escape(reason)}</p>" if reason else ""
     return (
         f'<div class="rangevote-result"><style>{STYLE}</style><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table><p>{escape(summary(result))}{_rest(result, listed)}</p>"
+        f"<tbody>{body}</tbody></table>{told}<p>{escape(summary(result))}{_rest(result, listed)}</p>"
         f"<p><code>{escape(result.signature)}</code></p></div>"
     )
+
+
+def _shaded(result: Result, listed: list[CandidateRow]) -> list[str]:
+    """The texts as HTML, each word shaded by its votes, full for the best word of all that are listed."""
+    votes = NgramVotes(result)
+    words = [votes.words(row.candidate) for row in listed]
+    largest = max((vote for some in words for _, vote in some or ()), default=0.0)
+    return [
+        escape(row.text) if some is None or largest <= 0 else _with_shades(row.text, some, largest)
+        for row, some in zip(listed, words, strict=True)
+    ]
+
+
+def _with_shades(text: str, words: list[tuple[str, float]], largest: float) -> str:
+    """Words are looked for in their order; one that does not stand in the text (tokens of a tokeniser) is
+    passed over."""
+    parts, done = [], 0
+    for word, vote in words:
+        begin = text.find(word, done) if word else -1
+        if begin < 0:
+            continue
+        shade = min(SHADES, math.ceil(SHADES * vote / largest))
+        end = begin + len(word)
+        shown = escape(text[begin:end])
+        parts += [escape(text[done:begin]), f'<span class="v{shade}">{shown}</span>' if shade > 0 else shown]
+        done = end
+    return "".join(parts) + escape(text[done:])
 
 
 def table(result: Result) -> RenderableType:

@@ -198,7 +198,7 @@ class NgramVotes:
 
     def earned(self, index: int) -> list[Earned] | None:
         """The same by where each n-gram stands; None where parts of a mixture have different tokens, too."""
-        measures = [counted for counted, _ in self._counted if isinstance(counted, CountedVotes)]
+        measures = self._measures()
         if not self.decomposes or len({str(one.tokenize) for one in measures}) > 1:
             return None
         tokens = measures[0].tokens(index) if measures else tuple(self._content(index).split())
@@ -211,16 +211,21 @@ class NgramVotes:
             found += [one._replace(score=coefficient * one.score) for one in own]
         return found
 
-    def words(self, index: int) -> list[float] | None:
-        """What each token of a candidate earned: an equal part of each n-gram over it; None as above."""
-        found = self.earned(index)
-        if found is None:
+    def words(self, index: int) -> list[tuple[str, float]] | None:
+        """Each token of a candidate with what it earned: an equal part of each n-gram over it; None as above,
+        and where texts are compared as a whole."""
+        found, measures = self.earned(index), self._measures()
+        if found is None or not measures:
             return None
-        votes = [0.0] * max((one.begin + one.size for one in found), default=0)
+        tokens = measures[0].tokens(index)
+        votes = [0.0] * len(tokens)
         for one in found:
             for place in range(one.begin, one.begin + one.size):
                 votes[place] += one.score / one.size
-        return votes
+        return [(measures[0].spell([token]), vote) for token, vote in zip(tokens, votes, strict=True)]
+
+    def _measures(self) -> list[CountedVotes]:
+        return [counted for counted, _ in self._counted if isinstance(counted, CountedVotes)]
 
     def _content(self, index: int) -> str:
         content = self._result.candidates.content(index)

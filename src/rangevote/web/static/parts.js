@@ -23,7 +23,7 @@ export function showParts(container, parts, sayers, largest, text, open) {
   const { election } = sayers;
   const row = { ...rowOf(election, parts.index), text, more: 0 };
   const whole = make("div", { class: "whole" }, ...shaded(row, parts, sayers, largest));
-  if (parts.earned) whole.append(legend(largest));
+  if (whole.querySelector(".word")) whole.append(legend(largest));
   if (!parts.votes.length) {
     container.replaceChildren(whole, faint(`Under the rule ${election.rule} nobody votes.`));
     return;

@@ -168,7 +168,7 @@ export function bar(value, largest, kind = "score") {
  */
 export function wearVotes(container, below, election, parts, sayers) {
   const row = rowOf(election, election.winner);
-  if (!parts.earned || row.more || !row.text.trim()) return;
+  if (!parts.earned || parts.earned.order.every((order) => order === 0) || row.more || !row.text.trim()) return;
   const largest = fullShade(election, parts);
   const [words, ...told] = shaded(row, parts, sayers, largest);
   container.replaceChildren(words);

@@ -2,7 +2,7 @@
 
 import { counted, fixed, percent } from "./numbers.js";
 import { grams, read } from "./ngrams.js";
-import { brief, faint, make, output } from "./text.js";
+import { brief, codeRanges, faint, make, output } from "./text.js";
 import { append } from "./unseen.js";
 
 /** Shades, and words beyond which a text stands without them, so that the page stays quick. */
@@ -89,11 +89,12 @@ export class Sayers {
 export function shaded(row, parts, sayers, largest) {
   const { measure } = sayers.election;
   const text = read(row.text, measure.unit, row.units);
-  if (!parts.earned || !text.units.length || text.units.length > MOST_WORDS) return [output(row.text)];
+  const whole = parts.earned?.order.every((order) => order === 0); // texts are compared as a whole
+  if (!parts.earned || whole || !text.units.length || text.units.length > MOST_WORDS) return [output(row.text)];
   const votes = wordVotes(parts.earned, text.units.length);
   const told = make("div", { class: "told faint", role: "status" }, "Point at a word, or use the arrow keys, to see who says it too.");
   const box = make("div", { class: "words", role: "group", "aria-label": "Words, shaded by their votes" });
-  const shown = make("bdi", { class: "output", dir: "auto" });
+  const shown = make("bdi", { class: codeRanges(text.text).length ? "output code" : "output", dir: "auto" });
   let done = 0;
   text.units.forEach(({ begin, end }, i) => {
     append(shown, text.text.slice(done, begin));
