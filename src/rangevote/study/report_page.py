@@ -36,7 +36,7 @@ _EMPTY = '<i class="faint">(empty)</i>'
 _COMPARABLE = 500
 
 #: Sizes in the plots: the width, the names on the left, a row, a bar, the axis below.
-_WIDTH, _NAME, _ROW, _BAR, _FOOT = 720, 190, 34, 18, 42
+_WIDTH, _NAME, _ROW, _BAR, _FOOT = 520, 136, 34, 18, 42
 _PLOT = _WIDTH - _NAME - 20
 _TICKS = (0, 0.25, 0.5, 0.75, 1)
 
@@ -236,7 +236,7 @@ def _line(x: float, y: float, to_x: float, to_y: float, kind: str) -> str:
 
 
 def _label(x: float, y: float, text: str, anchor: str, kind: str = "ink") -> str:
-    short = text if len(text) <= 26 else text[:25] + "…"
+    short = text if len(text) <= 18 else text[:17] + "…"
     return f'<text class="{kind}" x="{x:.2f}" y="{y}" text-anchor="{anchor}">{escape(short)}</text>'
 
 
