@@ -28,6 +28,7 @@ from rangevote.study.study_file import create_file, take_snapshot
 from rangevote.study.study_plan import Pair
 
 IMAGES = Path(__file__).parent / "images"
+BALLOTS = Path(__file__).parents[1] / "examples" / "data" / "nbest.jsonl"
 DESK, PHONE = {"width": 1100, "height": 760}, {"width": 390, "height": 760}
 #: Limits in bytes, of a picture and of all; a test holds them.
 LARGEST, ALL = 150_000, 1_000_000
@@ -81,23 +82,32 @@ def shot(page: Page, name: str, *, whole: bool = False) -> None:
 
 
 def election(browser: Any, folder: Path) -> None:
-    """Figure 1 of the paper."""
+    """Figure 1 of the paper, and a file of ballots."""
+    looks = {
+        "show": {"viewport": {"width": 1100, "height": 730}, "color_scheme": "light"},
+        "show-phone": {"viewport": PHONE, "color_scheme": "dark"},
+    }
     with served(folder, "show", "--no-browser") as address:
-        for name, options in {
-            "show": {"viewport": DESK, "color_scheme": "light"},
-            "show-dark": {"viewport": DESK, "color_scheme": "dark"},
-            "show-phone": {"viewport": PHONE, "color_scheme": "light"},
-        }.items():
+        for name, options in looks.items():
             page = browser.new_page(**options)
-            page.goto(address)
-            page.get_by_role("heading", name="Who supports whom").wait_for()
-            page.wait_for_load_state("networkidle")
+            _wait_for_election(page, address)
             shot(page, name)
             if name == "show":
-                page.get_by_role("heading", name="Who supports whom").scroll_into_view_if_needed()
+                page.get_by_role("heading", name="How firm").scroll_into_view_if_needed()
                 page.wait_for_load_state("networkidle")
                 shot(page, "show-whole", whole=True)
             page.close()
+    with served(folder, "show", "--no-browser", str(BALLOTS)) as address:
+        page = browser.new_page(viewport={"width": 1400, "height": 800}, color_scheme="dark")
+        _wait_for_election(page, address)
+        shot(page, "show-file")
+        page.close()
+
+
+def _wait_for_election(page: Page, address: str) -> None:
+    page.goto(address)
+    page.get_by_role("heading", name="Who supports whom").wait_for()
+    page.wait_for_load_state("networkidle")
 
 
 def study(browser: Any, folder: Path) -> None:
@@ -175,7 +185,7 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        # election(browser, Path(folder))
+        election(browser, Path(folder))
         study(browser, Path(folder))
         report(browser, Path(folder))
         browser.close()

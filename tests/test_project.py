@@ -73,7 +73,7 @@ def test_the_pictures_of_the_docs_are_there_taken_by_make_screenshots_and_small(
     shown = set()
     for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
         shown |= set(re.findall(r"[(/]images/([^)\"]+)\.png", page.read_text()))
-    assert set(pictures) <= shown
+    assert shown == set(pictures)
     assert all(f'"{name}"' in script for name in pictures)
     assert max(pictures.values()) <= 150_000
     assert sum(pictures.values()) <= 1_000_000
