@@ -47,21 +47,23 @@ SMALL = 32 * 2**10
 SHOWN_QUESTION = 200
 LIST_HEADERS = {
     "content-type": "text/html; charset=utf-8",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "content-security-policy": "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'",
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
 LIST_PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Elections</title>
-<meta name="viewport" content="width=device-width"></head><body>
+<meta name="viewport" content="width=device-width">
+<link rel="icon" href="/favicon.ico" type="image/svg+xml"><link rel="stylesheet" href="/static/base.css">
+<link rel="stylesheet" href="/static/election.css"></head><body><main>
 <h1>Recent elections</h1>
 <table>
 <thead><tr><th scope="col">time (UTC)</th><th scope="col">question</th><th scope="col">model</th>
 <th scope="col">margin</th><th scope="col">samples used</th></tr></thead>
 <tbody>
 {rows}
-</tbody></table></body></html>
+</tbody></table></main></body></html>
 """
 NO_MODEL = "there is no such model here; see /v1/models"
 #: Characters of all texts of an election; larger ones are not kept.
