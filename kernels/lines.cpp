@@ -109,6 +109,8 @@ bool parse_number(const char *, const char *, double &) { return false; }
 
 #endif
 
+}  // namespace
+
 // Whether the probabilities may add up to more than 1 (formats/scores.py, accept), which is worth a warning.
 bool too_probable(const Side &side) {
     double sum = 0;
@@ -131,8 +133,6 @@ bool too_probable(const Side &side) {
     }
     return distinct > MOST;
 }
-
-}  // namespace
 
 bool lines_supported() {
 #if defined(__cpp_lib_to_chars)

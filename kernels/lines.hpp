@@ -58,6 +58,7 @@ private:
 void write_result(const BallotReader &ballot, const Outcome &outcome, const ResultFormat &format, std::string &out);
 
 bool valid_utf8(std::string_view bytes);
+bool too_probable(const Side &side);
 bool lines_supported();  // whether the compiler has what exact numbers need
 
 }  // namespace rangevote

@@ -1,6 +1,7 @@
 // The Python face of the kernels: takes strings and arrays, releases the GIL, calls Index.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -9,6 +10,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "election.hpp"
 #include "index.hpp"
@@ -20,6 +22,8 @@ using namespace rangevote;
 namespace {
 
 using Weights = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Ends = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Scores = nb::ndarray<nb::numpy, double>;
 
 // Borrowed views of Python strings. The tuple keeps the strings alive while the GIL is released.
@@ -307,58 +311,116 @@ public:
     // (number of the line in the block, where it begins, where it ends) if it is unusual. Returns the number of
     // lines, the answers, the ids of the ballots that were elected, None for the others, and their most candidates.
     nb::tuple lines(const nb::bytes &block, const ResultFormat &format, std::size_t most_pairs) const {
-        struct Line {
-            std::size_t number, start, end, written, id_end;
-            bool usual;
-            BallotReader::Id id_kind;
-        };
-        std::vector<Line> found;
-        std::string out, ids;
-        std::size_t number = 0, most = 0;
+        Results results;
+        std::size_t number = 0;
         const std::string_view all(block.c_str(), block.size());
         {
             nb::gil_scoped_release release;
             BallotReader ballot;
-            Outcome outcome;
-            Elections &elections = elections_of_thread();
             for (std::size_t start = 0; start < all.size(); ++number) {
                 const std::size_t end = std::min(all.find('\n', start), all.size());
                 const std::string_view line = all.substr(start, end - start);
-                if (line.find_first_not_of(" \t\r\v\f") != std::string_view::npos) {
-                    const bool usual = lines_supported() && ballot.read(line) && ballot.pairs() <= most_pairs &&
-                                       elections.hold(plan_, ballot.candidates,
-                                                      ballot.has_voters ? &ballot.voters : nullptr, outcome);
-                    if (usual) {
-                        write_result(ballot, outcome, format, out);
-                        most = std::max(most, ballot.candidates.size());
-                        ids.append(ballot.id_kind == BallotReader::Id::none ? std::string_view() : ballot.id);
-                    }
-                    found.push_back(Line{number, start, end, out.size(), ids.size(), usual, ballot.id_kind});
-                }
+                if (line.find_first_not_of(" \t\r\v\f") != std::string_view::npos)
+                    add(ballot, lines_supported() && ballot.read(line), format, most_pairs,
+                        Place{number, start, end}, results);
                 start = end + 1;
             }
         }
+        return answered(number, results);
+    }
+
+    // The same of ballots in columns: ids, where the candidates of each end, and their texts and log-probabilities.
+    nb::tuple rows(const nb::list &ids, const Ends &list_ends, const Ends &text_ends, const Bytes &texts,
+                   const std::optional<Weights> &logprobs, const ResultFormat &format, std::size_t most_pairs) const {
+        const std::size_t rows = ids.size(), values = text_ends.shape(0) ? text_ends.shape(0) - 1 : 0;
+        const auto within = [](const Ends &ends, std::size_t most) {
+            for (std::size_t i = 1; i < ends.shape(0); ++i)
+                if (ends(i) < ends(i - 1)) return false;
+            return ends.shape(0) > 0 && ends(0) >= 0 && static_cast<std::size_t>(ends(ends.shape(0) - 1)) <= most;
+        };
+        if (list_ends.shape(0) != rows + 1 || !within(list_ends, values) || !within(text_ends, texts.shape(0)) ||
+            (logprobs && logprobs->shape(0) != values))
+            throw std::invalid_argument("columns of different lengths");
+        std::vector<std::pair<BallotReader::Id, std::string>> names;
+        for (nb::handle id : ids) {
+            Py_ssize_t size = 0;
+            if (id.is_none()) names.emplace_back(BallotReader::Id::none, "");
+            else if (PyLong_CheckExact(id.ptr())) names.emplace_back(BallotReader::Id::number, nb::str(id).c_str());
+            else if (const char *text = PyUnicode_AsUTF8AndSize(id.ptr(), &size))
+                names.emplace_back(BallotReader::Id::text, std::string(text, static_cast<std::size_t>(size)));
+            else throw nb::python_error();
+        }
+        Results results;
+        {
+            nb::gil_scoped_release release;
+            BallotReader ballot;
+            const char *data = reinterpret_cast<const char *>(texts.data());
+            for (std::size_t row = 0; row < rows; ++row) {
+                ballot.candidates.clear();
+                ballot.id_kind = names[row].first, ballot.id = names[row].second;
+                bool usual = lines_supported();
+                for (auto i = static_cast<std::size_t>(list_ends(row)); i < static_cast<std::size_t>(list_ends(row + 1)); ++i) {
+                    const auto start = static_cast<std::size_t>(text_ends(i)), end = static_cast<std::size_t>(text_ends(i + 1));
+                    ballot.candidates.texts.emplace_back(data + start, end - start);
+                    if (logprobs) ballot.candidates.logprobs.push_back((*logprobs)(i));
+                    usual &= valid_utf8(ballot.candidates.texts.back()) && (!logprobs || (*logprobs)(i) <= 0.0);
+                }
+                add(ballot, usual && !too_probable(ballot.candidates), format, most_pairs, Place{row, row, row + 1}, results);
+            }
+        }
+        return answered(rows, results);
+    }
+
+private:
+    struct Place {
+        std::size_t number, start, end;
+    };
+    struct Line {
+        Place place;
+        std::size_t written, id_end;
+        bool usual;
+        BallotReader::Id id_kind;
+    };
+    struct Results {
+        std::vector<Line> lines;
+        std::string out, ids;
+        std::size_t most = 0;
+        Outcome outcome;
+    };
+
+    void add(const BallotReader &ballot, bool usual, const ResultFormat &format, std::size_t most_pairs, Place place,
+             Results &to) const {
+        usual = usual && ballot.pairs() <= most_pairs &&
+                elections_of_thread().hold(plan_, ballot.candidates, ballot.has_voters ? &ballot.voters : nullptr,
+                                           to.outcome);
+        if (usual) {
+            write_result(ballot, to.outcome, format, to.out);
+            to.most = std::max(to.most, ballot.candidates.size());
+            to.ids.append(ballot.id_kind == BallotReader::Id::none ? std::string_view() : ballot.id);
+        }
+        to.lines.push_back(Line{place, to.out.size(), to.ids.size(), usual, ballot.id_kind});
+    }
+
+    static nb::tuple answered(std::size_t number, const Results &results) {
         nb::list answers, named;
         std::size_t written = 0, id_start = 0;
-        for (const Line &line : found) {
+        for (const Line &line : results.lines) {
             nb::object id = nb::none();
             if (!line.usual) {
-                answers.append(nb::make_tuple(line.number, line.start, line.end));
+                answers.append(nb::make_tuple(line.place.number, line.place.start, line.place.end));
             } else {
-                answers.append(nb::bytes(out.data() + written, line.written - written));
-                const std::string_view spelled = std::string_view(ids).substr(id_start, line.id_end - id_start);
-                if (line.id_kind == BallotReader::Id::text)
-                    id = nb::str(spelled.data(), spelled.size());
+                answers.append(nb::bytes(results.out.data() + written, line.written - written));
+                const std::string spelled = results.ids.substr(id_start, line.id_end - id_start);
+                if (line.id_kind == BallotReader::Id::text) id = nb::str(spelled.data(), spelled.size());
                 else if (line.id_kind == BallotReader::Id::number)
-                    id = nb::steal(PyLong_FromString(std::string(spelled).c_str(), nullptr, 10));
+                    id = nb::steal(PyLong_FromString(spelled.c_str(), nullptr, 10));
             }
             named.append(id);
             written = line.written, id_start = line.id_end;
         }
-        return nb::make_tuple(number, answers, named, most);
+        return nb::make_tuple(number, answers, named, results.most);
     }
 
-private:
     static constexpr std::size_t LARGE = 64;  // hypotheses for which it pays to let other threads run
 
     // (winner, margin or None, whether by probability, scores then weights then own likelihoods as bytes)
@@ -400,7 +462,15 @@ NB_MODULE(_kernels, m) {
                  const ResultFormat format{text, scores, std::move(by_probability), std::move(by_count)};
                  return election.lines(block, format, most_pairs);
              }, nb::arg("block"), nb::arg("text"), nb::arg("scores"), nb::arg("by_probability"), nb::arg("by_count"),
-             nb::arg("most_pairs"));
+             nb::arg("most_pairs"))
+        .def("rows",
+             [](const Election &election, const nb::list &ids, const Ends &list_ends, const Ends &text_ends,
+                const Bytes &texts, const std::optional<Weights> &logprobs, bool text, bool scores,
+                std::vector<std::string> by_probability, std::vector<std::string> by_count, std::size_t most_pairs) {
+                 const ResultFormat format{text, scores, std::move(by_probability), std::move(by_count)};
+                 return election.rows(ids, list_ends, text_ends, texts, logprobs, format, most_pairs);
+             }, nb::arg("ids"), nb::arg("list_ends"), nb::arg("text_ends"), nb::arg("texts"), nb::arg("logprobs").none(),
+             nb::arg("text"), nb::arg("scores"), nb::arg("by_probability"), nb::arg("by_count"), nb::arg("most_pairs"));
     nb::class_<Index>(m, "Index")
         .def("__init__", &construct, nb::arg("sequences"), nb::arg("unit"), nb::arg("orders"), nb::arg("bag"),
              nb::arg("short"))

@@ -40,6 +40,19 @@ class Election:
         by_count: Sequence[str],
         most_pairs: int,
     ) -> tuple[int, list[bytes | tuple[int, int, int]], list[str | int | None], int]: ...
+    def rows(
+        self,
+        ids: list[str | int | None],
+        list_ends: Any,
+        text_ends: Any,
+        texts: Any,
+        logprobs: Array | None,
+        text: bool,
+        scores: bool,
+        by_probability: Sequence[str],
+        by_count: Sequence[str],
+        most_pairs: int,
+    ) -> tuple[int, list[bytes | tuple[int, int, int]], list[str | int | None], int]: ...
 
 class Index:
     def __init__(

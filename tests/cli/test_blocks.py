@@ -4,19 +4,22 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import random
 import struct
 import warnings
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rangevote.cli.blocks import BlockVoting
+import rangevote as rv
+from rangevote.cli.blocks import BlockVoting, ElectedBlock
 from rangevote.cli.vote import Voting
 from rangevote.election.settings import Settings
 from rangevote.formats import ReadOptions, open_stream
@@ -122,7 +125,8 @@ def written(
 ) -> Any:
     """The lines of output with their errors, what ended the run, and the warnings."""
     warned: list[str] = []
-    read = ReadOptions(format="jsonl", warn=warned.append, **reading)
+    format = "parquet" if data.startswith(b"PAR1") else "jsonl"
+    read = ReadOptions(format=format, warn=warned.append, **reading)
     voting = Voting(Settings(**options), shape, read, allow_empty=False)
     sink: Any = NoSink()
     lines: list[ResultLine] = []
@@ -131,7 +135,7 @@ def written(
         warnings.simplefilter("always")
         stream = files.enter_context(open_stream(Trickle(data, most)))
         if blocks:
-            assert BlockVoting.can(voting, "jsonl")
+            assert BlockVoting.can(voting, format)
             made = BlockVoting(voting).lines(stream, sink, workers)
         else:
             _, made = voting.one_by_one(files, stream, {}, sink)
@@ -261,3 +265,72 @@ def test_pairs_beyond_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("RANGEVOTE_MAX_PAIRS", "3")
     _, _, ended, *_ = same(PLAIN % 1, {"similarity": "chrf"})
     assert "over the limit of 3" in ended[1]
+
+
+#: Rows of Parquet; a file has one of the tables.
+USUAL = {"text": "a b c", "logprob": -1.5}
+TABLES: list[list[dict[str, Any]]] = [
+    [{"id": i, "candidates": [USUAL, {"text": "a b d", "logprob": -2.0 - i}]} for i in range(5)]
+    * 2,  # ids twice
+    [
+        {"id": "x", "candidates": ["a b", "a c", "é"]},
+        {"id": "y", "candidates": []},
+        {"id": None, "candidates": None},
+    ],
+    [
+        {
+            "candidates": [USUAL | {"finished": True, "weight": None}, {"text": "b", "logprob": -2.0}],
+            "voters": None,
+        }
+    ],
+    [{"candidates": [USUAL, {"text": "b", "logprob": None}]}, {"candidates": [USUAL]}],
+    [{"candidates": [USUAL | {"sampled": True}, {"text": "b", "logprob": -1.0, "sampled": True}]}],
+    [{"candidates": [USUAL | {"tokens": [1, 2]}], "voters": [USUAL | {"tokens": [1]}]}],
+    [
+        {"candidates": [{"text": "a", "logprob": -0.1}, {"text": "b", "logprob": -0.1}]},
+        {"candidates": [USUAL]},
+    ],
+    [
+        {"candidates": [{"text": "a", "logprob": 0.5}]},
+        {"candidates": [{"text": "a", "logprob": float("nan")}]},
+    ],
+    [{"candidates": [USUAL], "source": "s", "references": ["r"], "other": 1}],
+    [{"candidates": [{"text": None, "logprob": -1.0}]}],
+    [{"hypotheses": [USUAL]}],
+]
+
+
+@pytest.mark.parametrize("rows", TABLES, ids=range(len(TABLES)))
+@pytest.mark.parametrize("options", OPTIONS[:5], ids=str)
+def test_rows_of_parquet_give_what_they_give_one_by_one(rows: Any, options: Any, tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'rangevote[parquet]'")
+    path = tmp_path / "ballots.parquet"
+    importlib.import_module("pyarrow.parquet").write_table(pa.Table.from_pylist(rows), path)
+    same(path.read_bytes(), options, ResultShape(scores=True))
+    same(path.read_bytes(), options, unique_ids=False, workers=2)
+
+
+def test_the_usual_rows_of_parquet_are_held_by_the_kernels(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'rangevote[parquet]'")
+    voting = Voting(Settings(similarity="overlap_2"), ResultShape(), ReadOptions(), allow_empty=False)
+    usual = [False] * len(TABLES)
+    for i, rows in enumerate(TABLES):
+        elected = BlockVoting(voting)._elected(pa.RecordBatch.from_pylist(rows))
+        assert isinstance(elected, ElectedBlock)
+        usual[i] = all(isinstance(answer, bytes) for answer in elected.answers)
+    assert usual == [True, False, True, *[False] * (len(TABLES) - 3)]
+    part = pa.RecordBatch.from_pylist(TABLES[0]).slice(2, 3)  # which shares its columns with the whole
+    elected = BlockVoting(voting)._elected(part)
+    assert isinstance(elected, ElectedBlock)
+    assert elected.ids == [2, 3, 4]
+    assert [json.loads(line)["score"] for line in elected.answers if isinstance(line, bytes)] == [
+        result.score
+        for row in TABLES[0][2:5]
+        if (
+            result := rv.elect(
+                [c["text"] for c in row["candidates"]],
+                [c["logprob"] for c in row["candidates"]],
+                similarity="overlap_2",
+            )
+        )
+    ]

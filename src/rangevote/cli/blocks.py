@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rangevote.cli.resume import check_last, input_too_short
 from rangevote.errors import DataError
 from rangevote.formats.jsonl import decoder
+from rangevote.formats.parquet import entries_of, plain_columns, record_batches
 from rangevote.formats.reader import Entry, SeenIds, line_entry, repeated
 from rangevote.formats.results import ResultLine, ResultShape
+from rangevote.formats.stream import PARQUET
 from rangevote.hypothesis import Ballot, Hypotheses
 from rangevote.parallel import map_in_order
 from rangevote.similarity.base import Measure, pair_limit
@@ -24,12 +26,16 @@ if TYPE_CHECKING:
 Unusual = tuple[int, int, int]
 
 
-class ElectedBlock(NamedTuple):
-    """What became of a block: how many lines it has, and for each that is not blank its line of output, or
-    where it stands (number, start, end) if it is unusual; the ids of the ballots that were elected, and the
-    most candidates that one of them had."""
+#: Lines of JSON, or rows of Parquet (a `pyarrow.RecordBatch`).
+Block = Any
 
-    block: bytes
+
+class ElectedBlock(NamedTuple):
+    """What became of a block: how many lines or rows it has, and for each that is not blank its line of
+    output, or where it stands (number, start, end) if it is unusual; the ids of the ballots that were
+    elected, and the most candidates that one of them had."""
+
+    block: Block
     number: int
     answers: list[bytes | Unusual]
     ids: list[str | int | None]
@@ -44,13 +50,15 @@ class BlockVoting:
         assert settings.at_once is not None
         assert isinstance(settings.measure, Measure)
         on = settings.measure.signature_on(Hypotheses([""]))
-        self._elect = partial(
-            settings.at_once.lines,
-            text=shape.text,
-            scores=shape.scores,
-            by_probability=settings.signature_around("probability", on),
-            by_count=settings.signature_around("count", on),
-            most_pairs=2**62 if settings.measure.linear else pair_limit(),
+        how: dict[str, Any] = {
+            "text": shape.text,
+            "scores": shape.scores,
+            "by_probability": settings.signature_around("probability", on),
+            "by_count": settings.signature_around("count", on),
+            "most_pairs": 2**62 if settings.measure.linear else pair_limit(),
+        }
+        self._elect, self._elect_rows = (
+            partial(kernel, **how) for kernel in (settings.at_once.lines, settings.at_once.rows)
         )
         self._voting, self._decode = voting, decoder(voting.reading)
         self._seen = SeenIds() if voting.reading.unique_ids else None
@@ -60,7 +68,7 @@ class BlockVoting:
         """Whether neither the format nor an option asks for more than blocks can do."""
         shape = voting.shape
         return (
-            format == "jsonl"
+            format in ("jsonl", "parquet")
             and voting.settings.at_once is not None
             and voting.settings.preset != "consensus"  # which warns where the candidates vote
             and voting.reading.plain
@@ -70,6 +78,8 @@ class BlockVoting:
     def suits(self, stream: Stream) -> bool:
         """Whether most of what was read so far is usual, so that threads do more than processes would."""
         head = stream.peek(1)
+        if head.startswith(PARQUET):
+            return True
         _, answers, _, _ = self._elect(head[: head.rfind(b"\n") + 1])
         return 2 * sum(isinstance(answer, bytes) for answer in answers) >= len(answers)
 
@@ -93,20 +103,30 @@ class BlockVoting:
         if done < sink.done:
             raise input_too_short(sink, done)
 
-    def _blocks(self, stream: Stream) -> Iterator[bytes | DataError]:
+    def _blocks(self, stream: Stream) -> Iterator[Block | DataError]:
+        reading = self._voting.reading
         try:
-            yield from stream.blocks(self._voting.reading.max_line_bytes)
+            if stream.peek(1).startswith(PARQUET):
+                yield from record_batches(stream, reading)
+            else:
+                yield from stream.blocks(reading.max_line_bytes)
         except DataError as error:  # the end of what can be read
             yield error.placed(stream.name)
 
-    def _elected(self, block: bytes | DataError) -> ElectedBlock | DataError:
+    def _elected(self, block: Block | DataError) -> ElectedBlock | DataError:
         if isinstance(block, DataError):
             return block
         try:
-            return ElectedBlock(block, *self._elect(block))
+            if isinstance(block, bytes):
+                return ElectedBlock(block, *self._elect(block))
+            columns = plain_columns(block)
+            if columns is not None:
+                return ElectedBlock(block, *self._elect_rows(*columns))
         except MemoryError:  # of one ballot among them, which is found line by line
-            unusual = list(_places(block))
-            return ElectedBlock(block, block.count(b"\n"), [*unusual], [None] * len(unusual))
+            pass
+        unusual = _places(block)
+        number = block.count(b"\n") if isinstance(block, bytes) else len(block)
+        return ElectedBlock(block, number, [*unusual], [None] * len(unusual))
 
     def _results(
         self, elected: ElectedBlock, name: str, before: int
@@ -118,23 +138,33 @@ class BlockVoting:
                 if id is None or new is None or new.add(id):
                     yield Entry("", Ballot((), id=id)), ResultLine(answer, None, elected.candidates)
                     continue
-                where = f"{name}:{before + list(_places(block))[i][0] + 1}"
+                where = f"{name}:{before + _places(block)[i][0] + 1}"
                 entry = Entry(where, error=repeated(id, where))
             else:
-                number, start, end = answer
-                where = f"{name}:{before + number + 1}"
-                line = block[start:end].removesuffix(b"\r")
-                entry = line_entry(where, line, self._decode, torn=end == len(block))
+                where = f"{name}:{before + answer[0] + 1}"
+                entry = self._entry(block, answer, name, where)
                 id = None if entry.ballot is None else entry.ballot.id
                 if id is not None and new is not None and not new.add(id):
                     entry = Entry(where, error=repeated(id, where))
             yield entry, None
 
+    def _entry(self, block: Block, place: Unusual, name: str, where: str) -> Entry:
+        """What the careful way reads there."""
+        _, start, end = place
+        if isinstance(block, bytes):
+            line = block[start:end].removesuffix(b"\r")
+            return line_entry(where, line, self._decode, torn=end == len(block))
+        number = int(where.rpartition(":")[2])
+        return next(entries_of(block.slice(start, 1), name, [number], self._voting.reading))
 
-def _places(block: bytes) -> Iterator[Unusual]:
-    """Number, start and end of each line that is not blank."""
-    start = 0
+
+def _places(block: Block) -> list[Unusual]:
+    """Number, start and end of each line that is not blank, or of each row."""
+    if not isinstance(block, bytes):
+        return [(row, row, row + 1) for row in range(len(block))]
+    places, start = [], 0
     for number, line in enumerate(block.split(b"\n")):
         if line and not line.isspace():
-            yield number, start, start + len(line)
+            places.append((number, start, start + len(line)))
         start += len(line) + 1
+    return places

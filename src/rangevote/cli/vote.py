@@ -222,11 +222,13 @@ class Voting:
     ) -> tuple[Position, Iterator[ResultLine]]:
         """The input, and its lines of output: in blocks where most of it needs no care."""
         from rangevote.cli.blocks import BlockVoting
+        from rangevote.formats.parquet import has_ballots
         from rangevote.formats.reader import open_format
 
         stream, format, found = open_format(ballots, self.reading)
         files.callback(stream.close)
-        if not panel and found.plain and BlockVoting.can(self, format):
+        plain = found.plain and (format != "parquet" or has_ballots(stream, found))
+        if not panel and plain and BlockVoting.can(self, format):
             blocks = BlockVoting(self)
             if workers == 1 or blocks.suits(stream):
                 return stream, blocks.lines(stream, sink, workers)

@@ -22,7 +22,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate, chain, count, islice, pairwise, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from rangevote.errors import DataError, need
 from rangevote.formats.jsonl import (
@@ -160,6 +162,75 @@ def entries_of(
             yield Entry(where, ballot)
         except DataError as error:
             yield Entry(where, error=error.at(where))
+
+
+class PlainColumns(NamedTuple):
+    """Ballots that have texts, perhaps log-probabilities and ids, and nothing else that matters: where the
+    candidates of each ballot end among all, and where the bytes of each text end."""
+
+    ids: list[str | int | None]
+    list_ends: Any
+    text_ends: Any
+    texts: Any
+    logprobs: Any | None
+
+
+def plain_columns(batch: pa.RecordBatch) -> PlainColumns | None:
+    """The columns of a batch as the kernels take them; None if anything else is in it, or of another type."""
+    pa = need("pyarrow", "parquet", "reading Parquet files")
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    listed = columns.pop("candidates", None)
+    id = columns.pop("id", None)
+    if "voters" in columns and columns.pop("voters").null_count < len(batch):
+        return None
+    if listed is None or not columns.keys() <= {"source", "references"} or not pa.types.is_list(listed.type):
+        return None
+    fields = {"text": listed.values}
+    if pa.types.is_struct(listed.type.value_type):
+        inner = listed.type.value_type
+        names = [inner.field(i).name for i in range(inner.num_fields)]
+        fields = dict(zip(names, listed.values.flatten(), strict=True))
+        if len(fields) < len(names):
+            return None
+    text, logprob = fields.pop("text", None), fields.pop("logprob", None)
+    if logprob is not None and logprob.null_count == len(logprob):
+        logprob = None
+    if (
+        text is None
+        or not pa.types.is_string(text.type)
+        or not (logprob is None or (pa.types.is_float64(logprob.type) and not logprob.null_count))
+        or listed.null_count
+        or listed.values.null_count
+        or text.null_count
+        or not all(_says_nothing(name, field) for name, field in fields.items())
+        or not all(_is_usual(name, column) for name, column in columns.items())
+    ):
+        return None
+    try:
+        batch.validate(full=True)
+        ids = [None] * len(batch) if id is None else id.to_pylist()
+    except (pa.ArrowInvalid, UnicodeDecodeError):
+        return None
+    if not {type(one) for one in ids} <= {str, int, type(None)}:
+        return None
+    _, ends, data = text.buffers()
+    return PlainColumns(
+        ids,
+        listed.offsets.to_numpy(),
+        np.frombuffer(ends, np.int32, len(text) + 1, 4 * text.offset) if len(text) else np.zeros(1, np.int32),
+        np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8),
+        None if logprob is None else logprob.to_numpy(),
+    )
+
+
+def _says_nothing(name: str, field: pa.Array) -> bool:
+    """Whether a field of the hypotheses has its default throughout."""
+    if field.null_count == len(field):
+        return name in Hypothesis.__struct_fields__
+    default = _DEFAULTS.get(name)
+    return (
+        default is not None and _is_usual(name, field) and set(field.unique().to_pylist()) <= {default, None}
+    )
 
 
 def _row(batch: pa.RecordBatch, index: int) -> dict[str, Any]:
