@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 os.environ["HF_HUB_OFFLINE"] = "1"
 ctranslate2 = pytest.importorskip("ctranslate2", reason="needs ctranslate2: pip install ctranslate2")
 
+import rangevote as rv  # noqa: E402
 from rangevote.errors import DataError  # noqa: E402
-from rangevote.sources.ctranslate2 import hypotheses_of  # noqa: E402
+from rangevote.sources.ctranslate2 import hypotheses_of, is_converted  # noqa: E402
 
 REAL = Path(__file__).parents[3] / "shared/data/aren-transliteration"
 WORDS = ["محمد", "ليلى", "خالد", "مريم"]
@@ -179,3 +181,124 @@ def test_what_is_no_result_is_refused():
         hypotheses_of(["a b"])
     with pytest.raises(DataError, match=r"scores\[0\].logprob: nan is not a log-probability"):
         hypotheses_of([SimpleNamespace(hypotheses=[["a"]], scores=[math.nan])])
+
+
+# The engine: searches by CTranslate2's own beams and samples
+
+
+@pytest.fixture(scope="module")
+def letters(real):
+    return rv.load(REAL)
+
+
+SPELLED = [" ".join(word) for word in WORDS]
+
+
+def test_a_converted_folder_is_searched_by_its_own_beams(real, letters):
+    lists = rv.search(letters, SPELLED, "beam:6")
+    for word, found in zip(WORDS, lists, strict=True):
+        assert len({hypothesis.text for hypothesis in found}) == 6
+        logprobs = [hypothesis.logprob for hypothesis in found]
+        assert logprobs == sorted(logprobs, reverse=True)
+        for hypothesis in found:
+            assert hypothesis.finished
+            assert not hypothesis.sampled
+            said = scored(real, list(word), hypothesis.text.split(), whole=True)
+            assert hypothesis.logprob == pytest.approx(said, abs=1e-3)
+
+
+@pytest.mark.parametrize("search", ["sample:30,seed=4", "top_k:30,top=3", "nucleus:30,p=0.5,temperature=0.7"])
+def test_samples_have_the_log_probability_of_the_model_itself(real, letters, search):
+    [found] = rv.search(letters, SPELLED[:1], search)
+    assert len(found) == 30
+    for hypothesis in found[:5]:
+        assert hypothesis.sampled
+        said = scored(real, list(WORDS[0]), hypothesis.text.split(), whole=True)
+        assert hypothesis.logprob == pytest.approx(said, abs=1e-3)
+
+
+def test_generate_elects_its_beams_by_its_samples_and_a_run_can_be_repeated(real):
+    plan = {"candidates": "beam:4", "voters": "sample:30,seed=4", "similarity": "overlap_2"}
+    one, again = (rv.generate(rv.load(REAL), SPELLED, **plan) for _ in range(2))
+    assert [list(result.voters) for result in one] == [list(result.voters) for result in again]
+    for result in one:
+        assert "w:count|cand:4|vot:30" in result.signature
+        assert all(voter.sampled for voter in result.voters)
+    other = rv.generate(rv.load(REAL), SPELLED, **{**plan, "voters": "sample:30,seed=5"})
+    assert [list(result.voters) for result in one] != [list(result.voters) for result in other]
+    with pytest.raises(rv.UsageError, match="adaptive voting draws from a model in rounds"):
+        rv.generate(rv.load(REAL), SPELLED, adaptive=0.9, **plan)
+
+
+def test_length_normalised_beams_are_ranked_by_the_engine_and_keep_their_log_probability(real, letters):
+    [found] = rv.search(letters, SPELLED[:1], "length_normalised:4,alpha=1")
+    for hypothesis in found:
+        said = scored(real, list(WORDS[0]), hypothesis.text.split(), whole=True)
+        assert hypothesis.logprob == pytest.approx(said, abs=1e-3)
+
+
+@pytest.mark.parametrize("search", ["stochastic_beam:3", "epsilon:3", "beam:3,copy_filter=0.5"])
+def test_what_the_engine_has_not_is_refused(letters, search):
+    with pytest.raises(
+        rv.UsageError, match=r"CTranslate2 cannot search by .*, only by: beam, length_normalised"
+    ):
+        rv.search(letters, SPELLED, search)
+
+
+def test_an_engine_has_no_states_and_takes_texts_or_tokens(letters):
+    with pytest.raises(rv.UsageError, match="an engine gives no hidden states"):
+        rv.generate(letters, SPELLED, similarity="states")
+    with pytest.raises(DataError, match=r"inputs\[1\]: expected a text, or tokens of the model as texts"):
+        rv.search(letters, [SPELLED[0], [1, 2]], "beam:2")
+    assert rv.search(letters, [list(WORDS[0])], "beam:2") == rv.search(letters, SPELLED[:1], "beam:2")
+
+
+def test_the_tokenizer_in_a_folder_reads_and_writes_texts(folder):
+    from tests.models.huggingface.tiny import make_tokenizer
+
+    tokenizer, place = make_tokenizer(), folder("bart", 2)
+    tokenizer.save_pretrained(place)
+    text = tokenizer.decode([7, 8, 9])
+    tokens = tokenizer.convert_ids_to_tokens(tokenizer(text).input_ids)
+    options = {"beam_size": 3, "num_hypotheses": 3, "length_penalty": 0, "max_decoding_length": 9, **WHOLE}
+    [result] = ctranslate2.Translator(place, intra_threads=1).translate_batch([tokens], **options)
+    [found] = rv.search(rv.load(place), [text], "beam:3,max_new_tokens=9")
+    for hypothesis, own, score in zip(found, result.hypotheses, result.scores, strict=True):
+        ids = tokenizer.convert_tokens_to_ids(own)
+        assert hypothesis.text == tokenizer.decode(ids, skip_special_tokens=True).strip()
+        assert hypothesis.logprob == pytest.approx(score, abs=1e-5)
+
+
+def test_language_models_continue_their_inputs(folder):
+    engine = rv.load(folder("gpt2", 3))
+    tokens = ctranslate2.Generator(folder("gpt2", 3)).generate_batch([["<s>"]], max_length=3)[0].sequences[0]
+    [found] = rv.search(engine, [tokens[:2]], "beam:3,max_new_tokens=4")
+    assert len(found) == 3
+    assert all(len(hypothesis.tokens) <= 4 for hypothesis in found)
+
+
+def test_what_is_no_converted_model_is_left_to_transformers_or_refused(tmp_path):
+    (tmp_path / "model.bin").write_bytes(b"\x80\x02}q\x00.")
+    assert not is_converted(tmp_path)
+    with pytest.raises(rv.UsageError, match="the engine 'ctranslate2' reads folders that were converted"):
+        rv.load(f"ctranslate2:{tmp_path}")
+    (tmp_path / "model.bin").write_bytes(b"\x06\x00\x00\x00\x0c\x00WhisperSpec\x00")
+    with pytest.raises(rv.UsageError, match="has a model of the kind 'WhisperSpec'"):
+        rv.load(tmp_path)
+    (tmp_path / "model.bin").write_bytes(b"\x06\x00\x00\x00\x10\x00TransformerSpec\x00")
+    with pytest.raises(rv.SetupError, match="CTranslate2 cannot load"):
+        rv.load(tmp_path)
+
+
+def test_the_command_generates_by_the_engine(real, tmp_path):
+    from rangevote.cli import run
+
+    (tmp_path / "names.txt").write_text("\n".join(SPELLED) + "\n", encoding="utf-8")
+    out, ballots = tmp_path / "out.jsonl", tmp_path / "ballots.jsonl"
+    asked = ["--candidates", "beam:4", "--voters", "sample:10", "-i", tmp_path / "names.txt", "-o", out]
+    assert run(list(map(str, ["generate", "-m", REAL, *asked, "--ballots", ballots]))) == 0
+    written = [json.loads(line) for line in ballots.read_text(encoding="utf-8").splitlines()]
+    assert [(len(b["candidates"]), len(b["voters"]), b["source"]) for b in written] == [
+        (4, 10, s) for s in SPELLED
+    ]
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 4

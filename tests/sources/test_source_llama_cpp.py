@@ -7,6 +7,7 @@ import math
 
 import pytest
 
+import rangevote as rv
 from rangevote.errors import DataError
 from rangevote.sources.llama_cpp import hypotheses_of
 from rangevote.sources.openai.client import Client
@@ -27,6 +28,7 @@ FORCED = {
     "top_k": 1,
     "grammar": 'root ::= " Paris, and the capital of" .*',
 }
+GREEDY = {"max_tokens": 6, "logprobs": True, "temperature": 1.0, "top_k": 1}
 YES = [{"role": "user", "content": "Say only the word yes."}]
 
 
@@ -111,3 +113,41 @@ def test_what_is_no_response_is_refused():
         hypotheses_of([["a text"]])
     with pytest.raises(DataError, match="the call failed: slot unavailable"):
         hypotheses_of([[{"error": {"message": "slot unavailable"}}]])
+
+
+@pytest.fixture(scope="module")
+def engine(llama):
+    """The file again, behind our own interface; `llama` says that there is one."""
+    return rv.load("llama_cpp:smollm2")
+
+
+def test_a_file_is_sampled_by_llama_cpp_itself(llama, engine):
+    search = f"sample:{SLOTS + 3},max_new_tokens=6,seed=1"
+    [found] = rv.search(engine, ["Say something."], search)
+    assert len(found) == SLOTS + 3
+    assert len({hypothesis.text for hypothesis in found}) > 2
+    assert all(hypothesis.sampled and hypothesis.logprob < 0 for hypothesis in found)
+    [[forced]] = rv.search(engine, ["Say only the word yes."], "top_k:1,top=1,max_new_tokens=6")
+    [[said]] = hypotheses_of([[llama.handle_chat_completions({**GREEDY, "messages": YES})]])
+    assert (forced.text, forced.finished) == (said.text, said.finished)
+    assert forced.logprob == pytest.approx(said.logprob, abs=1e-3)
+    [result] = rv.generate(engine, ["Say only the word yes."], candidates="sample:3,max_new_tokens=4")
+    assert "w:count|cand:3" in result.signature
+
+
+def test_llama_cpp_has_no_beams(engine):
+    with pytest.raises(rv.UsageError, match=r"llama\.cpp cannot search by 'beam:2', only by: min_p, nucleus"):
+        rv.search(engine, ["a"], "beam:2")
+    with pytest.raises(rv.UsageError, match=r"leave dtype out: llama\.cpp takes all from the file"):
+        rv.load("llama_cpp:smollm2", dtype="float32")
+
+
+def test_the_command_samples_a_file_by_llama_cpp(engine, tmp_path, monkeypatch):
+    from rangevote.cli import run
+
+    monkeypatch.setattr("rangevote.sources.llama_cpp.LlamaCppEngine", lambda path, chat: engine)
+    (tmp_path / "in.txt").write_text("Say yes.\nSay no.\n")
+    asked = ["generate", "-m", "llama_cpp:smollm2", "--candidates", "sample:3"]
+    asked += ["--max-new-tokens", "4", "-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out.jsonl")]
+    assert run(asked) == 0
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rangevote.election.settings import Settings
     from rangevote.generation.batch import Elector
     from rangevote.generation.plan import GenerationPlan
-    from rangevote.models.protocol import LanguageModel
+    from rangevote.models.protocol import Engine, LanguageModel
 
 #: Bytes of a response: hundreds of samples with their log-probabilities.
 LONGEST_RESPONSE = 64 * 2**20
@@ -34,7 +34,7 @@ class ModelOptions:
     no_chat: bool
     voter_models: tuple[str, ...] = ()
 
-    def load(self, name: str | None = None) -> LanguageModel[Any]:
+    def load(self, name: str | None = None) -> LanguageModel[Any] | Engine:
         from rangevote.models.load import load
 
         return load(name or self.model, device=self.device, dtype=self.dtype, chat=not self.no_chat)

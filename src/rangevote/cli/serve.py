@@ -226,12 +226,18 @@ def _source(
 
     if config.upstream is None:
         from rangevote.models.load import load
+        from rangevote.models.protocol import Engine
         from rangevote.service.local import LocalModel
         from rangevote.service.middleware import log_event
 
         log_event("loading", model=given["model"])
         began = time.monotonic()
         model = load(given["model"], device=given["device"], dtype=given["dtype"])
+        if isinstance(model, Engine):
+            raise UsageError(
+                f"{given['model']} is searched by an engine, which the service does not serve; give a model "
+                f"of transformers, or start the engine's own server and name it with --upstream."
+            )
         log_event("loaded", model=given["model"], seconds=round(time.monotonic() - began, 1))
         name = config.models[0] if config.models else os.path.basename(given["model"].rstrip("/\\"))
         return LocalModel(model, name or given["model"], config, metrics)

