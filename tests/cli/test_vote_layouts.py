@@ -88,12 +88,18 @@ def test_carried_fields_have_columns_of_their_kind_in_parquet(run, tmp_path):
 def test_columns_of_parquet_are_read_like_fields(run, tmp_path):
     pa = pytest.importorskip("pyarrow", reason="the extra 'parquet' is not installed")
     pq = pytest.importorskip("pyarrow.parquet")
-    rows, lists = tmp_path / "rows.parquet", tmp_path / "lists.parquet"
+    rows, lists, objects = (tmp_path / f"{name}.parquet" for name in ("rows", "lists", "objects"))
     pq.write_table(pa.table({"task_id": [i for i, _ in ROWS], "completion": [t for _, t in ROWS]}), rows)
     grouped = [[t for i, t in ROWS if i == id] for id in ("p1", "p2")]
     pq.write_table(pa.table({"q": ["p1", "p2"], "my outs": grouped, "prompt_id": ["p1", "p2"]}), lists)
     results = [(r["id"], r["winner"]) for r in run("vote", rows, *OVERLAP).results()]
     assert results == [("p1", "a dog runs"), ("p2", "yes")]
+    structs = [[{"output": text, "p": -float(i)} for i, text in enumerate(some)] for some in grouped]
+    pq.write_table(pa.table({"gens": structs, "k": [1, 2]}), objects)
+    done = run("vote", objects, *OVERLAP, "--field", "gens", "--logprob-field", "p", "--carry", "k")
+    assert [(r["winner"], r["k"]) for r in done.results()] == [("a dog runs", 1), ("yes", 2)]
+    by_hand = run("vote", rows, *OVERLAP, "--group-by", "task_id", "--text-field", "completion")
+    assert by_hand.out == run("vote", rows, *OVERLAP).out
     for workers in (1, 2):
         done = run("vote", lists, *OVERLAP, "--field", "my outs", "--carry", "q", "--workers", workers)
         assert [(r["id"], r["winner"], r["q"]) for r in done.results()] == [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rangevote.cli.options import HelpCommand
+from rangevote.cli.options import MODEL_SECTIONS, HelpCommand
 from rangevote.cli.output import visible
 from rangevote.cli.progress import loading
 from rangevote.election.reasons import Quote, most_likely, why
@@ -58,7 +58,7 @@ SAMPLES, SUM_MEASURE = 16, "exact:last_number"
 OTHERS = ("overlap_1", "overlap_2", "overlap_1-4@0.25", "bleu_4", "chrf")
 
 
-@click.command(cls=HelpCommand, example="rangevote demo --model smollm2")
+@click.command(cls=HelpCommand, sections=MODEL_SECTIONS, example="rangevote demo --model smollm2")
 @click.option(
     "-s", "--similarity", default="overlap_2", show_default=True, help="How voters grade candidates."
 )

@@ -34,7 +34,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Election": (
         *("--similarity", "--similarities", "--preset", "--weights", "--vote-temperature", "--temperatures"),
         *("--exponents", "--likelihood", "--likelihoods", "--rule", "--winners", "--tokenize", "--normalize"),
-        *("--merge", "--shares", "--profile", "--min-share", "--min-score", "--max-risk"),
+        *("--merge", "--shares", "--profile", "--min-share", "--min-score", "--cutoff", "--max-risk"),
     ),
     "Measures": (
         *("--metric", "--metric-tokenize", "--bleu-tokenize", "--lowercase", "--resamples", "--seed"),
@@ -52,11 +52,11 @@ MODEL_SECTIONS: dict[str, tuple[str, ...]] = {
     "Model": (
         *("--model", "--device", "--dtype", "--no-chat", "--engine", "--upstream", "--base-url", "--key-env"),
         *("--key-file", "--body", "--upstream-key-env", "--upstream-key-file", "--allow-model"),
-        *("--concurrency", "--timeout"),
+        *("--concurrency", "--timeout", "--panel"),
     ),
     "Search": (
         *("--candidates", "--voters", "--adaptive", "--temperature", "--max-new-tokens", "--seed"),
-        *("--copy-filter", "--states", "--samples", "--min-votes", "--max-rows"),
+        *("--copy-filter", "--voter-model", "--within", "--states", "--samples", "--min-votes", "--max-rows"),
     ),
 }
 

@@ -42,6 +42,7 @@ def study() -> None:
         "Study": (
             *("--items", "--annotators", "--per-item", "--seed", "--sides", "--checks", "--repeats"),
             *("--pass-share", "--combine", "--show-identical", "--title", "--question", "--instructions"),
+            *("--mark-differences", "--completion-code"),
         )
     },
     example="rangevote study new beam.jsonl winners.jsonl --source source.txt -n 100 -o study.db",
