@@ -32,6 +32,7 @@ from rangevote.service.errors import ApiError
 from rangevote.service.metrics import Metrics
 from rangevote.service.middleware import Keys, log_to, read_keys
 from rangevote.service.requests import read_request
+from rangevote.service.responses import read_responses
 from rangevote.service.upstream import Upstream
 from rangevote.sources.openai import hypotheses_of
 from rangevote.sources.openai.client import CallLimits, Client, checked_key, checked_url, retry_seconds
@@ -186,16 +187,18 @@ def settings() -> ServiceConfig:
         aliases={"elected": Alias("tiny", "careful")},
         models=("tiny",),
         image_hosts=frozenset({"images.example"}),
-        forward=frozenset({"more"}),
         kept=4,
     )
 
 
 def requests(data: bytes) -> None:
     """A body: an order that can be sent to a model, or a problem in a few words."""
-    for kind, profile in (("chat", None), ("completions", "careful")):
+    for kind, profile in (("chat", None), ("completions", "careful"), ("responses", None)):
         try:
-            order = read_request(data, kind, profile, settings())  # type: ignore[arg-type]
+            if kind == "responses":
+                order = read_responses(data, profile, settings()).chat
+            else:
+                order = read_request(data, profile, settings(), kind)  # type: ignore[arg-type]
             _upstream().check(order)
         except ApiError as problem:
             if problem.status in (400, 404) and len(problem.message) <= 400:
@@ -262,9 +265,16 @@ def _check(reply: httpx.Response) -> Any:
 
 def configuration(data: bytes) -> None:
     """The file that `rangevote serve --config` reads."""
-    given = {"model": None, "source": None, "options": {}, "profiles": (), "keep_elections": None}
+    given = {
+        "model": None,
+        "source": None,
+        "options": {},
+        "profiles": (),
+        "keep_elections": None,
+        "panel": None,
+    }
     path = str(scratch_file("service.toml", data))
-    config = _config({**given, "allow_model": (), "config": path, "upstream": URL}, ())
+    config = _config({**given, "allow_model": (), "config": path, "upstreams": (URL,)}, ())
     assert config.upstream == URL
 
 
