@@ -176,11 +176,7 @@ class ResponsesReply:
             for kind, data in _parts(item):
                 yield event(kind, item_id=item["id"], output_index=i, **data)
             yield event("response.output_item.done", output_index=i, item=item)
-        whole = {
-            **self._response("completed", items),
-            "usage": self._usage(),
-            "rangevote": self.reply.elections(),
-        }
+        whole = {**self.completion(), "output": items}  # their ids are those of the events
         yield event(f"response.{whole['status']}", response=whole)
 
     @property
