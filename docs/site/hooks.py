@@ -40,6 +40,7 @@ BESIDE = (
     "experiments/RESULTS.md",
     "experiments/figures/*.svg",
     "examples/*.py",
+    "examples/plugin/*.py",
     "examples/*.ipynb",
     "faults/RESULTS.md",
     "faults/trials.py",
