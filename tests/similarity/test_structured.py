@@ -117,7 +117,6 @@ def test_an_electorate_learns_of_calls_as_they_come():
     assert electorate.result().scores.tobytes() == whole.scores.tobytes()
     late = rv.Electorate(["a b"], similarity="overlap_1").add(["a c"]).add(batches[1])
     assert late.result().winner == "a b"
-    assert not late.decided()
 
 
 def test_several_winners_come_from_other_groups_and_parties():
@@ -150,3 +149,36 @@ def test_grades_across_parties_are_zero_and_explain_the_score():
 def test_what_is_no_call_is_refused(calls, problem):
     with pytest.raises(rv.DataError, match=problem):
         rv.elect([rv.Hypothesis(tool_calls=calls)])
+
+
+@pytest.mark.parametrize("standing", [True, False])
+def test_calls_that_agree_are_decided_early_and_divided_ones_are_not(standing):
+    candidates = [call("f", '{"x": 1}'), call("f", '{"x": 2}'), call("g"), text("hm")] if standing else None
+
+    def decided(*samples: rv.Hypothesis) -> bool:
+        electorate = rv.Electorate(candidates, similarity="exact")
+        for sample in samples:
+            electorate.add(sample)
+        return electorate.decided(0.95)
+
+    agreeing, other = call("f", '{"x": 1}'), call("f", '{"x": 2}')
+    assert not decided(agreeing, agreeing)
+    assert decided(*[agreeing] * 40)
+    assert not decided(*[agreeing, other] * 20)  # which arguments?
+    assert not decided(*[agreeing, call("g")] * 20)  # which tool?
+    assert not decided(*[agreeing, text("hm")] * 20)  # a tool at all?
+    assert decided(*[text("hm")] * 40)
+
+
+def test_a_wrong_call_is_declared_no_more_often_than_allowed():
+    candidates = [call("f", '{"x": 1}'), call("f", '{"x": 2}'), call("g"), text("hm")]
+    draws, wrong = np.random.default_rng(1), 0
+    for _ in range(60):
+        electorate = rv.Electorate(candidates, similarity="exact")
+        for _ in range(12):  # f is called by 0.55, mostly with 1; g, by 0.3, alike
+            drawn = draws.choice(4, size=5, p=[0.3, 0.25, 0.3, 0.15])
+            electorate.add([candidates[i] for i in drawn])
+            if electorate.decided(0.8):
+                wrong += electorate.result().index != 0
+                break
+    assert wrong <= 0.2 * 60

@@ -23,7 +23,7 @@ from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis, concatenate
 from rangevote.similarity.base import check_pairs, keys_of, open_poll
 from rangevote.similarity.exact import Exact
-from rangevote.similarity.structured import Parties
+from rangevote.similarity.structured import Parties, PartiesPoll
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -189,7 +189,7 @@ class Electorate:
                 f"use weights='count'."
             )
         if isinstance(self._settings.measure, Parties):
-            return False  # calls of tools are elected in stages, of which this knows nothing
+            return len(voters) > 0 and self._stages_decided(1 - confidence, within)
         grades, own = self._answers() if self._open else self._grades()
         groups = grades.shape[1]
         if groups == 1 or not len(voters):
@@ -207,6 +207,27 @@ class Electorate:
             if self._settings.rule == "reweighted":
                 given += np.maximum(grades[:, [leader]], 0.0)
                 power = 1.0 / (1.0 + given)
+        return True
+
+    def _stages_decided(self, alpha: float, within: float) -> bool:
+        """Calls of tools are elected in up to three stages, each of which has its part of the error: to
+        declare a wrong winner, the true one of some stage must have been rejected."""
+        if self._settings.own_likelihood or self._settings.winners > 1:
+            return False
+        poll = self._poll
+        if self._open:
+            everyone = self._normal(self._all())
+            poll = open_poll(self._settings.measure, everyone)
+            poll.add(everyone)
+        assert isinstance(poll, PartiesPoll)
+        for grades, leader in poll.stage_grades():
+            unseen = np.zeros((len(grades), 1 if self._open else 0))
+            totals, ends = in_batches(np.hstack([grades, unseen]), self._ends)
+            rivals = np.zeros(totals.shape[1])
+            if len(rivals) > 1 and leader != sole_survivor(
+                totals, rivals, self._width(), ends, alpha / 3, within
+            ):
+                return False
         return True
 
     def _grades(self) -> tuple[Array, Array]:

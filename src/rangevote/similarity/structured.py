@@ -210,6 +210,9 @@ class PartiesPoll:
     def __init__(self, within: Similarity, candidates: Hypotheses) -> None:
         self._within = within
         self._calls, self._texts = call_keys(candidates)
+        keys = keys_of(within, candidates.pick(self._texts)) if self._texts else []
+        firsts = {key: i for i, key in zip(reversed(self._texts), reversed(keys), strict=True)}
+        self._groups = sorted(i for key, i in firsts.items() if key is not None)  # one text of each group
         self._standing = self._speaking(candidates, self._texts)
         self._poll = open_poll(within, candidates.pick(self._texts)) if self._texts else None
         self._voter_calls: list[CallKey | None] = []
@@ -248,6 +251,26 @@ class PartiesPoll:
             return [first]
         names = _stage([key.names for key in calls], [(key.names, weight) for key, weight in votes])
         return [first, names, _stage([key for key in calls if key.names == names.winner], votes)]
+
+    def stage_grades(self) -> list[tuple[Array, int]]:
+        """What every voter gives to those who stand in each stage, shape (voters, rivals), and who of them
+        leads, where all voters count the same."""
+        size = len(self._voter_calls)
+        party: list[Hashable] = [None if key is None else CALLS for key in self._voter_calls]
+        for i in self._text_votes:
+            party[i] = TEXT
+        names = [None if key is None else key.names for key in self._voter_calls]
+        stages = self.stages(np.full(size, 1.0 / max(1, size)))
+        found = []
+        columns: list[Sequence[Hashable]] = [party, names, self._voter_calls]
+        for stage, keys in zip(stages, columns, strict=False):
+            rivals = list(stage.masses)
+            rows = [[key == rival for rival in rivals] for key in keys]
+            found.append((np.array(rows, dtype=np.float64), rivals.index(stage.winner) if rivals else 0))
+        if stages[0].winner == TEXT:
+            grades = self.matrix()[:, self._groups]
+            found.append((grades, int(grades.sum(axis=0).argmax())))
+        return found
 
     def tally(self, weights: Array) -> Array:
         """score(c) of those who are of the winning party, and call the winning tools; else -inf."""
