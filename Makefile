@@ -13,7 +13,7 @@ MODELS ?= 1
 comma := ,
 EXTRAS := dev$(if $(filter 0,$(MODELS)),,$(comma)models$(comma)embedding)
 
-.PHONY: demo test test-again lint types test-slow sanitize bench bench-search bench-evaluation bench-pages bench-service bench-scale bench-stopping faults dist fuzz pages docs screenshots reproduce-captions reproduce-translation reproduce-opus reproduce-judgement reproduce-llm format clean
+.PHONY: demo test test-again lint types test-slow sanitize bench bench-small bench-engines bench-search bench-evaluation bench-pages bench-service bench-scale bench-stopping faults dist fuzz pages docs screenshots reproduce-captions reproduce-translation reproduce-opus reproduce-judgement reproduce-llm format clean
 
 # SmolLM2-135M-Instruct answers three prompts and a sum: most likely and elected answers, why, and how firm.
 demo: $(VENV)/.smollm2
@@ -45,6 +45,14 @@ format: $(VENV)/.dev
 bench: $(VENV)/.dev
 	benchmarks/setup_peers.sh
 	$(BIN)/python benchmarks/run.py
+
+# Small elections, many of them, and whole files; a chapter of benchmarks/RESULTS.md.
+bench-small: $(VENV)/.dev
+	$(BIN)/python benchmarks/small.py
+
+# CTranslate2 as an engine beside transformers and our own search; a chapter of benchmarks/RESULTS.md.
+bench-engines: $(VENV)/.dev
+	$(BIN)/python benchmarks/engines.py
 
 # Searches against transformers' own, on SmolLM2 and a random Marian; a chapter of benchmarks/RESULTS.md.
 bench-search: $(VENV)/.dev $(VENV)/.smollm2

@@ -170,7 +170,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 RESULTS = HERE / "RESULTS.md"
 CHAPTERS = {
     "elections": "make bench",
+    "small": "make bench-small",
     "search": "make bench-search",
+    "engines": "make bench-engines",
     "evaluation": "make bench-evaluation",
     "pages": "make bench-pages",
     "service": "make bench-service",

@@ -20,11 +20,13 @@ from typing import Any
 Election = tuple[int, Any]
 
 
-def rangevote(texts: list[str], logprobs: list[float], *, similarity: str) -> Election:
+def rangevote(
+    texts: list[str], logprobs: list[float], *, similarity: str, weights: str | None = None
+) -> Election:
     """rangevote, called as a user calls it."""
     import rangevote as rv
 
-    result = rv.elect(texts, logprobs, similarity=similarity)
+    result = rv.elect(texts, logprobs, similarity=similarity, weights=weights)
     return result.index, result.scores
 
 
@@ -147,23 +149,31 @@ def fastchrf(texts: list[str], logprobs: list[float]) -> Election:
     return _by_score(scores.tolist(), logprobs)
 
 
+def fastchrf_aggregate(texts: list[str], logprobs: list[float]) -> Election:
+    """fastchrf's streamlined variant: each candidate against the mean of all, every text once."""
+    from fastchrf import aggregate_chrf
+
+    return _by_score([score / 100 for score in aggregate_chrf([texts], [texts])[0]], logprobs)
+
+
 @cache
-def _mbrs(settings: tuple[tuple[str, Any], ...]) -> Any:
+def _mbrs(settings: tuple[tuple[str, Any], ...], decoder: str) -> Any:
     import torch
-    from mbrs.decoders import DecoderMBR
+    from mbrs import decoders
     from mbrs.metrics import MetricBLEU
 
     torch.set_num_threads(1)
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)
-    return DecoderMBR(DecoderMBR.Config(), MetricBLEU(MetricBLEU.Config(**dict(settings))))
+    chosen = getattr(decoders, decoder)
+    return chosen(chosen.Config(), MetricBLEU(MetricBLEU.Config(**dict(settings))))
 
 
-def mbrs(texts: list[str], logprobs: list[float], **settings: Any) -> Election:
-    """mbrs' exact `mbr` decoder with BLEU; no `settings`: as it comes. Scores: the winner's."""
+def mbrs(texts: list[str], logprobs: list[float], decoder: str = "DecoderMBR", **settings: Any) -> Election:
+    """mbrs with BLEU, exact or by another decoder; no `settings`: as it comes. Scores: the winner's."""
     import torch
 
     lprobs = torch.tensor(logprobs)  # (voters,)
-    output = _mbrs(tuple(settings.items())).decode(texts, texts, reference_lprobs=lprobs)
+    output = _mbrs(tuple(settings.items()), decoder).decode(texts, texts, reference_lprobs=lprobs)
     return int(output.idx[0]), [float(output.score[0]) / 100]
 
 
@@ -246,7 +256,29 @@ CONTESTANTS = {
     "mbrs same+1": _mbrs_bleu(
         "+1, 1 worker", "smoothed_bleu_4", smooth_method="add-k", smooth_value=1, **SAME
     ),
+    "mbrs aggregate": _mbrs_bleu(
+        "aggregate_mbr, approximate", "bleu_4", decoder="DecoderAggregateMBR", smooth_method="none", **SAME
+    ),
+    "mbrs pruning": _mbrs_bleu(
+        "pruning_mbr, approximate", "bleu_4", decoder="DecoderPruningMBR", smooth_method="none", **SAME
+    ),
     "chrf": _ours("chrf", ROUNDS | {10_000: 1}),
+    "chrf, counted": Contestant(
+        "rangevote chrf, each text once",
+        "main",
+        rangevote,
+        {"similarity": "chrf", "weights": "count"},
+        "chrf, counted",
+        {10: 3, 100: 5, 1_000: 2},
+    ),
+    "fastchrf aggregate": Contestant(
+        "fastchrf aggregate_chrf, approximate",
+        "peers",
+        fastchrf_aggregate,
+        {},
+        "chrf, counted",
+        {10: 3, 100: 5, 1_000: 2},
+    ),
     "sacrebleu chrF": _double_loop("sacrebleu chrF", sacrebleu_chrf, "chrf", ONCE),
     "fastchrf": Contestant("fastchrf", "peers", fastchrf, {}, "chrf", {10: 3, 100: 5, 1_000: 2}),
 }

@@ -368,13 +368,14 @@ def _agreement(data: Data) -> str:
         (
             pair,
             winners(agreed),
+            f"{1 - (agreed['same'] + agreed['ties']) / max(agreed['lists'], 1):.0%}",
             f"{agreed['apart']:.1e} over {agreed['scores']:,} scores",
         )
         for pair, agreed in data["agreement"].items()
     ]
     return (
         "## Do they elect the same?\n\nmbrs computes in single precision. Scores lie in [0, 1].\n\n"
-        + table(("pair", "same winner", "largest difference"), rows)
+        + table(("pair", "same winner", "another one", "largest difference"), rows)
     )
 
 
