@@ -12,15 +12,9 @@ pytest.importorskip("openai", reason="the official client is not installed")
 import openai
 
 from tests.service.running import MESSAGES, Running, error_of, texts
-from tests.sources.openai.upstream import Asked, Reply, Upstream, choice, completion
+from tests.sources.openai.upstream import Asked, Reply, choice, completion
 
 TOOLS = [{"type": "function", "function": {"name": "trains", "parameters": {"type": "object"}}}]
-
-
-@pytest.fixture
-def upstream():
-    with Upstream(models=("tiny",)) as upstream:
-        yield upstream
 
 
 @pytest.fixture

@@ -19,15 +19,9 @@ from rangevote.service.responses import TEXTS, read_responses
 from tests.service.running import Running, error_of, texts
 from tests.service.test_drop_in import CALLS, calling
 from tests.service.test_requests import values
-from tests.sources.openai.upstream import SENTENCES, Upstream, completion
+from tests.sources.openai.upstream import SENTENCES, completion
 
 TOOL = {"type": "function", "name": "trains", "parameters": {"type": "object"}, "strict": False}
-
-
-@pytest.fixture
-def upstream():
-    with Upstream(models=("tiny",)) as upstream:
-        yield upstream
 
 
 @pytest.fixture

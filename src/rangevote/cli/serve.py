@@ -109,9 +109,9 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *
 def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, **given: Any) -> None:
     """Answer as OpenAI's API does, with elections: sample --upstream or run --model, and elect.
 
-    POST /v1/chat/completions and /v1/completions; GET /v1/models, /healthz, /readyz, /metrics. A request's
-    object `rangevote` sets samples, similarity and the like. Logs are lines of JSON on standard error;
-    limits are set in --config. SIGTERM finishes what is under way.
+    POST /v1/chat/completions, /v1/completions and /v1/responses; GET /v1/models, /healthz, /readyz, /metrics.
+    A request's object `rangevote` sets samples, similarity and the like. Logs are lines of JSON on standard
+    error; limits are set in --config. SIGTERM finishes what is under way.
     """
     for package in ("starlette", "uvicorn", "httpx"):
         need(package, "web", "the service")
