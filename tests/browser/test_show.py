@@ -58,8 +58,10 @@ def serve() -> Iterator[Callable[..., str]]:
 
 
 def settled(page: Any) -> None:
-    """All parts of the page are there."""
+    """All parts of the page are there, and all ballots are listed."""
     page.wait_for_selector("html[data-complete]")
+    if page.evaluate("document.body.classList.contains('with-rail')"):
+        page.wait_for_selector("html[data-listed]")
 
 
 def reads(page: Any, selector: str, text: str) -> None:
@@ -328,6 +330,7 @@ def test_what_if_recounts_marks_what_changes_and_stands_in_the_address(page, ser
     assert f"without={result.ranking[0]}" in page.url
     page.locator("#turn-temperature").fill("4")
     reads(page, "footer", "|T:4|")
+    settled(page)
 
 
 def test_the_page_finds_the_n_grams_that_the_measures_count(page, serve):
@@ -452,11 +455,10 @@ def test_several_lists_are_side_by_side_and_matched_by_id(page, serve):
 
 def test_a_whole_file_is_listed_filtered_sorted_and_walked(page, serve):
     bench = ballot(CAPTIONS, LOGPROBS, id="bench", references=["a man on a bench"])
-    clear = ballot(["a b c", "a b c d", "x"], [-1.0, -2.0, -4.0], id="clear", references=["a b c"])
+    clear = ballot(["a b c d", "a b c", "x"], [-1.0, -2.0, -4.0], id="clear", references=["a b c"])
     tie = ballot(["a b", "c d"], [-1.0, -1.0], id="tie")
     page.goto(serve([bench, clear, tie, bench], similarity="overlap_2"))
     settled(page)
-    page.wait_for_selector("html[data-listed]")
     assert page.locator("#ballot-list li").count() == 4
     assert "50 % of 4 ballots: voting changed the choice" in page.inner_text("#overview")
     chrf = [
@@ -490,6 +492,7 @@ def test_a_whole_file_is_listed_filtered_sorted_and_walked(page, serve):
     assert page.locator("#ballot-list li").first.inner_text().startswith("3 · tie")
     page.locator("#ballot-list a").nth(3).click()
     reads(page, "#position", "id clear")
+    settled(page)
     assert page.get_attribute("#ballot-list a[data-number='1']", "aria-current") == "true"
     assert violations(page) == []
 
@@ -498,8 +501,8 @@ def test_a_thousand_ballots_are_listed_soon(page, serve):
     page.goto(serve([many(100, seed=i) for i in range(1000)], similarity="overlap_2"))
     page.wait_for_selector("html[data-ready]")
     ready = page.evaluate("Number(document.documentElement.dataset.ready)")
-    assert ready < 20_000  # 2 s is the aim, measured in benchmarks/RESULTS.md; here other tests run as well
-    page.wait_for_selector("html[data-listed]")
+    assert ready < 20_000  # 2 s is the aim; here other tests run as well
+    settled(page)
     assert page.locator("#ballot-list li").count() == 200
     assert "of 1,000 ballots" in page.inner_text("#overview")
 
@@ -558,7 +561,6 @@ def test_it_is_readable_in_light_and_dark_on_a_desk_and_a_phone(new_page, serve,
     page = new_page(**LOOKS[look])
     page.goto(serve([FIGURE, many(30)], [FIGURE, many(100)]))
     settled(page)
-    page.wait_for_selector("html[data-listed]")
     for closed in ("#rail-box", "#numbers", "#what-if", "#firm-numbers"):
         if page.get_attribute(closed, "open") is None:
             page.click(f"{closed} > summary")

@@ -196,9 +196,9 @@ async function start() {
     at("version").textContent = `rangevote ${about.version}`;
     rail = new Rail(about, go, complain);
     addEventListener("hashchange", show);
-    const first = show();
-    await first;
     rail.start();
+    await show();
+    await rail.load(); // the first ballot is not to wait for the others
   } catch (error) {
     complain(why(error));
   }

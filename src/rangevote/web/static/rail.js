@@ -94,11 +94,11 @@ export class Rail {
     const follow = () => (at("rail-box").open = wide.matches);
     wide.addEventListener("change", follow);
     follow();
-    this.load();
   }
 
   /** Ask for all outcomes, some ballots at a time. */
   async load() {
+    if (this.about.kept < 2) return;
     const pages = Math.ceil(Math.min(this.about.kept, MOST_BALLOTS) / this.about.page);
     try {
       for (let page = 0; page < pages; page++) {
