@@ -100,6 +100,7 @@ def election(browser: Any, folder: Path) -> None:
     with served(folder, "show", "--no-browser", str(BALLOTS)) as address:
         page = browser.new_page(viewport={"width": 1400, "height": 800}, color_scheme="dark")
         _wait_for_election(page, address)
+        page.get_by_text("voting changed the choice").wait_for()
         shot(page, "show-file")
         page.close()
 

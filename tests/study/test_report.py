@@ -171,7 +171,7 @@ def test_comments_and_who_cannot_judge_are_in_the_report(tmp_path):
     store.close()
     page = as_html(findings(path))
     assert 'annotator-1: cannot judge <q dir="auto">&lt;i&gt;why&lt;/i&gt;</q>' in page
-    assert "cannot judge: 1 judgements; they are no answer and count for nobody" in as_text(findings(path))
+    assert "cannot judge: said 1 times; that is no answer and counts for nobody" in as_text(findings(path))
 
 
 def test_the_chart_of_sides_shows_the_share_of_the_table(tmp_path):

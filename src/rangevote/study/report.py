@@ -264,7 +264,7 @@ def _notes(findings: Findings) -> list[str]:
 
 
 def _cannot_note(findings: Findings) -> str:
-    return f"cannot judge: {findings.cannot:,} judgements; they are no answer and count for nobody"
+    return f"cannot judge: said {findings.cannot:,} times; that is no answer and counts for nobody"
 
 
 def _exclusion_note(findings: Findings) -> str:
