@@ -130,7 +130,8 @@ def decoded(path: Path) -> float:
 def files(folder: Path, rounds: int, scale: int) -> dict[str, dict[str, list[float]]]:
     """`rangevote vote` from file to file, less its start, by the number of candidates; and of Parquet."""
     results = {}
-    one = write_ballots(folder / "one.jsonl", 10, 1)
+    one, one_row = write_ballots(folder / "one.jsonl", 10, 1), folder / "one.parquet"
+    run([*command_line(), "convert", one, "-o", one_row])
     for k, number in ((10, 50_000 // scale), (100, 5_000 // scale)):
         path = write_ballots(folder / f"k{k}.jsonl", k, number)
         table = folder / f"k{k}.parquet"
@@ -159,7 +160,7 @@ def files(folder: Path, rounds: int, scale: int) -> dict[str, dict[str, list[flo
             times["default"].append(plain[0] - start[0])
             times["overlap_2"].append(vote(path, "--similarity", "overlap_2")[0] - start[0])
             times["2 workers"].append(two[0] - start[0])
-            times["Parquet"].append(vote(table)[0] - vote(one, "--trust-ids")[0])
+            times["Parquet"].append(vote(table)[0] - vote(one_row)[0])
             times["1 worker, wall"].append(plain[1] - start[1])
             times["2 workers, wall"].append(two[1] - start[1])
         results[str(k)] = times

@@ -118,14 +118,16 @@ def _reported(stream: Stream) -> Iterator[None]:
         raise DataError(f"is no Parquet file that can be read: {problem}", where=stream.name) from error
 
 
-def record_batches(stream: Stream, options: ReadOptions, *, ballots: bool = True) -> Iterator[pa.RecordBatch]:
+def record_batches(
+    stream: Stream, options: ReadOptions, *, ballots: bool = True, rows: int = ROWS
+) -> Iterator[pa.RecordBatch]:
     """The rows of a file, a few at a time: a row group need not fit into memory. Of `ballots` only the
     columns that such have."""
     with _reported(stream):
         file, done = _open(stream), 0
         columns = _ballot_columns(file.schema_arrow.names, options) if ballots else None
         total = file.metadata.num_rows
-        for batch in file.iter_batches(ROWS, None, columns, use_threads=False):
+        for batch in file.iter_batches(rows, None, columns, use_threads=False):
             yield batch
             done += len(batch)
             stream.position = (stream.size or 0) * done // max(total, 1)  # a damaged file may say 0
