@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import NamedTuple
@@ -157,3 +158,49 @@ def test_a_sentence_is_on_its_page_and_borne_out_by_the_record(claim):
     words = " ".join((DOCS / claim.page).read_text(encoding="utf-8").split())
     assert claim.sentence in words
     assert claim.holds()
+
+
+OPUS = json.loads((ROOT / "experiments" / "results" / "translation-opus.json").read_bytes())
+RECORDED = OPUS["systems"]["int8"]["seeds"]["1"]["methods"]
+
+
+def bleu(digits: int, *methods: str) -> list[str]:
+    """The best of some methods at k = 4, 10, 30, as recorded."""
+    return [f"{max(RECORDED[method][k]['bleu'] for method in methods):.{digits}f}" for k in ("4", "10", "30")]
+
+
+NORMALISED = ("length_normalised", "reranked")
+
+
+def test_the_readme_says_of_the_translator_what_was_recorded():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    [row] = [line for line in text.splitlines() if line.startswith("| translation, OPUS-MT")]
+    methods = (("beam",), NORMALISED, ("blend",), ("consensus",))
+    assert [cell.strip() for cell in row.split("|")[2:-1]] == [" / ".join(bleu(1, *m)) for m in methods]
+
+
+@pytest.mark.parametrize(
+    ("row", "methods"),
+    [
+        ("beam search", ("beam",)),
+        ("length normalisation (the better of two ways)", NORMALISED),
+        ("`paper`", ("overlap_2",)),
+        ("`blend`", ("blend",)),
+        ("`consensus`", ("consensus",)),
+    ],
+)
+def test_the_page_of_presets_has_the_recorded_numbers(row, methods):
+    text = (DOCS / "guides" / "presets.md").read_text(encoding="utf-8")
+    assert f"| {row} | {' | '.join(bleu(2, *methods))} |" in text
+
+
+@pytest.mark.parametrize(
+    ("k", "difference", "p"), [(4, "0.27", "0.11"), (10, "0.41", "0.08"), (30, "0.36", "0.19")]
+)
+def test_the_lead_of_a_consensus_is_told_with_its_chance(k, difference, p):
+    listed = OPUS["systems"]["int8"]["comparisons"]
+    [one] = [c for c in listed if c["asked"] == f"consensus, best baseline, k = {k}"]
+    assert (f"{one['all']['difference']:.2f}", f"{one['all']['p']:.2f}") == (difference, p)
+    text = (DOCS / "guides" / "presets.md").read_text(encoding="utf-8")
+    assert difference in text
+    assert p in text
