@@ -44,7 +44,7 @@ def test_responses_of_lm_eval_are_read(ballots: Ballots) -> None:
     assert (ballot.id, texts(ballot), list(ballot.references)) == (3, ["41", "42"], ["42"])
 
 
-@pytest.mark.parametrize("name", set(TEXTS) - {"message"})
+@pytest.mark.parametrize("name", sorted(set(TEXTS) - {"message"}))
 def test_one_sample_a_record_is_grouped_by_what_repeats(ballots: Ballots, name: str) -> None:
     records = [{"id": i, "prompt_id": i % 2, name: f"text {i}"} for i in range(4)]
     found = ballots(lines(*records))
