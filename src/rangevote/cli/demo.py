@@ -46,12 +46,12 @@ PROMPTS = (
 )
 CHOSEN = (
     "These prompts were chosen because the two answers differ: with smollm2 and overlap_2 they did for 9 of "
-    "23 short prompts that were tried."
+    "23 short prompts that were tried. The sum is one of 2 among 9 of which the vote got the right answer."
 )
 BEAMS, LONGEST = 10, 40
 
 #: A question whose answer is right or wrong: samples vote on the last number in them.
-SUM, RIGHT = "A book has 12 chapters. Tom has read 5 of them. How many chapters are left?", "7"
+SUM, RIGHT = "Anna has 3 apples and buys 4 more. How many apples does she have?", "7"
 SAMPLES, SUM_MEASURE = 16, "exact:last_number"
 
 #: The measures under which an election is held again, to see how firm it is.
