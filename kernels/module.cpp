@@ -431,6 +431,7 @@ private:
         if (!numbers.is_valid()) throw nb::python_error();
         char *to = PyBytes_AsString(numbers.ptr());
         for (const std::vector<double> *part : {&outcome.scores, &outcome.weights, &outcome.own}) {
+            if (part->empty()) continue;  // its data() may be null
             std::memcpy(to, part->data(), part->size() * sizeof(double));
             to += part->size() * sizeof(double);
         }
