@@ -76,8 +76,11 @@ def test_other_formats_and_a_file_of_voters_are_shared_out_too(run, tmp_path):
 
 
 def fed(tmp_path: Path, first: bytes) -> tuple[subprocess.Popen[bytes], list[str]]:
-    """A run on two workers that has got some ballots and waits for more, and the workers' process ids."""
-    process = spawn("vote", "-", "-o", tmp_path / "out.jsonl", "--workers", 2)
+    """A run on two workers that has got some ballots and waits for more, and the workers' process ids.
+
+    Measures that the extension does not elect by are shared out to processes, the others to threads.
+    """
+    process = spawn("vote", "-", "-o", tmp_path / "out.jsonl", "--workers", 2, "-s", "edit")
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     assert process.stdin is not None
     process.stdin.write(first)
@@ -104,8 +107,8 @@ def test_a_worker_that_is_killed_is_named_and_the_run_can_go_on(run, tmp_path):
     assert process.returncode == 5
     assert b"a worker process was killed or ended early" in err
     assert (b"go on with --resume" in err) == (tmp_path / "out.jsonl.partial").exists()
-    assert run("vote", data, "-o", out, "--resume").code == 0
-    assert out.read_bytes() == run("vote", data).out
+    assert run("vote", data, "-o", out, "--resume", "-s", "edit").code == 0
+    assert out.read_bytes() == run("vote", data, "-s", "edit").out
 
 
 @posix
@@ -193,7 +196,7 @@ def test_parquet_needs_a_file_and_is_no_text(run, three, tmp_path):
     assert "Parquet is written to a file: give -o FILE." in done.err
     done = run("vote", three, "--text", "-o", tmp_path / "out.parquet")
     assert done.code == 2
-    assert "--text writes lines of text, not parquet; leave one of the two out." in done.err
+    assert "--text writes lines of text, not Parquet; leave one of the two out." in done.err
 
 
 def test_ids_that_are_trusted_are_not_compared(run, tmp_path):
