@@ -51,7 +51,12 @@ def test_they_are_converted_to_ballots_that_elect_the_same(run, batch, tmp_path)
     assert run("convert", batch, "-o", ballots).code == 0
     first = json.loads(ballots.read_text().splitlines()[0])
     assert first["id"] == "r2"
-    assert first["candidates"][0] == {"text": text_of(2), "logprob": sum(LOGPROBS), "sampled": True}
+    assert first["candidates"][0] == {
+        "text": text_of(2),
+        "logprob": sum(LOGPROBS),
+        "token_logprobs": list(LOGPROBS),
+        "sampled": True,
+    }
     assert run("vote", ballots, "--scores").out == run("vote", batch, "--scores").out
 
 

@@ -261,7 +261,7 @@ def chrf_words(text: str) -> list[str]:
     """The words of chrF++: a sign of punctuation at the end, else one at the beginning, is a word of its own.
 
     >>> chrf_words("(well, yes).")
-    ['(', 'well,', 'yes)', '.']
+    ['(well', ',', 'yes)', '.']
     """
     words: list[str] = []
     for word in text.split():
