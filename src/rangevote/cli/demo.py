@@ -46,8 +46,8 @@ PROMPTS = (
 )
 CHOSEN = (
     "These prompts were chosen because the two answers differ: with smollm2 and overlap_2 they did for 9 of "
-    "23 short prompts that were tried. The sum was chosen because the vote gets it right; of most others that "
-    "were tried it elected a wrong answer."
+    "23 short prompts that were tried. The sum was chosen because the vote gets it right; of most others "
+    "that were tried it elected a wrong answer."
 )
 BEAMS, LONGEST = 10, 40
 
