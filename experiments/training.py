@@ -56,8 +56,8 @@ class TrainingOptions:
     the highest one; `schedule` and `warmup` (steps) say how it goes up and down. `clip` bounds the norm of
     the gradient (0: no bound). After `patience` evaluations in a row without a better development loss
     training stops (0: never). An evaluation follows every epoch, or every `evaluate_every` steps; the state
-    of the run is saved then, and every `save_every` steps (0: only then). `precision` other than float32 is
-    for GPUs.
+    of the run is saved then, and every `save_every` steps (0: only then). `mixed` batches have examples of
+    all lengths, others of about one. `precision` bfloat16 is for GPUs, and for CPUs that have its products.
     """
 
     seed: int = 1
@@ -74,6 +74,7 @@ class TrainingOptions:
     evaluate_every: int = 0
     save_every: int = 500
     log_every: int = 50
+    mixed: bool = False
     device: str = "cpu"
     precision: str = "float32"
 

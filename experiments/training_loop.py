@@ -120,13 +120,19 @@ def checked_captions(features: NDArray[Any], captions: Sequence[Sequence[str]], 
         raise DataError("there are no captions", field=name)
 
 
-def batches(lengths: Integers, tokens: int, rng: np.random.Generator | None = None) -> list[Integers]:
+def batches(
+    lengths: Integers, tokens: int, rng: np.random.Generator | None = None, *, mixed: bool = False
+) -> list[Integers]:
     """Numbers of examples, batch by batch; `lengths` (examples, sides) in tokens.
 
     A batch's examples times the longest side of any of them is at most `tokens`, but for examples that are
     longer alone. With `rng` examples of equal lengths are mixed, and so are the batches; their number is the
-    same for every draw, since only equal lengths change order. Without it they go from short to long.
+    same for every draw, since only equal lengths change order. Without it they go from short to long. `mixed`
+    batches are drawn whatever the lengths, and have about `tokens` without the padding.
     """
+    if mixed and rng is not None:
+        several = max(1, round(tokens / lengths.max(axis=1).mean()))
+        return np.array_split(rng.permutation(len(lengths)), math.ceil(len(lengths) / several))
     order = np.arange(len(lengths)) if rng is None else rng.permutation(len(lengths))
     widest = lengths.max(axis=1)  # (examples,)
     by_length = np.lexsort((*lengths[order].T, widest[order]))  # stable: equals stay in their order of chance
@@ -186,7 +192,7 @@ class Run:
         self._examples = examples
         self._dev = [dev.take(batch) for batch in batches(dev.lengths, options.batch_tokens)]
         self._fingerprint = fingerprint
-        self._epoch_steps = len(batches(examples.lengths, options.batch_tokens))
+        self._epoch_steps = len(self._plan(epoch=0))
         self.total = options.epochs * self._epoch_steps
         self._optimizer = adam(self.net, options)
         self._state = State(folder, fingerprint)
@@ -212,11 +218,16 @@ class Run:
     def _stopped(self) -> bool:
         return 0 < self.options.patience <= self.position.waited
 
+    def _plan(self, epoch: int) -> list[Integers]:
+        """The batches of an epoch; every epoch has as many."""
+        options = self.options
+        rng = np.random.default_rng([options.seed, epoch])
+        return batches(self._examples.lengths, options.batch_tokens, rng, mixed=options.mixed)
+
     def _epoch(self, log: Log, progress: Progress) -> None:
         """The rest of an epoch."""
         options, epoch = self.options, self.position.epoch
-        rng = np.random.default_rng([options.seed, epoch])
-        plan = batches(self._examples.lengths, options.batch_tokens, rng)
+        plan = self._plan(epoch)
         for batch in plan[self.position.batch :]:
             loss, tokens = self._advance(batch)
             at = self.position

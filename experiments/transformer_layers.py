@@ -143,6 +143,20 @@ def join_heads(states: Tensor) -> Tensor:
     return states.transpose(1, 2).flatten(2)
 
 
+def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool = False) -> Tensor:
+    """softmax(QK^T / sqrt(size)) V; all (batch, heads, length, size).
+
+    On a CPU always in float32: its gradient in bfloat16 takes ten times as long.
+    """
+    if q.device.type != "cpu":
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
+    with torch.autocast("cpu", enabled=False):
+        mask = None if mask is None else mask.float()
+        return F.scaled_dot_product_attention(
+            q.float(), k.float(), v.float(), attn_mask=mask, is_causal=causal
+        )
+
+
 class SelfAttention(nn.Module):
     """softmax(QK^T / sqrt(size)) V, with queries, keys and values from the same sequence."""
 
@@ -155,7 +169,7 @@ class SelfAttention(nn.Module):
     def forward(self, states: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
         """`states` (batch, length, dimension); `mask` (batch, 1, 1, length) is added to the scores."""
         q, k, v = (split_heads(part, self.heads) for part in self.qkv(states).chunk(3, dim=-1))
-        found = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=causal)
+        found = attend(q, k, v, mask, causal=causal)
         return cast(Tensor, self.out(join_heads(found)))
 
     def step(self, states: Tensor, cache: Own) -> Tensor:
@@ -182,7 +196,7 @@ class CrossAttention(nn.Module):
         """`states` (batch, length, dimension), `memory` (batch, source length, dimension)."""
         keys, values = self.memory(memory)
         queries = split_heads(self.q(states), self.heads)
-        found = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
+        found = attend(queries, keys, values, mask)
         return cast(Tensor, self.out(join_heads(found)))
 
     def memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:

@@ -118,6 +118,15 @@ def test_without_chance_they_go_from_short_to_long():
     assert [batch.tolist() for batch in batches(lengths, 2)] == [[1, 3], [2], [0]]
 
 
+def test_mixed_batches_have_every_example_once_whatever_its_length_and_are_as_many_in_every_epoch() -> None:
+    lengths = np.array([[2], [30]] * 50)
+    drawn = [batches(lengths, 160, np.random.default_rng(seed), mixed=True) for seed in (1, 2)]
+    assert [len(batch) for batch in drawn[0]] == [10] * 10
+    assert len(drawn[0]) == len(drawn[1])
+    assert sorted(np.concatenate(drawn[0]).tolist()) == list(range(100))
+    assert any(len(set(lengths[batch, 0].tolist())) == 2 for batch in drawn[0])
+
+
 class Terminal(io.StringIO):
     """Where a line can be written over."""
 
