@@ -160,9 +160,28 @@ Scores softmax_of(const Weights &logprobs, double temperature, const std::vector
 // Elections of one kind. What is unusual gives None: the careful way through Python is for that.
 class Election {
     ElectionPlan plan_;
-    nb::object row_;  // the class Hypothesis, the fields of it that are read, and those that must be None
-    nb::object text_, tokens_, logprob_, finished_, sampled_;
-    std::vector<nb::object> unread_;
+    nb::object row_;  // the class Hypothesis; where its objects have what is read, and what must be None
+    std::size_t text_, tokens_, logprob_, finished_, sampled_;
+    std::vector<std::size_t> unread_;
+
+    // Where objects of the class keep a field, in bytes from their start: asking for eleven attributes of each
+    // would take as long as the count. Found by a marker, since the stable ABI does not tell; objects are frozen.
+    static std::size_t offset_of(const nb::object &row, const char *field) {
+        const nb::object marker = nb::steal(PyBytes_FromStringAndSize("marker", 6));
+        nb::dict fields;
+        fields[field] = marker;
+        const nb::object probe = row(**fields);
+        const auto size = nb::cast<std::size_t>(row.attr("__basicsize__"));
+        for (std::size_t at = 0; at + sizeof(PyObject *) <= size; at += sizeof(PyObject *))
+            if (field_at(probe, at) == marker.ptr()) return at;
+        throw std::invalid_argument(std::string("no place for the field ") + field);
+    }
+
+    static PyObject *field_at(nb::handle row, std::size_t offset) {
+        PyObject *value;
+        std::memcpy(&value, reinterpret_cast<const char *>(row.ptr()) + offset, sizeof value);
+        return value ? value : Py_None;
+    }
 
     bool read_tokens(PyObject *ids, Side &side) const {
         const bool list = PyList_CheckExact(ids);
@@ -196,20 +215,20 @@ class Election {
 
     // A `Hypothesis`. Its strings live as long as the row does, and that as long as its list.
     bool read_row(nb::handle row, Side &side) const {
-        for (const nb::object &name : unread_)
-            if (!nb::getattr(row, name).is_none()) return false;
-        if (!read_text(nb::getattr(row, text_).ptr(), side)) return false;
-        const nb::object logprob = nb::getattr(row, logprob_), tokens = nb::getattr(row, tokens_);
-        const nb::object sampled = nb::getattr(row, sampled_), finished = nb::getattr(row, finished_);
-        if (!logprob.is_none()) {
+        for (const std::size_t field : unread_)
+            if (field_at(row, field) != Py_None) return false;
+        if (!read_text(field_at(row, text_), side)) return false;
+        PyObject *logprob = field_at(row, logprob_), *tokens = field_at(row, tokens_);
+        PyObject *sampled = field_at(row, sampled_), *finished = field_at(row, finished_);
+        if (logprob != Py_None) {
             double number;
             if (!read_logprob(logprob, number)) return false;
             side.logprobs.push_back(number);
         }
-        if (!tokens.is_none() && !read_tokens(tokens.ptr(), side)) return false;
-        if (!PyBool_Check(sampled.ptr()) || !PyBool_Check(finished.ptr())) return false;
-        side.sampled |= sampled.ptr() == Py_True;
-        side.finished.push_back(finished.ptr() == Py_True);
+        if (tokens != Py_None && !read_tokens(tokens, side)) return false;
+        if (!PyBool_Check(sampled) || !PyBool_Check(finished)) return false;
+        side.sampled |= sampled == Py_True;
+        side.finished.push_back(finished == Py_True);
         return true;
     }
 
@@ -227,10 +246,9 @@ public:
         if (weights == "probability") plan_.weighting = Weighting::probability;
         else if (weights == "count") plan_.weighting = Weighting::count;
         else if (weights != "usual") throw std::invalid_argument("no such weights: " + weights);
-        const auto name = [](const std::string &text) { return nb::steal(PyUnicode_InternFromString(text.c_str())); };
-        text_ = name("text"), tokens_ = name("tokens"), logprob_ = name("logprob"), finished_ = name("finished");
-        sampled_ = name("sampled");
-        for (const std::string &field : unread) unread_.push_back(name(field));
+        text_ = offset_of(row_, "text"), tokens_ = offset_of(row_, "tokens"), logprob_ = offset_of(row_, "logprob");
+        finished_ = offset_of(row_, "finished"), sampled_ = offset_of(row_, "sampled");
+        for (const std::string &field : unread) unread_.push_back(offset_of(row_, field.c_str()));
     }
 
     const ElectionPlan &plan() const { return plan_; }

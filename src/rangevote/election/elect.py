@@ -16,7 +16,7 @@ from rangevote.election.weights import default_weights, has_temperature, repeate
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.hypothesis import Array, Ballot, Hypotheses, Hypothesis
 from rangevote.parallel import map_in_order
-from rangevote.similarity.base import Measure, pair_limit, short
+from rangevote.similarity.base import pair_limit, short
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -125,7 +125,9 @@ def elect_ballot(ballot: Ballot | Listed, settings: Settings) -> Result:
 def _elect_together(ballots: list[Ballot | Listed], settings: Settings) -> list[Result | Exception]:
     """One call into the kernels for all that need no care; an error for each that cannot be held."""
     sides = list(map(_sides, ballots))
-    if settings.at_once is None or any(_needs_care(settings, *two) for two in sides):
+    if settings.at_once is None or (
+        not settings.any_size and any(_too_many(settings, *two) for two in sides)
+    ):
         answers: list[Any] = [None] * len(ballots)
     else:
         answers = settings.at_once.many(sides)
@@ -149,18 +151,17 @@ def _at_once(settings: Settings, *given: Any) -> Result | None:
     """The election as one call into the kernels; None where it has to be held the careful way, which says
     what is wrong or unusual. `given` are candidates, log-probabilities, voters and theirs."""
     election = settings.at_once
-    if election is None or _needs_care(settings, given[0], given[2]):
+    if election is None or (not settings.any_size and _too_many(settings, given[0], given[2])):
         return None
     answer = election.one(*given)
     return None if answer is None else counted_result(answer, given, settings)
 
 
-def _needs_care(settings: Settings, candidates: Any, voters: Any) -> bool:
-    """Whether a measure of pairs would have to refuse them, or a preset warns of them."""
-    if voters is None and settings.preset == "consensus":
+def _too_many(settings: Settings, candidates: Any, voters: Any) -> bool:
+    """Whether a measure of pairs would have to refuse them; or a preset warns of them."""
+    if settings.preset == "consensus" and voters is None:
         return True
-    measure = settings.similarity
-    if not isinstance(measure, Measure) or measure.linear or not isinstance(candidates, list):
+    if settings.similarity.linear or not isinstance(candidates, list):  # type: ignore[union-attr]
         return False
     return len(candidates) * len(voters if isinstance(voters, list) else candidates) > pair_limit()
 

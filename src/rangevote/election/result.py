@@ -358,14 +358,19 @@ def counted_result(answer: Answered, given: Sequence[Any], settings: Settings) -
     columns, the arrays and the signature are made when they are asked for.
     """
     index, margin, by_probability, numbers = answer
-    kept = [None if listed is None else list(listed) for listed in given]
-    result = Result.__new__(Result)
-    result.__dict__.update(
-        elected=(index,),
-        margin=margin,
-        similarity=settings.measure,
-        _left=(kept, settings, "probability" if by_probability else "count", numbers),
+    candidates, logprobs, voters, voter_logprobs = given
+    kept = (
+        list(candidates),
+        logprobs and list(logprobs),
+        voters and list(voters),
+        voter_logprobs and list(voter_logprobs),
     )
+    result = Result.__new__(Result)
+    made = result.__dict__  # filled name by name, which takes a third of the time of `update`
+    made["elected"] = (index,)
+    made["margin"] = margin
+    made["similarity"] = settings.similarity
+    made["_left"] = (kept, settings, "probability" if by_probability else "count", numbers)
     if settings.own_likelihood:
-        result.__dict__["likelihood"] = result._numbers(2)
+        made["likelihood"] = result._numbers(2)
     return result

@@ -229,6 +229,11 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             self.own_likelihood,
         )
 
+    @cached_property
+    def any_size(self) -> bool:
+        """Whether elections at once may be of any size, since no pairs are compared, and by any voters."""
+        return isinstance(self.similarity, Measure) and self.similarity.linear and self.preset != "consensus"
+
     def replace(self, **options: Unpack[ElectionOptions]) -> Settings:
         """The same with other options."""
         return msgspec.structs.replace(self, **options)
