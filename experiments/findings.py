@@ -123,6 +123,8 @@ BEYOND = {
     "overlap_3": "overlap_3",
     "overlap_1-4": "overlap_1-4",
     "blend": "blend (overlap_1-4@0.25, T = 2)",
+    "embedding:universal-sentence-encoder": "meaning (universal sentence encoder)",
+    "0.3*overlap_1-4@0.25+0.7*embedding:universal-sentence-encoder": "0.3 overlap_1-4@0.25 + 0.7 meaning",
     "tuned": "tuned on the development set",
     "consensus": "consensus (sampled voters, overlap_1-4, L = 0.4)",
     "chosen": "sampled voters, as the development set chose",

@@ -13,7 +13,7 @@ from experiments.paper import TABLES
 from experiments.settings import EXPERIMENTS
 from experiments.summary import summary
 from experiments.training_record import duration
-from rangevote.evaluation.metrics import METRICS
+from rangevote.evaluation.metrics import get_metric
 from rangevote.evaluation.plot import Curve, Panel, plot_curves
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, escape_markdown, to_markdown
 from rangevote.files import replacing
@@ -202,7 +202,7 @@ def _signatures(found: Findings) -> list[str]:
     """Signatures of the metrics, one line for those that share one."""
     signed: dict[str, list[str]] = {}
     for name, signature in found.of(found.main, found.seeds(found.main)[0])["signatures"].items():
-        signed.setdefault(signature, []).append(METRICS[name].label)
+        signed.setdefault(signature, []).append(get_metric(name).label)
     return [f"{', '.join(labels)}: {signature}" for signature, labels in signed.items()]
 
 
@@ -256,7 +256,7 @@ def against_k(found: Findings) -> list[Panel]:
     ]
     return [
         Panel(
-            METRICS[metric].label,
+            get_metric(metric).label,
             [_curve(found, metric, method) for method in methods],
             found.references(metric),
         )
@@ -289,5 +289,5 @@ def against_voters(found: Findings) -> list[Panel]:
             numbers = sorted(map(int, curves[kind][measure]))
             values = [[one["curves"][kind][measure][str(n)][found.metric] for one in known] for n in numbers]
             lines.append(_drawn(f"voters by {kind}", numbers, values, baseline=False))
-        panels.append(Panel(f"{METRICS[found.metric].label}, {measure}", lines))
+        panels.append(Panel(f"{get_metric(found.metric).label}, {measure}", lines))
     return panels

@@ -7,7 +7,7 @@ from typing import Any
 
 from experiments.findings import Findings, group_of, in_order, label_of, mean, spread
 from experiments.paper import ABSENT, AGAIN, EXACT_COPIES, PARTIAL_COPIES, SAMPLING, TABLES, Published
-from rangevote.evaluation.metrics import METRICS, Best
+from rangevote.evaluation.metrics import Best, get_metric
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, stars
 from rangevote.tuning.grid import Setting
 
@@ -19,7 +19,7 @@ def beside_paper(found: Findings, metric: str, system: str | None = None) -> Tab
     system = system or found.main
     paper = TABLES[found.experiment].get(metric) if system == found.main else None
     ks = found.ks(system)
-    best: Best = METRICS[metric].best
+    best: Best = get_metric(metric).best
     columns = [_column(metric, f"k={k}", best, found.references(metric, system)) for k in ks]
     columns += [_paper_column(metric, paper, k, best) for k in paper.ks] if paper else []
     methods = in_order(found.methods(system), *MAIN_GROUPS)
@@ -35,16 +35,16 @@ def beside_paper(found: Findings, metric: str, system: str | None = None) -> Tab
 def value_cell(values: Sequence[float], metric: str) -> Cell:
     """The mean, with the standard deviation behind it where there are several seeds."""
     apart = spread(values)
-    shown = "" if apart is None else f" ±{apart:.{METRICS[metric].decimals}f}"
+    shown = "" if apart is None else f" ±{apart:.{get_metric(metric).decimals}f}"
     return Cell(mean(values), shown)
 
 
 def _column(metric: str, name: str, best: Best, target: float | None) -> Column:
-    return Column(name, "", METRICS[metric].decimals, best, target)
+    return Column(name, "", get_metric(metric).decimals, best, target)
 
 
 def _paper_column(metric: str, paper: Published, k: int, best: Best) -> Column:
-    return Column(f"k={k}", "paper", METRICS[metric].decimals, best, paper.references)
+    return Column(f"k={k}", "paper", get_metric(metric).decimals, best, paper.references)
 
 
 def _reference_rows(
@@ -59,7 +59,7 @@ def _reference_rows(
 
 def _title(found: Findings, metric: str, system: str, paper: Published | None) -> str:
     where = f"here and in the paper (table {paper.table})" if paper else found.label(system)
-    return f"{METRICS[metric].label}, {where}"
+    return f"{get_metric(metric).label}, {where}"
 
 
 def sampling(found: Findings) -> Table:
@@ -72,7 +72,7 @@ def sampling(found: Findings) -> Table:
         )
         for method in in_order(found.methods(found.main), "sampling")
     ]
-    label = METRICS[found.metric].label
+    label = get_metric(found.metric).label
     return Table([Column("here"), Column("paper")], rows, "", f"{label} of sampling")
 
 
@@ -140,7 +140,7 @@ def _share_table(found: Findings, system: str, metric: str) -> Table:
         values = [found.mean(metric, (method, k), system) for k in ks]
         cells = [Cell(None if value is None else part * value) for value in values]
         rows.append(TableRow(label_of(method, found.experiment), cells, group_of(method)))
-    label = "outputs cut by the length limit (%)" if cut else METRICS[metric].label
+    label = "outputs cut by the length limit (%)" if cut else get_metric(metric).label
     paper = {"exact_copies": EXACT_COPIES, "partial_copies": PARTIAL_COPIES}.get(metric, {})
     shown = ", ".join(f"{value} at k = {k}" for k, value in paper.items())
     notes = [f"Beam search in the paper: {shown}."] if shown and system == found.main else []
@@ -150,13 +150,13 @@ def _share_table(found: Findings, system: str, metric: str) -> Table:
 
 def other_units(found: Findings) -> Table | None:
     """The main system's votes on other words; None where there are none."""
-    title = f"{METRICS[found.metric].label} with other words as the voters' unit"
+    title = f"{get_metric(found.metric).label} with other words as the voters' unit"
     return _variants(found, found.main, " (", title)
 
 
 def other_lists(found: Findings, system: str) -> Table | None:
     """A system's votes on other lists than usual; None where there are none."""
-    title = f"{METRICS[found.metric].label} of votes on another list: {found.label(system)}"
+    title = f"{get_metric(found.metric).label} of votes on another list: {found.label(system)}"
     return _variants(found, system, " on ", title)
 
 
@@ -191,7 +191,7 @@ def voters(found: Findings) -> Table | None:
             points = [[one["curves"][kind][measure][str(n)][found.metric] for one in known] for n in numbers]
             cells = [value_cell(values, found.metric) for values in points]
             rows.append(TableRow(f"{measure}, voters by {kind}", cells, kind))
-    title = f"{METRICS[found.metric].label} against the number of voters (figure 3)"
+    title = f"{get_metric(found.metric).label} against the number of voters (figure 3)"
     notes = [f"The first {known[0]['items']} test items; {len(known)} seed{'s' if len(known) > 1 else ''}."]
     return Table([Column(str(n)) for n in numbers], rows, "voters", title, notes)
 
@@ -216,7 +216,7 @@ def sampled(found: Findings) -> Table | None:
     columns = [_column(found.metric, "development", "highest", None)]
     columns += [_column(found.metric, f"k={k}", "highest", None) for k in ks]
     notes = [f"Development: the mean over k, by which was chosen: {chosen}."]
-    title = f"{METRICS[found.metric].label} by sampled voters (L: own likelihood)"
+    title = f"{get_metric(found.metric).label} by sampled voters (L: own likelihood)"
     return Table(columns, rows, "setting", title, notes)
 
 
@@ -243,5 +243,5 @@ def tuned(found: Findings) -> Table | None:
         "Scores are those of the development set, which the choice was made on. Left out: the gain over "
         "overlap_2 on ballots that a choice had not seen, mean over resamples."
     ]
-    title = f"Settings tuned on the development set by {METRICS[found.metric].label}"
+    title = f"Settings tuned on the development set by {get_metric(found.metric).label}"
     return Table([Column(name) for name in names], rows, "tuned", title, notes)

@@ -10,6 +10,7 @@ import gzip
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,33 @@ from rangevote.evaluation.texts import WordUnits
 from rangevote.files import replacing
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.similarity import PRESETS
+from rangevote.similarity.neural import shared_model
+from rangevote.similarity.vectors import UNIVERSAL, UniversalSentenceEncoder
 from rangevote.tuning.tune import tune
+
+
+class RememberingEncoder:
+    """The universal sentence encoder, which encodes a text once for all elections of a process: captions of
+    one image, and of many, are often the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Any] = {}
+
+    @cached_property
+    def _encoder(self) -> UniversalSentenceEncoder:
+        return UniversalSentenceEncoder(None, UNIVERSAL)
+
+    def encode(self, texts: Sequence[str], **options: Any) -> Any:
+        """Vectors, shape (texts, 512)."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if new:
+            self._known.update(zip(new, self._encoder.encode(new, **options), strict=True))
+        return np.stack([self._known[text] for text in texts])
+
+
+#: What measures by this name use in a process of the experiments, as long as this is held.
+ENCODER = shared_model("embedding", UNIVERSAL, None)
+ENCODER.model = RememberingEncoder()
 
 #: From the hypotheses of one item to the one that is put out.
 Choice = Callable[[Ballot], Hypothesis]

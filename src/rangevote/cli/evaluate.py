@@ -142,7 +142,8 @@ def evaluate(outputs: str, evaluation: EvaluationOptions, writing: TableOutput, 
 
     Metrics: bleu (sacreBLEU), bleu_1, bleu_2, bleu_3, bleu_4 (as NLTK computes them), chrf, length,
     distinct_outputs, distinct_unigrams, distinct_bigrams, empty, exact_copies, partial_copies; and where they
-    are named: chrf++, ter, comet:MODEL, bleurt:MODEL, metricx:MODEL, bertscore:MODEL.
+    are named: chrf++, ter, comet:MODEL, bleurt:MODEL, metricx:MODEL, bertscore:MODEL,
+    embedding:MODEL (cosine to the references, in percent).
     """
     from rangevote.evaluation.read import read_outputs
 

@@ -26,6 +26,7 @@ from rangevote.similarity.answers import get_key
 from rangevote.similarity.exact import Exact
 from rangevote.similarity.neural import NeuralMeasure, Scored
 from rangevote.similarity.ngram import CHRF_WORD_ORDERS, chrf_words
+from rangevote.similarity.vectors import Embedding
 
 #: Which value of a column is the best: "closest" is the one nearest to the references' own.
 Best = Literal["highest", "lowest", "closest", ""]
@@ -293,39 +294,70 @@ def f_score(sums: Array) -> Array:
 
 
 #: Measures with a model that can be named as metrics.
-LEARNED = ("comet", "bleurt", "metricx", "bertscore")
+LEARNED = ("comet", "bleurt", "metricx", "bertscore", "embedding")
 
 
 def learned(name: str) -> Metric:
     """The metric of a model that the user has installed: comet:MODEL, bleurt:MODEL, metricx:MODEL, bertscore.
 
     Its value is the mean of the package's own scores of the outputs; of several references of an output the
-    mean over them.
+    mean over them. That of embedding:MODEL is the cosine to the references, in percent.
     """
     measure = get_similarity(name)
+    if isinstance(measure, Embedding):
+        label = f"cosine by {name.partition(':')[2]} (%)"
+        return by_scores(label, measure.name, lambda: cosines(measure))
     if not isinstance(measure, NeuralMeasure):
         raise UsageError(f"{name!r} is a similarity of two texts alone, and no metric of outputs.")
+    needs: Need = "references and sources" if measure.reads_source else "references"
+    best: Best = "highest" if measure.higher_is_better else "lowest"
+    return by_scores(name, measure.name, lambda: lambda texts: measure.scores(texts, {}), needs, best, 4)
+
+
+def cosines(measure: Embedding) -> Callable[[Sequence[Scored]], Array]:
+    """Of candidates to references, in percent; each text is encoded once."""
+    known: dict[str, Array] = {}
+
+    def of(texts: Sequence[Scored]) -> Array:
+        vectors = [
+            measure.vectors([getattr(text, side) for text in texts], known)
+            for side in ("candidate", "reference")
+        ]
+        found: Array = 100 * np.einsum("ij,ij->i", *vectors)
+        return found
+
+    return of
+
+
+def by_scores(
+    label: str,
+    signature: str,
+    scorer: Callable[[], Callable[[Sequence[Scored]], Array]],
+    needs: Need = "references",
+    best: Best = "highest",
+    decimals: int = 2,
+) -> Metric:
+    """A mean over outputs, of several references of an output over them; a `scorer` is made for a corpus."""
 
     def build(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
         sources, references = corpus.sources or [""] * corpus.size, corpus.references or ()
+        score = scorer()
 
         def scores(indexed: Sequence[tuple[int, str]]) -> Array:
             texts = [
                 Scored(sources[i], text, reference) for i, text in indexed for reference in references[i]
             ]
             ends = np.cumsum([len(references[i]) for i, _ in indexed])[:-1]
-            means = [part.mean() for part in np.split(measure.scores(texts, {}), ends)]
+            means = [part.mean() for part in np.split(score(texts), ends)]
             return np.stack([means, np.ones(len(means))], axis=1)
 
         return Statistics(
-            f"{measure.name}|{corpus.signature}",
+            f"{signature}|{corpus.signature}",
             lambda i, text: scores([(i, text)])[0].tolist(),
             lambda outputs: scores(list(enumerate(outputs))),
         )
 
-    needs: Need = "references and sources" if measure.reads_source else "references"
-    best: Best = "highest" if measure.higher_is_better else "lowest"
-    return Metric(name, build, mean, needs, best, 4)
+    return Metric(label, build, mean, needs, best, decimals)
 
 
 def mean(sums: Array) -> Array:

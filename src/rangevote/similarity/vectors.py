@@ -6,7 +6,7 @@ Linear, since a sum of cosines is one inner product:  score(c) = < sum of P(v) v
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -154,14 +154,17 @@ class Embedding(Measure):
     def poll(self, candidates: Hypotheses) -> VectorPoll:
         """Open an election among these candidates; a text that comes again is not encoded again."""
         known: dict[str, Array] = {}
-        return VectorPoll(candidates, lambda hypotheses, size: self._vectors(hypotheses, size, known))
+        return VectorPoll(
+            candidates,
+            lambda hypotheses, size: self.vectors(texts_of(hypotheses, self.name), known, size),
+        )
 
     def keys(self, candidates: Hypotheses) -> list[Hashable]:
         return [text if text.strip() else None for text in texts_of(candidates, self.name)]
 
-    def _vectors(self, hypotheses: Hypotheses, size: int | None, known: dict[str, Array]) -> Array:
-        """Unit vectors, shape (hypotheses, dim); of an empty text zeros."""
-        texts = texts_of(hypotheses, self.name)
+    def vectors(self, texts: Sequence[str], known: dict[str, Array], size: int | None = None) -> Array:
+        """Unit vectors, shape (texts, dim); of an empty text zeros. Those in `known`, which grows, are not
+        made again."""
         new = [text for text in dict.fromkeys(texts) if text.strip() and text not in known]
         if new:
             known.update(zip(new, self._encode(new), strict=True))
