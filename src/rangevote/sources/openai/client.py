@@ -29,6 +29,7 @@ import msgspec
 
 from rangevote.errors import DataError, SetupError, UsageError
 from rangevote.formats.jsonl import parse
+from rangevote.sources.openai.connections import Connections
 
 ErrorKind = Literal["connect", "timeout", "status", "rate", "redirect", "not_json", "too_large", "shape"]
 
@@ -132,9 +133,7 @@ class Client:
     async def __aenter__(self) -> Client:
         self._turns = asyncio.Semaphore(self._concurrency)
         # The connections alone: redirects, cookies and proxies, which a client of httpx adds, are unwanted.
-        self._http = self._transport or httpx.AsyncHTTPTransport(
-            limits=httpx.Limits(max_connections=self._concurrency), trust_env=False
-        )
+        self._http = self._transport or Connections(httpx.URL(self.base_url))
         return self
 
     async def __aexit__(
