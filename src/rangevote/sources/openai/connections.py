@@ -114,7 +114,7 @@ class Connections(httpx.AsyncBaseTransport):
             connection.abort()
             raise
         assert isinstance(event, h11.Response)
-        body = Body(connection, self._idle, timeout["read"])
+        body = AnswerBody(connection, self._idle, timeout["read"])
         return httpx.Response(event.status_code, headers=event.headers.raw_items(), stream=body)
 
     def _kept(self) -> Connection | None:
@@ -151,7 +151,7 @@ class Connections(httpx.AsyncBaseTransport):
         await asyncio.sleep(0)  # in which they are closed
 
 
-class Body(httpx.AsyncByteStream):
+class AnswerBody(httpx.AsyncByteStream):
     """The body of an answer; closing it before its end closes the connection, else that is kept."""
 
     def __init__(self, connection: Connection, idle: list[Connection], silence: float | None) -> None:
