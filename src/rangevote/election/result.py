@@ -347,6 +347,8 @@ def with_thresholds(result: Result, min_score: float | None, min_share: float | 
 
 def first(result: Result, number: int) -> tuple[int, ...]:
     """The elected, and where there are fewer groups than `number`, the best of the others."""
+    if len(result.elected) >= number:
+        return result.elected[:number]
     others = (index for index in result.ranking if index not in result.elected)
     return (*result.elected, *others)[:number]
 

@@ -206,11 +206,9 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         formula = formula_of(measure)
         if Election is None or formula is None:
             return None
-        if any(
-            getattr(self, option.name) != option.default
-            for option in fields(Settings)
-            if option.name not in AT_ONCE
-        ):
+        # not by `fields`, which evaluates the annotations every time
+        defaults = zip(self.__struct_fields__, self.__struct_defaults__, strict=True)
+        if any(getattr(self, name) != default for name, default in defaults if name not in AT_ONCE):
             return None
         assert isinstance(measure, IndexMeasure)
         if measure.tokenize not in ("words", "chars") or self.weights not in (None, "probability", "count"):

@@ -12,6 +12,7 @@ from functools import partial
 from html import escape
 from typing import Any
 
+import anyio
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -188,8 +189,9 @@ class Service:
 
     async def _read(self, http_request: Request, endpoint: Endpoint) -> CompletionRequest | ResponsesRequest:
         try:
-            content = await asyncio.wait_for(http_request.body(), self._config.limits.body_seconds)
-        except asyncio.TimeoutError:
+            with anyio.fail_after(self._config.limits.body_seconds):
+                content = await http_request.body()
+        except TimeoutError:
             raise ApiError(408, "the request did not arrive in time", code="body_timeout") from None
         profile = self._profile(http_request)
 
@@ -222,8 +224,9 @@ class Service:
         self, request: CompletionRequest, request_id: str, deadline: float, endpoint: Endpoint
     ) -> Reply:
         try:
-            outcomes = await asyncio.wait_for(self._elect(request, deadline), deadline - time.monotonic())
-        except asyncio.TimeoutError:
+            with anyio.fail_after(deadline - time.monotonic()):
+                outcomes = await self._elect(request, deadline)
+        except TimeoutError:
             raise timeout() from None
         id, pages = new_id(endpoint), []
         for number, (one, outcome) in enumerate(zip(request.each(), outcomes, strict=True)):
@@ -248,8 +251,8 @@ class Service:
         if request.name not in await self._names():
             raise ApiError(404, NO_MODEL, code="model_not_found", param="model")
         async with self._queue.turn():
-            elections = (self._source.elect(one, deadline) for one in request.each())
-            return list(await asyncio.gather(*elections))
+            elections = [self._source.elect(one, deadline) for one in request.each()]
+            return [await elections[0]] if len(elections) == 1 else await asyncio.gather(*elections)
 
     def _count(self, outcome: ElectionOutcome) -> None:
         metrics = self._metrics

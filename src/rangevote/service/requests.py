@@ -203,6 +203,8 @@ def _options(given: Mapping[str, Any], profile: str | None, config: ServiceConfi
     asked = given.get("rangevote", {})
     if not isinstance(asked, dict):
         raise invalid("rangevote", 'must be an object, as {"samples": 16}')
+    if not asked:  # the operator's own, which were checked at the start
+        return options
     try:
         config.check_key(asked)
         options = options.changed(asked)

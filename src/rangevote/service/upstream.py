@@ -228,7 +228,8 @@ def count_votes(ballot: Ballot, settings: Settings) -> Result:
         known = all(voter.token_logprobs is not None for voter in voters)
     if not known:
         settings = settings.replace(weights="count")  # the signature says so
-    settings = settings.replace(winners=min(settings.winners, len(ballot.candidates)))
+    if settings.winners > len(ballot.candidates):
+        settings = settings.replace(winners=len(ballot.candidates))
     try:
         return elect_ballot(ballot, settings)
     except DataError as error:

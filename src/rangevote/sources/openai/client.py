@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Literal
@@ -28,6 +29,7 @@ import msgspec
 
 from rangevote.errors import DataError, SetupError, UsageError
 from rangevote.formats.jsonl import parse
+from rangevote.sources.openai.connections import Connections
 
 ErrorKind = Literal["connect", "timeout", "status", "rate", "redirect", "not_json", "too_large", "shape"]
 
@@ -39,6 +41,9 @@ MOST_KEPT = 300.0
 ERROR_BYTES = 16 * 2**10
 #: Answers of more bytes than this are parsed in a thread.
 LONG = 256 * 2**10
+JSON = "application/json"
+#: Some gateways turn away those without one.
+USER_AGENT = f"python-httpx/{httpx.__version__}"
 ADVICE = {
     401: "it wants another API key",
     403: "the API key does not allow this",
@@ -112,27 +117,23 @@ class Client:
         except httpx.InvalidURL as error:
             raise UsageError(f"the base URL {self.base_url!r} is not valid: {error}.") from None
         self.limits = limits or CallLimits()
+        timeout = httpx.Timeout(self.limits.read, connect=self.limits.connect, pool=None)
+        self._extensions = {"timeout": timeout.as_dict()}
+        self._headers = {"accept": JSON, "accept-encoding": "identity", "user-agent": USER_AGENT}
+        if self._key is not None:
+            self._headers["authorization"] = f"Bearer {self._key}"
         self._most_choices: dict[tuple[object, ...], tuple[int, float]] = {}
         self._concurrency, self._transport = concurrency, transport
-        self._http: httpx.AsyncClient | None = None
+        self._http: httpx.AsyncBaseTransport | None = None
         self._turns: asyncio.Semaphore
 
     def __repr__(self) -> str:
         return f"Client({self.base_url!r})"
 
     async def __aenter__(self) -> Client:
-        limits, headers = self.limits, {"accept": "application/json", "accept-encoding": "identity"}
-        if self._key is not None:
-            headers["authorization"] = f"Bearer {self._key}"
         self._turns = asyncio.Semaphore(self._concurrency)
-        self._http = httpx.AsyncClient(
-            headers=headers,
-            timeout=httpx.Timeout(limits.read, connect=limits.connect, pool=None),
-            limits=httpx.Limits(max_connections=self._concurrency),
-            transport=self._transport,
-            follow_redirects=False,
-            trust_env=False,
-        )
+        # The connections alone: redirects, cookies and proxies, which a client of httpx adds, are unwanted.
+        self._http = self._transport or Connections(httpx.URL(self.base_url))
         return self
 
     async def __aexit__(
@@ -203,12 +204,20 @@ class Client:
 
     async def _request(self, method: str, path: str, content: bytes | None, until: float) -> dict[str, Any]:
         assert self._http is not None, "use the client in `async with`"
-        url = f"{self.base_url}/{path.lstrip('/')}"
-        headers = {} if content is None else {"content-type": "application/json"}
         try:
             with anyio.fail_after(until - time.monotonic()):
-                async with self._http.stream(method, url, content=content, headers=headers) as response:
+                request = httpx.Request(
+                    method,
+                    address(self.base_url, path),
+                    content=content,
+                    headers=self._headers if content is None else {**self._headers, "content-type": JSON},
+                    extensions=self._extensions,
+                )
+                response = await self._http.handle_async_request(request)
+                try:
                     return await self._answer(response)
+                finally:
+                    await response.aclose()
         except (TimeoutError, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout):
             raise self._late() from None
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:  # also of invalid host names
@@ -284,6 +293,12 @@ class Client:
             retry_after=retry_seconds(headers.get("retry-after", "")),
             detail=detail,
         )
+
+
+@lru_cache(maxsize=64)
+def address(base_url: str, path: str) -> httpx.URL:
+    """The few addresses of a server, each parsed once."""
+    return httpx.URL(f"{base_url}/{path.lstrip('/')}")
 
 
 def checked_url(url: str) -> str:

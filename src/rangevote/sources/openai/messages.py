@@ -154,10 +154,10 @@ def _distinct(given: Sequence[RawChoice]) -> Iterator[RawChoice]:
     """Each choice once: the same index with the same content is one choice sent twice.
 
     Servers that do not number their choices give all the same index: then nothing is left out, since equal
-    samples count.
+    samples count; and nothing where all are different.
     """
     numbers = [one.index if type(one.index) is int else None for one in given]
-    if len(set(numbers)) <= 1:
+    if len(set(numbers)) in (0, 1, len(numbers)):
         yield from given
         return
     seen: set[tuple[int | None, str]] = set()

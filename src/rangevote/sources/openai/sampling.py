@@ -92,9 +92,10 @@ class SampleCollector:
             most = await self._probe(n)
             if most < n:
                 self._client.remember_most(self._requests, most)
-        await self._call_all(self._missing(n), most or 1)
-        if not self._failed:  # some call may have given fewer than the one before it
-            await self._call_all(self._missing(n), 1)
+        if missing := self._missing(n):
+            await self._call_all(missing, most or 1)
+        if not self._failed and (missing := self._missing(n)):  # a call gave fewer than the one before it
+            await self._call_all(missing, 1)
         choices = [choice for _, some in sorted(self._by_first.items()) for choice in some]
         if not choices:
             raise self._failed[0]

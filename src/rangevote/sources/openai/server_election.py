@@ -119,7 +119,9 @@ class SamplePool:
         if choice.kind != "text" or choice.text is None:
             return "null" if choice.kind == "text" else choice.kind
         if self._longest is not None:
-            size = len(choice.text.split()) if choice.tokens is None else choice.tokens
+            size = choice.tokens
+            if size is None:  # then words, of which there are no more than characters
+                size = len(choice.text) if len(choice.text) <= self._longest else len(choice.text.split())
             if size > self._longest:
                 return "too_long"
             if choice.finish_reason == "length":
