@@ -28,6 +28,12 @@ void Side::clear() {
     sampled = false;
 }
 
+std::size_t Side::bytes() const {
+    std::size_t sum = 0;
+    for (const std::string_view text : texts) sum += text.size();
+    return sum;
+}
+
 bool Outcome::supported() const {
     for (std::size_t c = 0; c < scores.size(); ++c)
         if (own.empty() ? scores[c] != 0.0 : scores[c] != own[c]) return true;

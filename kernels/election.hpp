@@ -24,6 +24,7 @@ struct Side {
     bool sampled = false;
 
     std::size_t size() const { return texts.size(); }
+    std::size_t bytes() const;  // of all texts
     void clear();
 };
 

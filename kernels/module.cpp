@@ -286,7 +286,7 @@ public:
         if (!read(candidates, logprobs, sides[0]) || (two && !read(voters, voter_logprobs, sides[1])))
             return nb::none();
         bool held;
-        if (LARGE < sides[0].size() + (two ? sides[1].size() : 0)) {
+        if (LARGE < sides[0].bytes() + (two ? sides[1].bytes() : 0)) {
             const nb::tuple kept = nb::make_tuple(nb::tuple(candidates), two ? nb::tuple(voters) : nb::tuple());
             nb::gil_scoped_release release;
             held = elections_of_thread().hold(plan_, sides[0], two ? &sides[1] : nullptr, outcome);
@@ -439,7 +439,7 @@ private:
         return nb::make_tuple(number, answers, named, results.most);
     }
 
-    static constexpr std::size_t LARGE = 64;  // hypotheses for which it pays to let other threads run
+    static constexpr std::size_t LARGE = 8192;  // bytes of text for which it pays to let other threads run
 
     // (winner, margin or None, whether by probability, scores then weights then own likelihoods as bytes)
     static nb::object told(const Outcome &outcome) {

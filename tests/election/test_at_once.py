@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 import random
+import threading
+import time
 import warnings
 from typing import Any
 
@@ -216,3 +218,15 @@ def test_pairs_beyond_the_limit_are_refused_as_by_the_careful_way(monkeypatch: p
     with pytest.raises(rv.UsageError, match="over the limit of 3"):
         list(rv.elect_many([["a", "b"]], similarity="chrf", threads=2))
     assert rv.elect(["a", "b"], similarity="overlap_2").index == 0
+
+
+@compiled
+def test_an_election_of_few_but_long_texts_leaves_other_threads_their_turn():
+    texts = [" ".join(str(i * j % 5000) for j in range(100_000)) for i in range(1, 9)]
+    election = threading.Thread(target=rv.elect, args=(texts,))
+    election.start()
+    turns = 0
+    while election.is_alive():
+        time.sleep(0.001)
+        turns += 1
+    assert turns >= 5  # a thread that keeps the GIL lets the others have one or two
