@@ -296,22 +296,25 @@ public:
         return held ? told(outcome) : nb::none();
     }
 
-    // `ballots` is a list of (candidates, voters or None); one answer for each, as of `one`.
+    // `ballots` is a list of (candidates, voters or None). For each what `one` answers, with copies of the lists as
+    // `one` takes them, since another thread may change these; or None.
     nb::list many(nb::list ballots) const {
         struct Work {
             Side candidates, voters;
             Outcome outcome;
+            nb::object kept = nb::none();
             bool two = false, held = false;
         };
         std::vector<Work> works(ballots.size());
-        nb::list kept;  // copies of the lists: another thread may change them
         for (std::size_t i = 0; i < works.size(); ++i) {
             const nb::tuple ballot = nb::borrow<nb::tuple>(ballots[i]);
             Work &work = works[i];
             work.two = !nb::handle(ballot[1]).is_none();
             work.held = read(ballot[0], nb::none(), work.candidates) &&
                         (!work.two || read(ballot[1], nb::none(), work.voters));
-            kept.append(nb::make_tuple(nb::tuple(ballot[0]), work.two ? nb::tuple(ballot[1]) : nb::tuple()));
+            if (!work.held) continue;
+            const nb::object voters = work.two ? nb::object(nb::tuple(ballot[1])) : nb::none();
+            work.kept = nb::make_tuple(nb::tuple(ballot[0]), nb::none(), voters, nb::none());
         }
         {
             nb::gil_scoped_release release;
@@ -321,7 +324,8 @@ public:
                                                            work.two ? &work.voters : nullptr, work.outcome);
         }
         nb::list answers;
-        for (const Work &work : works) answers.append(work.held ? told(work.outcome) : nb::none());
+        for (const Work &work : works)
+            answers.append(work.held ? nb::object(nb::make_tuple(told(work.outcome), work.kept)) : nb::none());
         return answers;
     }
 

@@ -132,12 +132,12 @@ def _elect_together(ballots: list[Ballot | Listed], settings: Settings) -> list[
     else:
         answers = settings.at_once.many(sides)
     results: list[Result | Exception] = []
-    for ballot, (candidates, voters), answer in zip(ballots, sides, answers, strict=True):
+    for ballot, answer in zip(ballots, answers, strict=True):
         try:
             if answer is None:
                 results.append(_elect_carefully(ballot, settings))
             else:
-                results.append(counted_result(answer, (candidates, None, voters, None), settings))
+                results.append(counted_result(*answer, settings))
         except Exception as error:  # raised in the ballot's place
             results.append(error)
     return results
@@ -154,7 +154,16 @@ def _at_once(settings: Settings, *given: Any) -> Result | None:
     if election is None or (not settings.any_size and _too_many(settings, given[0], given[2])):
         return None
     answer = election.one(*given)
-    return None if answer is None else counted_result(answer, given, settings)
+    if answer is None:
+        return None
+    candidates, logprobs, voters, voter_logprobs = given
+    kept = (  # copies: the caller may change the lists
+        list(candidates),
+        logprobs and list(logprobs),
+        voters and list(voters),
+        voter_logprobs and list(voter_logprobs),
+    )
+    return counted_result(answer, kept, settings)
 
 
 def _too_many(settings: Settings, candidates: Any, voters: Any) -> bool:

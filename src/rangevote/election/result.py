@@ -353,20 +353,13 @@ def first(result: Result, number: int) -> tuple[int, ...]:
     return (*result.elected, *others)[:number]
 
 
-def counted_result(answer: Answered, given: Sequence[Any], settings: Settings) -> Result:
+def counted_result(answer: Answered, kept: Sequence[Any], settings: Settings) -> Result:
     """The result of an election in one call (`Settings.at_once`), of which only the answer is there.
 
-    `given` are candidates, log-probabilities, voters and their log-probabilities, as lists or None. Their
-    columns, the arrays and the signature are made when they are asked for.
+    `kept` are candidates, log-probabilities, voters and their log-probabilities, as lists or None, which
+    nobody changes. Their columns, the arrays and the signature are made when they are asked for.
     """
     index, margin, by_probability, numbers = answer
-    candidates, logprobs, voters, voter_logprobs = given
-    kept = (
-        list(candidates),
-        logprobs and list(logprobs),
-        voters and list(voters),
-        voter_logprobs and list(voter_logprobs),
-    )
     result = Result.__new__(Result)
     made = result.__dict__  # filled name by name, which takes a third of the time of `update`
     made["elected"] = (index,)
