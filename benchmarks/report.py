@@ -279,8 +279,8 @@ METHOD = """## How it was measured
 * "x" marks times scaled up from the first 20 candidates against all voters: the loop's cost is the same
   for each. mbrs' rows "1 worker" are set to rangevote's own BLEU (tokens at white space, no
   effective order) and spend the least CPU time it can; "as it comes" is 13a, `exp` smoothing, 8 workers.
-* "elects another": on how many lists the winner is not that of the exact measure, ties aside; "on real lists":
-  of the n-best files. Approximate ones save time by it.
+* "elects another": on how many lists the winner is not that of the exact measure, ties aside; "on real
+  lists": on those of the n-best files.
 * Growth: {turns} turns of k = 1,000 and 10,000, one right after the other; of each the fastest pass, since
   what other work on the machine takes from the caches would be measured as growth.
 * Memory, each in a fresh process: "allocated" is the most that one election has allocated at a time,
