@@ -10,6 +10,7 @@ Runs among the peers, where unbabel-comet is; rangevote comes from src/.
 from __future__ import annotations
 
 import datetime
+import gc
 import gzip
 import json
 import logging
@@ -21,6 +22,7 @@ import time
 import warnings
 from collections.abc import Callable
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -136,6 +138,10 @@ def sides(model: Any) -> dict[str, Elect]:
 
 def measure(sizes: dict[int, int], rounds: int) -> dict[str, Any]:
     """Of every kind and size of lists, for each side: encodings, CPU seconds by round, winners as ours."""
+    if find_spec("comet") is None:
+        raise SystemExit(
+            "unbabel-comet is missing, which mbrs brings: see what benchmarks/setup_peers.sh says"
+        )
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     began, load = time.time(), os.getloadavg()[0]
@@ -151,6 +157,8 @@ def measure(sizes: dict[int, int], rounds: int) -> dict[str, Any]:
             count = sizes[k]
             for elect in contestants.values():
                 elect(some[:1])  # what is made at the first call
+            gc.collect()
+            gc.freeze()  # else a walk over all that the libraries hold falls to whoever is measured then
             for turn in range(rounds):
                 part = some[turn * count : (turn + 1) * count]
                 reference: list[str] = []
@@ -195,10 +203,11 @@ def page(data: dict[str, Any]) -> str:
 
 Written by `make bench-comet`; do not edit. A regression model of COMET's with random weights ({LAYERS} layers, {HIDDEN} dimensions), the same
 for all, in one process and on one thread; every voter counts once. Scoring all pairs by `comet-score` would encode 3 k^2 texts; all three
-here encode the source and each text once, rangevote those that are the same only once. In a large model encoding is nearly all of the time;
-in this tiny one the estimates of the k^2 pairs, which all make, are a third of it at k = 100. The command `comet-mbr` itself asks for a GPU and float16, so
-its two functions `build_embeddings` and `mbr_decoding` are called, in float32; it leaves out what a candidate would give itself, and so may
-elect another; and it encodes texts of several sources in one batch, which tells in small elections. Lists are generated (all texts differ) or samples of a translator from English to German (some are the same).
+here encode the source and each text once, rangevote those that are the same only once. In a large model encoding is most of the time;
+in this tiny one the estimates of the k^2 pairs, which all make, are a third of it at k = 100. The command `comet-mbr` itself asks for a GPU
+and float16, so its two functions `build_embeddings` and `mbr_decoding` are called, in float32; it encodes texts of several sources in one
+batch, which tells in small elections, and leaves out what a candidate would give itself, so it may elect another. Lists are generated (all
+texts differ) or samples of a translator from English to German (some are the same).
 
 {machine_line(data)}
 
