@@ -13,7 +13,7 @@ MODELS ?= 1
 comma := ,
 EXTRAS := dev$(if $(filter 0,$(MODELS)),,$(comma)models$(comma)embedding)
 
-.PHONY: demo test test-again lint types test-slow sanitize bench bench-small bench-engines bench-search bench-evaluation bench-pages bench-service bench-scale bench-stopping faults dist fuzz pages docs screenshots reproduce-captions reproduce-translation reproduce-opus reproduce-judgement reproduce-llm format clean
+.PHONY: demo test test-again lint types test-slow sanitize bench bench-small bench-engines bench-comet bench-search bench-evaluation bench-pages bench-service bench-scale bench-stopping faults dist fuzz pages docs screenshots reproduce-captions reproduce-translation reproduce-opus reproduce-judgement reproduce-llm format clean
 
 # SmolLM2-135M-Instruct answers three prompts and a sum: most likely and elected answers, why, and how firm.
 demo: $(VENV)/.smollm2
@@ -53,6 +53,11 @@ bench-small: $(VENV)/.dev
 # CTranslate2 as an engine beside transformers and our own search; a chapter of benchmarks/RESULTS.md.
 bench-engines: $(VENV)/.dev
 	$(BIN)/python benchmarks/engines.py
+
+# COMET beside comet-mbr and mbrs, among the peers, with a tiny random model; a chapter of benchmarks/RESULTS.md.
+bench-comet: $(VENV)/.dev
+	benchmarks/setup_peers.sh
+	.venv-peers/bin/python benchmarks/comet_mbr.py
 
 # Searches against transformers' own, on SmolLM2 and a random Marian; a chapter of benchmarks/RESULTS.md.
 bench-search: $(VENV)/.dev $(VENV)/.smollm2

@@ -173,6 +173,7 @@ CHAPTERS = {
     "small": "make bench-small",
     "search": "make bench-search",
     "engines": "make bench-engines",
+    "comet": "make bench-comet",
     "evaluation": "make bench-evaluation",
     "pages": "make bench-pages",
     "service": "make bench-service",

@@ -231,15 +231,23 @@ def _double_loop(
     return Contestant(f"{label} loop", "peers", function, settings, like, rounds, LOOP_ROWS)
 
 
-def _mbrs_bleu(label: str, like: str, **settings: Any) -> Contestant:
-    rounds = {10: 1, 100: 1, 1_000: 1}
+def _mbrs_bleu(
+    label: str, like: str, rounds: Mapping[int, int] = {10: 1, 100: 1, 1_000: 1}, **settings: Any
+) -> Contestant:
     return Contestant(f"mbrs BLEU, {label}", "peers", mbrs, settings, like, rounds)
+
+
+def _mbrs_approximate(method: str, decoder: str) -> Contestant:
+    label = f"{method}, approximate"
+    return _mbrs_bleu(label, "bleu_4", MANY, decoder=decoder, smooth_method="none", **SAME)
 
 
 #: The measure of BLEU that rangevote has, with one worker: least CPU time mbrs can take.
 SAME: dict[str, Any] = {"tokenize": "none", "effective_order": False, "num_workers": 1}
 
 ONCE = LOOP | {100: 1}
+#: Of approximate ones: lists enough to say how often they elect another.
+MANY = {10: 5, 100: 5, 1_000: 2}
 CONTESTANTS = {
     "overlap_2": _ours("overlap_2"),
     "plain overlap_2": _plain("overlap_2", overlap_2),
@@ -256,12 +264,8 @@ CONTESTANTS = {
     "mbrs same+1": _mbrs_bleu(
         "+1, 1 worker", "smoothed_bleu_4", smooth_method="add-k", smooth_value=1, **SAME
     ),
-    "mbrs aggregate": _mbrs_bleu(
-        "aggregate_mbr, approximate", "bleu_4", decoder="DecoderAggregateMBR", smooth_method="none", **SAME
-    ),
-    "mbrs pruning": _mbrs_bleu(
-        "pruning_mbr, approximate", "bleu_4", decoder="DecoderPruningMBR", smooth_method="none", **SAME
-    ),
+    "mbrs aggregate": _mbrs_approximate("aggregate_mbr", "DecoderAggregateMBR"),
+    "mbrs pruning": _mbrs_approximate("pruning_mbr", "DecoderPruningMBR"),
     "chrf": _ours("chrf", ROUNDS | {10_000: 1}),
     "chrf, counted": Contestant(
         "rangevote chrf, each text once",
@@ -269,7 +273,7 @@ CONTESTANTS = {
         rangevote,
         {"similarity": "chrf", "weights": "count"},
         "chrf, counted",
-        {10: 3, 100: 5, 1_000: 2},
+        MANY,
     ),
     "fastchrf aggregate": Contestant(
         "fastchrf aggregate_chrf, approximate",
@@ -277,7 +281,7 @@ CONTESTANTS = {
         fastchrf_aggregate,
         {},
         "chrf, counted",
-        {10: 3, 100: 5, 1_000: 2},
+        MANY,
     ),
     "sacrebleu chrF": _double_loop("sacrebleu chrF", sacrebleu_chrf, "chrf", ONCE),
     "fastchrf": Contestant("fastchrf", "peers", fastchrf, {}, "chrf", {10: 3, 100: 5, 1_000: 2}),

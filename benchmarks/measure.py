@@ -29,7 +29,7 @@ from contestants import CONTESTANTS, LISTS, ROUNDS, SIZES, overlap_2
 
 Measured = dict[str, dict[str, list[dict[str, Any]]]]  # contestant -> k -> rounds
 REAL = ROOT.parent / "shared" / "data" / "nbest"
-REAL_LISTS = {10: 20, 100: 5}
+REAL_LISTS = {10: 100, 100: 20}
 REAL_ROUNDS = 5  # of the peers, the first only
 #: CPU seconds that a quick contestant may use in one turn.
 QUICK = 0.2
@@ -42,8 +42,12 @@ REAL_CONTESTANTS = (
     "plain precision_2",
     "bleu_4",
     "sacrebleu BLEU",
+    "mbrs aggregate",
+    "mbrs pruning",
     "chrf",
     "fastchrf",
+    "chrf, counted",
+    "fastchrf aggregate",
 )
 
 

@@ -78,7 +78,7 @@ def _agreements(measured: measure.Measured) -> dict[str, Any]:
                 for k in map(str, SIZES)
                 for pair in zip(mine.get(k, []), theirs.get(k, []), strict=False)
             ]
-            agreed[f"{contestant.like}, {contestant.label}"] = measure.agreement(pairs)
+            agreed[name] = measure.agreement(pairs)
     return agreed
 
 

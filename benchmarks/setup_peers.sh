@@ -48,6 +48,8 @@ install sacrebleu "import sacrebleu" sacrebleu
 install nltk "import nltk" nltk
 install fastchrf "import fastchrf" fastchrf
 install matplotlib "import matplotlib" matplotlib
+# rangevote itself comes from src/ where it runs beside unbabel-comet, which mbrs brings (comet_mbr.py).
+install "what rangevote needs" "import msgspec, rich" msgspec rich
 # The CPU build of torch goes in before mbrs, so that mbrs does not fetch a CUDA one; where pip finds
 # only that, both are left out. mbrs imports pkg_resources, which setuptools dropped in version 81.
 wants_cuda() {

@@ -27,6 +27,12 @@ class JointModel:
         self.calls: list[list[dict[str, str]]] = []
         self.scale = 1.0
 
+    def eval(self) -> JointModel:
+        return self
+
+    def to(self, device: str) -> JointModel:
+        return self
+
     def predict(
         self,
         samples: list[dict[str, str]],
@@ -79,12 +85,6 @@ class EncodingModel(JointModel):
         super().__init__()
         self.encoder, self.device = WordEncoder(), "cpu"
         self.estimated = 0
-
-    def eval(self) -> EncodingModel:
-        return self
-
-    def to(self, device: str) -> EncodingModel:
-        return self
 
     def requires_references(self) -> bool:
         return True

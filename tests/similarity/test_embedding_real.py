@@ -86,6 +86,7 @@ def test_a_model_that_is_not_here_is_told_at_once_where_there_is_no_network(monk
 
     monkeypatch.setattr(socket, "create_connection", down)
     monkeypatch.setattr("urllib.request.getproxies", dict)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     with pytest.raises(SetupError, match=r"name 'nobody/nothing'.*hub cannot be reached.*give its folder"):
         rv.elect(PAGE, similarity="embedding:nobody/nothing")
 

@@ -188,11 +188,9 @@ class Comet(NeuralMeasure):
         return bound
 
     def scores(self, texts: Sequence[Scored], vectors: dict[str, Any]) -> Array:
-        samples = [{"src": text.source, "mt": text.candidate, "ref": text.reference} for text in texts]
         with self._lazy.lock:
             model = self._lazy.get(self.name, partial(load_comet, self.model, self.name))
-            with quiet_comet():
-                return comet_scores(model, samples, self.batch_size, vectors)
+            return comet_scores(model, texts, self.batch_size, vectors)
 
     def grades(self, scores: Array) -> Array:
         scores = scores / self.scale
@@ -208,22 +206,24 @@ class Comet(NeuralMeasure):
             )
 
 
-def comet_scores(
-    model: Any, samples: list[dict[str, str]], batch_size: int, vectors: dict[str, Any]
-) -> Array:
-    """The model's scores, shape (samples,).
+def comet_scores(model: Any, texts: Sequence[Scored], batch_size: int, vectors: dict[str, Any]) -> Array:
+    """The model's scores, shape (texts,).
 
-    COMET's regression models encode source, translation and reference one by one, so a text in many samples
+    COMET's regression models encode source, translation and reference one by one, so a text in many places
     is encoded once, and `vectors` keeps what was encoded. Others read the three together.
     """
     if not (hasattr(model, "estimate") and model.requires_references()):
-        prediction = model.predict(samples, batch_size=batch_size, gpus=int(has_gpu()), progress_bar=False)
+        samples = [{"src": text.source, "mt": text.candidate, "ref": text.reference} for text in texts]
+        with quiet_comet():
+            prediction = model.predict(
+                samples, batch_size=batch_size, gpus=int(has_gpu()), progress_bar=False
+            )
         return np.asarray(prediction.scores, dtype=np.float64)
     import torch
 
-    model.eval().to("cuda" if has_gpu() else "cpu")
-    texts = dict.fromkeys(text for sample in samples for text in sample.values())
-    new = sorted((text for text in texts if text not in vectors), key=len)  # for little padding
+    roles = [[text[role] for text in texts] for role in range(3)]  # sources, candidates, references
+    distinct = dict.fromkeys(text for role in roles for text in dict.fromkeys(role))
+    new = sorted((text for text in distinct if text not in vectors), key=len)  # for little padding
     scores = []
     with torch.inference_mode():
         for start in range(0, len(new), batch_size):
@@ -231,12 +231,14 @@ def comet_scores(
             inputs = model.encoder.prepare_sample(batch)
             ids, mask = (inputs[name].to(model.device) for name in ("input_ids", "attention_mask"))
             vectors.update(zip(batch, model.get_sentence_embedding(ids, mask), strict=True))
-        for start in range(0, len(samples), ESTIMATES):
-            block = samples[start : start + ESTIMATES]
-            source, translation, reference = (
-                torch.stack([vectors[sample[role]] for sample in block]) for role in ("src", "mt", "ref")
-            )
-            scores += model.estimate(source, translation, reference)["score"].flatten().tolist()
+        index = {text: i for i, text in enumerate(distinct)}
+        table = torch.stack([vectors[text] for text in distinct])  # (distinct texts, dimensions)
+        rows = torch.from_numpy(np.array([[index[text] for text in role] for role in roles]))  # (3, texts)
+        rows = rows.to(table.device)
+        for start in range(0, len(texts), ESTIMATES):
+            block = rows[:, start : start + ESTIMATES]
+            estimated = model.estimate(*(table.index_select(0, row) for row in block))
+            scores += estimated["score"].flatten().tolist()
     return np.array(scores, dtype=np.float64)
 
 
@@ -270,7 +272,7 @@ def load_comet(model: str, measure: str) -> Any:
     try:
         with quiet_comet():
             checkpoint = str(file) if file.is_file() else library.download_model(model)
-            return library.load_from_checkpoint(checkpoint)
+            return library.load_from_checkpoint(checkpoint).eval().to("cuda" if has_gpu() else "cpu")
     except Exception as error:
         raise SetupError(
             f"{measure}: COMET cannot load the model ({one_line(error)}). Check its name."

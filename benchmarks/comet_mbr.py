@@ -1,0 +1,223 @@
+"""COMET: how many texts an election encodes and what it takes, beside comet-mbr and mbrs, on a tiny random model.
+
+.venv-peers/bin/python benchmarks/comet_mbr.py            # or: make bench-comet
+.venv-peers/bin/python benchmarks/comet_mbr.py --quick    # fewer lists; the page is only printed
+.venv-peers/bin/python benchmarks/comet_mbr.py --render   # the page again, from the last run
+
+Runs among the peers, where unbabel-comet is; rangevote comes from src/.
+"""
+
+from __future__ import annotations
+
+import datetime
+import gc
+import gzip
+import json
+import logging
+import os
+import statistics
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from common import ONE_THREAD, ROOT, SCRATCH, machine, machine_line, publish, say, table
+
+os.environ |= {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1", **ONE_THREAD}
+sys.path.insert(0, str(ROOT / "src"))
+
+import generate
+
+SAMPLES = ROOT.parent / "shared" / "data" / "nbest" / "test_2016_flickr.en-de.samples100.jsonl.gz"
+SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
+HIDDEN, LAYERS = 64, 4
+OURS = "rangevote"
+
+
+class List(NamedTuple):
+    """Translations of one source."""
+
+    source: str
+    texts: list[str]
+
+
+Elect = Callable[[list[List]], list[str]]
+
+
+def lists(k: int, count: int) -> dict[str, list[List]]:
+    """Lists of k: generated ones, whose texts differ, and samples of a translator, some of them the same."""
+    made = [ballot.texts for ballot in generate.ballots(k, count)]
+    kinds = {"generated": [List(" ".join(reversed(texts[0].split())), texts) for texts in made]}
+    if SAMPLES.exists():
+        with gzip.open(SAMPLES, "rt", encoding="utf-8") as file:
+            rows = [json.loads(file.readline()) for _ in range(count)]
+        kinds["samples"] = [
+            List(row["source"], [sample["text"] for sample in row["hypotheses"][:k]]) for row in rows
+        ]
+    return kinds
+
+
+class Counter:
+    """A regression model of COMET's, of random weights, that counts the texts it encodes."""
+
+    def __init__(self, words: list[str], folder: Path) -> None:
+        import torch
+        from comet.models import RegressionMetric
+        from tokenizers import Tokenizer, models, pre_tokenizers
+        from transformers import XLMRobertaConfig, XLMRobertaTokenizerFast
+
+        torch.set_num_threads(1)
+        torch.manual_seed(1)
+        known = {word: i for i, word in enumerate([*SPECIAL, *words])}
+        tokenizer = Tokenizer(models.WordLevel(known, unk_token="<unk>"))
+        tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        tokenizer.save(str(folder / "words.json"))
+        XLMRobertaTokenizerFast(tokenizer_file=str(folder / "words.json")).save_pretrained(folder)
+        XLMRobertaConfig(
+            vocab_size=len(known) + 1,
+            hidden_size=HIDDEN,
+            num_hidden_layers=LAYERS,
+            num_attention_heads=4,
+            intermediate_size=4 * HIDDEN,
+            max_position_embeddings=514,
+            type_vocab_size=1,
+            initializer_range=0.5,
+        ).save_pretrained(folder)
+        self.model = RegressionMetric(
+            pretrained_model=str(folder),
+            hidden_sizes=[2 * HIDDEN],
+            final_activation="Sigmoid",
+            load_pretrained_weights=False,
+        ).eval()
+        self.encoded, self._encode = 0, self.model.get_sentence_embedding
+        self.model.get_sentence_embedding = self.count
+
+    def count(self, input_ids: Any, *arguments: Any, **options: Any) -> Any:
+        self.encoded += len(input_ids)
+        return self._encode(input_ids, *arguments, **options)
+
+
+def sides(model: Any) -> dict[str, Elect]:
+    """Each takes lists and gives the winner of each; all hold the same model."""
+    import mbrs.metrics.comet as mbrs_comet
+    import torch
+    from comet.cli import mbr
+    from mbrs.decoders import DecoderMBR
+
+    import rangevote as rv
+    from rangevote.similarity.neural import Comet, LazyModel
+
+    measure = Comet("tiny")
+    measure._lazy = LazyModel(model)
+    mbrs_comet.download_model, mbrs_comet.load_from_checkpoint = str, lambda _: model
+    decoder = DecoderMBR(
+        DecoderMBR.Config(), mbrs_comet.MetricCOMET(mbrs_comet.MetricCOMET.Config(model="tiny"))
+    )
+
+    def ours(some: list[List]) -> list[str]:
+        ballots = [rv.Ballot([rv.Hypothesis(t) for t in one.texts], source=one.source) for one in some]
+        return [str(r.winner) for r in rv.elect_many(ballots, similarity=measure, weights="count")]
+
+    def comet_mbr(some: list[List]) -> list[str]:
+        sources, texts = [one.source for one in some], [text for one in some for text in one.texts]
+        vectors, translated = mbr.build_embeddings(sources, texts, model, batch_size=32)
+        scores = mbr.mbr_decoding(vectors, translated.reshape(len(some), len(some[0].texts), -1), model)
+        return [one.texts[best] for one, best in zip(some, scores.argmax(1).tolist(), strict=True)]
+
+    def mbrs(some: list[List]) -> list[str]:
+        with torch.no_grad():
+            return [str(decoder.decode(one.texts, one.texts, one.source).sentence[0]) for one in some]
+
+    return {OURS: ours, "comet-mbr": comet_mbr, "mbrs": mbrs}
+
+
+def measure(sizes: dict[int, int], rounds: int) -> dict[str, Any]:
+    """Of every kind and size of lists, for each side: encodings, CPU seconds by round, winners as ours."""
+    if find_spec("comet") is None:
+        raise SystemExit(
+            "unbabel-comet is missing, which mbrs brings: see what benchmarks/setup_peers.sh says"
+        )
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    began, load = time.time(), os.getloadavg()[0]
+    cases = {(kind, k): some for k, count in sizes.items() for kind, some in lists(k, count * rounds).items()}
+    everything = [" ".join([one.source, *one.texts]) for some in cases.values() for one in some]
+    words = sorted({word for text in everything for word in text.split()})
+    measured = []
+    with tempfile.TemporaryDirectory() as folder:
+        counter = Counter(words, Path(folder))
+        contestants = sides(counter.model)
+        for (kind, k), some in cases.items():
+            rows = {name: {"times": [], "encoded": 0, "same": 0} for name in contestants}
+            count = sizes[k]
+            for elect in contestants.values():
+                elect(some[:1])  # what is made at the first call
+            gc.collect()
+            gc.freeze()  # else a walk over all that the libraries hold falls to whoever is measured then
+            for turn in range(rounds):
+                part = some[turn * count : (turn + 1) * count]
+                reference: list[str] = []
+                for name, elect in contestants.items():
+                    say(f"{kind}, k = {k}, round {turn}: {name}")
+                    counter.encoded, spent = 0, time.process_time()
+                    winners = elect(part)
+                    rows[name]["times"].append((time.process_time() - spent) / count)
+                    rows[name]["encoded"] += counter.encoded
+                    reference = reference or winners
+                    rows[name]["same"] += sum(a == b for a, b in zip(winners, reference, strict=True))
+            measured.append({"kind": kind, "k": k, "lists": count * rounds, "sides": rows})
+    return {
+        "measured": measured,
+        "versions": {name: version(name) for name in ("torch", "transformers", "unbabel-comet", "mbrs")},
+        "machine": machine() | {"load": [load, os.getloadavg()[0]]},
+        "date": datetime.date.today().isoformat(),
+        "seconds": time.time() - began,
+    }
+
+
+def page(data: dict[str, Any]) -> str:
+    """The chapter."""
+    rows = []
+    for case in data["measured"]:
+        count, ours = case["lists"], case["sides"][OURS]
+        for name, side in case["sides"].items():
+            ratios = [a / b for a, b in zip(side["times"], ours["times"], strict=True)]
+            rows.append(
+                [
+                    f"{case['kind']}, k = {case['k']}",
+                    name,
+                    f"{side['encoded'] / count:.1f}",
+                    f"{statistics.median(side['times']) * 1e3:.1f} ms",
+                    f"{statistics.median(ratios):.2f} x ({min(ratios):.2f} to {max(ratios):.2f})",
+                    f"{side['same']} of {count}",
+                ]
+            )
+    head = ["lists", "who", "encodings an election", "CPU an election", "times ours", "winner as ours"]
+    # ruff: noqa: E501  (lines of the page)
+    return f"""# How much does COMET encode?
+
+Written by `make bench-comet`; do not edit. A regression model of COMET's with random weights ({LAYERS} layers, {HIDDEN} dimensions), the same
+for all, in one process and on one thread; every voter counts once. Scoring all pairs by `comet-score` would encode 3 k^2 texts; all three
+here encode the source and each text once, rangevote those that are the same only once. In a large model encoding is most of the time;
+in this tiny one the estimates of the k^2 pairs, which all make, are a third of it at k = 100. The command `comet-mbr` itself asks for a GPU
+and float16, so its two functions `build_embeddings` and `mbr_decoding` are called, in float32; it encodes texts of several sources in one
+batch, which tells in small elections, and leaves out what a candidate would give itself, so it may elect another. Lists are generated (all
+texts differ) or samples of a translator from English to German (some are the same).
+
+{machine_line(data)}
+
+{table(head, rows)}"""
+
+
+if __name__ == "__main__":
+    SCRATCH.mkdir(exist_ok=True)
+    quick, raw = "--quick" in sys.argv, SCRATCH / "comet.json"
+    if "--render" not in sys.argv:
+        sizes = {10: 2, 100: 1} if quick else {10: 20, 100: 4}
+        raw.write_text(json.dumps(measure(sizes, 2 if quick else 5), indent=1))
+    publish("comet", raw, page, quick=quick)
