@@ -137,7 +137,8 @@ def _elect_together(ballots: list[Ballot | Listed], settings: Settings) -> list[
             if answer is None:
                 results.append(_elect_carefully(ballot, settings))
             else:
-                results.append(counted_result(*answer, settings))
+                counted, kept = answer
+                results.append(counted_result(counted, kept, settings))
         except Exception as error:  # raised in the ballot's place
             results.append(error)
     return results
