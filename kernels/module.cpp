@@ -307,9 +307,9 @@ public:
         return answers;
     }
 
-    // The lines of a block of a ballot file, one answer for each that is not blank: the line of its result, or
-    // (number of the line in the block, where it begins, where it ends) if it is unusual. Returns the number of
-    // lines, the answers, the ids of the ballots that were elected, None for the others, and their most candidates.
+    // The ballots in the lines of a block of a ballot file. Returns the number of lines; the lines of results of the
+    // usual ballots, as bytes; the id of every ballot, None of unusual ones; which ballots are unusual, and of each
+    // (number of the line in the block, where it begins, where it ends); the most candidates that a usual one has.
     nb::tuple lines(const nb::bytes &block, const ResultFormat &format, std::size_t most_pairs) const {
         Results results;
         std::size_t number = 0;
@@ -375,15 +375,14 @@ private:
     struct Place {
         std::size_t number, start, end;
     };
-    struct Line {
-        Place place;
-        std::size_t written, id_end;
-        bool usual;
-        BallotReader::Id id_kind;
+    struct Named {
+        BallotReader::Id kind;
+        std::size_t end;  // of its id among all
     };
     struct Results {
-        std::vector<Line> lines;
         std::string out, ids;
+        std::vector<Named> ballots;
+        std::vector<std::pair<std::size_t, Place>> unusual;
         std::size_t most = 0;
         Outcome outcome;
     };
@@ -393,32 +392,31 @@ private:
         usual = usual && ballot.pairs() <= most_pairs &&
                 elections_of_thread().hold(plan_, ballot.candidates, ballot.has_voters ? &ballot.voters : nullptr,
                                            to.outcome);
+        const BallotReader::Id kind = usual ? ballot.id_kind : BallotReader::Id::none;
         if (usual) {
             write_result(ballot, to.outcome, format, to.out);
             to.most = std::max(to.most, ballot.candidates.size());
-            to.ids.append(ballot.id_kind == BallotReader::Id::none ? std::string_view() : ballot.id);
+        } else {
+            to.unusual.emplace_back(to.ballots.size(), place);
         }
-        to.lines.push_back(Line{place, to.out.size(), to.ids.size(), usual, ballot.id_kind});
+        if (kind != BallotReader::Id::none) to.ids.append(ballot.id);
+        to.ballots.push_back(Named{kind, to.ids.size()});
     }
 
     static nb::tuple answered(std::size_t number, const Results &results) {
-        nb::list answers, named;
-        std::size_t written = 0, id_start = 0;
-        for (const Line &line : results.lines) {
-            nb::object id = nb::none();
-            if (!line.usual) {
-                answers.append(nb::make_tuple(line.place.number, line.place.start, line.place.end));
-            } else {
-                answers.append(nb::bytes(results.out.data() + written, line.written - written));
-                const std::string spelled = results.ids.substr(id_start, line.id_end - id_start);
-                if (line.id_kind == BallotReader::Id::text) id = nb::str(spelled.data(), spelled.size());
-                else if (line.id_kind == BallotReader::Id::number)
-                    id = nb::steal(PyLong_FromString(spelled.c_str(), nullptr, 10));
-            }
-            named.append(id);
-            written = line.written, id_start = line.id_end;
+        nb::list ids;
+        std::size_t start = 0;
+        for (const Named &ballot : results.ballots) {
+            const char *spelled = results.ids.data() + start;
+            if (ballot.kind == BallotReader::Id::none) ids.append(nb::none());
+            else if (ballot.kind == BallotReader::Id::text) ids.append(nb::str(spelled, ballot.end - start));
+            else ids.append(nb::steal(PyLong_FromString(std::string(spelled, ballot.end - start).c_str(), nullptr, 10)));
+            start = ballot.end;
         }
-        return nb::make_tuple(number, answers, named, results.most);
+        nb::dict unusual;
+        for (const auto &[which, place] : results.unusual)
+            unusual[nb::int_(which)] = nb::make_tuple(place.number, place.start, place.end);
+        return nb::make_tuple(number, nb::bytes(results.out.data(), results.out.size()), ids, unusual, results.most);
     }
 
     static constexpr std::size_t LARGE = 64;  // hypotheses for which it pays to let other threads run
