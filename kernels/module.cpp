@@ -355,6 +355,9 @@ public:
             nb::gil_scoped_release release;
             BallotReader ballot;
             const char *data = reinterpret_cast<const char *>(texts.data());
+            const auto first = static_cast<std::size_t>(text_ends(0)), last = static_cast<std::size_t>(text_ends(values));
+            const bool valid = valid_utf8({data + first, last - first});  // then only a cut within a character is not
+            const auto is_cut = [&](std::size_t at) { return at != last && (data[at] & 0xC0) == 0x80; };
             for (std::size_t row = 0; row < rows; ++row) {
                 ballot.candidates.clear();
                 ballot.id_kind = names[row].first, ballot.id = names[row].second;
@@ -363,7 +366,8 @@ public:
                     const auto start = static_cast<std::size_t>(text_ends(i)), end = static_cast<std::size_t>(text_ends(i + 1));
                     ballot.candidates.texts.emplace_back(data + start, end - start);
                     if (logprobs) ballot.candidates.logprobs.push_back((*logprobs)(i));
-                    usual &= valid_utf8(ballot.candidates.texts.back()) && (!logprobs || (*logprobs)(i) <= 0.0);
+                    usual &= valid ? !is_cut(start) && !is_cut(end) : valid_utf8(ballot.candidates.texts.back());
+                    usual &= !logprobs || (*logprobs)(i) <= 0.0;
                 }
                 add(ballot, usual && !too_probable(ballot.candidates), format, most_pairs, Place{row, row, row + 1}, results);
             }

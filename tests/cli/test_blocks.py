@@ -320,6 +320,22 @@ def test_rows_of_parquet_give_what_they_give_one_by_one(rows: Any, options: Any,
     same(path.read_bytes(), options, unique_ids=False, workers=2)
 
 
+@pytest.mark.parametrize(
+    "texts", [[b"a", b"\xc3", b"\xa9", b"b"], [b"a", b"\xff", b"b", "\u00e9".encode()]], ids=str
+)
+def test_rows_that_are_no_text_are_told_from_their_neighbours(texts: list[bytes], tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'rangevote[parquet]'")
+    path = tmp_path / "ballots.parquet"
+    column = pa.ListArray.from_arrays(range(len(texts) + 1), pa.array(texts, pa.binary()).view(pa.string()))
+    importlib.import_module("pyarrow.parquet").write_table(pa.table({"candidates": column}), path)
+    lines, *_ = same(path.read_bytes(), OPTIONS[0])
+    assert ["UTF-8" in error for _, _, error in lines] == [not valid(text) for text in texts]
+
+
+def valid(text: bytes) -> bool:
+    return text.decode(errors="ignore").encode() == text
+
+
 def test_the_usual_rows_of_parquet_are_held_by_the_kernels(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'rangevote[parquet]'")
     voting = Voting(Settings(similarity="overlap_2"), ResultShape(), ReadOptions(), allow_empty=False)

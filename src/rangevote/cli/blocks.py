@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
 Unusual = tuple[int, int, int]
 
-
-#: Rows of Parquet in a block.
-ROWS = 1024
 #: Lines of JSON, or rows of Parquet (a `pyarrow.RecordBatch`).
 Block = Any
 
@@ -113,7 +110,7 @@ class BlockVoting:
         reading = self._voting.reading
         try:
             if stream.peek(1).startswith(PARQUET):
-                yield from record_batches(stream, reading, rows=ROWS)
+                yield from record_batches(stream, reading, many=True)
             else:
                 yield from stream.blocks(reading.max_line_bytes)
         except DataError as error:  # the end of what can be read
