@@ -126,7 +126,11 @@ def _written(data: bytes, options: dict[str, Any], *, blocks: bool) -> list[tupl
             made = BlockVoting(voting).lines(stream, sink, 1)
         else:
             _, made = voting.one_by_one(files, stream, {}, sink)
-        return [(line.content, str(line.error or "")) for line in made]
+        return [
+            (content, str(line.error or ""))
+            for line in made  # which may be those of many ballots
+            for content in line.content.splitlines() or [b""]
+        ]
 
 
 def _quiet(message: str) -> None:

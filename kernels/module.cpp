@@ -329,9 +329,9 @@ public:
         return answers;
     }
 
-    // The lines of a block of a ballot file, one answer for each that is not blank: the line of its result, or
-    // (number of the line in the block, where it begins, where it ends) if it is unusual. Returns the number of
-    // lines, the answers, the ids of the ballots that were elected, None for the others, and their most candidates.
+    // The ballots in the lines of a block of a ballot file. Returns the number of lines; the lines of results of the
+    // usual ballots, as bytes; the id of every ballot, None of unusual ones; which ballots are unusual, and of each
+    // (number of the line in the block, where it begins, where it ends); the most candidates that a usual one has.
     nb::tuple lines(const nb::bytes &block, const ResultFormat &format, std::size_t most_pairs) const {
         Results results;
         std::size_t number = 0;
@@ -377,6 +377,9 @@ public:
             nb::gil_scoped_release release;
             BallotReader ballot;
             const char *data = reinterpret_cast<const char *>(texts.data());
+            const auto first = static_cast<std::size_t>(text_ends(0)), last = static_cast<std::size_t>(text_ends(values));
+            const bool valid = valid_utf8({data + first, last - first});  // then only a cut within a character is not
+            const auto is_cut = [&](std::size_t at) { return at != last && (data[at] & 0xC0) == 0x80; };
             for (std::size_t row = 0; row < rows; ++row) {
                 ballot.candidates.clear();
                 ballot.id_kind = names[row].first, ballot.id = names[row].second;
@@ -385,7 +388,8 @@ public:
                     const auto start = static_cast<std::size_t>(text_ends(i)), end = static_cast<std::size_t>(text_ends(i + 1));
                     ballot.candidates.texts.emplace_back(data + start, end - start);
                     if (logprobs) ballot.candidates.logprobs.push_back((*logprobs)(i));
-                    usual &= valid_utf8(ballot.candidates.texts.back()) && (!logprobs || (*logprobs)(i) <= 0.0);
+                    usual &= valid ? !is_cut(start) && !is_cut(end) : valid_utf8(ballot.candidates.texts.back());
+                    usual &= !logprobs || (*logprobs)(i) <= 0.0;
                 }
                 add(ballot, usual && !too_probable(ballot.candidates), format, most_pairs, Place{row, row, row + 1}, results);
             }
@@ -397,15 +401,14 @@ private:
     struct Place {
         std::size_t number, start, end;
     };
-    struct Line {
-        Place place;
-        std::size_t written, id_end;
-        bool usual;
-        BallotReader::Id id_kind;
+    struct Named {
+        BallotReader::Id kind;
+        std::size_t end;  // of its id among all
     };
     struct Results {
-        std::vector<Line> lines;
         std::string out, ids;
+        std::vector<Named> ballots;
+        std::vector<std::pair<std::size_t, Place>> unusual;
         std::size_t most = 0;
         Outcome outcome;
     };
@@ -415,32 +418,31 @@ private:
         usual = usual && ballot.pairs() <= most_pairs &&
                 elections_of_thread().hold(plan_, ballot.candidates, ballot.has_voters ? &ballot.voters : nullptr,
                                            to.outcome);
+        const BallotReader::Id kind = usual ? ballot.id_kind : BallotReader::Id::none;
         if (usual) {
             write_result(ballot, to.outcome, format, to.out);
             to.most = std::max(to.most, ballot.candidates.size());
-            to.ids.append(ballot.id_kind == BallotReader::Id::none ? std::string_view() : ballot.id);
+        } else {
+            to.unusual.emplace_back(to.ballots.size(), place);
         }
-        to.lines.push_back(Line{place, to.out.size(), to.ids.size(), usual, ballot.id_kind});
+        if (kind != BallotReader::Id::none) to.ids.append(ballot.id);
+        to.ballots.push_back(Named{kind, to.ids.size()});
     }
 
     static nb::tuple answered(std::size_t number, const Results &results) {
-        nb::list answers, named;
-        std::size_t written = 0, id_start = 0;
-        for (const Line &line : results.lines) {
-            nb::object id = nb::none();
-            if (!line.usual) {
-                answers.append(nb::make_tuple(line.place.number, line.place.start, line.place.end));
-            } else {
-                answers.append(nb::bytes(results.out.data() + written, line.written - written));
-                const std::string spelled = results.ids.substr(id_start, line.id_end - id_start);
-                if (line.id_kind == BallotReader::Id::text) id = nb::str(spelled.data(), spelled.size());
-                else if (line.id_kind == BallotReader::Id::number)
-                    id = nb::steal(PyLong_FromString(spelled.c_str(), nullptr, 10));
-            }
-            named.append(id);
-            written = line.written, id_start = line.id_end;
+        nb::list ids;
+        std::size_t start = 0;
+        for (const Named &ballot : results.ballots) {
+            const char *spelled = results.ids.data() + start;
+            if (ballot.kind == BallotReader::Id::none) ids.append(nb::none());
+            else if (ballot.kind == BallotReader::Id::text) ids.append(nb::str(spelled, ballot.end - start));
+            else ids.append(nb::steal(PyLong_FromString(std::string(spelled, ballot.end - start).c_str(), nullptr, 10)));
+            start = ballot.end;
         }
-        return nb::make_tuple(number, answers, named, results.most);
+        nb::dict unusual;
+        for (const auto &[which, place] : results.unusual)
+            unusual[nb::int_(which)] = nb::make_tuple(place.number, place.start, place.end);
+        return nb::make_tuple(number, nb::bytes(results.out.data(), results.out.size()), ids, unusual, results.most);
     }
 
     static constexpr std::size_t LARGE = 8192;  // bytes of text for which it pays to let other threads run

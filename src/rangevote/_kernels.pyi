@@ -13,6 +13,9 @@ def distinct(values: Array) -> bool: ...
 def logprob_column(values: list[Any]) -> Array | None: ...
 def softmax(logprobs: Array, temperature: float, again: Sequence[int]) -> Array: ...
 
+#: Lines or rows, lines of results, ids, unusual ballots and where they stand, most candidates.
+Block = tuple[int, bytes, list[str | int | None], dict[int, tuple[int, int, int]], int]
+
 class Election:
     def __init__(
         self,
@@ -39,7 +42,7 @@ class Election:
         by_probability: Sequence[str],
         by_count: Sequence[str],
         most_pairs: int,
-    ) -> tuple[int, list[bytes | tuple[int, int, int]], list[str | int | None], int]: ...
+    ) -> Block: ...
     def rows(
         self,
         ids: list[str | int | None],
@@ -52,7 +55,7 @@ class Election:
         by_probability: Sequence[str],
         by_count: Sequence[str],
         most_pairs: int,
-    ) -> tuple[int, list[bytes | tuple[int, int, int]], list[str | int | None], int]: ...
+    ) -> Block: ...
 
 class Index:
     def __init__(

@@ -113,6 +113,13 @@ class Trickle(io.BytesIO):
         return self.read(self._most)
 
 
+def contents(line: ResultLine) -> list[bytes]:
+    """The lines of each ballot, of which a block may give many at once."""
+    found = line.content.splitlines(keepends=True) or [b""]
+    assert len(found) == line.ballots
+    return found
+
+
 def written(
     data: bytes,
     options: Any,
@@ -143,7 +150,9 @@ def written(
             lines.extend(made)
         except Exception as error:
             ended = (type(error), str(error))
-    shown = [(line.content, type(line.error), str(line.error or "")) for line in lines]
+    shown = [
+        (content, type(line.error), str(line.error or "")) for line in lines for content in contents(line)
+    ]
     most = max((line.candidates for line in lines), default=0)  # what is known of single ones differs
     return shown, most, ended, warned, [str(warning.message) for warning in caught]
 
@@ -221,11 +230,12 @@ def test_a_block_is_held_by_the_kernels_as_far_as_its_lines_are_usual() -> None:
         Settings(similarity="overlap_2"), ResultShape(), ReadOptions(format="jsonl"), allow_empty=False
     )
     blocks = BlockVoting(voting)
-    number, answers, ids, most = blocks._elect(b"\n".join(LINES))
+    number, lines, ids, unusual, most = blocks._elect(b"\n".join(LINES))
     assert number == len(LINES)
     assert most == 3
-    assert [type(answer) for answer in answers[:9]] == [bytes] * 7 + [tuple] * 2
-    assert sum(isinstance(answer, bytes) for answer in answers) == 11
+    assert [*unusual][:2] == [7, 8]
+    assert len(lines.splitlines()) == len(ids) - len(unusual) == 11
+    assert b"\n".join(LINES)[slice(*unusual[7][1:])] == LINES[unusual[7][0]] == LINES[7]
     assert ids[:4] == ["x", None, None, 'é\n"\\/']
     with open_stream(io.BytesIO(b"".join(PLAIN % i + b"\n" for i in range(9)))) as stream:
         assert blocks.suits(stream)
@@ -310,6 +320,22 @@ def test_rows_of_parquet_give_what_they_give_one_by_one(rows: Any, options: Any,
     same(path.read_bytes(), options, unique_ids=False, workers=2)
 
 
+@pytest.mark.parametrize(
+    "texts", [[b"a", b"\xc3", b"\xa9", b"b"], [b"a", b"\xff", b"b", "\u00e9".encode()]], ids=str
+)
+def test_rows_that_are_no_text_are_told_from_their_neighbours(texts: list[bytes], tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'rangevote[parquet]'")
+    path = tmp_path / "ballots.parquet"
+    column = pa.ListArray.from_arrays(range(len(texts) + 1), pa.array(texts, pa.binary()).view(pa.string()))
+    importlib.import_module("pyarrow.parquet").write_table(pa.table({"candidates": column}), path)
+    lines, *_ = same(path.read_bytes(), OPTIONS[0])
+    assert ["UTF-8" in error for _, _, error in lines] == [not valid(text) for text in texts]
+
+
+def valid(text: bytes) -> bool:
+    return text.decode(errors="ignore").encode() == text
+
+
 def test_the_usual_rows_of_parquet_are_held_by_the_kernels(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'rangevote[parquet]'")
     voting = Voting(Settings(similarity="overlap_2"), ResultShape(), ReadOptions(), allow_empty=False)
@@ -317,13 +343,13 @@ def test_the_usual_rows_of_parquet_are_held_by_the_kernels(tmp_path: Path) -> No
     for i, rows in enumerate(TABLES):
         elected = BlockVoting(voting)._elected(pa.RecordBatch.from_pylist(rows))
         assert isinstance(elected, ElectedBlock)
-        usual[i] = all(isinstance(answer, bytes) for answer in elected.answers)
+        usual[i] = not elected.unusual
     assert usual == [True, False, True, *[False] * (len(TABLES) - 3)]
     part = pa.RecordBatch.from_pylist(TABLES[0]).slice(2, 3)  # which shares its columns with the whole
     elected = BlockVoting(voting)._elected(part)
     assert isinstance(elected, ElectedBlock)
     assert elected.ids == [2, 3, 4]
-    assert [json.loads(line)["score"] for line in elected.answers if isinstance(line, bytes)] == [
+    assert [json.loads(line)["score"] for line in elected.written.splitlines()] == [
         result.score
         for row in TABLES[0][2:5]
         if (

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rangevote.errors import DataError, MissingExtra, UsageError
-from rangevote.formats import Entry, ReadOptions, read
-from rangevote.formats.parquet import GROUP, ParquetWriter, write_parquet
+from rangevote.formats import Entry, ReadOptions, open_stream, read
+from rangevote.formats.parquet import ParquetWriter, record_batches, write_parquet
 from rangevote.hypothesis import Ballot, Hypothesis
 from tests.formats.ballots import ballots
 
@@ -80,15 +80,57 @@ def test_a_token_id_that_no_column_can_hold_is_refused():
         write.finish()
 
 
-def test_a_file_of_many_row_groups_keeps_the_order_and_counts_rows(tmp_path: Path):
+@pytest.fixture
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many hypotheses are in a row group."""
+    monkeypatch.setattr("rangevote.formats.parquet.GROUP", 1024)
+    return 1024
+
+
+def test_a_file_of_many_row_groups_keeps_the_order_and_counts_rows(tmp_path: Path, small_groups: int):
     path = tmp_path / "many.parquet"
-    number = 2 * GROUP + 7
+    number = 2 * small_groups + 7
     write_parquet(path, (Ballot([Hypothesis(f"t {i}")], id=i) for i in range(number)))
     assert pq.ParquetFile(path).num_row_groups == 3
     found = entries(path)
     assert [entry.get().id for entry in found] == list(range(number))
     assert [found[0].where, found[-1].where] == [f"{path}:1", f"{path}:{number}"]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["many.parquet"]
+
+
+def test_groups_and_batches_have_about_as_many_hypotheses_however_long_the_ballots_are(
+    tmp_path: Path, small_groups: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("rangevote.formats.parquet.VALUES", 100)
+    for k, rows in ((0, 100), (1, 100), (10, 10), (300, 1)):
+        path = tmp_path / f"{k}.parquet"
+        write_parquet(path, [Ballot([Hypothesis("t")] * k) for _ in range(1100)])
+        groups = pq.ParquetFile(path).metadata
+        assert groups.row_group(0).num_rows == -(-1024 // max(k, 1))
+        with open_stream(path) as stream:
+            assert max(map(len, record_batches(stream, ReadOptions(), many=True))) == rows
+
+
+@pytest.mark.parametrize("weights", [[None, None], [None, 2.0]], ids=str)
+@pytest.mark.parametrize("finished", [[None, True], [True, False], [None, None]], ids=str)
+def test_fields_without_news_are_what_they_are_without_statistics(weights: Any, finished: Any):
+    candidates = [
+        {"text": "a", "weight": weight, "finished": end}
+        for weight, end in zip(weights, finished, strict=True)
+    ]
+    table = pa.Table.from_pylist([{"candidates": candidates}, {"candidates": [{"text": "b"}, None]}])
+    told, silent = io.BytesIO(), io.BytesIO()
+    pq.write_table(table, told)
+    pq.write_table(table, silent, write_statistics=False)
+    assert shown(told) == shown(silent)
+    assert shown(told, carry=["end=candidates.0.finished"]) == shown(
+        silent, carry=["end=candidates.0.finished"]
+    )
+
+
+def shown(file: io.BytesIO, **options: Any) -> list[tuple[Any, str]]:
+    file.seek(0)
+    return [(entry.ballot, str(entry.error)) for entry in entries(file, **options)]
 
 
 def test_progress_reaches_the_size_of_the_file(tmp_path: Path):
@@ -198,11 +240,11 @@ def test_a_file_that_is_cut_off_is_named(cut):
         only.get()
 
 
-def test_a_damaged_page_is_named_after_what_stands_before_it():
-    whole = written(*(Ballot([Hypothesis(f"a {i}")], id=i) for i in range(3 * GROUP))).getvalue()
+def test_a_damaged_page_is_named_after_what_stands_before_it(small_groups: int):
+    whole = written(*(Ballot([Hypothesis(f"a {i}")], id=i) for i in range(3 * small_groups))).getvalue()
     middle = pq.ParquetFile(io.BytesIO(whole)).metadata.row_group(1).column(3).data_page_offset + 30
     found = entries(io.BytesIO(whole[:middle] + bytes(40) + whole[middle + 40 :]))
-    assert len(found) >= GROUP
+    assert len(found) >= small_groups
     with pytest.raises(DataError, match="input: is no Parquet file that can be read"):
         found[-1].get()
 

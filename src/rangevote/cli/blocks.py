@@ -3,7 +3,7 @@ and write with the GIL released; whatever is unusual in a block goes line by lin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,22 +25,20 @@ if TYPE_CHECKING:
 
 Unusual = tuple[int, int, int]
 
-
-#: Rows of Parquet in a block.
-ROWS = 1024
 #: Lines of JSON, or rows of Parquet (a `pyarrow.RecordBatch`).
 Block = Any
 
 
 class ElectedBlock(NamedTuple):
-    """What became of a block: how many lines or rows it has, and for each that is not blank its line of
-    output, or where it stands (number, start, end) if it is unusual; the ids of the ballots that were
-    elected, and the most candidates that one of them had."""
+    """What became of a block: how many lines or rows it has; the lines of output of its usual ballots; the
+    ids of all ballots, None of unusual ones; where those stand (number, start, end), by their index among
+    the ballots; and the most candidates that a usual one has."""
 
     block: Block
     number: int
-    answers: list[bytes | Unusual]
+    written: bytes
     ids: list[str | int | None]
+    unusual: dict[int, Unusual]
     candidates: int = 0
 
 
@@ -82,19 +80,22 @@ class BlockVoting:
         head = stream.peek(1)
         if head.startswith(PARQUET):
             return True
-        _, answers, _, _ = self._elect(head[: head.rfind(b"\n") + 1])
-        return 2 * sum(isinstance(answer, bytes) for answer in answers) >= len(answers)
+        _, _, ids, unusual, _ = self._elect(head[: head.rfind(b"\n") + 1])
+        return 2 * len(unusual) <= len(ids)
 
     def lines(self, stream: Stream, sink: Sink, workers: int) -> Iterator[ResultLine]:
         """The lines of output, but for those that an earlier run has written."""
         number = done = 0  # lines of the input, and lines of output
         for elected in map_in_order(self._elected, self._blocks(stream), workers, batch=1):
-            results: Iterator[tuple[Entry, ResultLine | None]]
+            results: Iterable[tuple[Entry, ResultLine | None]] = ()
             if isinstance(elected, DataError):
                 where = elected.where or f"{stream.name}:{number + 1}"
-                results = iter([(Entry(where, error=elected.at(where)), None)])
-            else:
+                results = [(Entry(where, error=elected.at(where)), None)]
+            elif done < sink.done or elected.unusual or not self._new(elected.ids):
                 results = self._results(elected, stream.name, number)
+            elif elected.ids:  # there is nothing to look at line by line
+                done += len(elected.ids)
+                yield ResultLine(elected.written, None, elected.candidates, len(elected.ids))
             for entry, line in results:
                 done += 1
                 if done > sink.done:
@@ -109,7 +110,7 @@ class BlockVoting:
         reading = self._voting.reading
         try:
             if stream.peek(1).startswith(PARQUET):
-                yield from record_batches(stream, reading, rows=ROWS)
+                yield from record_batches(stream, reading, many=True)
             else:
                 yield from stream.blocks(reading.max_line_bytes)
         except DataError as error:  # the end of what can be read
@@ -126,25 +127,32 @@ class BlockVoting:
                 return ElectedBlock(block, *self._elect_rows(*columns))
         except MemoryError:  # of one ballot among them, which is found line by line
             pass
-        unusual = _places(block)
+        places = _places(block)
         number = block.count(b"\n") if isinstance(block, bytes) else len(block)
-        return ElectedBlock(block, number, [*unusual], [None] * len(unusual))
+        return ElectedBlock(block, number, b"", [None] * len(places), dict(enumerate(places)))
+
+    def _new(self, ids: list[str | int | None]) -> bool:
+        """Whether all ids are new, which then are taken in; else none of them is."""
+        return self._seen is None or self._seen.add_all([id for id in ids if id is not None])
 
     def _results(
         self, elected: ElectedBlock, name: str, before: int
     ) -> Iterator[tuple[Entry, ResultLine | None]]:
         """An entry for each ballot, with its line where the block has one; `before`: lines before it."""
         block, new = elected.block, self._seen
-        for i, (answer, id) in enumerate(zip(elected.answers, elected.ids, strict=True)):
-            if isinstance(answer, bytes):
+        lines = iter(elected.written.splitlines(keepends=True))
+        for i, id in enumerate(elected.ids):
+            if i not in elected.unusual:
+                line = ResultLine(next(lines), None, elected.candidates)
                 if id is None or new is None or new.add(id):
-                    yield Entry("", Ballot((), id=id)), ResultLine(answer, None, elected.candidates)
+                    yield Entry("", Ballot((), id=id)), line
                     continue
                 where = f"{name}:{before + _places(block)[i][0] + 1}"
                 entry = Entry(where, error=repeated(id, where))
             else:
-                where = f"{name}:{before + answer[0] + 1}"
-                entry = self._entry(block, answer, name, where)
+                place = elected.unusual[i]
+                where = f"{name}:{before + place[0] + 1}"
+                entry = self._entry(block, place, name, where)
                 id = None if entry.ballot is None else entry.ballot.id
                 if id is not None and new is not None and not new.add(id):
                     entry = Entry(where, error=repeated(id, where))

@@ -58,7 +58,8 @@ class TableShape(NamedTuple):
 
 
 class Sink(Protocol):
-    """Takes lines of bytes. `done` and `last`: how many an earlier run has written, and the last of them."""
+    """Takes lines of bytes, one or more at a time. `done` and `last`: how many an earlier run has written,
+    and the last of them."""
 
     done: int
     last: bytes
@@ -92,7 +93,8 @@ class StreamOutput:
         self._line_by_line, self._rows = line_by_line or self._terminal, rows
 
     def write(self, line: bytes) -> None:
-        line = line if self._rows is None else self._rows(line)
+        if self._rows is not None:
+            line = b"".join(map(self._rows, line.splitlines(keepends=True)))
         try:
             self._file.write(visible(line) if self._terminal else line)
             if self._line_by_line:

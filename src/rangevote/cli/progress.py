@@ -47,8 +47,8 @@ class Bar:
         self._task: TaskID | None = None
         self.items = 0
 
-    def advance(self) -> None:
-        self.items += 1
+    def advance(self, items: int = 1) -> None:
+        self.items += items
         if not self._wanted:
             return
         now = time.monotonic()

@@ -382,7 +382,7 @@ def _write_all(
                     raise line.error
                 notes.warn(f"skipped: {line.error}")
                 skipped += 1
-            bar.advance()
+            bar.advance(line.ballots)
             undecided += pairs and line.error is None and not is_pair(line.content)
             sink.write(line.content)
         if not sink.done + bar.items:

@@ -47,8 +47,11 @@ if TYPE_CHECKING:
 
 #: Rows that are turned into ballots at a time, and bytes of a column that are read at a time.
 ROWS, BUFFER = 256, 2**20
-#: Ballots in a row group that is written: small ones need little memory and can be shared out among workers.
-GROUP = 1024
+#: Values of a column that the kernels take at a time: more need memory, and fewer are slow to read.
+VALUES = 2**15
+#: Hypotheses in a row group that is written, about: small ones need little memory and can be shared out among
+#: workers, but each column of each takes its time.
+GROUP = 2**16
 #: The types that fields have, if the file is a usual one.
 _USUAL = {
     "id": ("text", "integer"),
@@ -67,6 +70,7 @@ _USUAL = {
     "token_logprobs": ("list of number",),
 }
 _DEFAULTS: dict[str, Any] = {"finished": True, "sampled": False}
+_SINGLE = ("logprob", "weight", "ranked_by", "member", *_DEFAULTS)
 
 
 def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
@@ -119,18 +123,31 @@ def _reported(stream: Stream) -> Iterator[None]:
 
 
 def record_batches(
-    stream: Stream, options: ReadOptions, *, ballots: bool = True, rows: int = ROWS
+    stream: Stream, options: ReadOptions, *, ballots: bool = True, many: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, a few at a time: a row group need not fit into memory. Of `ballots` only the
-    columns that such have."""
+    """The rows of a file, a few or as `many` at a time as suit the kernels: a row group need not fit into
+    memory. Of `ballots` only the columns that such have."""
     with _reported(stream):
         file, done = _open(stream), 0
         columns = _ballot_columns(file.schema_arrow.names, options) if ballots else None
+        if columns is not None and not options.carry:
+            columns = _telling(file.metadata, columns)
         total = file.metadata.num_rows
-        for batch in file.iter_batches(rows, None, columns, use_threads=False):
+        for batch in file.iter_batches(
+            _many_rows(file.metadata) if many else ROWS, None, columns, use_threads=False
+        ):
             yield batch
             done += len(batch)
             stream.position = (stream.size or 0) * done // max(total, 1)  # a damaged file may say 0
+
+
+def _many_rows(metadata: Any) -> int:
+    """Rows in which no column has many more than `VALUES`, if the first row group is like the others."""
+    if not metadata.num_row_groups:
+        return 1
+    group = metadata.row_group(0)
+    most = max(group.column(i).num_values for i in range(group.num_columns))
+    return int(max(1, VALUES * group.num_rows // max(most, 1)))
 
 
 def _ballot_columns(names: Sequence[str], options: ReadOptions) -> list[str]:
@@ -139,6 +156,35 @@ def _ballot_columns(names: Sequence[str], options: ReadOptions) -> list[str]:
     wanted = {*BALLOT_FIELDS, *paths, *(str(steps(path)[0]) for path in paths)}
     report_unknown((name for name in names if name not in wanted), BALLOT_FIELDS, "", options)
     return [name for name in names if name in wanted]
+
+
+def _telling(metadata: Any, names: Sequence[str]) -> list[str]:
+    """The columns with these names, as their parts; without fields of hypotheses that have their default
+    throughout, as the statistics tell: to decode such takes as long as numbers do."""
+    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    silent = {
+        path
+        for i, path in enumerate(paths)
+        if path.count(".") == 3  # ROLE.list.element.FIELD
+        and path.startswith(ROLES)
+        and f"{path.rpartition('.')[0]}.text" in paths  # without parts there would be no column
+        and all(_is_silent(group.column(i)) for group in groups)
+    }
+    return [
+        path for name in names for path in paths if f"{path}.".startswith(f"{name}.") and path not in silent
+    ]
+
+
+def _is_silent(column: Any) -> bool:
+    """Whether a column of a row group has one of the fields that are single values, which is not known or has
+    its default. (Of lists the statistics do not tell an empty one from none.)"""
+    name, found = column.path_in_schema.rpartition(".")[2], column.statistics
+    if name not in _SINGLE or found is None or not found.has_null_count:
+        return False
+    if found.null_count == column.num_values:
+        return True
+    return name in _DEFAULTS and found.has_min_max and found.min == found.max == _DEFAULTS[name]
 
 
 def entries_of(
@@ -209,7 +255,9 @@ def plain_columns(batch: pa.RecordBatch) -> PlainColumns | None:
     ):
         return None
     try:
-        batch.validate(full=True)
+        batch.validate()
+        for column in columns.values():  # the kernels look into the candidates themselves
+            column.validate(full=True)
         ids = [None] * len(batch) if id is None else id.to_pylist()
     except (pa.ArrowInvalid, UnicodeDecodeError):
         return None
@@ -361,6 +409,7 @@ class ParquetWriter:
         self._pq = need("pyarrow.parquet", "parquet", "writing Parquet files")
         self._buffer = Buffer()
         self._waiting: list[Ballot] = []
+        self._hypotheses = 0  # of those that wait
         self._writer: Any = None
         self._id_type: type | None = None
 
@@ -377,7 +426,8 @@ class ParquetWriter:
                     field="id",
                 )
         self._waiting.append(ballot)
-        if len(self._waiting) == GROUP:
+        self._hypotheses += len(ballot.candidates) + len(ballot.voters or ())
+        if self._hypotheses >= GROUP or len(self._waiting) == GROUP:
             self._write_group()
         return self._buffer.take()
 
@@ -392,13 +442,17 @@ class ParquetWriter:
         pa = need("pyarrow", "parquet", "writing Parquet files")
         if self._writer is None:
             schema = ballot_schema(self._id_type or str)
-            self._writer = self._pq.ParquetWriter(self._buffer, schema, compression="zstd")
+            # few texts come twice in a group, so dictionaries make files larger and slower to read; zstd
+            # would save a quarter, and to undo it costs a twentieth of the time that elections take
+            self._writer = self._pq.ParquetWriter(
+                self._buffer, schema, compression="lz4", use_dictionary=False
+            )
         try:
             table = pa.Table.from_pylist(list(map(_plain, self._waiting)), self._writer.schema)
         except (pa.ArrowInvalid, OverflowError) as error:
             raise DataError(f"cannot be written as Parquet: {error}") from None
         self._writer.write_table(table, row_group_size=GROUP)
-        self._waiting = []
+        self._waiting, self._hypotheses = [], 0
 
 
 def write_parquet(path: str | os.PathLike[str], ballots: Iterable[Ballot]) -> None:

@@ -350,14 +350,30 @@ class SeenIds:
         index = bisect_left(self._sorted, digest)
         if index < len(self._sorted) and self._sorted[index] == digest:
             return False
-        self._recent.add(digest)
-        if len(self._recent) == RECENT_IDS:
-            recent = np.fromiter(self._recent, np.int64, RECENT_IDS)
+        self._take({digest})
+        return True
+
+    def add_all(self, ids: Sequence[str | int]) -> bool:
+        """Take ids in if all of them are new; whether they are."""
+        digests = set(map(hash, map(repr, ids)))
+        if len(digests) < len(ids) or not digests.isdisjoint(self._recent):
+            return False
+        if len(self._sorted):
+            new = np.fromiter(digests, np.int64, len(digests))
+            known = np.asarray(self._sorted)
+            if (known[np.searchsorted(known[:-1], new)] == new).any():
+                return False
+        self._take(digests)
+        return True
+
+    def _take(self, digests: set[int]) -> None:
+        self._recent |= digests
+        if len(self._recent) >= RECENT_IDS:
+            recent = np.fromiter(self._recent, np.int64, len(self._recent))
             merged = np.concatenate([np.asarray(self._sorted), recent])
             merged.sort()
             self._sorted = memoryview(merged)  # type: ignore[arg-type]
             self._recent.clear()
-        return True
 
 
 def repeated(id: str | int, where: str) -> DataError:

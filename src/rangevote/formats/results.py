@@ -52,11 +52,12 @@ class ResultShape(NamedTuple):
 
 class ResultLine(NamedTuple):
     """One line of output, and the error that it stands for where there was one; of how many candidates it
-    elects."""
+    elects. Or the lines of several `ballots`, none of them an error, and the most candidates of one."""
 
     content: bytes
     error: RangevoteError | None = None
     candidates: int = 0
+    ballots: int = 1
 
 
 _encode = msgspec.json.Encoder().encode

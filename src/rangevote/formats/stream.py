@@ -297,16 +297,12 @@ class Blocks(Lines):
     def __iter__(self) -> Iterator[bytes | DataError]:
         for chunk in self._chunks:
             start, end = 0, chunk.rfind(b"\n") + 1
-            begun = b""
-            if end and self._size:
-                start = chunk.index(b"\n") + 1
-                first = self._line(chunk[: start - 1])
-                if isinstance(first, DataError):
-                    yield first
-                else:
-                    begun = first + b"\n"
-            if block := begun + chunk[start:end]:
-                yield block
+            if end and self._size + (first := chunk.index(b"\n")) > self._limit:
+                yield self._line(chunk[:first])  # an error
+                start = first + 1
+            if start < end:
+                yield b"".join([*self._pieces, memoryview(chunk)[start:end]])
+                self._pieces, self._size = [], 0
             self._extend(chunk[end:])
         if self._size:
             self.torn = True
