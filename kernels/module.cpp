@@ -302,30 +302,34 @@ public:
         struct Work {
             Side candidates, voters;
             Outcome outcome;
-            nb::object kept = nb::none();
             bool two = false, held = false;
         };
-        std::vector<Work> works(ballots.size());
-        for (std::size_t i = 0; i < works.size(); ++i) {
+        thread_local std::vector<Work> works;  // with room from the last call
+        const std::size_t size = ballots.size();
+        if (works.size() < size) works.resize(size);
+        nb::list answers;
+        for (std::size_t i = 0; i < size; ++i) {
             const nb::tuple ballot = nb::borrow<nb::tuple>(ballots[i]);
             Work &work = works[i];
             work.two = !nb::handle(ballot[1]).is_none();
             work.held = read(ballot[0], nb::none(), work.candidates) &&
                         (!work.two || read(ballot[1], nb::none(), work.voters));
-            if (!work.held) continue;
-            const nb::object voters = work.two ? nb::object(nb::tuple(ballot[1])) : nb::none();
-            work.kept = nb::make_tuple(nb::tuple(ballot[0]), nb::none(), voters, nb::none());
+            nb::object kept = nb::none();
+            if (work.held) {
+                const nb::object voters = work.two ? nb::object(nb::tuple(ballot[1])) : nb::none();
+                kept = nb::make_tuple(nb::tuple(ballot[0]), nb::none(), voters, nb::none());
+            }
+            answers.append(kept);
         }
         {
             nb::gil_scoped_release release;
-            for (Work &work : works)
-                if (work.held)
+            for (std::size_t i = 0; i < size; ++i)
+                if (Work &work = works[i]; work.held)
                     work.held = elections_of_thread().hold(plan_, work.candidates,
                                                            work.two ? &work.voters : nullptr, work.outcome);
         }
-        nb::list answers;
-        for (const Work &work : works)
-            answers.append(work.held ? nb::object(nb::make_tuple(told(work.outcome), work.kept)) : nb::none());
+        for (std::size_t i = 0; i < size; ++i)
+            answers[i] = works[i].held ? nb::object(nb::make_tuple(told(works[i].outcome), answers[i])) : nb::none();
         return answers;
     }
 

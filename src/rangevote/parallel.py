@@ -17,7 +17,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 #: Items that a thread takes at a time, and batches under way for each worker.
-BATCH, AHEAD = 32, 4
+BATCH, AHEAD = 128, 2
 
 
 def map_in_order(
