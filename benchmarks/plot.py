@@ -57,7 +57,7 @@ COLOURS = {
 THIN = {"precision_2": 1.2, "smoothed_bleu_4": 1.2}
 #: Names need more contrast than lines.
 INK = {"precision_2": "#2a8a68", "smoothed_bleu_4": "#2f7fc0"}
-LOWEST, HIGHEST = 1e-2, 1e6  # milliseconds
+LOWEST, HIGHEST = 1e-3, 1e6  # milliseconds
 APART = 0.23  # decades between two labels
 
 
@@ -93,12 +93,12 @@ def _panel(axis: Any, title: str, names: list[str], data: dict[str, Any]) -> Non
     axis.set(xscale="log", yscale="log", xlim=(8, 5e5), ylim=(LOWEST, HIGHEST), title=title)
     axis.set_xticks(SIZES, [f"{k:,}" for k in SIZES])
     axis.set_yticks(
-        [10.0**p for p in range(-2, 7)],
-        ["10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s", "10 s", "100 s", "1,000 s"],
+        [10.0**p for p in range(-3, 7)],
+        ["1 µs", "10 µs", "100 µs", "1 ms", "10 ms", "100 ms", "1 s", "10 s", "100 s", "1,000 s"],
     )
     axis.minorticks_off()
     axis.set_xlabel("hypotheses k", loc="left")
-    axis.hlines([10.0**p for p in range(-2, 7)], 8, 1.3e4, color="#e4e4e4", linewidth=0.6, zorder=1)
+    axis.hlines([10.0**p for p in range(-3, 7)], 8, 1.3e4, color="#e4e4e4", linewidth=0.6, zorder=1)
     axis.spines[["top", "right", "bottom"]].set_visible(False)
 
 
