@@ -58,7 +58,7 @@ THIN = {"precision_2": 1.2, "smoothed_bleu_4": 1.2}
 #: Names need more contrast than lines.
 INK = {"precision_2": "#2a8a68", "smoothed_bleu_4": "#2f7fc0"}
 LOWEST, HIGHEST = 1e-3, 1e6  # milliseconds
-APART = 0.23  # decades between two labels
+APART = 0.28  # decades between two labels
 
 
 def main(raw: Path) -> None:
