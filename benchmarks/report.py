@@ -264,8 +264,8 @@ and the highest.
 ![Time against k](results.png)
 """
 REAL = """The first ballots of each file. Their texts are half as long as the generated ones, so what an
-election costs whatever the length of its texts (checks, weights, the result) weighs more here; and in German every
-text with an umlaut is encoded to UTF-8 first.
+election costs whatever the length of its texts (checks, weights, the result) weighs more here; and in German
+every text with an umlaut is encoded to UTF-8 first.
 
 """
 METHOD = """## How it was measured
