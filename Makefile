@@ -13,7 +13,7 @@ MODELS ?= 1
 comma := ,
 EXTRAS := dev$(if $(filter 0,$(MODELS)),,$(comma)models$(comma)embedding)
 
-.PHONY: demo test test-again lint types test-slow sanitize bench bench-small bench-engines bench-comet bench-search bench-evaluation bench-pages bench-service bench-scale bench-stopping faults dist fuzz pages docs screenshots reproduce-captions reproduce-translation reproduce-opus reproduce-judgement reproduce-llm format clean
+.PHONY: demo test test-again lint types test-slow sanitize bench bench-small bench-engines bench-comet bench-search bench-evaluation bench-pages bench-service bench-scale bench-stopping faults dist fuzz pages docs screenshots reproduce-captions reproduce-translation reproduce-opus reproduce-judgement reproduce-meaning reproduce-llm format clean
 
 # SmolLM2-135M-Instruct answers three prompts and a sum: most likely and elected answers, why, and how firm.
 demo: $(VENV)/.smollm2
@@ -119,8 +119,8 @@ reproduce-captions reproduce-translation: reproduce-%: $(VENV)/.dev
 reproduce-opus: $(VENV)/.dev
 	$(BIN)/python experiments/run.py translation --scale opus
 
-# Which similarity agrees with people, and how good elected samples of an LLM are; minutes.
-reproduce-judgement reproduce-llm: reproduce-%: $(VENV)/.dev $(VENV)/.minilm
+# Which similarity agrees with people, captions elected by meaning, and elected samples of an LLM; minutes.
+reproduce-judgement reproduce-meaning reproduce-llm: reproduce-%: $(VENV)/.dev $(VENV)/.minilm
 	$(BIN)/python experiments/$*.py
 
 # The kernels' tests under AddressSanitizer and UndefinedBehaviorSanitizer.

@@ -9,6 +9,7 @@ from typing import Any
 
 from experiments.findings import BEYOND, Findings
 from experiments.judgement import table as table_of_judgements
+from experiments.meaning import section as meaning_section
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
 
 #: Settings that were fixed, or chosen on development data, before the test set was looked at.
@@ -22,7 +23,8 @@ def summary(every: Sequence[Findings], results: Path, folder: Path) -> Iterator[
         yield notes.read_text(encoding="utf-8")
     yield "## Is one setting above every baseline at every k from 4 on?"
     yield to_markdown(above_all_baselines(every))
-    for name, make in (("judgement", judgement_section), ("llm", llm_section)):
+    parts = (("judgement", judgement_section), ("meaning", meaning_section), ("llm", llm_section))
+    for name, make in parts:
         path = results / f"{name}.json"
         if path.is_file():
             yield from make(json.loads(path.read_bytes()))
