@@ -3,8 +3,8 @@ both; judged by BLEU-4, by the encoder itself and by another that had no vote.
 
     python experiments/meaning.py     # writes results/meaning.json; `run.py --render` puts it on the page
 
-The lists are of test images alone, so nothing is chosen here: every measure stands with every temperature. (The
-weights of the mixture were looked at on these lists before.)
+The lists are of test images alone, so nothing is chosen here: every measure stands with every temperature.
+(The weights of the mixture were looked at on these lists before.)
 """
 
 from __future__ import annotations
