@@ -115,7 +115,7 @@ def _reported(stream: Stream) -> Iterator[None]:
     """Faults of pyarrow as errors of the file."""
     try:
         yield
-    except (OSError, ValueError) as error:  # pyarrow's own are of these kinds
+    except (OSError, ValueError, RuntimeError) as error:  # pyarrow's own; the last of damaged metadata
         if isinstance(error, DataError):
             raise
         problem = " ".join(str(error).split()) or type(error).__name__
