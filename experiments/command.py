@@ -116,12 +116,26 @@ def run_experiment(
     every = sorted({*seeds, *settings.seeds})
     whole = Plan(settings, folders, every).done()
     if not whole.trials:
-        tell(f"nothing to write yet: the main system, {settings.main}, has not been run")
-        return None
+        return _join(plan, jobs, tell, page)
     run(whole.stages, jobs=jobs, threads=settings.threads, tell=tell)
     path = collect(whole)
     write_page(folders.results, page)
     tell(f"wrote {path.name} (seeds {', '.join(map(str, whole.seeds))}) and RESULTS.md")
+    return path
+
+
+def _join(plan: Plan, jobs: int, tell: Say, page: Path) -> Path | None:
+    """Add what was run here to recorded results whose main system was run elsewhere."""
+    path = plan.folders.results / f"{plan.settings.name}.json"
+    recorded = read_numbers(path) if path.is_file() else {"systems": {}}
+    if plan.settings.main not in recorded["systems"]:
+        tell(f"nothing to write yet: the main system, {plan.settings.main}, has not been run")
+        return None
+    run(plan.stages, jobs=jobs, threads=plan.settings.threads, tell=tell)
+    recorded["systems"] |= results(plan)["systems"]
+    write_json(path, recorded)
+    write_page(plan.folders.results, page)
+    tell(f"added {', '.join(dict.fromkeys(t.name for t in plan.trials))} to {path.name} and RESULTS.md")
     return path
 
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 #: Rows that are turned into ballots at a time, and bytes of a column that are read at a time.
 ROWS, BUFFER = 256, 2**20
-#: Values of a column that the kernels take at a time: more need memory, and fewer are slow to read.
+#: Hypotheses that the kernels take at a time, about: more need memory, and fewer are slow to read.
 VALUES = 2**15
 #: Hypotheses in a row group that is written, about: small ones need little memory and can be shared out among
 #: workers, but each column of each takes its time.
@@ -70,7 +70,6 @@ _USUAL = {
     "token_logprobs": ("list of number",),
 }
 _DEFAULTS: dict[str, Any] = {"finished": True, "sampled": False}
-_SINGLE = ("logprob", "weight", "ranked_by", "member", *_DEFAULTS)
 
 
 def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
@@ -115,7 +114,7 @@ def _reported(stream: Stream) -> Iterator[None]:
     """Faults of pyarrow as errors of the file."""
     try:
         yield
-    except (OSError, ValueError, RuntimeError) as error:  # pyarrow's own; the last of damaged metadata
+    except (OSError, ValueError) as error:  # pyarrow's own are of these kinds
         if isinstance(error, DataError):
             raise
         problem = " ".join(str(error).split()) or type(error).__name__
@@ -130,24 +129,23 @@ def record_batches(
     with _reported(stream):
         file, done = _open(stream), 0
         columns = _ballot_columns(file.schema_arrow.names, options) if ballots else None
-        if columns is not None and not options.carry:
-            columns = _telling(file.metadata, columns)
         total = file.metadata.num_rows
-        for batch in file.iter_batches(
-            _many_rows(file.metadata) if many else ROWS, None, columns, use_threads=False
-        ):
+        rows = _many_rows(file, columns) if many else ROWS
+        for batch in file.iter_batches(rows, None, columns, use_threads=False):
             yield batch
             done += len(batch)
             stream.position = (stream.size or 0) * done // max(total, 1)  # a damaged file may say 0
 
 
-def _many_rows(metadata: Any) -> int:
-    """Rows in which no column has many more than `VALUES`, if the first row group is like the others."""
-    if not metadata.num_row_groups:
-        return 1
-    group = metadata.row_group(0)
-    most = max(group.column(i).num_values for i in range(group.num_columns))
-    return int(max(1, VALUES * group.num_rows // max(most, 1)))
+def _many_rows(file: Any, columns: list[str] | None) -> int:
+    """Rows with about `VALUES` hypotheses, if the first ones are like the others. (They are read for that: of
+    damaged files the metadata of columns end the process.)"""
+    first = next(file.iter_batches(ROWS, None, columns, use_threads=False), None)
+    if first is None:
+        return ROWS
+    lists = [column for column in first.columns if _kind(column.type).startswith("list")]
+    most = max((len(column.flatten()) for column in lists), default=0)
+    return max(1, VALUES * len(first) // max(most, len(first), 1))
 
 
 def _ballot_columns(names: Sequence[str], options: ReadOptions) -> list[str]:
@@ -156,35 +154,6 @@ def _ballot_columns(names: Sequence[str], options: ReadOptions) -> list[str]:
     wanted = {*BALLOT_FIELDS, *paths, *(str(steps(path)[0]) for path in paths)}
     report_unknown((name for name in names if name not in wanted), BALLOT_FIELDS, "", options)
     return [name for name in names if name in wanted]
-
-
-def _telling(metadata: Any, names: Sequence[str]) -> list[str]:
-    """The columns with these names, as their parts; without fields of hypotheses that have their default
-    throughout, as the statistics tell: to decode such takes as long as numbers do."""
-    paths = [metadata.schema.column(i).path for i in range(metadata.num_columns)]
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    silent = {
-        path
-        for i, path in enumerate(paths)
-        if path.count(".") == 3  # ROLE.list.element.FIELD
-        and path.startswith(ROLES)
-        and f"{path.rpartition('.')[0]}.text" in paths  # without parts there would be no column
-        and all(_is_silent(group.column(i)) for group in groups)
-    }
-    return [
-        path for name in names for path in paths if f"{path}.".startswith(f"{name}.") and path not in silent
-    ]
-
-
-def _is_silent(column: Any) -> bool:
-    """Whether a column of a row group has one of the fields that are single values, which is not known or has
-    its default. (Of lists the statistics do not tell an empty one from none.)"""
-    name, found = column.path_in_schema.rpartition(".")[2], column.statistics
-    if name not in _SINGLE or found is None or not found.has_null_count:
-        return False
-    if found.null_count == column.num_values:
-        return True
-    return name in _DEFAULTS and found.has_min_max and found.min == found.max == _DEFAULTS[name]
 
 
 def entries_of(
