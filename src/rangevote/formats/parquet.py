@@ -140,7 +140,7 @@ def record_batches(
 def _many_rows(file: Any, columns: list[str] | None) -> int:
     """Rows with about `VALUES` hypotheses, if the first ones are like the others. (They are read for that: of
     damaged files the metadata of columns end the process.)"""
-    first = next(file.iter_batches(ROWS, None, columns, use_threads=False), None)
+    first = next(file.iter_batches(16, None, columns, use_threads=False), None)
     if first is None:
         return ROWS
     lists = [column for column in first.columns if _kind(column.type).startswith("list")]
