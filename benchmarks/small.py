@@ -215,8 +215,8 @@ as fast as a plain-Python linear overlap_2 on the same lists. Files: the time of
 for one ballot, against msgspec that decodes the same lines into structs. Medians of {data["rounds"]} rounds, lowest and highest
 in brackets. Wall times, and two threads on a machine with other work, say little: see the load.
 
-Where a row falls short: two threads of `elect_many` share the interpreter, which a third of each election needs, and runs differ (1.66 to
-1.87 x in five). Of a run on Parquet more than half is the start of pyarrow, measured anew in every round and taken off, hence the range;
+Where a row falls short: what two threads gain differs from run to run on this machine (`elect_many`, which needs the interpreter for a third
+of each election: medians of 1.44 to 1.87 x in seven runs; `vote`: 1.57 to 1.90 x). Of a run on Parquet more than half is the start of pyarrow, measured anew in every round and taken off, hence the range;
 and of a hypothesis' eleven fields nine say nothing here but are decoded, a tenth of the time. Their statistics would tell, but to
 ask pyarrow for those of a damaged file ends the process.
 
