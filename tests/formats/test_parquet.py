@@ -111,28 +111,6 @@ def test_groups_and_batches_have_about_as_many_hypotheses_however_long_the_ballo
             assert max(map(len, record_batches(stream, ReadOptions(), many=True))) == rows
 
 
-@pytest.mark.parametrize("weights", [[None, None], [None, 2.0]], ids=str)
-@pytest.mark.parametrize("finished", [[None, True], [True, False], [None, None]], ids=str)
-def test_fields_without_news_are_what_they_are_without_statistics(weights: Any, finished: Any):
-    candidates = [
-        {"text": "a", "weight": weight, "finished": end}
-        for weight, end in zip(weights, finished, strict=True)
-    ]
-    table = pa.Table.from_pylist([{"candidates": candidates}, {"candidates": [{"text": "b"}, None]}])
-    told, silent = io.BytesIO(), io.BytesIO()
-    pq.write_table(table, told)
-    pq.write_table(table, silent, write_statistics=False)
-    assert shown(told) == shown(silent)
-    assert shown(told, carry=["end=candidates.0.finished"]) == shown(
-        silent, carry=["end=candidates.0.finished"]
-    )
-
-
-def shown(file: io.BytesIO, **options: Any) -> list[tuple[Any, str]]:
-    file.seek(0)
-    return [(entry.ballot, str(entry.error)) for entry in entries(file, **options)]
-
-
 def test_progress_reaches_the_size_of_the_file(tmp_path: Path):
     path = tmp_path / "some.parquet"
     write_parquet(path, (Ballot([Hypothesis("t")], id=i) for i in range(1000)))

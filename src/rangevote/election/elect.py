@@ -126,7 +126,7 @@ def _elect_together(ballots: list[Ballot | Listed], settings: Settings) -> list[
     """One call into the kernels for all that need no care; an error for each that cannot be held."""
     sides = list(map(_sides, ballots))
     if settings.at_once is None or (
-        not settings.any_size and any(_too_many(settings, *two) for two in sides)
+        not settings.always_at_once and any(_needs_care(settings, *two) for two in sides)
     ):
         answers: list[Any] = [None] * len(ballots)
     else:
@@ -152,7 +152,7 @@ def _at_once(settings: Settings, *given: Any) -> Result | None:
     """The election as one call into the kernels; None where it has to be held the careful way, which says
     what is wrong or unusual. `given` are candidates, log-probabilities, voters and theirs."""
     election = settings.at_once
-    if election is None or (not settings.any_size and _too_many(settings, given[0], given[2])):
+    if election is None or (not settings.always_at_once and _needs_care(settings, given[0], given[2])):
         return None
     answer = election.one(*given)
     if answer is None:
@@ -167,8 +167,8 @@ def _at_once(settings: Settings, *given: Any) -> Result | None:
     return counted_result(answer, kept, settings)
 
 
-def _too_many(settings: Settings, candidates: Any, voters: Any) -> bool:
-    """Whether a measure of pairs would have to refuse them; or a preset warns of them."""
+def _needs_care(settings: Settings, candidates: Any, voters: Any) -> bool:
+    """Whether a measure of pairs would have to refuse them, or a preset warns of them."""
     if settings.preset == "consensus" and voters is None:
         return True
     if settings.similarity.linear or not isinstance(candidates, list):  # type: ignore[union-attr]

@@ -228,8 +228,9 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def any_size(self) -> bool:
-        """Whether elections at once may be of any size, since no pairs are compared, and by any voters."""
+    def always_at_once(self) -> bool:
+        """Whether nothing in the lists has to be looked at before an election at once: how many pairs they
+        make, or who votes."""
         return isinstance(self.similarity, Measure) and self.similarity.linear and self.preset != "consensus"
 
     def replace(self, **options: Unpack[ElectionOptions]) -> Settings:
