@@ -15,8 +15,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from experiments.vocabulary import END, START, Vocabulary, next_token
+from experiments.vocabulary import END, PAD, START, Vocabulary, next_token
 from rangevote.errors import DataError, UsageError
 from rangevote.models.protocol import Integers, Step
 
@@ -66,10 +67,17 @@ class ShowAndTellNet(nn.Module):
         return hidden.tanh(), cell
 
     def states(self, features: Tensor, words: Tensor) -> Tensor:
-        """The hidden state after each word (batch, length, units); `words` begin with START."""
+        """The hidden state after each word (batch, length, units), 0 at padding; `words` begin with START.
+
+        Padding is not computed: in a batch of mixed lengths it would be half of the LSTM's work.
+        """
         hidden, cell = self.begin(features)
-        first = (hidden[None].contiguous(), cell[None].contiguous())
-        found, _ = self.lstm(self.dropout(self.embedding(words)), first)
+        lengths = (words != PAD).sum(dim=1).cpu()
+        embedded = pack_padded_sequence(
+            self.dropout(self.embedding(words)), lengths, batch_first=True, enforce_sorted=False
+        )
+        packed, _ = self.lstm(embedded, (hidden[None], cell[None]))
+        found, _ = pad_packed_sequence(packed, batch_first=True, total_length=words.shape[1])
         return cast(Tensor, found)
 
     def logits(self, states: Tensor) -> Tensor:
