@@ -32,6 +32,11 @@ class Findings:
         return cls(json.loads(path.read_bytes()))
 
     @property
+    def voted_on(self) -> str:
+        """The search whose lists the main system's measures vote on."""
+        return str(self.settings["systems"][self.main]["vote_on"][0])
+
+    @property
     def systems(self) -> list[str]:
         """Their names."""
         return list(self.data["systems"])

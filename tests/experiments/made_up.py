@@ -10,7 +10,7 @@ from experiments.paper import SAMPLING, TABLES
 
 def results(experiment: str, **changed: dict[str, dict[int, float]]) -> dict[str, Any]:
     """The paper's own numbers as if two seeds had given them; `changed`: metric -> method -> k -> number."""
-    settings = settings_of(experiment, "local")
+    settings = settings_of(experiment, "paper")
     methods: dict[str, dict[str, dict[str, float]]] = {}
     for metric, published in TABLES[experiment].items():
         for method in published.rows:
