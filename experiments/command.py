@@ -99,7 +99,7 @@ def run_experiment(
 ) -> Path | None:
     """Run all steps, up to the kind `last`; then write the results and the page. Returns the results' file.
 
-    Other seeds and systems of the settings that have been run before are part of the results.
+    Other seeds that have been run here, and systems that are recorded, are part of the results.
     """
     plan = Plan(settings, folders, seeds, systems)
     if last is not None and last != KINDS[-1]:
@@ -115,27 +115,14 @@ def run_experiment(
     run(stages, jobs=jobs, threads=settings.threads, tell=tell)
     every = sorted({*seeds, *settings.seeds})
     whole = Plan(settings, folders, every).done()
-    if not whole.trials:
-        return _join(plan, jobs, tell, page)
+    whole = whole if whole.trials else plan  # the main system may have been run elsewhere
     run(whole.stages, jobs=jobs, threads=settings.threads, tell=tell)
     path = collect(whole)
+    if path is None:
+        tell(f"nothing to write yet: the main system, {settings.main}, has not been run")
+        return None
     write_page(folders.results, page)
     tell(f"wrote {path.name} (seeds {', '.join(map(str, whole.seeds))}) and RESULTS.md")
-    return path
-
-
-def _join(plan: Plan, jobs: int, tell: Say, page: Path) -> Path | None:
-    """Add what was run here to recorded results whose main system was run elsewhere."""
-    path = plan.folders.results / f"{plan.settings.name}.json"
-    recorded = read_numbers(path) if path.is_file() else {"systems": {}}
-    if plan.settings.main not in recorded["systems"]:
-        tell(f"nothing to write yet: the main system, {plan.settings.main}, has not been run")
-        return None
-    run(plan.stages, jobs=jobs, threads=plan.settings.threads, tell=tell)
-    recorded["systems"] |= results(plan)["systems"]
-    write_json(path, recorded)
-    write_page(plan.folders.results, page)
-    tell(f"added {', '.join(dict.fromkeys(t.name for t in plan.trials))} to {path.name} and RESULTS.md")
     return path
 
 
@@ -152,11 +139,20 @@ def show(plan: Plan) -> None:
 PACKAGES = ("rangevote", "torch", "ctranslate2", "numpy", "tokenizers", "sacrebleu", "matplotlib")
 
 
-def collect(plan: Plan) -> Path:
-    """Write the results of a plan whose steps are all done."""
-    path = plan.folders.results / f"{plan.settings.name}.json"
+def collect(plan: Plan) -> Path | None:
+    """Write the results of a plan whose steps are all done; None if nobody has run the main system.
+
+    Systems that were run elsewhere stay as they are recorded; durations and seeds are the main system's.
+    """
+    path, main_system = plan.folders.results / f"{plan.settings.name}.json", plan.settings.main
+    found = results(plan)
+    recorded = read_numbers(path) if path.is_file() else found
+    systems = recorded["systems"] | found["systems"]
+    if main_system not in systems:
+        return None
+    kept = {name: systems[name] for name in plan.settings.systems if name in systems}
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, results(plan))
+    write_json(path, {**(found if main_system in found["systems"] else recorded), "systems": kept})
     return path
 
 

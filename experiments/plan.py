@@ -6,8 +6,7 @@ part of some of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -59,15 +58,14 @@ class Plan:
         return [stage for stages in several for stage in stages.values()]
 
     def done(self) -> Plan:
-        """What of it has been run: systems that are evaluated, of seeds whose main system is."""
-        found = copy(self)
-        for cached in ("evaluated", "compared"):
-            found.__dict__.pop(cached, None)
-        known = {trial.seed for trial in self.trials if self._main(trial) and trial.evaluated.done}
-        found.trials = [t for t in self.trials if t.seed in known and t.evaluated.done]
-        found.seeds = tuple(seed for seed in self.seeds if seed in known)
-        found.voters = {key: stage for key, stage in self.voters.items() if stage.done}
-        found.sampled = {key: stage for key, stage in self.sampled.items() if stage.done}
+        """What of it has been run: systems that are evaluated, of seeds whose main system is.
+
+        Their panel is one of these seeds.
+        """
+        known = [trial.seed for trial in self.trials if self._main(trial) and trial.evaluated.done]
+        found = Plan(self.settings, self.folders, known)
+        found.trials = [trial for trial in found.trials if trial.evaluated.done]
+        found.voters = {key: stage for key, stage in found.voters.items() if stage.done}
         return found
 
     def _main(self, trial: Trial) -> bool:
@@ -174,7 +172,8 @@ class Trial:
         found = {}
         for name in dict.fromkeys((*self.system.searches, *self.system.vote_on)):
             template = self.settings.searches[name]
-            for k in (0,) if independent_of_k(template) else self.system.ks or self.settings.ks:
+            ks = (0,) if independent_of_k(template) else self.system.ks or self.settings.ks
+            for k in (k for k in ks if k <= self.settings.search.largest.get(name, k)):
                 found[name, k] = self.search("test", name, template, k)
         return found
 
@@ -318,9 +317,13 @@ def _voter_lists(trial: Trial, voters: Voters, kind: str) -> dict[int, Stage]:
     """number -> the list that has at least so many voters; samples are drawn once."""
     template = voters.searches[kind]
     if kind in voters.sampled:
-        most = trial.search("test", kind, template, max(voters.numbers), voters.items)
-        return dict.fromkeys(voters.numbers, most)
-    return {number: trial.search("test", kind, template, number, voters.items) for number in voters.numbers}
+        most = 0 if independent_of_k(template) else max(voters.numbers)
+        return dict.fromkeys(voters.numbers, trial.search("test", kind, template, most, voters.items))
+    known = trial.lists if voters.items == trial.system.items else {}
+    return {
+        number: known.get((kind, number)) or trial.search("test", kind, template, number, voters.items)
+        for number in voters.numbers
+    }
 
 
 def _vote(trial: Trial, voters: Voters, kind: str, number: int, voter_list: Stage) -> Stage:
@@ -346,7 +349,7 @@ def chosen_of(trial: Trial, sampled: Sampled, k: int) -> Stage:
         "k": k,
         "consensus": setting_name(preset.similarity, preset.likelihood, sampled.preset),
     }
-    dev = [_sampled_votes(trial, sampled, "dev", n) for n in sampled.ks]
+    dev = [_sampled_votes(trial, sampled, "dev", n) for n in sampled.dev_ks or sampled.ks]
     report = trial.settings.report
     needs: Needs = {"items": trial.data["dev"], "outputs": dev}
     chosen = {"metric": report.metric, "words": report.words}
@@ -371,17 +374,20 @@ def sampled_of(trial: Trial, sampled: Sampled, panel: Sequence[Trial]) -> Stage:
 
 
 def _sampled_votes(trial: Trial, sampled: Sampled, split: str, k: int) -> Stage:
-    """All settings at one k."""
+    """All settings at one k, or those among which the development set chooses."""
     name = trial.system.vote_on[0]
+    kinds = sampled.dev_voters if split == "dev" and sampled.dev_voters else tuple(sampled.voters)
+    voters = {kind: sampled.voters[kind] for kind in kinds}
     options = {
         "k": k,
-        "voters": sampled.voters,
+        "voters": voters,
         "measures": sampled.measures,
         "likelihoods": sampled.likelihoods,
         "words": trial.settings.vote.words,
     }
     candidates = trial.search(split, name, trial.settings.searches[name], k)
-    needs: Needs = {"candidates": candidates, **_voter_searches(trial, sampled, split)}
+    lists = dict.fromkeys(one for names in voters.values() for one in names)
+    needs: Needs = {"candidates": candidates, **_voter_searches(trial, sampled, split, lists)}
     file = f"sampled/{split}-k{k}.json.gz"
     return trial.stage("vote", f"{split} k={k} by sampled voters", file, vote_sampled, options, needs)
 
@@ -399,14 +405,13 @@ def _panel_votes(trial: Trial, sampled: Sampled, panel: Sequence[Trial], k: int)
     }
     needs: dict[str, Any] = {"candidates": trial.lists[trial.system.vote_on[0], k]}
     for one in panel:
-        found = _voter_searches(one, sampled, "test")
-        needs |= {f"seed_{one.seed}_{name}": found[name] for name in lists}
+        found = _voter_searches(one, sampled, "test", lists)
+        needs |= {f"seed_{one.seed}_{name}": stage for name, stage in found.items()}
     file = f"sampled/panel-k{k}.json.gz"
     return trial.stage("vote", f"k={k} by a panel", file, vote_sampled, options, needs)
 
 
-def _voter_searches(trial: Trial, sampled: Sampled, split: str) -> dict[str, Stage]:
+def _voter_searches(trial: Trial, sampled: Sampled, split: str, lists: Iterable[str]) -> dict[str, Stage]:
     return {
-        name: trial.search(split, name, template, 0, voters=trial.system.items)
-        for name, template in sampled.lists.items()
+        name: trial.search(split, name, sampled.lists[name], 0, voters=trial.system.items) for name in lists
     }

@@ -50,11 +50,12 @@ class Report:
 @dataclass(frozen=True)
 class Search:
     """`max_rows` go through the model at a time; about `part_rows` hypotheses are written at a time, so that
-    an interrupted search loses no more than that."""
+    an interrupted search loses no more than that. `largest`: searches that stop at this k."""
 
     max_new_tokens: int = 64
     max_rows: int = 1000
     part_rows: int = 20_000
+    largest: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,8 @@ class Voters:
     """Figure 3: `searches` for voters, `numbers` of them, for the candidates that `candidates` found at `k`.
 
     On the first `items` alone (0: all): voters by the thousand take their time. Of `sampled` searches the
-    smaller numbers are drawn from the largest list.
+    smaller numbers are drawn from the largest list. Lists that the experiment has anyway are not searched
+    again.
     """
 
     system: str
@@ -118,9 +120,10 @@ class Sampled:
     """Elections of the usual lists, at `ks`, by sampled voters.
 
     `lists` are the searches for voters; `voters` names kinds of electorates, each some of these lists.
-    `measures` are tried with all `likelihoods`; which setting is best in the mean over `ks` is decided on the
-    development set. `preset` names the kind of voters that the preset "consensus" is tried with. With a
-    `panel` (a kind of voters) those of all seeds vote together, each seed with an equal share.
+    `measures` are tried with all `likelihoods`; which setting is best in the mean over `dev_ks` (none: `ks`)
+    is decided on the development set, among those with the kinds of voters `dev_voters` (none: all). `preset`
+    names the kind that the preset "consensus" is tried with. With a `panel` (a kind of voters) those of all
+    seeds vote together, each seed with an equal share.
     """
 
     system: str
@@ -131,6 +134,8 @@ class Sampled:
     likelihoods: tuple[float, ...]
     preset: str
     panel: str = ""
+    dev_ks: tuple[int, ...] = ()
+    dev_voters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

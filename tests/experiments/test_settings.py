@@ -50,8 +50,8 @@ def test_the_methods_and_beam_sizes_are_the_papers_and_more(experiment, scale):
 
 
 def test_translation_votes_on_the_beams_without_copies_and_captions_on_plain_beams():
-    assert settings_of("translation", "local").systems["smoothed"].vote_on == ("no_copy",)
-    assert settings_of("captions", "local").systems["show_and_tell"].vote_on == ("beam",)
+    assert settings_of("translation", "paper").systems["smoothed"].vote_on == ("no_copy",)
+    assert settings_of("captions", "paper").systems["show_and_tell"].vote_on == ("beam",)
 
 
 def test_an_unknown_name_in_a_file_is_refused_with_the_nearest(tmp_path):

@@ -64,6 +64,8 @@ def test_every_method_has_numbers_at_every_k_for_every_seed(done):
         for method in (*settings.vote.measures, "beam_not_empty", "reranked", "length_normalised"):
             assert list(numbers["methods"][method]) == [str(k) for k in settings.ks], method
         assert {*main_system.searches} <= numbers["methods"].keys()
+        for search, largest in settings.search.largest.items():
+            assert max(map(int, numbers["methods"][search])) == largest
         assert numbers["methods"]["nucleus"].keys() == {"0"}
         assert {*settings.report.metrics} <= numbers["methods"]["beam"]["1"].keys()
         assert numbers["items"] == SIZES["test"]
@@ -116,6 +118,8 @@ def test_sampled_voters_elect_by_settings_that_the_development_set_chose(done):
         assert len(settings) == len(kinds) * len(sampled.measures) * len(sampled.likelihoods)
         best = max(development["means"].values())
         assert development["means"][development["chosen"]] == best
+        assert all(name.endswith("voters: half") for name in development["means"])
+        assert all(list(values) == ["4"] for values in development["values"].values())
         assert "panel" not in development["chosen"]
         for k in map(str, sampled.ks):
             assert numbers["methods"]["chosen"][k]["bleu"] == settings[development["chosen"]][k]["bleu"]
