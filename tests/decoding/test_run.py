@@ -137,9 +137,9 @@ def test_batches_hold_as_many_inputs_as_have_room():
 
 
 class Counting(TableModel):
-    """Keeps the largest number of rows that went through it."""
+    """Keeps the largest number of rows that went through it at a time, and how many there were in all."""
 
-    most, read = 0, 0
+    most, rows, read = 0, 0, 0
 
     def start(self, inputs):
         self.read += len(inputs)
@@ -147,6 +147,7 @@ class Counting(TableModel):
 
     def step(self, state, tokens):
         self.most = max(self.most, len(state.rows))
+        self.rows += len(state.rows)
         return super().step(state, tokens)
 
 
@@ -158,6 +159,14 @@ def test_no_more_rows_go_through_the_model_than_allowed(method, max_rows):
     least = 1 if isinstance(method, Sampling) else method.size  # never less than one input's beam
     assert model.most <= max(max_rows, least)
     assert model.read == 5  # every input is read once, however many samples are drawn
+
+
+@pytest.mark.parametrize("method", [Sample(100), DiverseBeam(6, groups=3)], ids=str)
+def test_a_prefix_that_hypotheses_share_goes_through_the_model_once(method):
+    model = Counting(3, 4, seed=0)  # two words and an end: 31 prefixes of up to 4 words
+    shared = search(model, ["a"], method)
+    assert model.rows <= 31
+    assert shared == search(TableModel(3, 4, seed=0), ["a"], method, max_rows=1)
 
 
 def test_a_reading_answers_again_and_again():

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from rangevote.decoding import get_search
+from rangevote.decoding.arrays import Array, Integers
 from rangevote.decoding.base import Done, Search, SearchState, SearchSum, Task
 from rangevote.decoding.sample import Sampling
 from rangevote.decoding.stochastic import StochasticBeamState
 from rangevote.errors import UsageError
 from rangevote.hypothesis import Hypothesis
-from rangevote.models.protocol import Engine, LanguageModel
+from rangevote.models.protocol import Engine, LanguageModel, Step
 
 #: Rows that go through the model at a time; more make a batch slower before they make it quicker.
 MAX_ROWS = 256
@@ -148,14 +149,19 @@ class SearchBatch:
         return self._run(task)
 
     def _run(self, task: Task) -> list[list[Hypothesis]]:
+        """Samples, and groups of beams, begin alike: a prefix goes through the model once, whoever has it."""
         search_state = self._search.begin(task)
         model, tokens = self._model, None
-        state = model.select(self._state, search_state.live.owner)
+        prefixes, prefix = distinct(search_state.live.owner)
+        state = model.select(self._state, search_state.live.owner[prefixes])
         while len(search_state.live):
             step = model.step(state, tokens)
-            parents, tokens = search_state.advance(step)
-            if len(tokens):
-                state = model.select(step.state, parents)
+            parents, added = search_state.advance(repeated(step, prefix))
+            if len(added):
+                before = prefix[parents]
+                prefixes, prefix = distinct(before * (int(added.max()) + 1) + added)
+                tokens = added[prefixes]
+                state = model.select(step.state, before[prefixes])
         return [[self._hypothesis(search_state, done) for done in each] for each in search_state.results()]
 
     def _hypothesis(self, search_state: SearchState, done: Done) -> Hypothesis:
@@ -170,3 +176,21 @@ class SearchBatch:
             weight=search_state.weight(done) if isinstance(search_state, StochasticBeamState) else None,
             ranked_by=None if done.score == done.logprob else done.score,
         )
+
+
+def distinct(keys: Integers) -> tuple[Integers, Integers]:
+    """Rows with different keys, and which of these each row is like; in order where all are different."""
+    _, first, index = np.unique(keys, return_index=True, return_inverse=True)
+    every = np.arange(len(keys))
+    return (every, every) if len(first) == len(keys) else (first, index)
+
+
+def repeated(step: Step[Any], rows: Integers) -> Step[Any]:
+    """A step of distinct prefixes as one of all rows."""
+    if len(rows) == len(step.log_probs):
+        return step
+
+    def spread(array: Array | None) -> Array | None:
+        return None if array is None else array[rows]
+
+    return Step(step.log_probs[rows], step.state, spread(step.hidden), spread(step.ranking))
