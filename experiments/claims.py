@@ -167,7 +167,7 @@ def sampling_is_poor(found: Findings) -> Verdict:
 
 def more_voters_help(found: Findings) -> Verdict | None:
     """For every kind of voters, the most do better than the fewest."""
-    known = [n["voters"] for s in found.seeds(found.main) if "voters" in (n := found.of(found.main, s))]
+    known = found.part("voters")
     if not known:
         return None
     gains = {}

@@ -54,6 +54,13 @@ class Findings:
         found: dict[str, Any] = self.data["systems"][system]["seeds"][seed]
         return found
 
+    def part(self, name: str) -> list[dict[str, Any]]:
+        """Of every seed that has it, "voters" or "sampled", in the system that the settings name for it."""
+        wanted = self.settings.get(name)
+        system = wanted["system"] if wanted else ""
+        seeds = self.seeds(system) if system in self.systems else []
+        return [numbers[name] for seed in seeds if name in (numbers := self.of(system, seed))]
+
     def methods(self, system: str) -> list[str]:
         """The methods that every seed has."""
         first, *others = (self.of(system, seed)["methods"] for seed in self.seeds(system))

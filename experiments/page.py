@@ -278,7 +278,7 @@ def _drawn(name: str, x: Sequence[int], values: Sequence[Sequence[float]], *, ba
 
 def against_voters(found: Findings) -> list[Panel]:
     """A panel for each measure, a curve for each kind of voters; nothing where no seed has it."""
-    known = [n["voters"] for s in found.seeds(found.main) if "voters" in (n := found.of(found.main, s))]
+    known = found.part("voters")
     if not known:
         return []
     curves = known[0]["curves"]

@@ -315,14 +315,15 @@ def figure_of(trial: Trial, voters: Voters) -> Stage:
 
 def _voter_lists(trial: Trial, voters: Voters, kind: str) -> dict[int, Stage]:
     """number -> the list that has at least so many voters; samples are drawn once."""
-    template = voters.searches[kind]
+    template, largest = voters.searches[kind], trial.settings.search.largest
+    numbers = [number for number in voters.numbers if number <= largest.get(kind, number)]
     if kind in voters.sampled:
-        most = 0 if independent_of_k(template) else max(voters.numbers)
-        return dict.fromkeys(voters.numbers, trial.search("test", kind, template, most, voters.items))
+        most = 0 if independent_of_k(template) else max(numbers)
+        return dict.fromkeys(numbers, trial.search("test", kind, template, most, voters.items))
     known = trial.lists if voters.items == trial.system.items else {}
     return {
         number: known.get((kind, number)) or trial.search("test", kind, template, number, voters.items)
-        for number in voters.numbers
+        for number in numbers
     }
 
 

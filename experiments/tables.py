@@ -179,7 +179,7 @@ def _variants(found: Findings, system: str, mark: str, title: str) -> Table | No
 
 def voters(found: Findings) -> Table | None:
     """Figure 3 as numbers; None where no seed has it."""
-    known = [n["voters"] for s in found.seeds(found.main) if "voters" in (n := found.of(found.main, s))]
+    known = found.part("voters")
     if not known:
         return None
     numbers = sorted(
@@ -188,7 +188,8 @@ def voters(found: Findings) -> Table | None:
     rows = []
     for kind, measures in known[0]["curves"].items():
         for measure in measures:
-            points = [[one["curves"][kind][measure][str(n)][found.metric] for one in known] for n in numbers]
+            curves = [one["curves"][kind][measure] for one in known]
+            points = [[curve[str(n)][found.metric] for curve in curves if str(n) in curve] for n in numbers]
             cells = [value_cell(values, found.metric) for values in points]
             rows.append(TableRow(f"{measure}, voters by {kind}", cells, kind))
     title = f"{get_metric(found.metric).label} against the number of voters (figure 3)"
@@ -198,7 +199,7 @@ def voters(found: Findings) -> Table | None:
 
 def sampled(found: Findings) -> Table | None:
     """Elections by sampled voters under every setting, on the development and the test set."""
-    known = [n["sampled"] for s in found.seeds(found.main) if "sampled" in (n := found.of(found.main, s))]
+    known = found.part("sampled")
     if not known:
         return None
     ks = sorted({int(k) for by_k in known[0]["settings"].values() for k in by_k})
