@@ -42,7 +42,7 @@ class Upstream:
 
     def __init__(
         self,
-        mode: str | Sequence[str] = "well",
+        mode: str | Sequence[str] | Callable[[Asked], str] = "well",
         *,
         answer: Callable[[Asked], Reply] | None = None,
         delay: float = 0.0,
@@ -78,6 +78,8 @@ class Upstream:
             self.most_open = max(self.most_open, self.open)
             if isinstance(self.mode, str):
                 return self.mode
+            if callable(self.mode):
+                return self.mode(asked)
             return self.mode[min(number, len(self.mode) - 1)]
 
     def done(self) -> None:
