@@ -14,6 +14,7 @@ from experiments.findings import BASELINES, MBR, VOTING, Findings, label_of
 NGRAMS = ("overlap_1", "precision_1", "overlap_2", "precision_2")
 #: The paper's own baselines.
 PLAIN = ("beam", "length_normalised", "diverse_decoding", "diverse_beam", "no_copy")
+#: In place of a search: whichever one's lists are voted on.
 VOTED_ON = ""
 
 

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
-from experiments.command import main, run_experiment, settings_of
+from experiments.command import collect, main, run_experiment, settings_of
 from experiments.page import PAGE, rendered
 from experiments.plan import Plan
 from experiments.settings import Folders
@@ -159,6 +159,16 @@ def test_a_run_of_one_seed_keeps_the_results_of_the_others(done):
     before = done.results()
     done.run(seeds=[2])
     assert done.results() == before
+
+
+@pytest.mark.parametrize("done", ["translation"], indirect=True)
+def test_systems_that_were_run_elsewhere_stay_as_they_are_recorded(done, tmp_path):
+    before, seeds = done.results(), done.settings.seeds
+    for system in (done.settings.main, "copies"):
+        assert collect(Plan(done.settings, done.folders, seeds, [system])) is not None
+        assert done.results() == before
+    nothing = Folders(done.folders.data, done.folders.work, tmp_path)
+    assert collect(Plan(done.settings, nothing, seeds, ["copies"])) is None
 
 
 @captions_alone
