@@ -142,7 +142,8 @@ PACKAGES = ("rangevote", "torch", "ctranslate2", "numpy", "tokenizers", "sacrebl
 def collect(plan: Plan) -> Path | None:
     """Write the results of a plan whose steps are all done; None if nobody has run the main system.
 
-    Systems that were run elsewhere stay as they are recorded; durations and seeds are the main system's.
+    Systems that were run elsewhere stay as they are recorded; durations and seeds are the main system's, the
+    settings are today's.
     """
     path, main_system = plan.folders.results / f"{plan.settings.name}.json", plan.settings.main
     found = results(plan)
@@ -152,7 +153,8 @@ def collect(plan: Plan) -> Path | None:
         return None
     kept = {name: systems[name] for name in plan.settings.systems if name in systems}
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(path, {**(found if main_system in found["systems"] else recorded), "systems": kept})
+    run_of_main = found if main_system in found["systems"] else recorded
+    write_json(path, {**run_of_main, "settings": found["settings"], "systems": kept})
     return path
 
 

@@ -56,7 +56,7 @@ def search_items(
 
     Without `tokens` the file is a third as long: the texts of a thousand voters are enough to vote.
     """
-    found = open_model(model, device)
+    found = open_model(model, device, spec)
     task = Task(spec, states, tokens, max_rows, found, read_items(items).first(first))
     several = max(1, part_rows // get_search(spec).size)
     starts = range(0, len(task.items), several)

@@ -1,7 +1,7 @@
 """A published translator (Marian, in Hugging Face's layout), searched by CTranslate2 or by rangevote itself.
 
-CTranslate2 is several times faster and does beam search, length normalisation and sampling; what it lacks
-(states, diverse decoding, diverse and stochastic beams, the copy filter) is searched by `rangevote.search`.
+CTranslate2 is twice as fast and does beam search, length normalisation and sampling; what it lacks (states,
+diverse decoding, diverse and stochastic beams, epsilon sampling, the copy filter) `rangevote.search` does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from rangevote.decoding import get_search
 from rangevote.decoding.base import Search
 from rangevote.decoding.beam import Beam, LengthNormalised
 from rangevote.decoding.sample import Nucleus, Sample, TopK
-from rangevote.errors import UsageError
 from rangevote.hypothesis import Hypothesis
 from rangevote.models.load import load
 from rangevote.sources.ctranslate2 import hypotheses_of
@@ -32,13 +31,15 @@ ROWS = 120
 
 
 VOCABULARY = ("source.spm", "target.spm", "vocab.json")
+#: Where a converted model has the one it was made of.
+ORIGINAL = "original"
 
 
 def take(output: Path, *, quantization: str, weights: Path) -> None:
-    """Step "train" of a model that is trained already: a copy of its folder, or, with a `quantization` (as
-    "int8"), what CTranslate2 reads."""
+    """Step "train" of a model that is trained already: a copy of its folder, with a `quantization` (as
+    "int8") inside a folder that CTranslate2 reads."""
+    shutil.copytree(weights.parent, output / ORIGINAL if quantization else output, dirs_exist_ok=True)
     if not quantization:
-        shutil.copytree(weights.parent, output, dirs_exist_ok=True)
         return
     from ctranslate2.converters import TransformersConverter
 
@@ -46,12 +47,15 @@ def take(output: Path, *, quantization: str, weights: Path) -> None:
     converter.convert(str(output), quantization=quantization, force=True)
 
 
-def open_model(folder: Path, device: str) -> Any:
-    """The model in a folder: one that was trained here, one for CTranslate2, or one of Hugging Face."""
+def open_model(folder: Path, device: str, spec: str) -> Any:
+    """The model in a folder for this search: one that was trained here, one for CTranslate2 (for what it
+    lacks the original), or one of Hugging Face."""
     if is_checkpoint(folder):
         return load_checkpoint(folder, device=device)
     if (folder / "model.bin").is_file():
-        return Ctranslate2Model(folder)
+        if translate_options(get_search(spec)):
+            return Ctranslate2Model(folder)
+        folder = folder / ORIGINAL
     return load(str(folder), device=device, dtype="float32")
 
 
@@ -112,7 +116,7 @@ class Ctranslate2Model:
 
 
 def translate_options(search: Search) -> dict[str, Any]:
-    """The same search in the words of CTranslate2."""
+    """The same search in the words of CTranslate2; nothing where it has no such search."""
     if search.copy_filter is None:
         if isinstance(search, (Beam, LengthNormalised)):
             penalty = 1.0 if isinstance(search, LengthNormalised) else 0.0
@@ -124,4 +128,4 @@ def translate_options(search: Search) -> dict[str, Any]:
             return {**samples, "sampling_topk": LARGEST_NUCLEUS, "sampling_topp": search.p}
         if isinstance(search, TopK):
             return {**samples, "sampling_topk": search.top}
-    raise UsageError(f"CTranslate2 has no search {str(search)!r}; leave it to rangevote's own.")
+    return {}

@@ -11,6 +11,7 @@ from experiments.translator import translate_options
 from experiments.voting import read_outputs
 
 import rangevote as rv
+from experiments import translator
 from rangevote.decoding import get_search
 from rangevote.formats.write import write_ballot
 
@@ -97,5 +98,12 @@ def test_searches_are_told_to_ctranslate2_in_its_words():
 
 @pytest.mark.parametrize("spec", ["beam:4,copy_filter=0.5", "diverse_decoding:4", "epsilon:5"])
 def test_what_ctranslate2_lacks_is_left_to_our_own_search(spec):
-    with pytest.raises(rv.UsageError, match="leave it to rangevote's own"):
-        translate_options(get_search(spec))
+    assert not translate_options(get_search(spec))
+
+
+def test_a_search_that_ctranslate2_lacks_opens_the_model_it_was_made_of(tmp_path, monkeypatch):
+    (tmp_path / "model.bin").touch()
+    monkeypatch.setattr(translator, "Ctranslate2Model", lambda folder: ("converted", folder))
+    monkeypatch.setattr(translator, "load", lambda name, **options: ("original", name))
+    assert translator.open_model(tmp_path, "cpu", "sample:5") == ("converted", tmp_path)
+    assert translator.open_model(tmp_path, "cpu", "epsilon:5") == ("original", str(tmp_path / "original"))

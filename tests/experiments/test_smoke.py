@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -165,6 +166,9 @@ def test_a_run_of_one_seed_keeps_the_results_of_the_others(done):
 def test_systems_that_were_run_elsewhere_stay_as_they_are_recorded(done, tmp_path):
     before, seeds = done.results(), done.settings.seeds
     for system in (done.settings.main, "copies"):
+        renamed = replace(done.settings, title="today's")
+        assert collect(Plan(renamed, done.folders, seeds, [system])) is not None
+        assert done.results()["settings"]["title"] == "today's"
         assert collect(Plan(done.settings, done.folders, seeds, [system])) is not None
         assert done.results() == before
     nothing = Folders(done.folders.data, done.folders.work, tmp_path)
