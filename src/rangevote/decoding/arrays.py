@@ -193,18 +193,16 @@ def truncated(masses: Array, truncation: Truncation) -> Array:
     if truncation == Truncation(truncation.temperature):
         return masses
     xp = library(masses)
-    best = xp.amax(masses, axis=1, keepdims=True)
-    keep = masses >= 0
+    best, total = xp.amax(masses, axis=1, keepdims=True), masses.sum(1)[:, None]
     if truncation.top_k is not None:
-        keep &= masses >= _largest(masses, min(truncation.top_k, masses.shape[1]))[0][:, -1:]
+        edge = _largest(masses, min(truncation.top_k, masses.shape[1]))[0][:, -1:]
+        masses = xp.where(masses >= edge, masses, 0.0)
     if truncation.top_p is not None:
-        best_k = masses if truncation.top_k is None else xp.where(keep, masses, 0.0)
-        keep &= _nucleus(best_k, truncation.top_p)
-    if truncation.min_p is not None:
-        keep &= masses >= truncation.min_p * best
-    if truncation.epsilon is not None:
-        keep &= (masses >= truncation.epsilon * masses.sum(1)[:, None]) | (masses == best)
-    return masses * keep
+        masses = xp.where(_nucleus(masses, truncation.top_p), masses, 0.0)
+    for share, whole in ((truncation.min_p, best), (truncation.epsilon, total)):
+        if share is not None:
+            masses = xp.where(masses >= xp.minimum(share * whole, best), masses, 0.0)
+    return masses
 
 
 def _nucleus(masses: Array, p: float) -> Array:
