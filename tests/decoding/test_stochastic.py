@@ -17,7 +17,7 @@ from scipy import stats
 from rangevote.decoding import stochastic
 from rangevote.decoding.base import random_generator
 from rangevote.decoding.run import batches, search
-from rangevote.decoding.stochastic import StochasticBeam
+from rangevote.decoding.stochastic import StochasticBeam, importance
 from rangevote.models.protocol import Step
 from tests.decoding import twins
 from tests.decoding.compare import ALPHA, assert_mean, chi_square, ranking
@@ -155,6 +155,15 @@ def test_all_sequences_come_with_their_probability_where_k_is_enough(k):
         assert {key: one.weight for key, one in zip(ranking(found), found, strict=True)} == pytest.approx(
             truth(model)
         )
+
+
+def test_weights_are_finite_however_unlikely_a_sample_or_its_threshold_is():
+    assert importance(-1000.0, -5.0) == pytest.approx(math.exp(-5))  # a long sample: q = x = P / exp(kappa)
+    assert importance(-760.0, -50.0) == pytest.approx(math.exp(-50))
+    assert importance(-1.0, -1000.0) == pytest.approx(math.exp(-1))  # one that is sure to be in: q = 1
+    for logprob in (-9.0, -5.1, -5.0, -4.9, -1.0):
+        q = 1 - math.exp(-math.exp(logprob + 5.0))
+        assert importance(logprob, -5.0) == pytest.approx(math.exp(logprob) / q)
 
 
 def test_weights_follow_from_the_threshold():

@@ -85,8 +85,18 @@ class StochasticBeamState(BeamState):
         return [done[:wanted] for done in finished]
 
     def weight(self, done: Done) -> float:
-        """P / q, with q the probability of being in the sample at this threshold."""
-        kappa = self.kappas[done.owner]
-        if kappa == -math.inf:
-            return math.exp(done.proposal)
-        return math.exp(done.proposal) / -math.expm1(-math.exp(done.proposal - kappa))
+        return importance(done.proposal, self.kappas[done.owner])
+
+
+def importance(logprob: float, kappa: float) -> float:
+    """P / q, with q = 1 - exp(-x), x = P / exp(kappa), the probability of being above the threshold kappa.
+
+    Samples may be as unlikely as exp(-1000), for there are as many of them: where x is 0, so is q, and their
+    ratio 1.
+    """
+    if kappa == -math.inf:
+        return math.exp(logprob)
+    x = math.exp(min(logprob - kappa, 700.0))  # beyond that q is 1
+    if x > 1:
+        return math.exp(logprob) / -math.expm1(-x)
+    return math.exp(kappa) * (x / -math.expm1(-x) if x else 1.0)
