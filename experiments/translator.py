@@ -38,13 +38,13 @@ ORIGINAL = "original"
 def take(output: Path, *, quantization: str, weights: Path) -> None:
     """Step "train" of a model that is trained already: a copy of its folder, with a `quantization` (as
     "int8") inside a folder that CTranslate2 reads."""
-    shutil.copytree(weights.parent, output / ORIGINAL if quantization else output, dirs_exist_ok=True)
-    if not quantization:
-        return
-    from ctranslate2.converters import TransformersConverter
+    if quantization:
+        from ctranslate2.converters import TransformersConverter
 
-    converter = TransformersConverter(str(weights.parent), copy_files=list(VOCABULARY))
-    converter.convert(str(output), quantization=quantization, force=True)
+        converter = TransformersConverter(str(weights.parent), copy_files=list(VOCABULARY))
+        converter.convert(str(output), quantization=quantization, force=True)  # which empties the folder
+        output = output / ORIGINAL
+    shutil.copytree(weights.parent, output, dirs_exist_ok=True)
 
 
 def open_model(folder: Path, device: str, spec: str) -> Any:
