@@ -139,6 +139,7 @@ BEYOND = {
     "0.3*overlap_1-4@0.25+0.7*embedding:universal-sentence-encoder": "0.3 overlap_1-4@0.25 + 0.7 meaning",
     "tuned": "tuned on the development set",
     "consensus": "consensus (sampled voters, overlap_1-4, L = 0.4)",
+    "overlap_1-4, L = 0.4, voters: panel": "consensus of a panel of all seeds",
     "chosen": "sampled voters, as the development set chose",
 }
 #: One sample for each item.

@@ -91,12 +91,18 @@ class Plan:
     @cached_property
     def sampled(self) -> dict[tuple[int, str], Stage]:
         """seed, system -> elections by sampled voters, where they are wanted."""
-        panel = [trial for trial in self.trials if trial.sampled is not None]
         return {
-            (trial.seed, trial.name): sampled_of(trial, trial.sampled, panel)
-            for trial in panel
+            (trial.seed, trial.name): sampled_of(trial, trial.sampled, self._panel_votes(trial))
+            for trial in self.trials
             if trial.sampled is not None
         }
+
+    def _panel_votes(self, trial: Trial) -> list[Stage]:
+        """The outputs that a panel of all seeds elects among a trial's candidates."""
+        sampled, panel = trial.sampled, [one for one in self.trials if one.sampled is not None]
+        if sampled is None or not sampled.panel or len(panel) == 1:
+            return []
+        return [panel_votes(trial, sampled, panel, k) for k in sampled.ks]
 
     @cached_property
     def compared(self) -> dict[str, Stage]:
@@ -122,7 +128,7 @@ class Plan:
     def _compare(self, trials: Sequence[Trial]) -> Stage:
         report, name = self.settings.report, trials[0].name
         options = {"metric": report.metric, "words": report.words, "resamples": report.resamples}
-        outputs = {f"seed_{trial.seed}": trial.outputs for trial in trials}
+        outputs = {f"seed_{trial.seed}": [*trial.outputs, *self._panel_votes(trial)] for trial in trials}
         path = self.folder / f"compare-{name}.json"
         needs: Needs = {"items": self.data["test"], **outputs}
         return Stage(f"compare {name}", "compare", path, compare, options, needs)
@@ -359,11 +365,9 @@ def chosen_of(trial: Trial, sampled: Sampled, k: int) -> Stage:
     return trial.stage("vote", f"chosen k={k}", f"sampled/chosen-k{k}.json.gz", take_chosen, options, needs)
 
 
-def sampled_of(trial: Trial, sampled: Sampled, panel: Sequence[Trial]) -> Stage:
+def sampled_of(trial: Trial, sampled: Sampled, by_panel: Sequence[Stage]) -> Stage:
     """The numbers of all settings on the test set, and of the panel."""
-    votes = [_sampled_votes(trial, sampled, "test", k) for k in sampled.ks]
-    if sampled.panel and len(panel) > 1:
-        votes += [_panel_votes(trial, sampled, panel, k) for k in sampled.ks]
+    votes = [*(_sampled_votes(trial, sampled, "test", k) for k in sampled.ks), *by_panel]
     report = trial.settings.report
     options = {"metrics": report.metrics, "words": report.words}
     needs: Needs = {
@@ -393,14 +397,14 @@ def _sampled_votes(trial: Trial, sampled: Sampled, split: str, k: int) -> Stage:
     return trial.stage("vote", f"{split} k={k} by sampled voters", file, vote_sampled, options, needs)
 
 
-def _panel_votes(trial: Trial, sampled: Sampled, panel: Sequence[Trial], k: int) -> Stage:
+def panel_votes(trial: Trial, sampled: Sampled, panel: Sequence[Trial], k: int) -> Stage:
     """The same candidates, elected by the voters of all seeds."""
     lists = sampled.voters[sampled.panel]
     voters = {f"seed {one.seed}": [f"seed_{one.seed}_{name}" for name in lists] for one in panel}
     options = {
         "k": k,
         "voters": {"panel": voters},
-        "measures": sampled.measures,
+        "measures": sampled.panel_measures or sampled.measures,
         "likelihoods": sampled.likelihoods,
         "words": trial.settings.vote.words,
     }

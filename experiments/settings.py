@@ -123,7 +123,7 @@ class Sampled:
     `measures` are tried with all `likelihoods`; which setting is best in the mean over `dev_ks` (none: `ks`)
     is decided on the development set, among those with the kinds of voters `dev_voters` (none: all). `preset`
     names the kind that the preset "consensus" is tried with. With a `panel` (a kind of voters) those of all
-    seeds vote together, each seed with an equal share.
+    seeds vote together, each seed with an equal share, by `panel_measures` (none: all).
     """
 
     system: str
@@ -134,6 +134,7 @@ class Sampled:
     likelihoods: tuple[float, ...]
     preset: str
     panel: str = ""
+    panel_measures: tuple[str, ...] = ()
     dev_ks: tuple[int, ...] = ()
     dev_voters: tuple[str, ...] = ()
 

@@ -13,7 +13,7 @@ from experiments.meaning import section as meaning_section
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
 
 #: Settings that were fixed, or chosen on development data, before the test set was looked at.
-FIXED = ("blend", "tuned", "consensus", "chosen")
+FIXED = ("blend", "tuned", "consensus", "overlap_1-4, L = 0.4, voters: panel", "chosen")
 
 
 def summary(every: Sequence[Findings], results: Path, folder: Path) -> Iterator[str]:

@@ -115,8 +115,8 @@ def test_sampled_voters_elect_by_settings_that_the_development_set_chose(done):
         return
     for numbers in done.results()["systems"][sampled.system]["seeds"].values():
         settings, development = numbers["sampled"]["settings"], numbers["sampled"]["development"]
-        kinds = [*sampled.voters, "panel"]
-        assert len(settings) == len(kinds) * len(sampled.measures) * len(sampled.likelihoods)
+        elections = len(sampled.voters) * len(sampled.measures) + len(sampled.panel_measures)  # and the panel
+        assert len(settings) == elections * len(sampled.likelihoods)
         best = max(development["means"].values())
         assert development["means"][development["chosen"]] == best
         assert all(name.endswith("voters: half") for name in development["means"])
