@@ -130,6 +130,8 @@ VOTING = {
     "states": "states",
 }
 MBR = {"bleu_4": "bleu_4 (MBR)", "smoothed_bleu_4": "smoothed_bleu_4 (MBR)"}
+#: The preset "consensus" with voters of all seeds, as `sampled.setting_name` calls it.
+PANEL = "overlap_1-4, L = 0.4, voters: panel"
 #: What the paper does not have.
 BEYOND = {
     "overlap_3": "overlap_3",
@@ -139,7 +141,7 @@ BEYOND = {
     "0.3*overlap_1-4@0.25+0.7*embedding:universal-sentence-encoder": "0.3 overlap_1-4@0.25 + 0.7 meaning",
     "tuned": "tuned on the development set",
     "consensus": "consensus (sampled voters, overlap_1-4, L = 0.4)",
-    "overlap_1-4, L = 0.4, voters: panel": "consensus of a panel of all seeds",
+    PANEL: "consensus of a panel of all seeds",
     "chosen": "sampled voters, as the development set chose",
 }
 #: One sample for each item.

@@ -6,6 +6,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from experiments.findings import PANEL
 from experiments.sampled import setting_name, vote_sampled
 from experiments.translator import translate_options
 from experiments.voting import read_outputs
@@ -14,6 +15,7 @@ import rangevote as rv
 from experiments import translator
 from rangevote.decoding import get_search
 from rangevote.formats.write import write_ballot
+from rangevote.similarity import PRESETS
 
 SOURCES = {
     "a": (
@@ -81,6 +83,11 @@ def test_voters_of_another_input_are_refused(lists, tmp_path):
             candidates=candidates,
             x=voters,
         )
+
+
+def test_the_panel_that_is_compared_is_that_of_the_preset():
+    preset = PRESETS["consensus"]
+    assert setting_name(preset.similarity, preset.likelihood, "panel") == PANEL
 
 
 def test_searches_are_told_to_ctranslate2_in_its_words():
