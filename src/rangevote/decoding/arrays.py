@@ -255,24 +255,32 @@ def _nucleus_of_rows(masses: Array, p: float) -> Array:
     return above | (ties & (xp.cumsum(ties, axis=1) <= left[:, None]))
 
 
-def perturb(scores: Array, exponentials: Array, proposal: Floats, perturbed: Floats) -> tuple[Array, Array]:
-    """Children of stochastic beam search: their log-probabilities and their perturbed ones.
+def perturb(
+    scores: Array, exponentials: Floats, proposal: Floats, perturbed: Floats, n: int
+) -> tuple[Integers, Floats, Floats]:
+    """The n best children of every row in stochastic beam search, best first (rows, n): their tokens, their
+    log-probabilities and their perturbed ones.
 
     `scores` (rows, vocabulary) are normalised, the parents' `proposal` log-probability (rows,) added; Gumbel
     noise is -log of the `exponentials` (rows, vocabulary), and its maximum in each row is made the parent's
-    `perturbed` value (Kool et al. 2019, appendix B.3). In float64: differences of near values decide.
+    `perturbed` value (Kool et al. 2019, appendix B.3). This keeps the order, so only the best are computed.
+    In float64: differences of near values decide.
     """
     xp, scores = library(scores), _doubles(scores)
-    limit, parents = _like(scores, perturbed)[:, None], _like(scores, proposal)[:, None]  # (rows, 1)
+    limit = perturbed[:, None]  # (rows, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        total = np.logaddexp.reduce(scores, axis=1)[:, None] if xp is np else scores.logsumexp(1)[:, None]
-        children = xp.where(scores == -np.inf, -np.inf, scores - total + parents)
-        gumbels = children - xp.log(_like(scores, exponentials))
-        gap = (xp.amax(gumbels, axis=1, keepdims=True) - gumbels).clip(min=0.0)
-        v = limit - gumbels + xp.log(-xp.expm1(-gap))
-        values = limit - v.clip(min=0.0) - xp.log1p(xp.exp(-xp.abs(v)))
-    values = xp.where(gap == 0, limit, values)
-    return children, xp.where(children == -np.inf, -np.inf, values)
+        noisy = scores - xp.log(_like(scores, exponentials))  # (rows, vocabulary)
+        tokens = best_tokens(noisy, n)
+        rows = np.arange(len(tokens))[:, None]
+        total = np.logaddexp.reduce(scores, axis=1) if xp is np else as_numpy(scores.logsumexp(1))
+        shift = (proposal - np.maximum(total, np.finfo(float).min))[:, None]  # also where nothing is possible
+        children = values_at(scores, rows, tokens) + shift
+        gumbels = values_at(noisy, rows, tokens) + shift
+        gap = gumbels[:, :1] - gumbels
+        v = limit - gumbels + np.log(-np.expm1(-gap))
+        values = limit - v.clip(min=0.0) - np.log1p(np.exp(-np.abs(v)))
+    values = np.where(gap == 0, limit, values)
+    return tokens, children, np.where(children == -np.inf, -np.inf, values)
 
 
 def _by_block(numbers: Array, what: str) -> Array:

@@ -69,13 +69,11 @@ class StochasticBeamState(BeamState):
             noise[own] = self._generators[input].standard_exponential((int(own.sum()), size))
         # In float64: the least float32 number would come once in millions, and carry any token to the top.
         noise = np.maximum(noise, np.finfo(np.float64).tiny)
-        children, perturbed = perturb(ranking, noise, live.proposal, live.score)
+        tokens, children, perturbed = perturb(ranking, noise, live.proposal, live.score, self.k)
         picks = best_extensions(perturbed, np.zeros(len(live)), self.bounds(), self.k)
-        rows, tokens = picks.rows, picks.tokens
-        logprob = live.logprob[rows] + values_at(log_probs, rows, tokens)
-        return self.ordered(
-            Extensions(rows, tokens, logprob, picks.values, values_at(children, rows, tokens))
-        )
+        at = picks.rows, picks.tokens  # the latter among the best of their rows
+        logprob = live.logprob[picks.rows] + values_at(log_probs, picks.rows, tokens[at])
+        return self.ordered(Extensions(picks.rows, tokens[at], logprob, picks.values, children[at]))
 
     def results(self) -> list[list[Done]]:
         """The k with the largest perturbed values; the next one's value is the threshold kappa."""
