@@ -338,7 +338,9 @@ CLAIMS = {"captions": [*CAPTIONS, *BEYOND], "translation": [*TRANSLATION, *BEYON
 
 
 def verdicts(found: Findings) -> list[tuple[Claim, Verdict]]:
-    """The claims that the numbers can answer, with the answers."""
+    """The claims that the numbers can answer, with the answers; they are about more than one k."""
+    if len(found.ks(found.main)) < 2:
+        return []
     asked = [(claim, _answer(claim.ask, found)) for claim in CLAIMS[found.experiment]]
     return [(claim, verdict) for claim, verdict in asked if verdict is not None]
 

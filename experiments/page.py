@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,10 @@ def rendered(results: Path, folder: Path) -> str:
 def _blocks(found: Findings, folder: Path) -> Iterator[str]:
     """An experiment, block by block."""
     yield f"## {found.settings['title']} ({found.data['scale']})"
-    yield "### What the paper says, and what was found"
-    yield to_markdown(_claims(found))
+    claims = _claims(found)
+    if claims.rows:
+        yield "### What the paper says, and what was found"
+        yield to_markdown(claims)
     notes = folder / f"notes-{found.experiment}-{found.data['scale']}.md"
     if notes.is_file():
         yield notes.read_text(encoding="utf-8")
@@ -115,17 +118,11 @@ def _shares(found: Findings, system: str) -> Iterator[str]:
 
 
 def _figures(found: Findings) -> Iterator[str]:
-    name = f"{found.experiment}-{found.data['scale']}"
-    texts = {
-        f"{name}-beam-size": "Against the beam size; baselines dashed, voting solid, references black",
-        f"{name}-voters": "Against the number of voters for fixed candidates (figure 3)",
-    }
-    drawn = [f"{name}-beam-size"]
-    if tables.voters(found) is not None:
-        drawn.append(f"{name}-voters")
-    yield "### Figures"
-    for picture in drawn:
-        yield f"![{escape_markdown(texts[picture])}]({FIGURES}/{picture}.svg)"
+    drawn = pictures(found)
+    if drawn:
+        yield "### Figures"
+    for name, picture in drawn.items():
+        yield f"![{escape_markdown(picture.text)}]({FIGURES}/{name}.svg)"
 
 
 def _comparisons(found: Findings) -> Iterator[str]:
@@ -233,22 +230,47 @@ DRAWN = (
 )
 
 
+@dataclass(frozen=True)
+class Picture:
+    """A figure of an experiment, and what is told of it."""
+
+    panels: Sequence[Panel]
+    x_label: str
+    text: str
+
+
+def pictures(found: Findings) -> dict[str, Picture]:
+    """By the name of the file, without ending; a figure that would have no curve is left out."""
+    name = f"{found.experiment}-{found.data['scale']}"
+    every = {
+        f"{name}-beam-size": Picture(
+            against_k(found),
+            "beam size k",
+            "Against the beam size; baselines dashed, voting solid, references black",
+        ),
+        f"{name}-voters": Picture(
+            against_voters(found),
+            "number of voters",
+            "Against the number of voters for fixed candidates (figure 3)",
+        ),
+    }
+    return {name: picture for name, picture in every.items() if picture.panels}
+
+
 def draw(found: Findings, folder: Path) -> list[str]:
     """Write the figures of an experiment, as SVG and PNG; returns their names without ending."""
-    name = f"{found.experiment}-{found.data['scale']}"
-    pictures = {f"{name}-beam-size": (against_k(found), "beam size k")}
-    voters = against_voters(found)
-    if voters:
-        pictures[f"{name}-voters"] = (voters, "number of voters")
     folder.mkdir(parents=True, exist_ok=True)
-    for picture, (panels, x_label) in pictures.items():
+    drawn = pictures(found)
+    for name, picture in drawn.items():
         for kind in KINDS:
-            plot_curves(panels, folder / f"{picture}.{kind}", x_label=x_label)
-    return list(pictures)
+            plot_curves(picture.panels, folder / f"{name}.{kind}", x_label=picture.x_label)
+    return list(drawn)
 
 
 def against_k(found: Findings) -> list[Panel]:
-    """A panel for each metric, a curve for each method."""
+    """A panel for each metric, a curve for each method; nothing where there is one k."""
+    if len(found.ks(found.main)) < 2:
+        return []
     known = found.settings["report"]["metrics"]
     metrics = [found.metric, *(m for m in PANELS if m in known)]
     methods = [

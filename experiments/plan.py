@@ -90,11 +90,11 @@ class Plan:
 
     @cached_property
     def sampled(self) -> dict[tuple[int, str], Stage]:
-        """seed, system -> elections by sampled voters, where they are wanted."""
+        """seed, system -> elections by sampled voters, where a setting is to be chosen."""
         return {
             (trial.seed, trial.name): sampled_of(trial, trial.sampled, self._panel_votes(trial))
             for trial in self.trials
-            if trial.sampled is not None
+            if trial.sampled is not None and "dev" in self.data
         }
 
     def _panel_votes(self, trial: Trial) -> list[Stage]:
@@ -350,19 +350,23 @@ def _vote(trial: Trial, voters: Voters, kind: str, number: int, voter_list: Stag
 
 
 def chosen_of(trial: Trial, sampled: Sampled, k: int) -> Stage:
-    """The outputs by the preset, and by the setting that the development set chose."""
+    """The outputs by the preset, and, with a development set, by the setting that it chose."""
     preset = PRESETS["consensus"]
     options = {
         "k": k,
         "consensus": setting_name(preset.similarity, preset.likelihood, sampled.preset),
     }
-    dev = [_sampled_votes(trial, sampled, "dev", n) for n in sampled.dev_ks or sampled.ks]
-    report = trial.settings.report
-    needs: Needs = {"items": trial.data["dev"], "outputs": dev}
-    chosen = {"metric": report.metric, "words": report.words}
-    choice = trial.stage("tune", "sampled voters", "sampled/choice.json", choose_sampled, chosen, needs)
-    needs = {"choice": choice, "outputs": _sampled_votes(trial, sampled, "test", k)}
+    needs: dict[str, Stage] = {"outputs": _sampled_votes(trial, sampled, "test", k)}
+    if "dev" in trial.data:
+        needs["choice"] = _choice(trial, sampled)
     return trial.stage("vote", f"chosen k={k}", f"sampled/chosen-k{k}.json.gz", take_chosen, options, needs)
+
+
+def _choice(trial: Trial, sampled: Sampled) -> Stage:
+    dev = [_sampled_votes(trial, sampled, "dev", n) for n in sampled.dev_ks or sampled.ks]
+    options = {"metric": trial.settings.report.metric, "words": trial.settings.report.words}
+    needs: Needs = {"items": trial.data["dev"], "outputs": dev}
+    return trial.stage("tune", "sampled voters", "sampled/choice.json", choose_sampled, options, needs)
 
 
 def sampled_of(trial: Trial, sampled: Sampled, by_panel: Sequence[Stage]) -> Stage:
@@ -373,7 +377,7 @@ def sampled_of(trial: Trial, sampled: Sampled, by_panel: Sequence[Stage]) -> Sta
     needs: Needs = {
         "items": trial.data["test"],
         "outputs": votes,
-        "choice": chosen_of(trial, sampled, sampled.ks[0]).needs["choice"],
+        "choice": _choice(trial, sampled),
     }
     return trial.stage("evaluate", "sampled voters", "sampled.json", evaluate_sampled, options, needs)
 

@@ -94,10 +94,12 @@ def choose_sampled(output: Path, *, metric: str, words: str, items: Path, output
     write_json(output, {"chosen": best, "mean": means[best], "means": means, "values": values})
 
 
-def take_chosen(output: Path, *, k: int, consensus: str, choice: Path, outputs: Path) -> None:
-    """The outputs of two settings, as methods of their own."""
+def take_chosen(output: Path, *, k: int, consensus: str, outputs: Path, choice: Path | None = None) -> None:
+    """The outputs of the preset, and of the setting that was chosen, as methods of their own."""
     found, _ = gathered([outputs])
-    named = {"consensus": consensus, "chosen": json.loads(choice.read_bytes())["chosen"]}
+    named = {"consensus": consensus}
+    if choice is not None:
+        named["chosen"] = json.loads(choice.read_bytes())["chosen"]
     methods = {
         method: {"texts": found[setting][k], "unfinished": 0}
         for method, setting in named.items()

@@ -49,6 +49,22 @@ def test_the_papers_numbers_stand_beside_ours(recorded, tmp_path):
     assert cells[:6] == [f"{cell}±0.00" for cell in cells[6:]]  # our made-up numbers are the paper's
 
 
+def test_of_one_k_nothing_is_told_about_growing_beams(recorded, tmp_path):
+    told = results("captions")
+    for numbers in told["systems"]["show_and_tell"]["seeds"].values():
+        numbers["methods"] = {
+            name: {"10": by_k["10"]} for name, by_k in numbers["methods"].items() if "10" in by_k
+        }
+    (recorded / "captions-local.json").write_text(json.dumps(told))
+    (recorded / "translation-local.json").unlink()
+    write_page(recorded, tmp_path)
+    text = (tmp_path / PAGE).read_text()
+    assert "BLEU-4" in text
+    assert "What the paper says" not in text
+    assert f"]({FIGURES}/" not in text
+    assert not list((tmp_path / FIGURES).iterdir())
+
+
 def test_notes_are_part_of_the_page(recorded, tmp_path):
     (tmp_path / "notes-captions-local.md").write_text("Why it is so.\n")
     assert "\nWhy it is so.\n" in rendered(recorded, tmp_path)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 pytest.importorskip("torch")
 
 from experiments.findings import PANEL
-from experiments.sampled import setting_name, vote_sampled
+from experiments.sampled import setting_name, take_chosen, vote_sampled
 from experiments.translator import translate_options
 from experiments.voting import read_outputs
 
@@ -83,6 +85,20 @@ def test_voters_of_another_input_are_refused(lists, tmp_path):
             candidates=candidates,
             x=voters,
         )
+
+
+@pytest.mark.parametrize("chosen", [None, "overlap_1, L = 3, voters: all"])
+def test_the_preset_stands_alone_where_no_development_set_chose(lists, tmp_path, chosen):
+    candidates, voters = lists
+    votes, output, choice = tmp_path / "votes.json.gz", tmp_path / "out.json.gz", tmp_path / "choice.json"
+    options = {"measures": ["overlap_1"], "likelihoods": [0.0, 3.0], "words": "words"}
+    vote_sampled(votes, k=3, voters={"all": ["x"]}, candidates=candidates, x=voters, **options)
+    choice.write_text(json.dumps({"chosen": chosen}))
+    preset = "overlap_1, L = 0, voters: all"
+    take_chosen(output, k=3, consensus=preset, outputs=votes, choice=choice if chosen else None)
+    settings = {name: one["texts"] for name, one in read_outputs(votes)["methods"].items()}
+    wanted = {"consensus": settings[preset]} | ({"chosen": settings[chosen]} if chosen else {})
+    assert {name: one["texts"] for name, one in read_outputs(output)["methods"].items()} == wanted
 
 
 def test_the_panel_that_is_compared_is_that_of_the_preset():
