@@ -115,9 +115,10 @@ screenshots: $(VENV)/.dev
 reproduce-captions reproduce-translation: reproduce-%: $(VENV)/.dev
 	$(BIN)/python experiments/run.py $* --scale local
 
-# The same on a published translator, OPUS-MT English-French.
+# The same on a published translator, OPUS-MT English-French; then one question again, on other sentences.
 reproduce-opus: $(VENV)/.dev
 	$(BIN)/python experiments/run.py translation --scale opus
+	$(BIN)/python experiments/run.py translation --scale again
 
 # Which similarity agrees with people, captions elected by meaning, and elected samples of an LLM; minutes.
 reproduce-judgement reproduce-meaning reproduce-llm: reproduce-%: $(VENV)/.dev $(VENV)/.minilm
