@@ -22,9 +22,9 @@ from experiments.settings import HERE, Folders
 from experiments.steps import write_json
 from experiments.voting import Choice, elected, first
 from rangevote.errors import RangevoteError
-from rangevote.evaluation.bootstrap import Difference, paired_bootstrap
 from rangevote.evaluation.evaluate import Evaluator, Measured
 from rangevote.evaluation.metrics import Metric
+from rangevote.evaluation.significance import Difference, paired_bootstrap
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
 from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 

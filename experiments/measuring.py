@@ -21,9 +21,9 @@ from experiments.findings import BASELINES, BEYOND, MBR, VOTING
 from experiments.searching import read_ballots
 from experiments.steps import write_json
 from experiments.voting import read_outputs
-from rangevote.evaluation.bootstrap import Difference, difference, resampled_sums
 from rangevote.evaluation.evaluate import Evaluator, Measured, selection, texts_of
 from rangevote.evaluation.metrics import Metric
+from rangevote.evaluation.significance import Difference, difference, resampled_sums
 from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array
 

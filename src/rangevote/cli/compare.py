@@ -77,8 +77,8 @@ def compare(
     A FILE is text, one output a line, or what `rangevote vote` wrote; all are of the same items. For curves,
     K is the beam size or the number of voters; `vote` has written it, and the method, into its files.
     """
-    from rangevote.evaluation.bootstrap import P_VALUES
     from rangevote.evaluation.read import read_beam, read_outputs
+    from rangevote.evaluation.significance import P_VALUES
 
     notes = Notes(quiet=quiet)
     files = parse_systems(systems)

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rangevote.errors import DataError, UsageError, choose
-from rangevote.evaluation.bootstrap import (
+from rangevote.evaluation.metrics import METRICS, Builder, Distinct, Metric, Statistics, get_metric
+from rangevote.evaluation.sign_test import sign_test
+from rangevote.evaluation.significance import (
     P_VALUES,
     RESAMPLES,
     SEED,
@@ -18,8 +20,6 @@ from rangevote.evaluation.bootstrap import (
     interval,
     resampled_sums,
 )
-from rangevote.evaluation.metrics import METRICS, Builder, Distinct, Metric, Statistics, get_metric
-from rangevote.evaluation.sign_test import sign_test
 from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array, Ballot
 

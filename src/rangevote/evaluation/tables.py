@@ -9,9 +9,9 @@ from io import StringIO
 from typing import Any
 
 from rangevote.errors import UsageError, choose
-from rangevote.evaluation.bootstrap import CONFIDENCE, Interval
 from rangevote.evaluation.evaluate import Comparison, Selection, SystemScores
 from rangevote.evaluation.metrics import Best
+from rangevote.evaluation.significance import CONFIDENCE, Interval
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rangevote.errors import UsageError, shown
-from rangevote.evaluation.bootstrap import draws
 from rangevote.evaluation.metrics import Metric
+from rangevote.evaluation.significance import draws
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow
 from rangevote.hypothesis import Array
 from rangevote.similarity.base import short

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from rangevote import __version__
 from rangevote.election.settings import Settings, write_tables
 from rangevote.errors import DataError, UsageError, warn
-from rangevote.evaluation.bootstrap import SEED, Difference, Interval, difference, draws, interval
 from rangevote.evaluation.metrics import METRICS, Metric, get_metric
+from rangevote.evaluation.significance import SEED, Difference, Interval, difference, draws, interval
 from rangevote.evaluation.tables import STARS_NOTE, Cell, Column, Table, TableRow, stars
 from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array, Ballot

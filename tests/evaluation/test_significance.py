@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 
 from rangevote.errors import DataError, UnknownName, UsageError
-from rangevote.evaluation import bootstrap
-from rangevote.evaluation.bootstrap import (
-    centred,
-    interval,
-    koehn,
-    paired_bootstrap,
-    resampled_sums,
-    two_tailed,
-)
+from rangevote.evaluation import significance
 from rangevote.evaluation.metrics import (
     character_matches,
     f_score,
     mean,
     sacre_bleu,
     sacre_matches,
+)
+from rangevote.evaluation.significance import (
+    centred,
+    interval,
+    koehn,
+    paired_bootstrap,
+    resampled_sums,
+    two_tailed,
 )
 from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 
@@ -67,7 +67,7 @@ def test_the_draws_are_those_of_numpys_choice_also_in_blocks(monkeypatch):
     drawn = np.random.default_rng(12345).choice(7, size=(50, 7), replace=True)
     expected = np.stack([np.bincount(row, minlength=7) for row in drawn])
     assert (resampled_sums(np.eye(7), resamples=50) == expected).all()
-    monkeypatch.setattr(bootstrap, "_BLOCK", 7 * 3)
+    monkeypatch.setattr(significance, "_BLOCK", 7 * 3)
     assert (resampled_sums(np.eye(7), resamples=50) == expected).all()
 
 
