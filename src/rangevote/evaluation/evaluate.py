@@ -9,7 +9,6 @@ import numpy as np
 
 from rangevote.errors import DataError, UsageError, choose
 from rangevote.evaluation.metrics import METRICS, Builder, Distinct, Metric, Statistics, get_metric
-from rangevote.evaluation.sign_test import sign_test
 from rangevote.evaluation.significance import (
     P_VALUES,
     RESAMPLES,
@@ -19,6 +18,7 @@ from rangevote.evaluation.significance import (
     difference,
     interval,
     resampled_sums,
+    sign_test,
 )
 from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array, Ballot

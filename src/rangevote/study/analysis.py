@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import NamedTuple
 
-from rangevote.evaluation.sign_test import sign_test
+from rangevote.evaluation.significance import sign_test
 from rangevote.study.study_file import Judgement, Snapshot
 from rangevote.study.study_plan import Pair, StudyPlan
 
