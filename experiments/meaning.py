@@ -10,21 +10,21 @@ The lists are of test images alone, so nothing is chosen here: every measure sta
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from experiments.measuring import bootstrapped
 from experiments.searching import read_ballots
 from experiments.settings import HERE, Folders
 from experiments.steps import write_json
+from experiments.tables import difference_cell
 from experiments.voting import Choice, elected, first
 from rangevote.errors import RangevoteError
-from rangevote.evaluation.evaluate import Evaluator, Measured
-from rangevote.evaluation.metrics import Metric
-from rangevote.evaluation.significance import Difference, paired_bootstrap
+from rangevote.evaluation.evaluate import Evaluator
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
 from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 
@@ -70,18 +70,11 @@ def judged(path: Path, choices: Mapping[str, Choice]) -> dict[str, Any]:
         name: {
             "values": {judge: one.values[judge] for judge in JUDGES},
             "over_default": {
-                judge: _difference(evaluator.metrics[judge], one, measured[DEFAULT]) for judge in TESTED
+                judge: bootstrapped(evaluator.metrics[judge], one, measured[DEFAULT]) for judge in TESTED
             },
         }
         for name, one in measured.items()
     }
-
-
-def _difference(metric: Any, ours: Measured, theirs: Measured) -> dict[str, Any]:
-    assert isinstance(metric, Metric)
-    score: Callable[[Any], Any] = metric.score
-    found: Difference = paired_bootstrap(score, ours.rows[metric.statistics], theirs.rows[metric.statistics])
-    return {"difference": found.value, "interval": list(found.interval), "p": found.p}
 
 
 def section(data: Mapping[str, Any]) -> Iterator[str]:
@@ -101,7 +94,10 @@ def section(data: Mapping[str, Any]) -> Iterator[str]:
                 name,
                 [
                     *(Cell(one["values"][judge]) for judge in JUDGES),
-                    *(Cell(_told(one["over_default"][judge], name)) for judge in TESTED),
+                    *(
+                        Cell("") if name == DEFAULT else difference_cell(one["over_default"][judge])
+                        for judge in TESTED
+                    ),
                 ],
             )
             for name, one in by_method.items()
@@ -109,13 +105,6 @@ def section(data: Mapping[str, Any]) -> Iterator[str]:
         columns = [Column(label, "", 2, "highest") for label in JUDGES.values()]
         columns += [Column(f"{JUDGES[judge]}, over the default") for judge in TESTED]
         yield to_markdown(Table(columns, rows, f"k = {k}"))
-
-
-def _told(found: Mapping[str, Any], name: str) -> str:
-    if name == DEFAULT:
-        return ""
-    low, high = found["interval"]
-    return f"{found['difference']:+.2f} [{low:.2f}, {high:.2f}], p = {found['p']:.4f}"
 
 
 def main() -> None:

@@ -22,8 +22,14 @@ from experiments.searching import read_ballots
 from experiments.steps import write_json
 from experiments.voting import read_outputs
 from rangevote.evaluation.evaluate import Evaluator, Measured, selection, texts_of
-from rangevote.evaluation.metrics import Metric
-from rangevote.evaluation.significance import Difference, difference, resampled_sums
+from rangevote.evaluation.metrics import Distinct, Metric
+from rangevote.evaluation.significance import (
+    RESAMPLES,
+    Difference,
+    difference,
+    paired_bootstrap,
+    resampled_sums,
+)
 from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array
 
@@ -85,18 +91,45 @@ def evaluate(
 
 
 def evaluate_voters(
-    output: Path, *, metrics: Sequence[str], words: str, items: Path, outputs: Sequence[Path]
+    output: Path,
+    *,
+    metric: str,
+    metrics: Sequence[str],
+    words: str,
+    resamples: int,
+    items: Path,
+    outputs: Sequence[Path],
 ) -> None:
-    """Figure 3: kind of voters -> measure -> number of voters -> values, on the items that have voters."""
+    """Figure 3: kind of voters -> measure -> number of voters -> values, on the items that have voters.
+
+    `gains` are how far the most voters are above the fewest, in the deciding metric.
+    """
     known = [read_outputs(path) for path in outputs]
     size = len(next(iter(known[0]["methods"].values()))["texts"])
     measurer = Measurer(read_items(items).first(size), metrics, words)
-    curves: dict[str, Any] = {}
+    measured: dict[str, dict[str, dict[int, Measured]]] = {}
     for one in known:
         for measure, found in one["methods"].items():
-            points = curves.setdefault(one["search"], {}).setdefault(measure, {})
-            points[str(one["k"])] = measurer.measure(found["texts"]).values
-    write_json(output, {"items": size, "curves": curves})
+            points = measured.setdefault(one["search"], {}).setdefault(measure, {})
+            points[one["k"]] = measurer.measure(found["texts"])
+    deciding = measurer.evaluator.metrics[metric]
+    curves: dict[str, Any] = {}
+    gains: dict[str, Any] = {}
+    for kind, measures in measured.items():
+        for measure, points in measures.items():
+            curves.setdefault(kind, {})[measure] = {str(n): one.values for n, one in points.items()}
+            most, fewest = points[max(points)], points[min(points)]
+            gains.setdefault(kind, {})[measure] = bootstrapped(deciding, most, fewest, resamples)
+    write_json(output, {"items": size, "curves": curves, "gains": gains})
+
+
+def bootstrapped(
+    metric: Metric | Distinct, ours: Measured, theirs: Measured, resamples: int = RESAMPLES
+) -> dict[str, Any]:
+    """How far one list of outputs is above another, by paired bootstrap."""
+    assert isinstance(metric, Metric)  # counts of different things have no bootstrap
+    rows = (one.rows[metric.statistics] for one in (ours, theirs))
+    return _data(paired_bootstrap(metric.score, *rows, resamples=resamples))
 
 
 def gathered(paths: Iterable[Path]) -> tuple[Outputs, dict[tuple[str, int], int]]:

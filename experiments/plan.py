@@ -314,7 +314,12 @@ def figure_of(trial: Trial, voters: Voters) -> Stage:
         for number, voter_list in _voter_lists(trial, voters, kind).items()
     ]
     report = trial.settings.report
-    options = {"metrics": report.metrics, "words": report.words}
+    options = {
+        "metric": report.metric,
+        "metrics": report.metrics,
+        "words": report.words,
+        "resamples": report.resamples,
+    }
     needs: Needs = {"items": trial.data["test"], "outputs": votes}
     return trial.stage("evaluate", "voters", "voters.json", evaluate_voters, options, needs)
 

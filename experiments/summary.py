@@ -10,6 +10,7 @@ from typing import Any
 from experiments.findings import BEYOND, PANEL, Findings
 from experiments.judgement import table as table_of_judgements
 from experiments.meaning import section as meaning_section
+from experiments.tables import difference_cell
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
 
 #: Settings that were fixed, or chosen on development data; the notes say which were tested after a look.
@@ -35,7 +36,8 @@ def above_all_baselines(every: Sequence[Findings]) -> Table:
     rows = []
     for found in every:
         for k in (k for k in found.ks(found.main) if k >= 4):
-            cells = [_difference(found.answer(f"{name}, best baseline, k = {k}")) for name in FIXED]
+            answers = [found.answer(f"{name}, best baseline, k = {k}") for name in FIXED]
+            cells = [Cell("") if one is None else difference_cell(one["all"]) for one in answers]
             if any(cell.value for cell in cells):
                 rows.append(TableRow(f"{found.settings['title']}, k = {k}", cells, found.experiment))
     notes = [
@@ -44,13 +46,6 @@ def above_all_baselines(every: Sequence[Findings]) -> Table:
     ]
     columns = [Column(BEYOND[name]) for name in FIXED]
     return Table(columns, rows, "task", notes=notes)
-
-
-def _difference(answer: Mapping[str, Any] | None) -> Cell:
-    if answer is None:
-        return Cell("")
-    every, (low, high) = answer["all"], answer["all"]["interval"]
-    return Cell(f"{every['difference']:+.2f} [{low:.2f}, {high:.2f}], p = {every['p']:.4f}")
 
 
 def judgement_section(data: Mapping[str, Any]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from experiments.findings import Findings, group_of, in_order, label_of, mean, spread
@@ -178,23 +178,32 @@ def _variants(found: Findings, system: str, mark: str, title: str) -> Table | No
 
 
 def voters(found: Findings) -> Table | None:
-    """Figure 3 as numbers; None where no seed has it."""
+    """Figure 3 as numbers; None where no seed has it. Of one seed alone the gain is beside them."""
     known = found.part("voters")
     if not known:
         return None
     numbers = sorted(
         {int(n) for one in known for by in one["curves"].values() for c in by.values() for n in c}
     )
+    gains = known[0].get("gains", {}) if len(known) == 1 else {}
     rows = []
     for kind, measures in known[0]["curves"].items():
         for measure in measures:
             curves = [one["curves"][kind][measure] for one in known]
             points = [[curve[str(n)][found.metric] for curve in curves if str(n) in curve] for n in numbers]
             cells = [value_cell(values, found.metric) for values in points]
+            cells += [difference_cell(gains[kind][measure])] if gains else []
             rows.append(TableRow(f"{measure}, voters by {kind}", cells, kind))
     title = f"{get_metric(found.metric).label} against the number of voters (figure 3)"
     notes = [f"The first {known[0]['items']} test items; {len(known)} seed{'s' if len(known) > 1 else ''}."]
-    return Table([Column(str(n)) for n in numbers], rows, "voters", title, notes)
+    columns = [Column(str(n)) for n in numbers] + ([Column("most over fewest")] if gains else [])
+    return Table(columns, rows, "voters", title, notes)
+
+
+def difference_cell(found: Mapping[str, Any]) -> Cell:
+    """A difference with its 95 % interval and p."""
+    low, high = found["interval"]
+    return Cell(f"{found['difference']:+.2f} [{low:.2f}, {high:.2f}], p = {found['p']:.4f}")
 
 
 def sampled(found: Findings) -> Table | None:

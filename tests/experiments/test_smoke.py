@@ -106,7 +106,10 @@ def test_parts_for_some_seeds_are_run_for_these_alone(done):
     voters = systems["smoothed"]["seeds"]["2"]["voters"]
     assert voters["items"] == 4
     assert voters["curves"].keys() == {"sample", "stochastic_beam", "no_copy"}
-    assert list(voters["curves"]["sample"]["blend"]) == ["2", "4", "8"]
+    curve, gain = voters["curves"]["sample"]["blend"], voters["gains"]["sample"]["blend"]
+    assert list(curve) == ["2", "4", "8"]
+    assert gain["difference"] == pytest.approx(curve["8"]["bleu"] - curve["2"]["bleu"])
+    assert gain["interval"][0] <= gain["difference"] <= gain["interval"][1]
 
 
 def test_sampled_voters_elect_by_settings_that_the_development_set_chose(done):
