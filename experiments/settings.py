@@ -121,9 +121,10 @@ class Sampled:
 
     `lists` are the searches for voters; `voters` names kinds of electorates, each some of these lists.
     `measures` are tried with all `likelihoods`; which setting is best in the mean over `dev_ks` (none: `ks`)
-    is decided on the development set, among those with the kinds of voters `dev_voters` (none: all). `preset`
-    names the kind that the preset "consensus" is tried with. With a `panel` (a kind of voters) those of all
-    seeds vote together, each seed with an equal share, by `panel_measures` (none: all).
+    is decided on the development set, among those with the kinds of voters `dev_voters` (none: all); without
+    such a set nothing is chosen. `preset` names the kind that the preset "consensus" is tried with. With a
+    `panel` (a kind of voters) those of all seeds vote together, each seed with an equal share, by
+    `panel_measures` (none: all).
     """
 
     system: str
