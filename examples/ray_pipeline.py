@@ -13,8 +13,8 @@ import sys
 from typing import Any
 
 import rangevote as rv
+from rangevote.batch_elect import Elect, ray_session
 from rangevote.models.ngram import NgramModel
-from rangevote.ray_data import Elect, ray_session
 
 
 class Generate:

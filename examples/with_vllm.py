@@ -11,7 +11,7 @@ import sys
 from vllm import LLM, SamplingParams
 
 import rangevote as rv
-from rangevote.sources.vllm import hypotheses_of
+from rangevote.engines.vllm import hypotheses_of
 
 PROMPTS = ["When does the next train leave?", "Name a good way to learn a language."]
 

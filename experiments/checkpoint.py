@@ -22,7 +22,7 @@ from experiments.show_and_tell import ShowAndTell, ShowAndTellOptions
 from experiments.transformer import Transformer, TransformerOptions
 from experiments.vocabulary import Vocabulary, read_vocabulary, write_vocabulary
 from rangevote.errors import SetupError, UsageError, nearest
-from rangevote.files import replacing
+from rangevote.text import replacing
 
 CARD, WEIGHTS, WORDS = "rangevote.json", "model.safetensors", "vocabulary.json"
 #: Raised when older readers would misunderstand a folder.

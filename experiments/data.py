@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from experiments.show_and_tell import Floats
 from experiments.vocabulary import plain_words
 from rangevote.errors import DataError, MissingExtra, SetupError, nearest
-from rangevote.files import replacing
 from rangevote.models.arpa import read_lines
+from rangevote.text import replacing
 
 
 @dataclass(frozen=True)

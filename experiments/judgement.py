@@ -27,9 +27,9 @@ from experiments.steps import write_json
 from experiments.vocabulary import plain_words
 from rangevote.errors import MissingExtra, RangevoteError
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
-from rangevote.files import replacing
 from rangevote.hypothesis import Hypotheses
 from rangevote.similarity import get_similarity
+from rangevote.text import replacing
 
 MEASURES = (
     *("overlap_1", "overlap_2", "overlap_3", "overlap_1-4", "overlap_1-4@0.25", "overlap_1-4@0.5"),

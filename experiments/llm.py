@@ -26,7 +26,7 @@ from experiments.page import write_page
 from experiments.settings import HERE, Folders
 from experiments.steps import write_json
 from rangevote.election.elect import elect
-from rangevote.election.electorate import Electorate
+from rangevote.election.streaming import Electorate
 from rangevote.errors import RangevoteError
 
 PUZZLES, WRITING = "game24_gpt4_cot_100samples.json.gz", "writing_gpt4_cot_10samples.json.gz"

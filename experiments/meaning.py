@@ -24,9 +24,9 @@ from experiments.steps import write_json
 from experiments.tables import difference_cell
 from experiments.voting import Choice, elected, first
 from rangevote.errors import RangevoteError
+from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.evaluate import Evaluator
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
-from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 
 ENCODER = "embedding:universal-sentence-encoder"
 JUDGES = {

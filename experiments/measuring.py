@@ -21,6 +21,7 @@ from experiments.findings import BASELINES, BEYOND, MBR, VOTING
 from experiments.searching import read_ballots
 from experiments.steps import write_json
 from experiments.voting import read_outputs
+from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.evaluate import Evaluator, Measured, selection, texts_of
 from rangevote.evaluation.metrics import Distinct, Metric
 from rangevote.evaluation.significance import (
@@ -30,7 +31,6 @@ from rangevote.evaluation.significance import (
     paired_bootstrap,
     resampled_sums,
 )
-from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array
 
 #: method -> k -> outputs; k is 0 for what does not depend on it

@@ -17,7 +17,7 @@ from experiments.training_record import duration
 from rangevote.evaluation.metrics import get_metric
 from rangevote.evaluation.plot import Curve, Panel, plot_curves
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, escape_markdown, to_markdown
-from rangevote.files import replacing
+from rangevote.text import replacing
 
 PAGE, FIGURES = "RESULTS.md", "figures"
 _HEAD = """# Results of the paper's experiments

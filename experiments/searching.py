@@ -20,10 +20,10 @@ from experiments.data import Items, beside, read_items
 from experiments.translator import Ctranslate2Model, open_model
 from rangevote.decoding import get_search
 from rangevote.decoding.run import batches
-from rangevote.files import replacing
 from rangevote.formats import read
-from rangevote.formats.write import write_ballot
+from rangevote.formats.ballot_writer import write_ballot
 from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.text import replacing
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from rangevote import __version__
-from rangevote.files import replacing
+from rangevote.text import replacing
 
 #: Raised by hand when a step's own code changes what it writes.
 FORMAT = 1

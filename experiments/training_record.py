@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from experiments.checkpoint import load_weights, read_tensors, write_tensors
 from rangevote.errors import SetupError
-from rangevote.files import replacing
+from rangevote.text import replacing
 
 STATE, LOG = "training.safetensors", "log.jsonl"
 #: Options that may change while a run goes on: they have no part in the weights.

@@ -20,9 +20,9 @@ from rangevote.decoding import get_search
 from rangevote.decoding.base import Search
 from rangevote.decoding.beam import Beam, LengthNormalised
 from rangevote.decoding.sample import Nucleus, Sample, TopK
+from rangevote.engines.ctranslate2 import hypotheses_of
 from rangevote.hypothesis import Hypothesis
 from rangevote.models.load import load
-from rangevote.sources.ctranslate2 import hypotheses_of
 
 #: CTranslate2 sorts the whole vocabulary for a nucleus, at a sixth of the speed, unless it is cut first.
 LARGEST_NUCLEUS = 200

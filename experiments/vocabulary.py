@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rangevote.errors import DataError, SetupError, UsageError, need
-from rangevote.files import replacing
+from rangevote.text import replacing
 
 if TYPE_CHECKING:
     from torch import Tensor

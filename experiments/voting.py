@@ -22,12 +22,12 @@ from experiments.steps import write_json
 from rangevote.election.elect import elect
 from rangevote.election.settings import read_profile, read_toml
 from rangevote.errors import RangevoteWarning
-from rangevote.evaluation.texts import WordUnits
-from rangevote.files import replacing
+from rangevote.evaluation.corpus import WordUnits
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.similarity import PRESETS
 from rangevote.similarity.neural import shared_model
 from rangevote.similarity.vectors import UNIVERSAL, UniversalSentenceEncoder
+from rangevote.text import replacing
 from rangevote.tuning.tune import tune
 
 

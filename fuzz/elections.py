@@ -19,7 +19,7 @@ from rangevote.election.elect import elect_ballot
 from rangevote.election.settings import Settings
 from rangevote.errors import RangevoteError
 from rangevote.formats import ReadOptions, open_stream
-from rangevote.formats.results import ResultShape
+from rangevote.formats.result_writer import ResultShape
 from rangevote.hypothesis import Ballot
 from rangevote.kernel import plain
 
@@ -110,7 +110,7 @@ def _counts(index: Any, weights: Any, bleu: bool) -> list[Any]:
 def lines(data: bytes) -> None:
     """Blocks of lines give the bytes and the errors that they give one by one."""
     for options in BLOCKS:
-        if Settings(**options).at_once is not None:
+        if Settings(**options).one_call is not None:
             assert _written(data, options, blocks=True) == _written(data, options, blocks=False), options
 
 

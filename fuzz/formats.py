@@ -13,10 +13,10 @@ from typing import Any
 from fuzz.targets import scratch_file
 from rangevote.errors import DataError, RangevoteError
 from rangevote.formats import Entry, ReadOptions, read
-from rangevote.formats.inputs import ModelInput, read_inputs
+from rangevote.formats.ballot_writer import write_ballot
 from rangevote.formats.jsonl import ballot_of, decode_ballot, decode_text, parse
+from rangevote.formats.prompts import ModelInput, read_inputs
 from rangevote.formats.stream import open_stream
-from rangevote.formats.write import write_ballot
 from rangevote.hypothesis import LOGPROB_SLACK, Ballot, Hypothesis
 
 
@@ -187,7 +187,7 @@ def inputs(data: bytes) -> None:
 
 def scores(data: bytes) -> None:
     """Numbers as programs print them: under every option a log-probability, or an error that says why."""
-    from rangevote.formats.scores import number, scale_of
+    from rangevote.formats.logprobs import number, scale_of
 
     values = [number(word, "score") for word in data.split()[:50]]
     lengths = [1 + i for i in range(len(values))]

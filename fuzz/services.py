@@ -23,6 +23,17 @@ from fuzz.formats import entries
 from fuzz.targets import scratch, scratch_file
 from rangevote.cli.serve import _config
 from rangevote.election.settings import Settings
+from rangevote.engines.openai import hypotheses_of
+from rangevote.engines.openai.choices import (
+    CHAT,
+    COMPLETIONS,
+    choices_of,
+    error_text,
+    hypotheses_in,
+    usage_of,
+)
+from rangevote.engines.openai.client import CallLimits, Client, checked_key, checked_url, retry_seconds
+from rangevote.engines.openai.sampling import sample
 from rangevote.errors import RangevoteError
 from rangevote.formats.jsonl import parse
 from rangevote.hypothesis import Ballot, Hypothesis
@@ -32,27 +43,16 @@ from rangevote.service.errors import ApiError
 from rangevote.service.metrics import Metrics
 from rangevote.service.middleware import Keys, log_to, read_keys
 from rangevote.service.requests import read_request
-from rangevote.service.responses import read_responses
+from rangevote.service.responses_api import read_responses
 from rangevote.service.upstream import Upstream
-from rangevote.sources.openai import hypotheses_of
-from rangevote.sources.openai.client import CallLimits, Client, checked_key, checked_url, retry_seconds
-from rangevote.sources.openai.messages import (
-    CHAT,
-    COMPLETIONS,
-    choices_of,
-    error_text,
-    hypotheses_in,
-    usage_of,
-)
-from rangevote.sources.openai.sampling import sample
 from rangevote.study.app import FinishMessage, JudgementMessage, UndoMessage, parse_message, study_app
 from rangevote.study.create import StudyOptions, make_study
+from rangevote.study.plan import Pair
 from rangevote.study.store import Store
 from rangevote.study.study_file import create_file
-from rangevote.study.study_plan import Pair
 from rangevote.web.app import ElectionPage, election_app
 from rangevote.web.ballots import BallotLists, Ballots
-from rangevote.web.single_file import data_block
+from rangevote.web.export_html import data_block
 
 
 def strict_json(text: str | bytes) -> Any:

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double NEAR_TIE = 1e-9;         // election/result.py
 constexpr std::string_view LETTERS = "\"\\/bfnrt", MEANT = "\"\\/\b\f\n\r\t";  // after a backslash
-constexpr double MOST = 1 + 1e-3 - 1e-9;  // formats/scores.py, less what sums in another order may differ by
+constexpr double MOST = 1 + 1e-3 - 1e-9;  // formats/logprobs.py, less what sums in another order may differ by
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -111,7 +111,7 @@ bool parse_number(const char *, const char *, double &) { return false; }
 
 }  // namespace
 
-// Whether the probabilities may add up to more than 1 (formats/scores.py, accept), which is worth a warning.
+// Whether the probabilities may add up to more than 1 (formats/logprobs.py, accept), which is worth a warning.
 bool too_probable(const Side &side) {
     double sum = 0;
     for (const double logprob : side.logprobs) sum += std::exp(logprob);

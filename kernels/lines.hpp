@@ -12,7 +12,7 @@
 
 namespace rangevote {
 
-// What is written of a result (formats/results.py): the text alone, or JSON, perhaps with all scores. A signature
+// What is written of a result (formats/result_writer.py): the text alone, or JSON, perhaps with all scores. A signature
 // comes as the three pieces around the numbers of candidates and voters.
 struct ResultFormat {
     bool text, scores;

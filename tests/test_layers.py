@@ -19,24 +19,23 @@ ROOT = Path(rangevote.__file__).parent
 #: Similarity and election are one stage; what stands to the right of a stage it must not know.
 BELOW = {
     "errors": set(),
-    "files": set(),
-    "hub": set(),
+    "text": set(),
     "parallel": set(),
-    "plugins": set(),
+    "entry_points": set(),
     "hypothesis": {"kernel"},
     "kernel": set(),
     "models": set(),
     "decoding": {"models"},
-    "similarity": {"kernel", "election"},
+    "similarity": {"kernel", "election", "models"},
     "election": {"kernel", "similarity"},
     "formats": {"kernel", "similarity", "election"},
     "generation": {"models", "decoding", "similarity", "election"},
     "evaluation": {"similarity", "election", "formats"},
-    "ray_data": {"election", "formats"},
-    "sources": {"decoding", "formats", "similarity", "election", "generation"},
+    "batch_elect": {"election", "formats"},
+    "engines": {"decoding", "formats", "similarity", "election", "generation"},
     "tuning": {"similarity", "election", "evaluation"},
 }
-COMMON = {"errors", "files", "hub", "hypothesis", "parallel", "plugins", "quiet", "__version__"}
+COMMON = {"errors", "text", "hypothesis", "parallel", "entry_points", "quiet", "__version__"}
 LAST = {"cli", "integrations", "web", "study", "service"}  # nothing but themselves may import these
 HEAVY = (
     "torch transformers sacrebleu rapidfuzz matplotlib rich click nltk scipy starlette ray pyarrow".split()  # noqa: SIM905
@@ -50,9 +49,9 @@ SHARED_NAMES = {
     "app.py": "each of the three servers is an application",
     "base.py": "what all similarities, and all searches, have in common",
     "errors.py": "the service turns the package's errors into replies",
-    "inputs.py": "inputs of files, and of Hugging Face models",
     "metrics.py": "of texts, and of the running service",
     "ngram.py": "a similarity, and a model",
+    "plan.py": "of a generation, and of a study",
     "vllm.py": "its file format, and its objects",
 }
 

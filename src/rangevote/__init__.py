@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from rangevote.batch_elect import Elect as Elect
     from rangevote.decoding.beam import Beam as Beam
     from rangevote.decoding.beam import LengthNormalised as LengthNormalised
     from rangevote.decoding.diverse import DiverseBeam as DiverseBeam
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
     from rangevote.decoding.stochastic import StochasticBeam as StochasticBeam
     from rangevote.election.elect import elect as elect
     from rangevote.election.elect import elect_many as elect_many
-    from rangevote.election.electorate import Electorate as Electorate
     from rangevote.election.explain import Explanation as Explanation
     from rangevote.election.result import Result as Result
     from rangevote.election.settings import read_profile as read_profile
+    from rangevote.election.streaming import Electorate as Electorate
     from rangevote.errors import DataError as DataError
     from rangevote.errors import MissingExtra as MissingExtra
     from rangevote.errors import RangevoteError as RangevoteError
@@ -47,12 +48,11 @@ if TYPE_CHECKING:
     from rangevote.hypothesis import Hypothesis as Hypothesis
     from rangevote.hypothesis import ToolCall as ToolCall
     from rangevote.models.load import load as load
-    from rangevote.ray_data import Elect as Elect
     from rangevote.similarity import SIMILARITIES as SIMILARITIES
     from rangevote.similarity import get_similarity as get_similarity
     from rangevote.similarity.base import Similarity as Similarity
+    from rangevote.similarity.combined import Mixture as Mixture
     from rangevote.similarity.exact import Exact as Exact
-    from rangevote.similarity.mixture import Mixture as Mixture
     from rangevote.similarity.ngram import Bleu as Bleu
     from rangevote.similarity.ngram import Chrf as Chrf
     from rangevote.similarity.ngram import Ngrams as Ngrams
@@ -69,8 +69,8 @@ _HOMES = {
     "DataError": "errors",
     "DiverseBeam": "decoding.diverse",
     "DiverseDecoding": "decoding.diverse",
-    "Elect": "ray_data",
-    "Electorate": "election.electorate",
+    "Elect": "batch_elect",
+    "Electorate": "election.streaming",
     "Epsilon": "decoding.sample",
     "Exact": "similarity.exact",
     "Explanation": "election.explain",
@@ -79,7 +79,7 @@ _HOMES = {
     "LengthNormalised": "decoding.beam",
     "MinP": "decoding.sample",
     "MissingExtra": "errors",
-    "Mixture": "similarity.mixture",
+    "Mixture": "similarity.combined",
     "Ngrams": "similarity.ngram",
     "Nucleus": "decoding.sample",
     "RangevoteError": "errors",

@@ -11,8 +11,8 @@ pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 pytest.importorskip("openai", reason="the official client is not installed")
 
 from tests.browser.conftest import screenshot, violations
+from tests.engines.openai.upstream import SENTENCES, Upstream
 from tests.service.running import Running, texts
-from tests.sources.openai.upstream import SENTENCES, Upstream
 
 KEY = "a-key-of-more-than-16-letters"
 

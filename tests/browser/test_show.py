@@ -17,7 +17,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.web.app import ElectionPage, election_app
-from rangevote.web.single_file import single_file
+from rangevote.web.export_html import single_file
 from tests.browser.conftest import screenshot, violations
 from tests.election.equations import grams
 from tests.figure1 import CAPTIONS, LOGPROBS, PROBABILITIES, TOTAL, WINNER

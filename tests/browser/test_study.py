@@ -15,9 +15,9 @@ import pytest
 pytest.importorskip("starlette", reason="pip install rangevote[web]")
 
 from rangevote.study.images import load_image
+from rangevote.study.plan import Pair
 from rangevote.study.report_page import as_html
 from rangevote.study.study_file import create_file, take_snapshot
-from rangevote.study.study_plan import Pair
 from tests.browser.conftest import screenshot, violations
 from tests.study.samples import findings, pairs, png, study_file, study_of
 from tests.study.samples import judge as judge_in_file

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rangevote.sources.openai import client as client_module
-from tests.sources.openai.upstream import Asked, Behaviour, Reply, Upstream
+from rangevote.engines.openai import client as client_module
+from tests.engines.openai.upstream import Asked, Behaviour, Reply, Upstream
 
 PROMPTS = [f"question {i}" for i in range(9)]
 KEY = "sk-very-secret-0123456789"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import rangevote as rv
-from tests.sources.openai.behaviour import LOGPROBS, Asked, Behaviour, text_of
-from tests.sources.openai.upstream import Upstream
+from tests.engines.openai.behaviour import LOGPROBS, Asked, Behaviour, text_of
+from tests.engines.openai.upstream import Upstream
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 

@@ -23,7 +23,7 @@ from rangevote.cli.blocks import BlockVoting, ElectedBlock
 from rangevote.cli.vote import Voting
 from rangevote.election.settings import Settings
 from rangevote.formats import ReadOptions, open_stream
-from rangevote.formats.results import ResultLine, ResultShape
+from rangevote.formats.result_writer import ResultLine, ResultShape
 from rangevote.kernel import COMPILED
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason="there are no compiled kernels")

@@ -12,7 +12,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.cli.demo import BEAMS, CHOSEN, LONGEST, PROMPTS, RIGHT, SAMPLES, SUM, _cost, _marked
-from rangevote.election.reasons import Quote, why
+from rangevote.election.summary import Quote, why
 from tests.cli.speaker import Speaker
 
 

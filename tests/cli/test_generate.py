@@ -12,7 +12,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.formats import read
-from rangevote.formats.results import FIELDS
+from rangevote.formats.result_writer import FIELDS
 from rangevote.models.ngram import NgramModel
 from tests.cli.conftest import spawn, until
 from tests.cli.speaker import Speaker, speaker

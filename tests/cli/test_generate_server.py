@@ -11,8 +11,8 @@ import rangevote as rv
 from rangevote.formats import read
 from tests.cli.asking import KEY, PROMPTS, ask, failing, prompt_of, prompts, short_pauses
 from tests.cli.conftest import spawn, until
-from tests.sources.llama import llama
-from tests.sources.openai.upstream import (
+from tests.engines.llama import llama
+from tests.engines.openai.upstream import (
     SENTENCES,
     Asked,
     Reply,

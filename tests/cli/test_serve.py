@@ -20,7 +20,7 @@ import httpx
 import openai
 
 from rangevote.models.ngram import NgramModel
-from tests.sources.openai.upstream import Upstream
+from tests.engines.openai.upstream import Upstream
 
 KEY = "a-key-of-more-than-16-letters"
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rangevote.election.stopping import log_wealth
+from rangevote.election.sequential_test import log_wealth
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 

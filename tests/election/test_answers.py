@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rangevote as rv
-from rangevote.formats.results import ResultShape, result_line
+from rangevote.formats.result_writer import ResultShape, result_line
 
 SAMPLES = ["It is 42.", "so 41", "42", "I do not know", "6 * 7 = 42", "41!", "42.0", "no idea"]
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rangevote.errors import UnknownName
+from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.evaluate import evaluate
 from rangevote.evaluation.metrics import (
     character_matches,
@@ -20,7 +21,6 @@ from rangevote.evaluation.metrics import (
     word_bleu,
     word_matches,
 )
-from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 
 nltk = pytest.importorskip("nltk.translate.bleu_score")
 sacrebleu = pytest.importorskip("sacrebleu")

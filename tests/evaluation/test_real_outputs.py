@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import rangevote as rv
+from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.evaluate import compare, evaluate, selection, texts_of
 from rangevote.evaluation.metrics import sacre_bleu, sacre_matches
 from rangevote.evaluation.significance import paired_bootstrap
-from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.formats import read
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

@@ -7,6 +7,7 @@ import pytest
 
 from rangevote.errors import DataError, UnknownName, UsageError
 from rangevote.evaluation import significance
+from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.metrics import (
     character_matches,
     f_score,
@@ -23,7 +24,6 @@ from rangevote.evaluation.significance import (
     sign_test,
     two_tailed,
 )
-from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 
 
 def texts(seed, count, spoiled):

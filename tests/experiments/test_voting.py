@@ -8,8 +8,8 @@ from experiments.data import beside
 from experiments.voting import first, first_not_empty, read_outputs, reranked, vote, vote_with_voters
 
 import rangevote as rv
-from rangevote.files import replacing
-from rangevote.formats.write import write_ballot
+from rangevote.formats.ballot_writer import write_ballot
+from rangevote.text import replacing
 
 TEXTS = ["", "a dog", "a dog runs fast", "a dog runs", "a cat"]
 LOGPROBS = [-1.2, -1.5, -1.6, -1.7, -2.5]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import rangevote as rv
+from rangevote.election.sequential_test import FIRST_ROUND, rounds
 from rangevote.election.settings import Settings
-from rangevote.election.stopping import FIRST_ROUND, rounds
 from rangevote.generation.batch import Elected, Request, elections
 from rangevote.generation.plan import GenerationPlan
 from tests.generation.test_generate import same

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def session_upstream():
-    from tests.sources.openai.upstream import Upstream
+    from tests.engines.openai.upstream import Upstream
 
     with Upstream() as running:
         yield running

@@ -23,8 +23,8 @@ from rangevote.service.server import server
 from rangevote.service.upstream import Upstream
 from rangevote.service.upstream_panel import UpstreamPanel
 from rangevote.web.serving import address, bound
-from tests.sources.openai.upstream import Asked, choice, completion
-from tests.sources.openai.upstream import Reply as UpstreamReply
+from tests.engines.openai.upstream import Asked, choice, completion
+from tests.engines.openai.upstream import Reply as UpstreamReply
 
 #: Quick where a test waits for the service to give up.
 LIMITS = Limits(

@@ -21,8 +21,8 @@ from rangevote.service import server
 from rangevote.service.config import Limits
 from rangevote.service.upstream import count_votes
 from rangevote.web.serving import bound
+from tests.engines.openai.upstream import SENTENCES, Asked, Reply, Upstream, choice, completion
 from tests.service.running import HEAD, MESSAGES, Running, error_of, texts, until
-from tests.sources.openai.upstream import SENTENCES, Asked, Reply, Upstream, choice, completion
 
 KEY = "a-key-of-more-than-16-letters"
 

@@ -11,8 +11,8 @@ pytest.importorskip("openai", reason="the official client is not installed")
 
 import openai
 
+from tests.engines.openai.upstream import Asked, Reply, choice, completion
 from tests.service.running import MESSAGES, Running, error_of, texts
-from tests.sources.openai.upstream import Asked, Reply, choice, completion
 
 TOOLS = [{"type": "function", "function": {"name": "trains", "parameters": {"type": "object"}}}]
 

@@ -11,8 +11,8 @@ pytest.importorskip("openai", reason="the official client is not installed")
 
 import openai
 
+from tests.engines.openai.upstream import Reply
 from tests.service.running import MESSAGES, Running, error_of, until
-from tests.sources.openai.upstream import Reply
 
 
 @pytest.mark.parametrize("kind", ["refused", "no such name", "no TLS"])

@@ -15,8 +15,8 @@ pytest.importorskip("openai", reason="the official client is not installed")
 import openai
 
 from rangevote import Hypothesis, elect
+from tests.engines.openai.upstream import LOGPROBS, SENTENCES, Asked, Reply, choice, completion
 from tests.service.running import MESSAGES, Running, ending, error_of, texts
-from tests.sources.openai.upstream import LOGPROBS, SENTENCES, Asked, Reply, choice, completion
 
 ADAPTIVE = {"samples": 64, "adaptive": 0.99}
 

@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 pytest.importorskip("openai", reason="the official client is not installed")
 
+from tests.engines.openai.upstream import Upstream
 from tests.service.running import MESSAGES, Running, error_of, texts
-from tests.sources.openai.upstream import Upstream
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from starlette.testclient import TestClient
 from rangevote.errors import DataError
 from rangevote.study.app import MOST_WRONG, WINDOW, LinkAuth, UnknownLink, runner_token, study_app
 from rangevote.study.images import StudyImage
+from rangevote.study.plan import Annotator, Pair
 from rangevote.study.store import Store
 from rangevote.study.study_file import create_file, take_snapshot
-from rangevote.study.study_plan import Annotator, Pair
 from tests.study.samples import TIME, pairs, png, study_of
 
 KEY = "0123456789abcdef0123456789abcdef"

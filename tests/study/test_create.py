@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from rangevote.errors import DataError, UsageError
-from rangevote.study.study_plan import Pair
+from rangevote.study.plan import Pair
 from tests.study.samples import pairs, study_of
 
 

@@ -9,9 +9,9 @@ import json
 import pytest
 
 from rangevote.study.export import WRITERS, harmless, rows, to_comparator, to_csv, to_jsonl, to_record
+from rangevote.study.plan import INSTRUCTIONS, Pair
 from rangevote.study.store import Store
 from rangevote.study.study_file import take_snapshot
-from rangevote.study.study_plan import INSTRUCTIONS, Pair
 from tests.study.samples import answer, judge, study_file
 
 FORMULA = "=HYPERLINK(1)"

@@ -9,7 +9,7 @@ import pytest
 from rangevote.errors import DataError, UsageError
 from rangevote.study.create import StudyOptions, make_study
 from rangevote.study.pairs import pairs_of_outputs, read_pairs
-from rangevote.study.study_plan import Pair
+from rangevote.study.plan import Pair
 from tests.study.samples import png
 
 

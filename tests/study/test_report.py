@@ -10,11 +10,11 @@ import pytest
 
 from rangevote.study.analysis import alpha
 from rangevote.study.export import as_data, items_data
+from rangevote.study.plan import Pair
 from rangevote.study.report import as_text, tables, verdict
 from rangevote.study.report_page import as_html
 from rangevote.study.store import Store
 from rangevote.study.study_file import take_snapshot
-from rangevote.study.study_plan import Pair
 from tests.study.samples import answer, findings, handles, judge, pairs, study_file
 from tests.study.test_analysis import CAPTIONS
 

@@ -10,10 +10,10 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import DataError, RangevoteWarning, UsageError
+from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.evaluate import compare
 from rangevote.evaluation.metrics import METRICS
 from rangevote.evaluation.significance import draws
-from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.formats import read
 from rangevote.tuning.grid import DEFAULT, grid
 from rangevote.tuning.tune import unseen

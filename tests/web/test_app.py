@@ -120,7 +120,7 @@ def test_answers_are_plain_json_of_any_text():
 def test_nothing_is_elected_before_it_is_asked_for_and_few_elections_are_kept(monkeypatch):
     held = []
     monkeypatch.setattr(
-        "rangevote.web.page_data.elect_ballot", lambda *given: held.append(given) or elect_ballot(*given)
+        "rangevote.web.api.elect_ballot", lambda *given: held.append(given) or elect_ballot(*given)
     )
     page = page_of([ballot([f"a {i}", "a"], [-1.0, -2.0]) for i in range(500)])
     assert (page.about()["ballots"], held) == (500, [])

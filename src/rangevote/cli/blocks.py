@@ -12,7 +12,7 @@ from rangevote.errors import DataError
 from rangevote.formats.jsonl import decoder
 from rangevote.formats.parquet import entries_of, plain_columns, record_batches
 from rangevote.formats.reader import Entry, SeenIds, line_entry, repeated
-from rangevote.formats.results import ResultLine, ResultShape
+from rangevote.formats.result_writer import ResultLine, ResultShape
 from rangevote.formats.stream import PARQUET
 from rangevote.hypothesis import Ballot, Hypotheses
 from rangevote.parallel import map_in_order
@@ -47,7 +47,7 @@ class BlockVoting:
 
     def __init__(self, voting: Voting) -> None:
         settings, shape = voting.settings, voting.shape
-        assert settings.at_once is not None
+        assert settings.one_call is not None
         assert isinstance(settings.measure, Measure)
         on = settings.measure.signature_on(Hypotheses([""]))
         how: dict[str, Any] = {
@@ -58,7 +58,7 @@ class BlockVoting:
             "most_pairs": 2**62 if settings.measure.linear else pair_limit(),
         }
         self._elect, self._elect_rows = (
-            partial(kernel, **how) for kernel in (settings.at_once.lines, settings.at_once.rows)
+            partial(kernel, **how) for kernel in (settings.one_call.lines, settings.one_call.rows)
         )
         self._voting, self._decode = voting, decoder(voting.reading)
         self._seen = SeenIds() if voting.reading.unique_ids else None
@@ -69,7 +69,7 @@ class BlockVoting:
         shape = voting.shape
         return (
             format in ("jsonl", "parquet")
-            and voting.settings.at_once is not None
+            and voting.settings.one_call is not None
             and voting.settings.preset != "consensus"  # which warns where the candidates vote
             and voting.reading.plain
             and shape == ResultShape(text=shape.text, scores=shape.scores)

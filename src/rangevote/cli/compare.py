@@ -21,7 +21,7 @@ from rangevote.cli.options import HelpCommand
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import SetupError, UsageError, choose, nearest
-from rangevote.files import is_stream
+from rangevote.text import is_stream
 
 if TYPE_CHECKING:
     from rangevote.evaluation.evaluate import Comparison, Selection

@@ -12,7 +12,7 @@ import click
 from rangevote.cli.options import MODEL_SECTIONS, HelpCommand
 from rangevote.cli.output import visible
 from rangevote.cli.progress import loading
-from rangevote.election.reasons import Quote, most_likely, why
+from rangevote.election.summary import Quote, most_likely, why
 from rangevote.errors import UsageError, need
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import UsageError, choose
 
 if TYPE_CHECKING:
+    from rangevote.evaluation.corpus import WordUnits
     from rangevote.evaluation.evaluate import Comparison
     from rangevote.evaluation.read import FileValues
-    from rangevote.evaluation.texts import WordUnits
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ def evaluation_options(command: Command) -> Command:
 def _evaluation(
     metric: Sequence[str], tokenize: str, bleu_tokenize: str, lowercase: bool, **given: Any
 ) -> EvaluationOptions:
+    from rangevote.evaluation.corpus import UNITS, WordUnits
     from rangevote.evaluation.metrics import spelled_metric
-    from rangevote.evaluation.texts import UNITS, WordUnits
 
     choose("tokenisation", tokenize, UNITS)
     listed = [name.strip() for part in metric for name in part.split(",") if name.strip()]
@@ -199,9 +199,9 @@ def measure(
     from rich.console import Console
     from rich.progress import track
 
+    from rangevote.evaluation.corpus import EvaluationCorpus
     from rangevote.evaluation.evaluate import Evaluator, compare_measured
     from rangevote.evaluation.read import align
-    from rangevote.evaluation.texts import EvaluationCorpus
 
     order: FileValues[Any] = references or next(iter(systems.values()))
     outputs = {name: align(listing, order) for name, listing in systems.items()}

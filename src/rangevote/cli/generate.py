@@ -28,7 +28,7 @@ from rangevote.errors import DataError
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
     from rangevote.formats import Entry
-    from rangevote.formats.results import ResultLine, ResultShape
+    from rangevote.formats.result_writer import ResultLine, ResultShape
     from rangevote.generation.batch import Elected, Elector, Request
     from rangevote.generation.plan import GenerationPlan
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     Answer = tuple[Entry, Elected | DataError]
 
 #: Options that change how a run goes but not what it writes; a resumed run may have others.
-FREE = frozenset(
+OPTIONS_FREE_TO_CHANGE_ON_RESUME = frozenset(
     {"source", "output", "ballots", "max_rows", "on_error", "resume", "force", "quiet"}
     | {"base_url", "key_env", "key_file", "concurrency", "timeout"}
 )
@@ -101,13 +101,15 @@ def generate(
     Results are written in the order of the inputs, with the fields that rangevote vote writes. With --engine
     a server samples instead of a model in this process; its API key is read from the environment or a file.
     """
-    from rangevote.formats.inputs import read_inputs
+    from rangevote.formats.prompts import read_inputs
     from rangevote.generation.batch import elect_batches
 
     check_input(source, "inputs")
     check_one_winner(shape.text, settings.winners)
     notes, given = Notes(quiet=quiet), click.get_current_context().params
-    remembered = {name: value for name, value in given.items() if name not in FREE}
+    remembered = {
+        name: value for name, value in given.items() if name not in OPTIONS_FREE_TO_CHANGE_ON_RESUME
+    }
     remembered["ballots"] = ballots is not None
     plan, skip, images = plan_for(settings), on_error == "skip", False
     plan.check_voters(chosen.voter_models)
@@ -178,8 +180,8 @@ class GenerateRun:
 
     def _line(self, entry: Entry, answer: Elected | DataError) -> tuple[ResultLine, bytes]:
         """The result and the ballot; a bad input has a line too, and a ballot without candidates."""
-        from rangevote.formats.results import error_line, result_line
-        from rangevote.formats.write import write_ballot
+        from rangevote.formats.ballot_writer import write_ballot
+        from rangevote.formats.result_writer import error_line, result_line
         from rangevote.hypothesis import Ballot
 
         if isinstance(answer, DataError):
@@ -203,7 +205,7 @@ def answers(
 
 def _requests(entries: Iterable[tuple[int, Entry]], waiting: deque[Entry]) -> Iterator[Request]:
     """What is to be elected; bad inputs only wait for their turn."""
-    from rangevote.formats.inputs import ModelInput
+    from rangevote.formats.prompts import ModelInput
     from rangevote.generation.batch import Request
 
     for number, entry in entries:

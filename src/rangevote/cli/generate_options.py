@@ -236,8 +236,8 @@ def server_elector(
 ) -> Elector:
     """Elects by this server; nothing is sent before the first request."""
     need("httpx", "web", "asking a server")
-    from rangevote.sources.openai.client import CallLimits, Client
-    from rangevote.sources.openai.generating import RequestBuilder, ServerElector
+    from rangevote.engines.openai.client import CallLimits, Client
+    from rangevote.engines.openai.generating import RequestBuilder, ServerElector
 
     for name, value in (("--device", chosen.device), ("--dtype", chosen.dtype)):
         if value is not None:

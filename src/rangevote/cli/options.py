@@ -195,7 +195,7 @@ def own_similarity(name: str) -> Any:
 
     Only the command line does so: a name in a file or in a request never runs code.
     """
-    from rangevote.plugins import plugins
+    from rangevote.entry_points import plugins
     from rangevote.similarity import listings, spelled
 
     module, colon, attribute = name.partition(":")
@@ -257,7 +257,7 @@ def _not_given(profile: dict[str, Any]) -> dict[str, Any]:
 
 
 def result_options(command: Command) -> Command:
-    """What is written of results; the command gets `shape`, a `rangevote.formats.results.ResultShape`."""
+    """What is written of results; the command gets `shape`, a `ResultShape`."""
     options = {
         "scores": click.option("--scores", is_flag=True, help="Write the scores of all candidates."),
         "explain": click.option(
@@ -279,7 +279,7 @@ def result_options(command: Command) -> Command:
 
     def build(text: bool, **more: Any) -> Any:
         from rangevote.formats.reader import carried_name
-        from rangevote.formats.results import COLUMNS, ResultShape
+        from rangevote.formats.result_writer import COLUMNS, ResultShape
 
         for name, path in map(carried_name, more["carry"]):
             if name in COLUMNS:

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, NoReturn, Protocol
 
 from rangevote.cli.options import format_by_name
 from rangevote.errors import RangevoteError, SetupError, UsageError, need
-from rangevote.files import cannot_write, is_stream, open_stream, regular_file
+from rangevote.text import cannot_write, is_stream, open_stream, regular_file
 
 if TYPE_CHECKING:
-    from rangevote.formats.results import ResultRows, ResultShape
+    from rangevote.formats.result_writer import ResultRows, ResultShape
 
 BUFFER = 1 << 20
 #: Ending of a compressed file -> the program that writes it.
@@ -52,7 +52,7 @@ class TableShape(NamedTuple):
     shape: ResultShape
 
     def rows(self) -> ResultRows:
-        from rangevote.formats.results import ResultRows
+        from rangevote.formats.result_writer import ResultRows
 
         return ResultRows(*self)
 
@@ -242,7 +242,7 @@ class OutputFile:
             self._fail(error)
 
     def _made_table(self, shape: TableShape) -> Path:
-        from rangevote.formats.results import write_table
+        from rangevote.formats.result_writer import write_table
 
         write_table(self.partial, self._table, *shape)
         with self._table.open("rb+") as table:

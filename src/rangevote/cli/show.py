@@ -138,7 +138,7 @@ class ExportCount:
 
 def export_page(page: ElectionPage, path: str, force: bool, quiet: bool, notes: Notes) -> None:
     """Write the page as one file."""
-    from rangevote.web.single_file import single_file
+    from rangevote.web.export_html import single_file
 
     with open_output(path, "-", {}, force=force) as out:
         count = ExportCount(page.kept)

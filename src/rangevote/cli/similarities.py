@@ -28,7 +28,7 @@ Mixtures: 0.5*overlap_2+0.5*chrf. One's own: -s module:function, or in Python an
 @click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
 def similarities(as_json: bool) -> None:
     """List every similarity: what it is, cost, range and direction of its grades, and what it needs."""
-    from rangevote.plugins import plugins
+    from rangevote.entry_points import plugins
     from rangevote.similarity import PRESETS
     from rangevote.similarity.answers import EXAMPLES
 

@@ -14,12 +14,12 @@ from rangevote.cli.options import HelpCommand, epilog, format_by_name
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import SetupError, UsageError, need
-from rangevote.files import regular_file
+from rangevote.text import regular_file
 
 if TYPE_CHECKING:
     from rangevote.study.pairs import PairFiles
+    from rangevote.study.plan import StudyPlan
     from rangevote.study.store import Store
-    from rangevote.study.study_plan import StudyPlan
 
 #: Fixed, so that links stay valid when the server is started again.
 PORT = 8710

@@ -143,9 +143,9 @@ def tune(
     the set that is reported.
     """
     from rangevote.errors import choose
+    from rangevote.evaluation.corpus import UNITS, WordUnits
     from rangevote.evaluation.metrics import spelled_metric
     from rangevote.evaluation.read import read_references
-    from rangevote.evaluation.texts import UNITS, WordUnits
     from rangevote.formats import pair, read
     from rangevote.tuning.tune import tune as tune_settings
 
@@ -178,7 +178,7 @@ def tune(
             file.write(tuning.profile().encode())
             file.finish()
     if plot is not None and tuning.curve is not None:
-        from rangevote.tuning.threshold import plot_risk
+        from rangevote.tuning.risk_coverage import plot_risk
 
         plot_risk(tuning.curve, plot)
     click.echo(_format(tuning, table), nl=False)
@@ -223,7 +223,7 @@ def _with_references(entries: Iterator[Entry], listed: FileValues[list[str]] | N
 
 def _format(tuning: Tuning, format: str) -> str:
     from rangevote.evaluation.tables import render
-    from rangevote.tuning.threshold import risk_table
+    from rangevote.tuning.risk_coverage import risk_table
     from rangevote.tuning.tune import choice_table, surface_table
 
     if format == "json":

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from rangevote.formats import Entry, ReadOptions
     from rangevote.formats.batches import RawBatch
     from rangevote.formats.reader import SeenIds
-    from rangevote.formats.results import ResultLine, ResultShape
+    from rangevote.formats.result_writer import ResultLine, ResultShape
     from rangevote.formats.stream import Stream
 
 #: What results are written as.
-TO = ("jsonl", "parquet", "csv", "tsv")
+OUTPUT_FORMATS = ("jsonl", "parquet", "csv", "tsv")
 #: Options that change how a run goes but not what it writes; a resumed run may have others.
-FREE = frozenset(
+OPTIONS_FREE_TO_CHANGE_ON_RESUME = frozenset(
     {"ballots", "output", "on_error", "resume", "force", "quiet", "strict"}
     | {"engine", "ray_address", "workers", "to", "trust_ids"}
 )
@@ -70,7 +70,7 @@ ONE_CANDIDATE = (
 @result_options
 @click.option(
     "--to",
-    type=click.Choice([*TO, "preferences"]),
+    type=click.Choice([*OUTPUT_FORMATS, "preferences"]),
     help="Format of the output; else by its name (.parquet, .csv, .tsv). preferences: JSON lines with "
     "prompt, chosen, rejected and margin, as TRL trains on.",
 )
@@ -136,12 +136,14 @@ def vote(
     if WHY_PLAIN and not PURE:
         notes.tell(WHY_PLAIN)
     given = click.get_current_context().params
-    remembered = {name: value for name, value in given.items() if name not in FREE}
+    remembered = {
+        name: value for name, value in given.items() if name not in OPTIONS_FREE_TO_CHANGE_ON_RESUME
+    }
     if engine == "ray":
         return _vote_on_ray(given, settings, shape, reading, remembered, notes)
     if ray_address is not None:
         raise UsageError("--ray-address belongs to --engine ray.")
-    format = to or format_by_name(output, *TO, option="--to")
+    format = to or format_by_name(output, *OUTPUT_FORMATS, option="--to")
     if shape.text and (to or format != "jsonl"):
         raise UsageError(
             f"--text writes lines of text, not {CALLED.get(format, format)}; leave one of the two out."
@@ -197,7 +199,7 @@ class Voting:
     def lines(self, entries: Iterable[Entry]) -> Iterator[ResultLine]:
         """Elect each ballot; a bad one becomes a line too, so that input and output keep in step."""
         from rangevote.election.elect import elect_ballot
-        from rangevote.formats.results import ResultLine, empty_line, error_line, result_line
+        from rangevote.formats.result_writer import ResultLine, empty_line, error_line, result_line
 
         for entry in entries:
             try:
@@ -283,7 +285,7 @@ class Voting:
         self, batches: Iterator[RawBatch], sink: Sink, workers: int, notes: Notes
     ) -> Iterator[ResultLine]:
         from rangevote.formats.reader import Entry, SeenIds, repeated
-        from rangevote.formats.results import error_line
+        from rangevote.formats.result_writer import error_line
         from rangevote.parallel import map_in_order
 
         seen = SeenIds() if self.reading.unique_ids else None
@@ -371,7 +373,7 @@ def _write_all(
     pairs: bool,
 ) -> int:
     """Write every line; returns the exit code."""
-    from rangevote.formats.results import is_pair
+    from rangevote.formats.result_writer import is_pair
 
     skipped = undecided = most = 0
     with keeping_results(sink, bar):
@@ -425,8 +427,8 @@ def _vote_on_ray(
     remembered: Mapping[str, object],
     notes: Notes,
 ) -> int:
+    from rangevote.batch_elect import Elect, RayFiles, ray_session
     from rangevote.formats import ReadOptions
-    from rangevote.ray_data import Elect, RayFiles, ray_session
 
     ballots, output = given["ballots"], given["output"]
     local = {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rangevote.election.explain import NgramVotes
-from rangevote.election.reasons import Quote, why
+from rangevote.election.summary import Quote, why
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rangevote.election.normalize import prepare
 from rangevote.election.panel import panel_of, panel_voters
+from rangevote.election.preprocess import prepare
 from rangevote.election.result import Result, counted_result, with_thresholds
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
 from rangevote.election.settings import ElectionOptions, Settings, settings_of
@@ -119,23 +119,23 @@ def elect_ballot(ballot: Ballot | Listed, settings: Settings) -> Result:
     """The election of one ballot, or among the candidates of a list."""
     candidates, voters = _sides(ballot)
     result = _at_once(settings, candidates, None, voters, None)
-    return _elect_carefully(ballot, settings) if result is None else result
+    return _elect_general(ballot, settings) if result is None else result
 
 
 def _elect_together(ballots: list[Ballot | Listed], settings: Settings) -> list[Result | Exception]:
     """One call into the kernels for all that need no care; an error for each that cannot be held."""
     sides = list(map(_sides, ballots))
-    if settings.at_once is None or (
-        not settings.always_at_once and any(_needs_care(settings, *two) for two in sides)
+    if settings.one_call is None or (
+        not settings.always_one_call and any(_needs_general(settings, *two) for two in sides)
     ):
         answers: list[Any] = [None] * len(ballots)
     else:
-        answers = settings.at_once.many(sides)
+        answers = settings.one_call.many(sides)
     results: list[Result | Exception] = []
     for ballot, answer in zip(ballots, answers, strict=True):
         try:
             if answer is None:
-                results.append(_elect_carefully(ballot, settings))
+                results.append(_elect_general(ballot, settings))
             else:
                 counted, kept = answer
                 results.append(counted_result(counted, kept, settings))
@@ -151,8 +151,8 @@ def _sides(ballot: Ballot | Listed) -> tuple[Any, Any]:
 def _at_once(settings: Settings, *given: Any) -> Result | None:
     """The election as one call into the kernels; None where it has to be held the careful way, which says
     what is wrong or unusual. `given` are candidates, log-probabilities, voters and theirs."""
-    election = settings.at_once
-    if election is None or (not settings.always_at_once and _needs_care(settings, given[0], given[2])):
+    election = settings.one_call
+    if election is None or (not settings.always_one_call and _needs_general(settings, given[0], given[2])):
         return None
     answer = election.one(*given)
     if answer is None:
@@ -167,7 +167,7 @@ def _at_once(settings: Settings, *given: Any) -> Result | None:
     return counted_result(answer, kept, settings)
 
 
-def _needs_care(settings: Settings, candidates: Any, voters: Any) -> bool:
+def _needs_general(settings: Settings, candidates: Any, voters: Any) -> bool:
     """Whether a measure of pairs would have to refuse them, or a preset warns of them."""
     if settings.preset == "consensus" and voters is None:
         return True
@@ -176,7 +176,7 @@ def _needs_care(settings: Settings, candidates: Any, voters: Any) -> bool:
     return len(candidates) * len(voters if isinstance(voters, list) else candidates) > pair_limit()
 
 
-def _elect_carefully(ballot: Ballot | Listed, settings: Settings) -> Result:
+def _elect_general(ballot: Ballot | Listed, settings: Settings) -> Result:
     if not isinstance(ballot, Ballot):
         return elect_columns(Hypotheses.of(ballot), None, settings)
     voters = None if ballot.voters is None else Hypotheses.of(ballot.voters, role="voters")

@@ -19,11 +19,11 @@ from rangevote.errors import UsageError
 from rangevote.hypothesis import Hypotheses
 from rangevote.kernel import plain
 from rangevote.similarity.base import Similarity
+from rangevote.similarity.combined import Mixture
 from rangevote.similarity.exact import Exact
-from rangevote.similarity.mixture import Mixture
+from rangevote.similarity.json_leaves import TextOrToolCalls, json_leaves
 from rangevote.similarity.ngram import Ngrams
-from rangevote.similarity.structured import Parties, json_leaves
-from rangevote.similarity.tokens import Reader
+from rangevote.similarity.units import Reader
 
 if TYPE_CHECKING:
     from rangevote.election.result import AnswerCount, Result
@@ -128,7 +128,7 @@ def explain(result: Result, index: int) -> Explanation:
 def field_agreement(result: Result, index: int) -> tuple[FieldAgreement, ...] | None:
     """How many voters have each value of a candidate; None where it is not JSON that is compared."""
     measure, candidate = result.similarity, result.candidates.only(index)
-    structured = isinstance(measure, Parties) and candidate.tool_calls is not None
+    structured = isinstance(measure, TextOrToolCalls) and candidate.tool_calls is not None
     if not structured and measure.name != "exact:json" and getattr(measure, "tokenize", None) != "json":
         return None
     [own] = _leaves(candidate)

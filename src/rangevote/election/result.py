@@ -13,7 +13,7 @@ import numpy as np
 from rangevote.election.rules import order
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
 from rangevote.similarity.base import keys_of, short
-from rangevote.similarity.structured import Parties
+from rangevote.similarity.json_leaves import TextOrToolCalls
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -186,7 +186,7 @@ class Result:
 
         Where tools are called, an election has stages, and it is the smallest lead of all of them.
         """
-        if isinstance(self.similarity, Parties):
+        if isinstance(self.similarity, TextOrToolCalls):
             return self.similarity.margin(self.candidates, self.voters, self.weights)
         scores, best = self.scores.tolist(), self.score
         every = not len(self.voters) or self.likelihood is not None
@@ -354,7 +354,7 @@ def first(result: Result, number: int) -> tuple[int, ...]:
 
 
 def counted_result(answer: Answered, kept: Sequence[Any], settings: Settings) -> Result:
-    """The result of an election in one call (`Settings.at_once`), of which only the answer is there.
+    """The result of an election in one call (`Settings.one_call`), of which only the answer is there.
 
     `kept` are candidates, log-probabilities, voters and their log-probabilities, as lists or None, which
     nobody changes. Their columns, the arrays and the signature are made when they are asked for.

@@ -35,9 +35,9 @@ from rangevote.kernel import Election
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, Preset, get_similarity, spelled
 from rangevote.similarity.base import Measure, Similarity, short
 from rangevote.similarity.cutoff import Cutoff, with_cutoff
+from rangevote.similarity.json_leaves import TextOrToolCalls
 from rangevote.similarity.ngram import IndexMeasure, formula_of
-from rangevote.similarity.structured import Parties
-from rangevote.similarity.tokens import Tokenise
+from rangevote.similarity.units import Tokenise
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -48,9 +48,9 @@ Grader = str | Similarity | Callable[[Any, Any], Any]
 #: Types of options that settings can be found by again.
 PLAIN = frozenset({str, int, float, bool, type(None)})
 #: Options that an election in one call understands; the others must have their defaults.
-AT_ONCE = frozenset({"similarity", "preset", "weights", "temperature", "likelihood", "tokenize"})
+ONE_CALL_OPTIONS = frozenset({"similarity", "preset", "weights", "temperature", "likelihood", "tokenize"})
 #: Fields of a hypothesis that such an election reads, or that do not matter to it; the others must be None.
-READ_AT_ONCE = frozenset(
+ONE_CALL_FIELDS = frozenset(
     {"text", "tokens", "logprob", "finished", "sampled", "state", "ranked_by", "token_logprobs"}
 )
 #: From which similarity on texts are of one cluster, if nobody says otherwise.
@@ -199,7 +199,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         return self._preset.likelihood if self.likelihood is None else self.likelihood
 
     @cached_property
-    def at_once(self) -> Election | None:
+    def one_call(self) -> Election | None:
         """These elections as one call into the kernels, for lists that need no warning or error; None where
         the options or the measure ask for more than that."""
         measure = self.similarity
@@ -208,14 +208,14 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             return None
         # not by `fields`, which evaluates the annotations every time
         defaults = zip(self.__struct_fields__, self.__struct_defaults__, strict=True)
-        if any(getattr(self, name) != default for name, default in defaults if name not in AT_ONCE):
+        if any(getattr(self, name) != default for name, default in defaults if name not in ONE_CALL_OPTIONS):
             return None
         assert isinstance(measure, IndexMeasure)
         if measure.tokenize not in ("words", "chars") or self.weights not in (None, "probability", "count"):
             return None
         return Election(
             Hypothesis,
-            [name for name in Hypothesis.__struct_fields__ if name not in READ_AT_ONCE],
+            [name for name in Hypothesis.__struct_fields__ if name not in ONE_CALL_FIELDS],
             measure.tokenize,
             measure.orders,
             measure.bag,
@@ -228,7 +228,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def always_at_once(self) -> bool:
+    def always_one_call(self) -> bool:
         """Whether nothing in the lists has to be looked at before an election at once: how many pairs they
         make, or who votes."""
         return isinstance(self.similarity, Measure) and self.similarity.linear and self.preset != "consensus"
@@ -247,7 +247,11 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
 
     def with_parties(self) -> Settings:
         """The same for an election in which some call tools."""
-        return self if isinstance(self.measure, Parties) else self.replace(similarity=Parties(self.measure))
+        return (
+            self
+            if isinstance(self.measure, TextOrToolCalls)
+            else self.replace(similarity=TextOrToolCalls(self.measure))
+        )
 
     def signature(
         self, weighting: str, candidates: Hypotheses, voters: int, panel: PanelShares | None = None
@@ -266,7 +270,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         parts = [f"rv:{_SERIES}", f"sim:{name}"]
         if on:
             parts.append(f"on:{on}")
-        if isinstance(measure, Parties):
+        if isinstance(measure, TextOrToolCalls):
             parts.append("calls:name,arguments")
         parts.append(f"w:{weighting}")
         if has_temperature(weighting):

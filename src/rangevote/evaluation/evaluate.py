@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rangevote.errors import DataError, UsageError, choose
+from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.metrics import METRICS, Builder, Distinct, Metric, Statistics, get_metric
 from rangevote.evaluation.significance import (
     P_VALUES,
@@ -20,7 +21,6 @@ from rangevote.evaluation.significance import (
     resampled_sums,
     sign_test,
 )
-from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array, Ballot
 
 MetricChoice = Sequence[str] | Mapping[str, Metric | Distinct] | None

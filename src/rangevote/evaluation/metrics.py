@@ -19,7 +19,7 @@ import numpy as np
 
 from rangevote import __version__
 from rangevote.errors import UnknownName, UsageError, choose, nearest, need, respelled
-from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
+from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.similarity import get_similarity
 from rangevote.similarity.answers import get_key

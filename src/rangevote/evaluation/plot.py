@@ -15,7 +15,7 @@ from typing import Any
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.errors import UsageError, need
 from rangevote.evaluation.evaluate import Comparison
-from rangevote.files import replacing
+from rangevote.text import replacing
 
 #: Kinds of picture, by the ending of the file's name.
 KINDS = ("svg", "png", "pdf")

@@ -21,9 +21,9 @@ from msgspec import UNSET, UnsetType
 
 from rangevote.errors import DataError, UsageError
 from rangevote.formats import read
-from rangevote.formats.delimited import looks_delimited, read_table
+from rangevote.formats.csv_tsv import looks_delimited, read_table
 from rangevote.formats.jsonl import decode_as, decode_text, parse
-from rangevote.formats.records import Located
+from rangevote.formats.layouts import Located
 from rangevote.formats.stream import MAX_LINE_BYTES, Source, open_stream
 from rangevote.hypothesis import Ballot
 

@@ -1,10 +1,10 @@
 """Files to ballots and back: `read` opens a path or '-' and yields an `Entry` for each record."""
 
+from rangevote.formats.ballot_writer import WRITERS, Writer, ending, writer
 from rangevote.formats.batches import RawBatch, entry_batches, read_batches
-from rangevote.formats.pairing import join_panel, pair
+from rangevote.formats.join_voters import join_panel, pair
 from rangevote.formats.reader import FORMATS, Entry, Reading, ReadOptions, SeenIds, read, repeated
 from rangevote.formats.stream import Stream, open_stream
-from rangevote.formats.write import WRITERS, Writer, ending, writer
 
 __all__ = [
     "FORMATS",

@@ -42,7 +42,7 @@ def detect(stream: Stream, formats: Iterable[str], options: ReadOptions) -> str 
         return None
     if first[:1] == b"{" and first != b"{":
         return "jsonl"  # it is JSON: the reader will say what is wrong with it
-    from rangevote.formats.delimited import looks_delimited
+    from rangevote.formats.csv_tsv import looks_delimited
 
     table = looks_delimited(first, stream.name, {options.field, options.group_by, options.text_field})
     if table is None:
@@ -121,7 +121,7 @@ def json_layout(stream: Stream, options: ReadOptions) -> ReadOptions:
     first = _fields(head.lstrip().partition(b"\n")[0])
     if first is None or (not options.layout and {"candidates", "hypotheses"} & set(first)):
         return options
-    from rangevote.formats.records import recognise
+    from rangevote.formats.layouts import recognise
 
     layout = recognise([first], options)
     if layout is not None and layout.group_by != options.group_by:  # what repeats is seen in more of them

@@ -17,8 +17,8 @@ from typing import Any
 
 from rangevote.errors import DataError
 from rangevote.formats.jsonl import ballot_scale, parse
+from rangevote.formats.layouts import Record, read_records, recognise, record_ballot, unknown_layout
 from rangevote.formats.reader import Entry, ReadOptions, read_lines
-from rangevote.formats.records import Record, read_records, recognise, record_ballot, unknown_layout
 from rangevote.formats.stream import Stream
 from rangevote.hypothesis import Ballot
 

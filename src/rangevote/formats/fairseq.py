@@ -22,8 +22,8 @@ import msgspec
 
 from rangevote.errors import DataError
 from rangevote.formats.jsonl import decode_text
+from rangevote.formats.logprobs import Scale, accept, number, scale_of, scored_ballot, total
 from rangevote.formats.reader import LOG_BASES, Entry, ReadOptions, entry_at
-from rangevote.formats.scores import Scale, accept, number, scale_of, scored_ballot, total
 from rangevote.formats.stream import Stream
 from rangevote.hypothesis import Ballot
 

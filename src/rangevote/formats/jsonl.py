@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from rangevote.errors import DataError, UsageError, nearest
+from rangevote.formats.logprobs import Scale, accept, scale_of
 from rangevote.formats.reader import Decode, ReadOptions
-from rangevote.formats.scores import Scale, accept, scale_of
 from rangevote.hypothesis import Ballot, Hypothesis, check
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from itertools import count, islice
 
 from rangevote.errors import DataError, UsageError
 from rangevote.formats.jsonl import decode_text
+from rangevote.formats.logprobs import Scale, accept, number, scale_of, scored_ballot
 from rangevote.formats.reader import Entry, ReadOptions, entry_at
-from rangevote.formats.scores import Scale, accept, number, scale_of, scored_ballot
 from rangevote.formats.stream import Stream, open_stream
 from rangevote.hypothesis import Ballot
 

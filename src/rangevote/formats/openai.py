@@ -21,8 +21,8 @@ import msgspec
 
 from rangevote.errors import DataError
 from rangevote.formats.jsonl import convert, parse
+from rangevote.formats.logprobs import checked, settled, total
 from rangevote.formats.reader import Decode, ReadOptions
-from rangevote.formats.scores import checked, settled, total
 from rangevote.hypothesis import Ballot, Hypothesis, ToolCall
 from rangevote.similarity.answers import split_reasoning
 

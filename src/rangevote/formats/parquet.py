@@ -10,7 +10,7 @@
 Fields that are absent or null are not known; a list of plain strings will do, and `hypotheses` is read as
 `candidates`. Columns of the usual types become `Hypothesis` objects many rows at a time: a row of ten
 candidates costs a few microseconds instead of a hundred. Others are converted row by row, as a line of the
-ballot file is. Columns without any of these names are records of another layout (`formats/records.py`).
+ballot file is. Columns without any of these names are records of another layout (`formats/layouts.py`).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rangevote.errors import DataError, need
+from rangevote.formats.ballot_writer import refuse_others, write_ballot
 from rangevote.formats.jsonl import (
     BALLOT_FIELDS,
     HYPOTHESIS_FIELDS,
@@ -36,10 +37,9 @@ from rangevote.formats.jsonl import (
     ballot_scale,
     report_unknown,
 )
+from rangevote.formats.layouts import read_records, recognise, steps, unknown_layout, with_carry
 from rangevote.formats.reader import Entry, ReadOptions
-from rangevote.formats.records import read_records, recognise, steps, unknown_layout, with_carry
 from rangevote.formats.stream import Stream
-from rangevote.formats.write import refuse_others, write_ballot
 from rangevote.hypothesis import Ballot, Hypothesis, ToolCall
 
 if TYPE_CHECKING:

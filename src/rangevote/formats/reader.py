@@ -20,11 +20,11 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
+from rangevote.entry_points import load_plugin, plugins
 from rangevote.errors import DataError, UsageError, choose, nearest
 from rangevote.formats.detect import detect, json_layout
 from rangevote.formats.stream import MAX_EXPANSION, MAX_LINE_BYTES, OnStream, Source, Stream, open_stream
 from rangevote.hypothesis import Ballot
-from rangevote.plugins import load_plugin, plugins
 
 #: Formats of records, which may have layouts of their own.
 RECORDS = ("jsonl", "json", "csv", "tsv", "parquet")
@@ -57,7 +57,7 @@ class ReadOptions:
     warnings, of which each is given to `warn` once. `unique_ids` refuses the second ballot of the same id.
 
     `field`, `group_by`, `text_field` and `logprob_field` tell where records of another layout than the ballot
-    file's have what (`rangevote.formats.records`); `carry` names fields of the input that ballots keep, as
+    file's have what (`rangevote.formats.layouts`); `carry` names fields of the input that ballots keep, as
     "prompt" or, under another name, "answer=gold".
     """
 
@@ -179,7 +179,7 @@ FORMATS = {
 }
 
 
-_MODULES = {"csv": "delimited", "tsv": "delimited", "json": "documents"}
+_MODULES = {"csv": "csv_tsv", "tsv": "csv_tsv", "json": "documents", "moses": "nbest"}
 
 
 def module_of(format: str) -> Any:
@@ -268,7 +268,7 @@ def read_entries(stream: Stream, format: str | None, options: ReadOptions) -> It
     if format is None:
         return iter(())
     if format == "jsonl" and options.layout:
-        from rangevote.formats.records import read_record_lines
+        from rangevote.formats.layouts import read_record_lines
 
         return read_record_lines(numbered_lines(stream, options), stream.name, options)
     module = module_of(format)
@@ -284,14 +284,14 @@ def decoder_of(format: str, options: ReadOptions) -> Decode:
     if not options.carry:
         return decode
     from rangevote.formats.jsonl import parse
-    from rangevote.formats.records import with_carry
+    from rangevote.formats.layouts import with_carry
 
     return lambda line: with_carry(decode(line), parse(line), options)
 
 
 def _carrying(entries: Iterator[Entry], options: ReadOptions) -> Iterator[Entry]:
     """Of formats without records, source and references can be carried."""
-    from rangevote.formats.records import with_carry
+    from rangevote.formats.layouts import with_carry
 
     for entry in entries:
         ballot = entry.ballot

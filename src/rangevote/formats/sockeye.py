@@ -12,8 +12,8 @@ import msgspec
 
 from rangevote.errors import DataError
 from rangevote.formats.jsonl import decode_as
+from rangevote.formats.logprobs import accept, scale_of, scored_ballot
 from rangevote.formats.reader import Decode, ReadOptions
-from rangevote.formats.scores import accept, scale_of, scored_ballot
 from rangevote.hypothesis import Ballot
 
 _UNSETTLED = (

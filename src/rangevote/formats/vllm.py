@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 
 from rangevote.formats.jsonl import decode_as
+from rangevote.formats.logprobs import accept, checked, settled
 from rangevote.formats.openai import ended
 from rangevote.formats.reader import Decode, ReadOptions
-from rangevote.formats.scores import accept, checked, settled
 from rangevote.hypothesis import Ballot, Hypothesis
 
 

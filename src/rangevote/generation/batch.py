@@ -15,9 +15,9 @@ import msgspec
 from rangevote.decoding.base import Search
 from rangevote.decoding.run import STREAMS, SearchBatch, search_batch
 from rangevote.election.elect import elect_ballot
-from rangevote.election.electorate import Electorate
 from rangevote.election.result import Result
-from rangevote.election.stopping import rounds
+from rangevote.election.sequential_test import rounds
+from rangevote.election.streaming import Electorate
 from rangevote.errors import DataError, SetupError, UsageError, warn
 from rangevote.generation.plan import GenerationPlan
 from rangevote.hypothesis import Ballot, Hypothesis

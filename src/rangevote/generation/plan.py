@@ -11,13 +11,13 @@ from rangevote.decoding.base import Search
 from rangevote.decoding.run import MAX_ROWS
 from rangevote.decoding.sample import Sampling
 from rangevote.election.rules import NOT_ADAPTIVE
+from rangevote.election.sequential_test import FIRST_ROUND, check_within
 from rangevote.election.settings import Settings
-from rangevote.election.stopping import FIRST_ROUND, check_within
 from rangevote.errors import UsageError
 from rangevote.models.protocol import Engine, LanguageModel
 from rangevote.similarity.base import Similarity
+from rangevote.similarity.combined import Mixture
 from rangevote.similarity.cutoff import Cutoff
-from rangevote.similarity.mixture import Mixture
 from rangevote.similarity.vectors import States
 
 #: How sure an adaptive election is of its winner by default.

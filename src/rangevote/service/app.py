@@ -21,17 +21,17 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from rangevote.engines.openai.sample_and_elect import ElectionOutcome
+from rangevote.service.chat_api import Completed, ElectionResponse, Reply, new_id
 from rangevote.service.config import ServiceConfig
 from rangevote.service.errors import ApiError, internal_error, json_response, timeout
 from rangevote.service.local import LocalModel
 from rangevote.service.metrics import CONTENT_TYPE, Metrics
 from rangevote.service.middleware import AccessLog, Auth, Keys, Queue, log_event, log_failure
-from rangevote.service.replies import Completed, ElectionResponse, Reply, new_id
 from rangevote.service.requests import CompletionRequest, Endpoint, read_request
-from rangevote.service.responses import ResponsesReply, ResponsesRequest, read_responses
+from rangevote.service.responses_api import ResponsesReply, ResponsesRequest, read_responses
 from rangevote.service.upstream import Upstream
 from rangevote.service.upstream_panel import UpstreamPanel
-from rangevote.sources.openai.server_election import ElectionOutcome
 from rangevote.web.app import ElectionPage, election_app
 from rangevote.web.ballots import BallotLists, Ballots
 from rangevote.web.serving import asset_routes

@@ -12,16 +12,16 @@ from typing import Any
 from rangevote.decoding import get_search
 from rangevote.decoding.beam import Beam
 from rangevote.election.rules import NOT_ADAPTIVE
+from rangevote.election.sequential_test import check_within
 from rangevote.election.settings import OPTION_TYPES, Settings, check_option, read_profile, read_toml
-from rangevote.election.stopping import check_within
+from rangevote.engines.openai.generating import DIALECTS
 from rangevote.errors import DataError, RangevoteError, UsageError, choose
 from rangevote.generation.plan import CONFIDENCE
 from rangevote.similarity import WITH_MODELS
 from rangevote.similarity.answers import UNSAFE
 from rangevote.similarity.base import Similarity
+from rangevote.similarity.combined import Mixture
 from rangevote.similarity.cutoff import Cutoff
-from rangevote.similarity.mixture import Mixture
-from rangevote.sources.openai.generating import DIALECTS
 
 #: Election options that a request cannot set: how many win is its `n`.
 NOT_IN_REQUESTS = frozenset({"winners"})

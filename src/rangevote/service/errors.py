@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
+from rangevote.engines.openai.client import UpstreamError
 from rangevote.errors import DataError
 from rangevote.formats.jsonl import parse
-from rangevote.sources.openai.client import UpstreamError
 
 #: `type` of an error by its status; others are "server_error".
 TYPES = {

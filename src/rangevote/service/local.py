@@ -21,6 +21,8 @@ from rangevote.decoding import get_search
 from rangevote.decoding.arrays import Array, library
 from rangevote.decoding.base import Search, SearchSum
 from rangevote.decoding.sample import Nucleus, Sample
+from rangevote.engines.openai.choices import ServerChoice, Usage
+from rangevote.engines.openai.sample_and_elect import ElectionOutcome, is_json
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
 from rangevote.generation.batch import Elected, Request, elect_batch
 from rangevote.generation.plan import GenerationPlan
@@ -32,8 +34,6 @@ from rangevote.service.metrics import Metrics
 from rangevote.service.requests import CompletionRequest
 from rangevote.service.upstream import count_votes
 from rangevote.similarity.answers import split_reasoning
-from rangevote.sources.openai.messages import ServerChoice, Usage
-from rangevote.sources.openai.server_election import ElectionOutcome, is_json
 
 #: The default search for candidates.
 CANDIDATES = "beam:10"

@@ -23,7 +23,7 @@ from rangevote.errors import DataError
 from rangevote.service.config import Limits
 from rangevote.service.errors import ApiError, internal_error
 from rangevote.service.metrics import Metrics
-from rangevote.web.guard import HEADERS, Guard, GuardedResponse, Refused
+from rangevote.web.security import HEADERS, Guard, GuardedResponse, Refused
 
 #: Shorter keys can be guessed.
 SHORTEST_KEY = 16

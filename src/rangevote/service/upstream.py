@@ -15,22 +15,22 @@ from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.election.weights import CONFIDENCE
-from rangevote.errors import DataError, SetupError, UsageError
-from rangevote.hypothesis import Ballot
-from rangevote.service.config import ServiceConfig
-from rangevote.service.errors import ApiError, insufficient_votes, invalid, upstream_failure
-from rangevote.service.metrics import Metrics
-from rangevote.service.requests import CompletionRequest
-from rangevote.sources.openai.client import CallLimits, Client, UpstreamError
-from rangevote.sources.openai.messages import CHAT, COMPLETIONS
-from rangevote.sources.openai.sampling import Samples, is_greedy
-from rangevote.sources.openai.server_election import (
+from rangevote.engines.openai.choices import CHAT, COMPLETIONS
+from rangevote.engines.openai.client import CallLimits, Client, UpstreamError
+from rangevote.engines.openai.sample_and_elect import (
     ElectionOutcome,
     Query,
     SamplePool,
     ServerElection,
     needs_logprobs,
 )
+from rangevote.engines.openai.sampling import Samples, is_greedy
+from rangevote.errors import DataError, SetupError, UsageError
+from rangevote.hypothesis import Ballot
+from rangevote.service.config import ServiceConfig
+from rangevote.service.errors import ApiError, insufficient_votes, invalid, upstream_failure
+from rangevote.service.metrics import Metrics
+from rangevote.service.requests import CompletionRequest
 
 T = TypeVar("T")
 

@@ -12,15 +12,15 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
+from rangevote.engines.openai.choices import Usage
+from rangevote.engines.openai.client import UpstreamError
+from rangevote.engines.openai.sample_and_elect import ElectionOutcome, Query
+from rangevote.engines.openai.sampling import Samples, sample
 from rangevote.service.config import ServiceConfig
 from rangevote.service.errors import ApiError, invalid
 from rangevote.service.metrics import Metrics
 from rangevote.service.requests import CompletionRequest
 from rangevote.service.upstream import Upstream, UpstreamElection
-from rangevote.sources.openai.client import UpstreamError
-from rangevote.sources.openai.messages import Usage
-from rangevote.sources.openai.sampling import Samples, sample
-from rangevote.sources.openai.server_election import ElectionOutcome, Query
 
 
 class UpstreamPanel:

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from rangevote.entry_points import load_plugin, plugins
 from rangevote.errors import UnknownName, UsageError, nearest, respelled
-from rangevote.plugins import load_plugin, plugins
 from rangevote.similarity.base import Measure, Similarity, how_to_install
-from rangevote.similarity.tokens import Tokenise, check_tokeniser
+from rangevote.similarity.units import Tokenise, check_tokeniser
 
 
 class Listing(NamedTuple):
@@ -164,7 +164,7 @@ def _build(name: str, tokenize: Tokenise) -> Similarity:
     check_tokeniser(tokenize)
     parts = _PLUS.split(name)
     if ("*" in name or len(parts) > 1) and not name.startswith("exact:"):
-        from rangevote.similarity.mixture import Mixture
+        from rangevote.similarity.combined import Mixture
 
         return Mixture([_part(part, name, tokenize) for part in parts])
     name = spelled(name)

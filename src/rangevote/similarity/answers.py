@@ -16,8 +16,8 @@ from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
 from functools import partial
 
+from rangevote.entry_points import load_plugin, plugins
 from rangevote.errors import UnknownName, UsageError, nearest
-from rangevote.plugins import load_plugin, plugins
 
 Key = Callable[[str], Hashable]
 
@@ -227,7 +227,7 @@ def _line(which: str) -> Key:
 
 
 def _json(path: str) -> Key:
-    from rangevote.similarity.structured import json_value, path_steps
+    from rangevote.similarity.json_leaves import json_value, path_steps
 
     return partial(json_value, path_steps(path))
 
@@ -237,14 +237,14 @@ def _after(marker: str) -> Key:
 
 
 def _math(argument: str) -> Key:
-    from rangevote.similarity.mathematics import math_answer, needed
+    from rangevote.similarity.math_answers import math_answer, needed
 
     needed()
     return math_answer
 
 
 def _command(command: str) -> Key:
-    from rangevote.similarity.command import Command
+    from rangevote.similarity.program_answers import Command
 
     return Command(command)
 

@@ -14,8 +14,8 @@ import numpy as np
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.similarity.base import Measure, Similarity, keys_of
 from rangevote.similarity.exact import Exact
+from rangevote.similarity.json_leaves import TextOrToolCalls
 from rangevote.similarity.pairwise import PairPoll
-from rangevote.similarity.structured import Parties
 
 
 class Cutoff(Measure):
@@ -47,4 +47,6 @@ def with_cutoff(measure: Similarity, least: float | None) -> Similarity:
     it is, and so do calls of tools, whose texts have the cut-off already."""
     if isinstance(measure, Cutoff):
         measure = measure.within
-    return measure if least is None or isinstance(measure, (Exact, Parties)) else Cutoff(measure, least)
+    return (
+        measure if least is None or isinstance(measure, (Exact, TextOrToolCalls)) else Cutoff(measure, least)
+    )

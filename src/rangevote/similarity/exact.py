@@ -10,7 +10,7 @@ from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import unit_bits
 from rangevote.similarity.answers import THINK, THINK_END, Key, get_key, split_reasoning
 from rangevote.similarity.base import Measure, check_pairs, same_content
-from rangevote.similarity.tokens import Tokenise, refuse_surrogates
+from rangevote.similarity.units import Tokenise, refuse_surrogates
 
 
 class Exact(Measure):

@@ -25,12 +25,12 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from rangevote.errors import DataError, MissingExtra, SetupError, UsageError, warn
-from rangevote.hub import is_cached, refuse_unreachable
 from rangevote.hypothesis import Array, Hypotheses
+from rangevote.models.hub import is_cached, refuse_unreachable
 from rangevote.quiet import WhileLoading, quiet
 from rangevote.similarity.base import Measure, how_to_install, short
 from rangevote.similarity.pairwise import PairPoll
-from rangevote.similarity.tokens import Tokenise, texts_of
+from rangevote.similarity.units import Tokenise, texts_of
 
 #: Pairs that a model is given in one call; it makes batches of them itself.
 BLOCK = 1 << 14

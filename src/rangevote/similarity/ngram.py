@@ -27,7 +27,7 @@ from rangevote.kernel import Index
 from rangevote.kernel.plain import items_of
 from rangevote.similarity.base import Measure, check_pairs, refuse_argument, short
 from rangevote.similarity.pairwise import PairPoll
-from rangevote.similarity.tokens import (
+from rangevote.similarity.units import (
     Reader,
     Tokenise,
     check_tokeniser,

@@ -11,7 +11,7 @@ from rangevote.errors import UsageError, need
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import unit_bits
 from rangevote.similarity.base import Measure, check_pairs, refuse_argument
-from rangevote.similarity.tokens import (
+from rangevote.similarity.units import (
     Reader,
     Tokenise,
     check_tokeniser,

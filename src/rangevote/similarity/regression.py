@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from rangevote.errors import SetupError, UsageError
-from rangevote.hub import is_cached, refuse_unreachable
 from rangevote.hypothesis import Array
+from rangevote.models.hub import is_cached, refuse_unreachable
 from rangevote.quiet import quiet
 from rangevote.similarity.neural import (
     LazyModel,
@@ -27,7 +27,7 @@ from rangevote.similarity.neural import (
     one_line,
     shared_model,
 )
-from rangevote.similarity.tokens import Tokenise
+from rangevote.similarity.units import Tokenise
 
 
 class RegressionMeasure(NeuralMeasure):

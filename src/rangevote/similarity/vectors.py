@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from rangevote.errors import DataError, SetupError, UsageError, need, warn
-from rangevote.hub import refuse_unreachable
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import counted, unit_bits
+from rangevote.models.hub import refuse_unreachable
 from rangevote.quiet import quiet
 from rangevote.similarity.base import Measure, check_pairs, refuse_argument
 from rangevote.similarity.neural import LazyModel, folder_of, import_package, one_line, shared_model
-from rangevote.similarity.tokens import Tokenise, texts_of
+from rangevote.similarity.units import Tokenise, texts_of
 
 #: Hypotheses, and the number of dimensions where it is known -> unit vectors, (hypotheses, dim).
 ReadVectors = Callable[[Hypotheses, int | None], Array]

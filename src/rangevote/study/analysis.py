@@ -15,8 +15,8 @@ from itertools import combinations, permutations
 from typing import NamedTuple
 
 from rangevote.evaluation.significance import sign_test
+from rangevote.study.plan import Pair, StudyPlan
 from rangevote.study.study_file import Judgement, Snapshot
-from rangevote.study.study_plan import Pair, StudyPlan
 
 #: Answers from -2, the baseline is much better, to 2, the challenger is.
 VALUES = (-2, -1, 0, 1, 2)

@@ -25,9 +25,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from rangevote.errors import SetupError
+from rangevote.study.plan import Annotator, Assignment, Pair
 from rangevote.study.store import AnswerRefused, SentAnswer, Store, now
-from rangevote.study.study_plan import Annotator, Assignment, Pair
-from rangevote.web.guard import Guard
+from rangevote.web.security import Guard
 from rangevote.web.serving import asset_routes, assets
 
 #: Largest message of the page, in bytes.

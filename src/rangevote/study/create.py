@@ -9,7 +9,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 from rangevote.errors import DataError, UsageError, choose
-from rangevote.study.study_plan import (
+from rangevote.study.plan import (
     COMBINE,
     INSTRUCTIONS,
     ITEMS,

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from rangevote.study.analysis import VALUES, Agreement, AnswerCounts, Findings, Person, Split, analyse
+from rangevote.study.plan import COMBINE, StudyPlan
 from rangevote.study.report import verdict
 from rangevote.study.study_file import Judgement, Snapshot
-from rangevote.study.study_plan import COMBINE, StudyPlan
 
 #: The columns of a CSV.
 COLUMNS = (

@@ -24,7 +24,7 @@ from rangevote.errors import DataError, UsageError
 from rangevote.evaluation.read import FileValues, align, read_outputs, read_sources
 from rangevote.formats.stream import open_stream
 from rangevote.study.images import StudyImage, load_image
-from rangevote.study.study_plan import Pair, Study
+from rangevote.study.plan import Pair, Study
 
 SCHEMA = '{"id": "42", "outputs": {"beam": "...", "voted": "..."}, "source": "...", "image": "42.jpg"}'
 ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif")

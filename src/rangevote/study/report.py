@@ -13,7 +13,7 @@ from rangevote.evaluation.tables import (
     stars,
 )
 from rangevote.study.analysis import Findings, Person, Split
-from rangevote.study.study_plan import COMBINE
+from rangevote.study.plan import COMBINE
 
 #: What is less likely than this is hardly chance.
 SIGNIFICANT = 0.05

@@ -17,8 +17,8 @@ from statistics import median
 from typing import Literal, NamedTuple, TypeVar
 
 from rangevote.errors import DataError, SetupError
-from rangevote.files import regular_file
 from rangevote.study.images import StudyImage
+from rangevote.study.plan import Assignment, resolved
 from rangevote.study.study_file import (
     LATEST,
     backup_of,
@@ -28,7 +28,7 @@ from rangevote.study.study_file import (
     read_study,
     reason,
 )
-from rangevote.study.study_plan import Assignment, resolved
+from rangevote.text import regular_file
 
 T = TypeVar("T")
 

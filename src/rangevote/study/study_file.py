@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rangevote.errors import DataError, SetupError
-from rangevote.files import regular_file
 from rangevote.study.images import StudyImage
-from rangevote.study.study_plan import Annotator, Assignment, Pair, Study, StudyPlan
+from rangevote.study.plan import Annotator, Assignment, Pair, Study, StudyPlan
+from rangevote.text import regular_file
 
 #: "rvst": marks a study among other SQLite files.
 APPLICATION = 0x72767374

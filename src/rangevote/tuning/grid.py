@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from rangevote.election.normalize import prepare
+from rangevote.election.preprocess import prepare
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest, leader, own_likelihood
 from rangevote.election.weights import has_temperature, weigh
 from rangevote.errors import DataError, UsageError

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from rangevote import __version__
 from rangevote.election.settings import Settings, write_tables
 from rangevote.errors import DataError, UsageError, warn
+from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.metrics import METRICS, Metric, get_metric
 from rangevote.evaluation.significance import SEED, Difference, Interval, difference, draws, interval
 from rangevote.evaluation.tables import STARS_NOTE, Cell, Column, Table, TableRow, stars
-from rangevote.evaluation.texts import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array, Ballot
 from rangevote.parallel import map_in_order
 from rangevote.similarity import get_similarity
@@ -41,7 +41,7 @@ from rangevote.tuning.grid import (
     Setting,
     grid,
 )
-from rangevote.tuning.threshold import RiskCurve, check_risk, risk_curve
+from rangevote.tuning.risk_coverage import RiskCurve, check_risk, risk_curve
 
 #: Enough for intervals to a tenth of their width.
 RESAMPLES = 1_000

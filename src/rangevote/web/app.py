@@ -1,4 +1,4 @@
-"""The election page as a web application: one page, its files, and the JSON it asks for (`page_data.py`)."""
+"""The election page as a web application: one page, its files, and the JSON it asks for (`api.py`)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from rangevote.election.settings import Settings
 from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Ballot
 from rangevote.study.images import StudyImage, load_image
-from rangevote.web import page_data, robustness
+from rangevote.web import api, clusters
+from rangevote.web.api import ElectedBallot, Json
 from rangevote.web.ballots import BallotLists
-from rangevote.web.guard import Guard
-from rangevote.web.page_data import ElectedBallot, Json
+from rangevote.web.security import Guard
 from rangevote.web.serving import asset_routes, assets
 from rangevote.web.what_if import WhatIf
 
@@ -81,7 +81,7 @@ class ElectionPage:
             "kept": self.kept,
             "page": PAGE,
             "measure": self._settings.measure.name,
-            "measures": list(robustness.MEASURES) if self._settings.rule not in WITHOUT_VOTERS else [],
+            "measures": list(clusters.MEASURES) if self._settings.rule not in WITHOUT_VOTERS else [],
         }
 
     def page(self, page: int) -> Json:
@@ -99,12 +99,12 @@ class ElectionPage:
 
     def _listed(self, number: int) -> Json:
         ballot = self._lists.lists[0][number]
-        row = page_data.summary(ballot, number)
+        row = api.summary(ballot, number)
         try:
             elected = ElectedBallot(ballot, self._settings)
-            recounts = robustness.recounts(elected.result, elected.matrix)
+            recounts = clusters.recounts(elected.result, elected.matrix)
             stays = int((recounts.winners == elected.result.leader).sum())
-            return row | page_data.outcome(elected) | {"tried": len(recounts.tried), "same": stays}
+            return row | api.outcome(elected) | {"tried": len(recounts.tried), "same": stays}
         except RangevoteError as error:
             return row | {"error": str(error)}
 
@@ -115,39 +115,39 @@ class ElectionPage:
 
     def election(self, number: int, list: int, turned: WhatIf = AS_IS) -> Json:
         elected = self._elect(number, list, turned)
-        answer = page_data.election(elected, number)
+        answer = api.election(elected, number)
         answer["ballot"]["image"] = self._image_path(number, list)
-        answer["stability"] = robustness.stability(elected.result, elected.matrix)
+        answer["stability"] = clusters.stability(elected.result, elected.matrix)
         answer["before"] = None if turned == AS_IS else self._before(number, list)
         return answer
 
     def _before(self, number: int, list: int) -> Json:
         """What a reader who turned the settings compares with."""
         result = self._elect(number, list).result
-        ranks = {str(index): rank for rank, index in enumerate(result.ranking[: page_data.LISTED], 1)}
+        ranks = {str(index): rank for rank, index in enumerate(result.ranking[: api.LISTED], 1)}
         return {"winner": result.leader, "ranks": ranks}
 
-    def grades(self, number: int, list: int, turned: WhatIf = AS_IS, digits: int = page_data.DIGITS) -> Json:
+    def grades(self, number: int, list: int, turned: WhatIf = AS_IS, digits: int = api.DIGITS) -> Json:
         """Its grades, voter by candidate."""
-        return page_data.grades(self._elect(number, list, turned), digits)
+        return api.grades(self._elect(number, list, turned), digits)
 
     def parts(self, number: int, list: int, index: int, turned: WhatIf = AS_IS) -> Json:
         """What earned one candidate its score."""
         elected = self._elect(number, list, turned)
-        return page_data.score_parts(elected, _index(index, len(elected.result.candidates), "candidates"))
+        return api.score_parts(elected, _index(index, len(elected.result.candidates), "candidates"))
 
     def text(self, number: int, list: int, role: str, index: int, turned: WhatIf = AS_IS) -> Json:
         result = self._elect(number, list, turned).result
         if role not in ("candidates", "voters"):
             raise NotFound(f"a role is candidates or voters, not {role!r}.")
-        return page_data.whole_text(result, role, _index(index, len(getattr(result, role)), role))
+        return api.whole_text(result, role, _index(index, len(getattr(result, role)), role))
 
     def winners(self, number: int, list: int, turned: WhatIf = AS_IS) -> Json:
         """The winners under other measures, none where the list has no such ballot."""
         ballot, name, settings = self._ballot(number, list), self._lists.lists[list].name, self._settings
         if ballot is not None:
             ballot, settings = turned.apply(ballot, settings)
-        return robustness.winners(ballot, name, settings)
+        return clusters.winners(ballot, name, settings)
 
     def image(self, number: int, list: int) -> StudyImage | None:
         """The picture that a ballot is about."""
@@ -218,7 +218,7 @@ class ElectionPage:
         if (image := self.image(number, list)) is not None:
             shown["ballot"]["image"] = f"data:{image.type};base64,{b64encode(image.content).decode()}"
         graded = _or_error(lambda: self.grades(number, list, digits=EXPORT_DIGITS))
-        packed = [page_data.packed_grades(row) for row in graded.get("grades", ())]
+        packed = [api.packed_grades(row) for row in graded.get("grades", ())]
         yield f"{start}/grades{end}", graded | ({} if "error" in graded else {"grades": packed})
         rows = shown["candidates"]["rows"]
         wanted = [row["index"] for row in rows[:explained]]
@@ -226,7 +226,7 @@ class ElectionPage:
             wanted.append(shown["most_likely"])
         for index in wanted:
             parts = self.parts(number, list, index)
-            if page_data.shows_votes(graded, shown, index):
+            if api.shows_votes(graded, shown, index):
                 del parts["votes"], parts["votes_rest"]
             yield f"{start}/candidates/{index}{end}", parts
         for role in ("candidates", "voters"):

@@ -15,9 +15,9 @@ from pathlib import Path
 from threading import Lock
 
 from rangevote.errors import DataError
+from rangevote.formats.ballot_writer import write_ballot
 from rangevote.formats.jsonl import decode_ballot
 from rangevote.formats.reader import Entry, ReadOptions
-from rangevote.formats.write import write_ballot
 from rangevote.hypothesis import Ballot
 
 #: Bytes of ballots that are kept in memory; more go to a temporary file.

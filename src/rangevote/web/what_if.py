@@ -18,8 +18,8 @@ from rangevote.election.weights import WEIGHTS
 from rangevote.errors import UsageError, choose
 from rangevote.hypothesis import Ballot
 from rangevote.similarity import PRESETS, get_similarity
-from rangevote.web.page_data import chosen_tokenisation
-from rangevote.web.robustness import MEASURES
+from rangevote.web.api import chosen_tokenisation
+from rangevote.web.clusters import MEASURES
 
 #: Largest temperature and likelihood that can be turned to.
 MOST = 100.0

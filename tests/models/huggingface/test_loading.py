@@ -161,7 +161,7 @@ def test_a_path_that_is_not_there_is_named(name):
 def test_a_name_that_cannot_be_fetched_is_refused_at_once(monkeypatch, offline, reason):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")  # nobody listens there
-    monkeypatch.setattr("rangevote.hub.getproxies", dict)
+    monkeypatch.setattr("rangevote.models.hub.getproxies", dict)
     waits: list[float] = []
     monkeypatch.setattr("time.sleep", waits.append)
     with pytest.raises(SetupError, match=rf"has the name 'nobody/nothing', and {reason}.*give its folder"):

@@ -19,7 +19,7 @@ export const exported = inside !== null;
 export class Unanswered extends Error {}
 
 /**
- * The answer to a question, as web/page_data.py describes it.
+ * The answer to a question, as web/api.py describes it.
  * @param {string} path as "api/ballots/0?list=0"
  * @returns {Promise<any>}
  */

@@ -8,7 +8,7 @@ import { voterTexts } from "./words.js";
 const NOTE =
   "Everything but the measure is as in the election above; blend has its own temperature if none was given, and under " +
   "BLEU and chrF the election is minimum Bayes risk decoding. A marked cell elects another text than the one above.";
-/** Characters of a winner's text in an answer, as CUT in web/page_data.py. */
+/** Characters of a winner's text in an answer, as CUT in web/api.py. */
 const CUT = 1000;
 /** Dots of one strip; of more voters only the numbers are told. */
 const DOTS = 120;

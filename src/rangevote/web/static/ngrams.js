@@ -1,4 +1,4 @@
-// The n-grams that two texts share, as the measures find them (similarity/tokens.py, kernel/plain.py).
+// The n-grams that two texts share, as the measures find them (similarity/units.py, kernel/plain.py).
 
 /** What Python's str.split takes for white space. */
 const WORD = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/gu;

@@ -1,6 +1,6 @@
 // What an exported file leaves out: votes that follow from grades and weights, and grades that are packed.
 
-/** Votes of one candidate that are listed, as PARTS in web/page_data.py. */
+/** Votes of one candidate that are listed, as PARTS in web/api.py. */
 const LISTED = 200;
 const PARTS_PATH = /^(.*)\/candidates\/\d+(\?list=\d+)$/;
 

@@ -1,0 +1,288 @@
+"""Elections in Ray Data: `Elect` for a pipeline of your own, and the engine of `rangevote vote --engine ray`.
+
+Ray is imported when it is used, so `Elect` serves `datasets.Dataset.map(batched=True)` as well.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rangevote.election.elect import elect_ballot
+from rangevote.election.settings import ElectionOptions, Settings
+from rangevote.errors import DataError, SetupError, UsageError, need
+from rangevote.formats.jsonl import ballot_of
+from rangevote.formats.reader import ReadOptions
+from rangevote.formats.result_writer import ResultShape, columns_of, result_fields, table_row, table_schema
+from rangevote.hypothesis import Ballot
+from rangevote.parallel import map_in_order
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+#: Ballots that are elected at a time, and rows of a block: one task, and one file of results.
+BATCH, BLOCK_ROWS = 256, 10_000
+
+
+class Elect:
+    """Holds the elections of a batch; the columns of the results are those of `rangevote vote --to parquet`.
+
+    `candidates` names the column with a list of texts or of objects as in the ballot file for each row,
+    `logprobs` one with a list of log-probabilities beside a list of texts, `voters` one like the candidates'
+    (a column that is not there, or null: the candidates vote), `id` the ballots' id. All columns are handed
+    on as they are; with `keep=False` those lists are not. The names of the results begin with `prefix`. A
+    row that cannot be voted on stays, with its `error`; with `on_error="stop"` it raises. The other options
+    are those of `rangevote.elect`, or `settings` has them all.
+
+    >>> batch = {"id": [7], "candidates": [["a dog runs", "a dog sits", "cats"]]}
+    >>> result = Elect()(batch)
+    >>> result["id"], result["winner"], result["error"]
+    ([7], ['a dog runs'], [None])
+    """
+
+    def __init__(
+        self,
+        *,
+        scores: bool = False,
+        explain: bool = False,
+        candidates: str = "candidates",
+        voters: str = "voters",
+        logprobs: str | None = None,
+        id: str = "id",
+        keep: bool = True,
+        prefix: str = "",
+        on_error: str = "keep",
+        threads: int = 1,
+        strict: bool = False,
+        settings: Settings | None = None,
+        **options: Unpack[ElectionOptions],
+    ) -> None:
+        if on_error not in ("keep", "stop"):
+            raise UsageError(f"on_error is {on_error!r}; it must be 'keep' or 'stop'.")
+        self.settings = settings or Settings(**options)
+        self.shape, self.reading = ResultShape(False, scores, explain), ReadOptions(strict=strict)
+        self.candidates, self.voters, self.logprobs, self.id = candidates, voters, logprobs, id
+        self.keep, self.stop, self.threads = keep, on_error == "stop", threads
+        self.prefix = prefix
+
+    def __call__(self, batch: Any) -> Any:
+        """The batch with results: a table for a table, a DataFrame for a DataFrame, else columns. What else
+        is in it stays as it is: order, types, index, images."""
+        kind = type(batch).__module__.partition(".")[0]
+        table = getattr(batch, "pa_table", batch)  # what a batch of `datasets` has before it is decoded
+        arrow = kind in ("pyarrow", "datasets")
+        names = list(table.schema.names if arrow else batch)
+        wanted = (self.candidates, self.voters, self.logprobs, self.id)
+        own = [name for name in wanted if name is not None and name in names]
+        columns = {name: table.column(name).to_pylist() if arrow else _plain(batch[name]) for name in own}
+        results = self._results(names, columns)
+        clash = [name for name in results if name in names]
+        if clash:
+            raise UsageError(
+                f"the batch has a column {clash[0]!r} already, which the results would replace; name theirs "
+                f"otherwise with Elect(prefix=...)."
+            )
+        lists = [] if self.keep else [name for name in own if name != self.id]
+        if arrow:
+            return self._appended(table, lists, results)
+        if kind == "pandas":
+            return batch.drop(columns=lists).assign(**results)
+        return {name: batch[name] for name in names if name not in lists} | results
+
+    def _appended(self, table: Any, lists: Sequence[str], results: Mapping[str, list[Any]]) -> Any:
+        import pyarrow as pa
+
+        # datasets and Ray take the types of the first batch, which may have no error in it
+        types = table_schema(self.shape, {})
+        table = pa.Table.from_batches([table]) if isinstance(table, pa.RecordBatch) else table
+        table = table.drop_columns(list(lists))
+        for name, column in results.items():
+            table = table.append_column(name, pa.array(column, types.field(name[len(self.prefix) :]).type))
+        return table
+
+    def _results(self, names: Sequence[str], columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+        if self.candidates not in columns:
+            raise UsageError(
+                f"the batch has no column {self.candidates!r}, only {', '.join(map(repr, names))}. Name it "
+                f"with Elect(candidates=...)."
+            )
+        numbers = range(len(columns[self.candidates]))
+        rows = list(map_in_order(lambda i: self._row(columns, i), numbers, self.threads))
+        return {self.prefix + name: [row.get(name) for row in rows] for name in self._names()}
+
+    def _names(self) -> list[str]:
+        """The columns of results that these settings can fill."""
+        settings = self.settings
+        others = {"id", "left_out"} | (set() if settings.winners > 1 else {"winners"})
+        if not hasattr(settings.measure, "label"):  # of answers
+            others |= {"answer", "votes", "abstained", "entropy"}
+        if settings.min_score is None and settings.min_share is None:
+            others.add("no_winner")
+        return [name for name in columns_of(self.shape) if name not in others]
+
+    def _row(self, columns: Mapping[str, Sequence[Any]], i: int) -> dict[str, Any]:
+        try:
+            ballot = self._ballot(columns, i)
+            return table_row(result_fields(ballot, elect_ballot(ballot, self.settings), self.shape))
+        except DataError as error:
+            if self.stop:
+                raise error.placed(f"ballot {columns[self.id][i]!r}" if self.id in columns else "") from None
+            return table_row({"error": str(error)})
+
+    def _ballot(self, columns: Mapping[str, Sequence[Any]], i: int) -> Ballot:
+        """The ballot of one row, checked as one of the ballot file is."""
+        value = {"candidates": _plain(columns[self.candidates][i])}
+        if self.logprobs is not None:
+            value["candidates"] = _scored(value["candidates"], _plain(columns[self.logprobs][i]))
+        if self.voters in columns and columns[self.voters][i] is not None:
+            value["voters"] = _plain(columns[self.voters][i])
+        return ballot_of(value, self.reading)
+
+
+def _plain(value: Any) -> Any:
+    """Python's own lists and objects in place of numpy's and pandas'; null in an object is left out."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items() if inner is not None}
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _scored(texts: Any, logprobs: Any) -> Any:
+    """Texts with the log-probabilities of a second column."""
+    if logprobs is None or not isinstance(texts, list):
+        return texts
+    if not isinstance(logprobs, list) or len(logprobs) != len(texts):
+        number = len(logprobs) if isinstance(logprobs, list) else "no"
+        raise DataError(f"{number} log-probabilities for {len(texts)} candidates", field="logprobs")
+    return [
+        ({"text": text} if isinstance(text, str) else dict(text)) | ({} if p is None else {"logprob": p})
+        for text, p in zip(texts, logprobs, strict=True)
+    ]
+
+
+@contextmanager
+def ray_session(address: str | None = None, cpus: int | None = None) -> Iterator[Any]:
+    """Ray, connected: a cluster by its address, or one of our own on this machine alone."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing is reported to anyone
+    address = address or os.environ.get("RAY_ADDRESS")
+    if address is None:  # listen on the loopback device only; read when Ray is imported
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    ray = need("ray", "ray", "--engine ray")
+    need("ray.data", "ray", "--engine ray")
+    # on fewer than 6 CPUs the checkpoint, readers and elections may wait for each other for ever
+    cpus = cpus or max(6, os.cpu_count() or 1)
+    own = {"include_dashboard": False, "_node_ip_address": "127.0.0.1", "num_cpus": cpus}
+    if ray.is_initialized():
+        yield ray
+        return
+    try:
+        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+        ray.init(address=address or "local", **quiet, **({} if address else own))
+    except Exception as error:  # one that starts too slowly raises just that
+        where = f" at {address}" if address else ""
+        raise SetupError(f"cannot use Ray{where}: {_one_line(error)}") from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+class RayFiles:
+    """Ballot files, the folder of Parquet for their results, and Ray's checkpoint beside it.
+
+    In the checkpoint Ray keeps the ids whose results are written; a later run leaves those ballots out. It is
+    named for the options (`fingerprint`), since results of other options do not go together.
+    """
+
+    def __init__(self, ballots: str, output: str, fingerprint: str) -> None:
+        # absolute, since the processes of Ray have other working directories
+        self.ballots, self.output = (p if "://" in p else os.path.abspath(p) for p in (ballots, output))
+        self.checkpoint = f"{self.output.rstrip('/')}.checkpoint-{fingerprint}"
+
+    @property
+    def unfinished(self) -> bool:
+        return _exists(self.checkpoint)
+
+    def prepare(self, *, resume: bool, force: bool) -> None:
+        """Refuse to mix results with others; with `force` forget what an earlier run has done."""
+        if force:
+            _delete(self.checkpoint)
+        elif resume and not self.unfinished:
+            raise SetupError(
+                f"cannot resume: {self.checkpoint}, the checkpoint of a run with these options, does not "
+                f"exist. Use --force to start again."
+            )
+        elif not resume and _exists(self.output):
+            hint = "is there from an unfinished run. Use --resume to go on with it, or --force to start again"
+            complete = "exists already and is left as it is. Use --force to replace it"
+            raise SetupError(f"{self.output} {hint if self.unfinished else complete}.")
+
+    def elect(self, ray: Any, elect: Elect, *, parquet: bool, force: bool) -> tuple[int, int]:
+        """Elect all ballots; returns how many have results, and how many of those are errors."""
+        from ray.data.checkpoint import CheckpointConfig
+
+        logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # an error is ours to report
+        context = ray.data.DataContext.get_current()
+        context.enable_progress_bars = False
+        try:
+            read = ray.data.read_parquet if parquet else ray.data.read_json
+            schema = read(self.ballots).schema()
+            if schema is None:
+                return 0, 0
+            if "id" in schema.names:  # a dataset has the checkpoint that is set when it is made
+                context.checkpoint_config = CheckpointConfig("id", self.checkpoint)
+                context.checkpoint_config.checkpoint_actor_memory_bytes = 64 * 2**20
+            data = read(self.ballots).repartition(target_num_rows_per_block=BLOCK_ROWS)
+            data = data.map_batches(elect, batch_size=BATCH, batch_format="pyarrow")
+            data.write_parquet(self.output, mode="overwrite" if force else "append")
+            context.checkpoint_config = None
+            return _count(ray, self.output)
+        except Exception as error:  # Ray raises errors of many kinds
+            bad = re.search(rf"{DataError.__module__}.DataError: (.+)", str(error))  # Ray keeps only the text
+            raise DataError(bad[1]) if bad else SetupError(f"Ray: {_one_line(error)}") from error
+        finally:
+            context.checkpoint_config = None
+
+
+def _count(ray: Any, output: str) -> tuple[int, int]:
+    from ray.data.aggregate import Count
+
+    if not _exists(output):  # Ray makes no folder for no rows
+        return 0, 0
+    found = ray.data.read_parquet(output, columns=["error"]).aggregate(
+        Count(alias_name="all"), Count("error", ignore_nulls=True, alias_name="errors")
+    )
+    return found["all"], found["errors"]
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:500]
+
+
+def _file_system(path: str) -> tuple[Any, str]:
+    fs = need("pyarrow.fs", "ray", "--engine ray")
+    try:
+        system, name = fs.FileSystem.from_uri(path)
+    except (ValueError, OSError) as error:
+        raise SetupError(f"cannot use {path}: {_one_line(error)}") from None
+    return system, name
+
+
+def _exists(path: str) -> bool:
+    system, name = _file_system(path)
+    return bool(system.get_file_info(name).type.name != "NotFound")
+
+
+def _delete(path: str) -> None:
+    system, name = _file_system(path)
+    if _exists(path):
+        system.delete_dir(name)

@@ -1,0 +1,262 @@
+"""A streaming election: voters arrive, the count can be asked for at any time, and sampling can stop.
+
+`election/sequential_test.py` has the rule by which it stops, and why it may be asked at any time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rangevote.election.elect import Listed, conclude, elect_columns
+from rangevote.election.preprocess import prepare
+from rangevote.election.result import Result
+from rangevote.election.rules import WITHOUT_VOTERS, Contest, order, own_likelihood
+from rangevote.election.sequential_test import FIRST_ROUND, check_within, in_batches, rounds, sole_survivor
+from rangevote.election.settings import ElectionOptions, Settings
+from rangevote.election.weights import default_weights, weigh
+from rangevote.errors import DataError, UsageError
+from rangevote.hypothesis import Array, Hypotheses, Hypothesis, concatenate
+from rangevote.similarity.base import check_pairs, keys_of, open_poll
+from rangevote.similarity.exact import Exact
+from rangevote.similarity.json_leaves import TextOrToolCalls, TextOrToolCallsPoll
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class Electorate:
+    """An election among fixed candidates whose voters arrive one at a time or in batches.
+
+    Adding a voter costs its own length; the result is, bit for bit, that of one election with all the
+    voters so far. Options are those of `elect`. Where answers are compared (`exact`), candidates can be left
+    out: then every voter stands for election.
+
+    >>> electorate = Electorate(["a dog runs", "a cat sits"], similarity="overlap_1")
+    >>> electorate.add(["the dog runs"]).add(["a dog walks", "dogs run"]).result().winner
+    'a dog runs'
+    >>> Electorate(similarity="exact:last_number").add(["it is 5", "so 7", "5"]).result().winner
+    'it is 5'
+    """
+
+    def __init__(
+        self,
+        candidates: Listed | None = None,
+        logprobs: Iterable[float | None] | None = None,
+        *,
+        settings: Settings | None = None,
+        **options: Unpack[ElectionOptions],
+    ) -> None:
+        self._settings = settings = settings or Settings(**options)
+        if settings.rule in WITHOUT_VOTERS:
+            raise UsageError(f"nobody votes under rule={settings.rule!r}; use elect.")
+        self._voters: list[Hypotheses] = []
+        self._ends: list[int] = []  # how many there were after each batch
+        self._open = candidates is None
+        if candidates is None:
+            self._check_open(logprobs)
+            candidates = []
+        checked = Hypotheses.of(candidates, logprobs)
+        self._candidates = prepare(checked, settings.normalize, settings.merge)
+        if not len(self._candidates) and not self._open:
+            raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
+        x = settings.own_likelihood
+        self._own = own_likelihood(self._candidates, x) if x else np.zeros(len(self._candidates))
+        if self._candidates.tool_calls is not None:
+            self._settings = settings.with_parties()
+        self._poll = open_poll(self._settings.measure, self._candidates)
+
+    def _check_open(self, logprobs: object) -> None:
+        """Only answers are known before anybody gives them; a text that is sampled later is not."""
+        settings = self._settings
+        if not isinstance(settings.measure, Exact):
+            raise UsageError(
+                f"candidates can be left out where answers are compared, as by similarity='exact', and not "
+                f"by {settings.measure.name!r}; give candidates."
+            )
+        if logprobs is not None or settings.own_likelihood or settings.winners > 1:
+            raise UsageError("logprobs, likelihood and several winners need candidates; give them first.")
+
+    def __len__(self) -> int:
+        """How many voters there are so far."""
+        return sum(map(len, self._voters))
+
+    def add(
+        self,
+        voters: Listed | str | Hypothesis,
+        logprobs: Iterable[float | None] | None = None,
+        *,
+        member: str | None = None,
+    ) -> Electorate:
+        """Take in more voters (a single text or Hypothesis is one voter); returns the electorate.
+
+        `member` is the member of a panel that they belong to; then all voters belong to one. A batch that is
+        refused leaves the electorate as it was.
+        """
+        listed = [voters] if isinstance(voters, (str, Hypothesis)) else voters
+        batch = Hypotheses.of(listed, logprobs, role="voters")
+        if member is not None:
+            batch = batch.of_member(member)
+        if len(self) and len(batch) and (batch.members is None) != (self._all().members is None):
+            raise UsageError(
+                "in a panel every voter belongs to a member; some were added with member= and some without."
+            )
+        if batch.tool_calls is not None and self._settings is not (party := self._settings.with_parties()):
+            self._settings = party
+            self._recount()
+        try:
+            self._poll.add(self._normal(batch))
+        except BaseException:  # a part of the poll may have taken the batch in
+            self._recount()
+            raise
+        self._voters.append(batch)
+        if len(batch):
+            self._ends.append(len(self))
+        return self
+
+    def sample(
+        self,
+        draw: Callable[[range], Listed],
+        most: int,
+        *,
+        first: int = FIRST_ROUND,
+        confidence: float = 0.99,
+        within: float = 0.0,
+    ) -> Result:
+        """Draw voters in rounds until the election is decided, at most so many; the result.
+
+        `draw` gives the voters of some numbers, as `range(8, 16)`; each round doubles how many there are.
+        """
+        for numbers in rounds(most, first, lambda: self.decided(confidence, within)):
+            self.add(draw(numbers))
+        return self.result()
+
+    def _recount(self) -> None:
+        self._poll = open_poll(self._settings.measure, self._candidates)
+        for before in self._voters:
+            self._poll.add(self._normal(before))
+
+    def _normal(self, voters: Hypotheses) -> Hypotheses:
+        return prepare(voters, self._settings.normalize, False)
+
+    def _all(self) -> Hypotheses:
+        if len(self._voters) != 1:
+            self._voters = [concatenate(self._voters)]
+        return self._voters[0]
+
+    def result(self) -> Result:
+        """The election with all voters so far."""
+        voters = self._all()
+        if not len(voters):
+            raise DataError("nobody has voted yet; add voters first.", field="voters")
+        settings = self._settings
+        if self._open:
+            return elect_columns(voters, None, settings)
+        electors = prepare(voters, settings.normalize, settings.merge)
+        weighting, weights = weigh(
+            electors, settings.weights, settings.vote_temperature, voters, settings.shares
+        )
+        contest = Contest(
+            self._candidates, electors, weights, settings.measure, self._poll, settings.own_likelihood
+        )
+        return conclude(contest, weighting, settings)
+
+    def decided(self, confidence: float = 0.99, within: float = 0.0) -> bool:
+        """Whether the winners, in their order, can be trusted to win however many more voters are sampled.
+
+        Right for independent samples with equal weights. A wrong winner is ever declared with
+        probability at most 1 - confidence, however often this is called; one whose score is at most `within`
+        below the best is not wrong. Rivals are groups of candidates: those that the similarity cannot tell
+        apart (`Result.groups`) do not compete. Where every voter stands, answers that nobody has given yet
+        are rivals too.
+        """
+        if not 0 < confidence < 1:
+            raise UsageError(f"confidence must lie between 0 and 1, got {confidence!r}.")
+        check_within(within)
+        voters = self._all()
+        if voters.members is not None:
+            raise UsageError("decided() is for samples of one model; it knows no panels.")
+        if self._settings.rule == "cluster":
+            raise UsageError("decided() does not know rule='cluster'; use rule='range', with cutoff= or not.")
+        weighting = self._settings.weights or default_weights(voters)
+        if weighting != "count":
+            raise UsageError(
+                f"decided() is for sampled voters of equal weight, not weights={weighting!r}; "
+                f"use weights='count'."
+            )
+        if isinstance(self._settings.measure, TextOrToolCalls):
+            return len(voters) > 0 and self._stages_decided(1 - confidence, within)
+        grades, own = self._answers() if self._open else self._grades()
+        groups = grades.shape[1]
+        if groups == 1 or not len(voters):
+            return groups == 1 and not self._open
+        left = list(range(groups))  # groups without a seat
+        seats = min(self._settings.winners, groups - 1)
+        power, given = np.ones((len(grades), 1)), np.zeros((len(grades), 1))  # of each voter
+        (grades, ends), alpha = in_batches(grades, self._ends), (1 - confidence) / seats
+        for _ in range(seats):
+            total = power * (grades + own)[:, left]
+            winner = sole_survivor(total, own[left], self._width(), ends, alpha, within)
+            if winner is None:
+                return False
+            leader = left.pop(winner)
+            if self._settings.rule == "reweighted":
+                given += np.maximum(grades[:, [leader]], 0.0)
+                power = 1.0 / (1.0 + given)
+        return True
+
+    def _stages_decided(self, alpha: float, within: float) -> bool:
+        """Calls of tools are elected in up to three stages, each of which has its part of the error: to
+        declare a wrong winner, the true one of some stage must have been rejected."""
+        if self._settings.own_likelihood or self._settings.winners > 1:
+            return False
+        poll = self._poll
+        if self._open:
+            everyone = self._normal(self._all())
+            poll = open_poll(self._settings.measure, everyone)
+            poll.add(everyone)
+        assert isinstance(poll, TextOrToolCallsPoll)
+        for grades, leader in poll.stage_grades():
+            unseen = np.zeros((len(grades), 1 if self._open else 0))
+            totals, ends = in_batches(np.hstack([grades, unseen]), self._ends)
+            rivals = np.zeros(totals.shape[1])
+            if len(rivals) > 1 and leader != sole_survivor(
+                totals, rivals, self._width(), ends, alpha / 3, within
+            ):
+                return False
+        return True
+
+    def _grades(self) -> tuple[Array, Array]:
+        """What voters give to each group (voters, groups), and what is the group's own (groups,)."""
+        own = self._own[self._firsts]
+        return self._poll.matrix()[:, self._firsts], np.where(own > -math.inf, own, 0.0)
+
+    def _answers(self) -> tuple[Array, Array]:
+        """The same for the answers so far, and last for one that nobody has given yet."""
+        keys = keys_of(self._settings.measure, self._normal(self._all()))
+        columns = {key: i for i, key in enumerate(dict.fromkeys(k for k in keys if k is not None))}
+        check_pairs(len(keys), len(columns) + 1, matrix=True)
+        grades = np.zeros((len(keys), len(columns) + 1))
+        for row, key in enumerate(keys):
+            if key is not None:
+                grades[row, columns[key]] = 1.0
+        return grades, np.zeros(grades.shape[1])
+
+    @cached_property
+    def _firsts(self) -> list[int]:
+        """The best candidate of each group by its own likelihood: its voters' grades are those of the group.
+
+        A group without any probability can win nothing, unless all are like that.
+        """
+        keys = keys_of(self._settings.measure, self._candidates)
+        likeliest = order(self._own, self._candidates).tolist()
+        possible = [i for i in likeliest if self._own[i] > -math.inf] or likeliest
+        return sorted({keys[i]: i for i in reversed(possible)}.values())
+
+    def _width(self) -> float:
+        """The largest possible difference of two grades."""
+        return 1.0 - float(getattr(self._settings.measure, "lowest", -1.0))

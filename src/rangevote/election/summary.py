@@ -1,0 +1,306 @@
+"""Why the winner won, in a sentence or two of facts that are true of the ballot.
+
+`why(result)` gives the parts of the sentences in order; what is quoted from an output is a `Quote`, so that a
+page can show it as the text of a model. A passage is a run of words; a voter says it if the same words stand
+one after the other in its text.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from rangevote.election.weights import repeated
+from rangevote.hypothesis import Array, Hypotheses
+from rangevote.kernel import softmax
+from rangevote.similarity.base import keys_of
+from rangevote.similarity.combined import Mixture
+from rangevote.similarity.exact import Exact
+from rangevote.similarity.ngram import IndexMeasure
+
+if TYPE_CHECKING:
+    from rangevote.election.result import Result
+    from rangevote.similarity.base import Similarity
+
+#: Words of a quoted passage, and of a text in which passages are looked for.
+LONGEST = 12
+READ = 300
+
+
+class Quote(str):
+    """Words of an output inside a sentence of ours."""
+
+    __slots__ = ()
+
+
+class Passage(NamedTuple):
+    """Words of one output, how many other voters say them too, and their share of the vote."""
+
+    text: str
+    voters: int
+    share: float
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """Who else says what one candidate says.
+
+    `others` are the voters but the candidate itself, `matches[v, i]` the length of the longest passage from
+    the candidate's word i on that other v says, at most `LONGEST`.
+    """
+
+    words: Sequence[str]
+    joint: str
+    others: list[int]
+    weights: Array  # (others,)
+    matches: np.ndarray[tuple[int, ...], np.dtype[np.int64]]  # (others, words)
+
+    def passage(self, begin: int, length: int) -> Passage:
+        says = self.matches[:, begin] >= length
+        text = self.joint.join(self.words[begin : begin + length])
+        return Passage(text, int(says.sum()), math.fsum(self.weights[says].tolist()))
+
+
+def spoken(result: Result, index: int) -> Spoken:
+    """What the candidate `index` says, and who else does."""
+    joint, words = _words(result.candidates, index)
+    words = words[:READ]
+    same = result.voters is result.candidates
+    others = [v for v in range(len(result.voters)) if not (same and v == index)]
+    matches = np.array([_matches(words, _words(result.voters, v, joint)[1]) for v in others], dtype=np.int64)
+    return Spoken(words, joint, others, result.weights[others], matches.reshape(len(others), len(words)))
+
+
+def _words(hypotheses: Hypotheses, index: int, joint: str | None = None) -> tuple[str, Sequence[str]]:
+    """The words of a text; its characters where it is not written in words; and what stands between them."""
+    content = hypotheses.content(index)
+    if not isinstance(content, str):
+        return " ", [str(token) for token in content]
+    words = content.split()
+    if joint == "" or (joint is None and len(words) == 1 and len(content) > 20):
+        return "", list("".join(words))
+    return " ", words
+
+
+def _matches(words: Sequence[str], other: Sequence[str]) -> list[int]:
+    """For each word, how long a passage from it on is in the other text, at most `LONGEST`."""
+    places: dict[str, list[int]] = {}
+    for at, word in enumerate(other):
+        places.setdefault(word, []).append(at)
+    found = []
+    for begin, word in enumerate(words):
+        longest = 0
+        for at in places.get(word, ()):
+            length, most = 1, min(LONGEST, len(words) - begin, len(other) - at)
+            while length < most and words[begin + length] == other[at + length]:
+                length += 1
+            longest = max(longest, length)
+        found.append(longest)
+    return found
+
+
+def shared_passage(said: Spoken, least: int, without: Sequence[str] = ()) -> Passage | None:
+    """The passage that most of the vote says too: the largest share times its n-grams of `least` words.
+
+    Only n-grams that are not in the words of `without` count. None where nobody else says any.
+    """
+    fresh = [length < least for length in _matches(said.words, without)]
+    best, chosen = 0.0, None
+    for begin in range(len(said.words) - least + 1):
+        ngrams = 0
+        for length in range(least, LONGEST + 1) if fresh[begin] else ():
+            says = said.matches[:, begin] >= length
+            if not says.any():
+                break
+            ngrams += fresh[begin + length - least]
+            worth = float(said.weights[says].sum()) * ngrams
+            if worth > best * (1 + 1e-12):  # of equals the first
+                best, chosen = worth, (begin, length)
+    return None if chosen is None else said.passage(*chosen)
+
+
+def rare_passage(said: Spoken, least: int, without: Sequence[str]) -> Passage | None:
+    """The longest run of n-grams of `least` words that fewest others say, none of them in `without`.
+
+    None where the words of `without` have them all.
+    """
+    limit = _matches(said.words, without)
+    places = [i for i in range(len(said.words) - least + 1) if limit[i] < least]
+    if not places:
+        return None
+    says = (said.matches[:, places] >= least).sum(axis=0) if said.others else np.zeros(len(places))
+    fewest = [place for place, number in zip(places, says, strict=True) if number == says.min()]
+    runs: list[list[int]] = []
+    for place in fewest:
+        if runs and place == runs[-1][1] + 1 and place - runs[-1][0] + least <= LONGEST:
+            runs[-1][1] = place
+        else:
+            runs.append([place, place])
+    begin, end = max(runs, key=lambda run: run[1] - run[0])
+    return said.passage(begin, end - begin + least)
+
+
+def why(result: Result) -> tuple[str, ...]:
+    """The sentences, in parts; what is quoted is a `Quote`."""
+    if result.no_winner is not None:
+        return (f"Nobody is elected: {result.no_winner}. The best candidate is shown.",)
+    if len(result.candidates) == 1:
+        return ("It is the only candidate.",)
+    if not len(result.voters):
+        if "rule:length_normalised" in result.signature.split("|"):
+            return ("Chosen without a vote, by the highest log-probability per token.",)
+        return ("Chosen without a vote, as the most likely output.",)
+    if result.no_support:
+        return ("Nobody got a vote, so the order of ties decided: the more likely, then the first.",)
+    if len(result.groups) == 1:
+        return (_all_alike(result),)
+    likely = most_likely(result.candidates)
+    return (*_elected(result, likely), *_likely(result, likely), *_own_likelihood(result))
+
+
+def _all_alike(result: Result) -> str:
+    number = len(result.candidates)
+    if len({result.candidates.content(i) for i in range(number)} if result.candidates.texts else ()) == 1:
+        return f"All {number:,} outputs are the same."
+    return f"To the measure {result.similarity.name} all {number:,} outputs are the same."
+
+
+def _elected(result: Result, likely: int | None) -> list[str]:
+    measure = result.similarity
+    if isinstance(measure, Exact) or result.answer is not None:
+        return _majority(result)
+    least = _least(measure)
+    if least is None:
+        return _graded(result, likely)
+    said = spoken(result, result.leader)
+    passage = shared_passage(said, least)
+    if passage is None:
+        share = float(result.weights[result.leader]) if result.voters is result.candidates else 0.0
+        return [f"No other output shares a passage with it; it won by its own {_percent(share)} of the vote."]
+    told = [f"Elected because {_saying(passage, result)} ", Quote(passage.text)]
+    if likely is None or result.candidates.content(likely) == result.candidates.content(result.leader):
+        return [*told, "."]
+    beside = _words(result.candidates, likely, said.joint)[1]
+    words = passage.text.split() if said.joint else list(passage.text)
+    if _matches(words, beside)[0] < len(words):
+        return [*told, ", as the most likely does not."]
+    own = shared_passage(said, least, beside)
+    if own is None:
+        return [*told, "."]
+    more = f", and {own.voters:,} ({_percent(own.share)}) "
+    return [*told, more, Quote(own.text), ", as the most likely does not."]
+
+
+def _majority(result: Result) -> list[str]:
+    """Where only equal answers, or equal texts, support each other."""
+    [own] = keys_of(result.similarity, result.candidates.only(result.leader))
+    keys = keys_of(result.similarity, result.voters)
+    number, share = keys.count(own), math.fsum(result.weights[[key == own for key in keys]].tolist())
+    counted = f"{number:,} of {len(keys):,} {_voters(result)} ({_percent(share)} of the vote)"
+    label = getattr(result.similarity, "label", None)
+    if label is None:
+        return [f"Elected because {counted} {'is' if number == 1 else 'are'} this very text."]
+    verb = "gives" if number == 1 else "give"
+    return [f"Elected because {counted} {verb} the answer ", Quote(label(own)), "."]
+
+
+def _graded(result: Result, likely: int | None) -> list[str]:
+    votes = result.scores if result.likelihood is None else result.scores - result.likelihood
+    text = f"Elected because the voters grade it {float(votes[result.leader]):.3f} on average"
+    if likely is None or likely == result.leader:
+        return [f"{text}."]
+    return [f"{text}, and the most likely output {float(votes[likely]):.3f}."]
+
+
+def _likely(result: Result, likely: int | None) -> list[str]:
+    if likely is None:
+        return []
+    shares = probability_shares(result.candidates)
+    name = "the most likely output"
+    if shares is not None and shares[likely] > 0:
+        name += f" ({_percent(float(shares[likely]))} of the probability)"
+    if likely == result.leader or result.candidates.content(likely) == result.candidates.content(
+        result.leader
+    ):
+        return [f" It is also {name}."]
+    joint, words = _words(result.candidates, likely)
+    if not words:
+        return [f" {name.capitalize()} is empty."]
+    least, said = _least(result.similarity) or 2, spoken(result, likely)
+    elected = _words(result.candidates, result.leader, joint)[1]
+    passage = rare_passage(said, min(least, len(words)), elected)
+    if passage is None:
+        return [f" It has every passage of {name}."]
+    if passage.voters == 0:
+        return [f" {name.capitalize()} stands alone in ", Quote(passage.text), "."]
+    only = f", as only {_of(passage.voters, result)} {'does' if passage.voters == 1 else 'do'}."
+    return [f" {name.capitalize()} says ", Quote(passage.text), only]
+
+
+def _own_likelihood(result: Result) -> list[str]:
+    if result.likelihood is None:
+        return []
+    votes = result.scores - result.likelihood
+    best = int(np.nanargmax(votes))
+    if votes[result.leader] >= votes[best] or result.candidates.content(best) == result.candidates.content(
+        result.leader
+    ):
+        return []
+    return [" By votes alone it would have been ", Quote(_brief(result.candidates, best)), "."]
+
+
+def most_likely(candidates: Hypotheses) -> int | None:
+    """The candidate with the highest log-probability, of equals the first; None where none is known."""
+    if candidates.logprobs is None or np.isnan(candidates.logprobs).all():
+        return None
+    return int(np.nanargmax(candidates.logprobs))
+
+
+def probability_shares(candidates: Hypotheses) -> Array | None:
+    """Each candidate's share of the probability of all distinct ones; None where one is not known."""
+    if not candidates.complete or candidates.logprobs is None:
+        return None
+    return softmax(candidates.logprobs, 1.0, repeated(candidates))
+
+
+def _least(measure: Similarity) -> int | None:
+    """The fewest words that earn a vote; None where the measure does not count n-grams."""
+    if isinstance(measure, Mixture):
+        found = [least for _, part in measure.parts if (least := _least(part)) is not None]
+        return min(found, default=None)
+    if not isinstance(measure, IndexMeasure):
+        return None
+    return min(measure.orders) if measure.tokenize != "chars" else 1
+
+
+def _saying(passage: Passage, result: Result) -> str:
+    verb = "says" if passage.voters == 1 else "say"
+    return f"{_of(passage.voters, result)} ({_percent(passage.share)} of the vote) also {verb}"
+
+
+def _of(number: int, result: Result) -> str:
+    if result.voters is not result.candidates:
+        return f"{number:,} of {len(result.voters):,} voters"
+    others = len(result.voters) - 1
+    return f"{number:,} of {others:,} other outputs" if others > 1 else "the other output"
+
+
+def _voters(result: Result) -> str:
+    return "outputs" if result.voters is result.candidates else "voters"
+
+
+def _percent(share: float) -> str:
+    percent = 100 * share
+    if 0 < percent < 1:
+        return "less than 1 %"
+    return f"{percent:.0f} %" if percent <= 99 or share > 1 - 1e-9 else "over 99 %"
+
+
+def _brief(hypotheses: Hypotheses, index: int) -> str:
+    joint, words = _words(hypotheses, index)
+    text = joint.join(words[: 2 * LONGEST])
+    return text if len(words) <= 2 * LONGEST else f"{text} …"

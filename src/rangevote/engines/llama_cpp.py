@@ -1,0 +1,95 @@
+"""What llama.cpp gives back through llama-cpp-python (`create_completion`, `create_chat_completion`), through
+xllamacpp (`handle_completions`, `handle_chat_completions`), or from its server.
+
+    calls = [[llm.create_completion(prompt, logprobs=1, seed=s) for s in range(20)] for prompt in prompts]
+    hypotheses_of(calls)
+
+All answer in OpenAI's shapes. Log-probabilities are natural and the model's own, before temperature and
+truncation. llama-cpp-python needs `Llama(..., logits_all=True)` for them, leaves the end of the sequence out
+and ignores `n`, and with `echo=True` its sums are those of other tokens; llama.cpp itself counts the end and
+takes `n` up to its number of slots.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rangevote.decoding import NAMES
+from rangevote.decoding.base import Search
+from rangevote.decoding.sample import Sampling
+from rangevote.engines.openai import hypotheses_of as hypotheses_of
+from rangevote.errors import DataError, SetupError, UsageError, need
+from rangevote.hypothesis import Hypothesis
+
+#: Samples that are drawn at the same time.
+SLOTS = 4
+
+
+class LlamaCppEngine:
+    """A GGUF file in llama.cpp, in this process, through xllamacpp: samples only, since it has no beams.
+
+    The weights stay as they are in the file (8 bits, 4 bits), and so does the model's own chat template.
+    Samples follow the seed in the order in which inputs are asked: the same run draws the same.
+    """
+
+    def __init__(self, path: Path, *, chat: bool = True, context: int = 4096) -> None:
+        xllamacpp = need("xllamacpp", "llama_cpp", "searching by llama.cpp")
+        settings = xllamacpp.CommonParams()
+        settings.model.path = os.fspath(path)
+        settings.n_ctx, settings.n_parallel, settings.warmup, settings.verbosity = (
+            context * SLOTS,
+            SLOTS,
+            False,
+            -1,
+        )
+        threads = os.environ.get("OMP_NUM_THREADS", "")
+        if threads.isdecimal() and int(threads) > 0:
+            settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = int(threads)
+        try:
+            self._server = xllamacpp.Server(settings)
+        except (RuntimeError, ValueError) as error:
+            raise SetupError(f"llama.cpp cannot load {path}: {error}.") from None
+        self._name, self._chat, self._asked = path.name, chat, 0
+
+    def hypotheses(self, inputs: Sequence[Any], search: Search) -> list[list[Hypothesis]]:
+        """What the search finds for each input, best first, with the model's own log-probabilities."""
+        from rangevote.engines.openai.generating import DIALECTS, RequestBuilder, first_seed
+        from rangevote.generation.batch import Request
+
+        if (
+            not isinstance(search, Sampling)
+            or type(search) not in DIALECTS["llama_cpp"].searches
+            or search.copy_filter is not None
+            or search.min_new_tokens
+        ):
+            offered = ", ".join(sorted(NAMES[each] for each in DIALECTS["llama_cpp"].searches))
+            raise UsageError(
+                f"llama.cpp cannot search by {str(search)!r}, only by: {offered}, without a least length or "
+                f"a copy filter; for other searches load the file without 'llama_cpp:'."
+            )
+        builder = RequestBuilder("llama_cpp", self._name, self._chat, logprobs=True)
+        lists = []
+        for i, input in enumerate(inputs):
+            query = builder.query(search, Request.of(i, input), "voters")
+            seed = first_seed(search.seed, 0, self._asked)  # of the first sample; the others count on from it
+            self._asked += 1
+            responses = [
+                self._call(query.path, {**query.body, "n": n, "seed": seed + drawn}, i)
+                for drawn in range(0, search.size, SLOTS)
+                if (n := min(SLOTS, search.size - drawn))
+            ]
+            [samples] = hypotheses_of([responses])
+            lists.append(sorted(samples, key=lambda one: -(one.logprob or 0.0)))
+        return lists
+
+    def _call(self, path: str, body: dict[str, Any], number: int) -> Any:
+        from rangevote.engines.openai.choices import CHAT
+
+        handle = self._server.handle_chat_completions if path == CHAT else self._server.handle_completions
+        try:
+            return handle(body)
+        except (RuntimeError, ValueError) as error:
+            raise DataError(f"llama.cpp refused it: {error}.", field=f"inputs[{number}]") from None

@@ -1,0 +1,350 @@
+"""One OpenAI-compatible server, called with retries and within limits.
+
+    async with Client("http://127.0.0.1:8000/v1", key=key) as client:
+        answer = await client.call("/chat/completions", {"model": ..., "messages": [...]})
+
+Calls are limited in number, time and bytes. Redirects are not followed, proxies of the environment are not
+used, and no message shows a key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import anyio
+import httpx
+import msgspec
+
+from rangevote.engines.openai.connections import Connections
+from rangevote.errors import DataError, SetupError, UsageError
+from rangevote.formats.jsonl import parse
+
+ErrorKind = Literal["connect", "timeout", "status", "rate", "redirect", "not_json", "too_large", "shape"]
+
+#: Seconds before a call is repeated: doubled each time, and randomly reduced down to a half.
+PAUSE, LONGEST_PAUSE = 0.5, 8.0
+#: Seconds after which a server is asked again for more choices in one call than it gave.
+MOST_KEPT = 300.0
+#: Bytes that are read of an error's body.
+ERROR_BYTES = 16 * 2**10
+#: Answers of more bytes than this are parsed in a thread.
+LONG = 256 * 2**10
+JSON = "application/json"
+#: Some gateways turn away those without one.
+USER_AGENT = f"python-httpx/{httpx.__version__}"
+ADVICE = {
+    401: "it wants another API key",
+    403: "the API key does not allow this",
+    404: "it does not know the path or the model; a base URL mostly ends in /v1",
+    413: "the request is too large for it",
+}
+
+
+class UpstreamError(SetupError):
+    """A server did not answer as asked.
+
+    `status` is the HTTP status where there was one, `retry_after` the seconds it asks clients to wait.
+    `detail` is what the server wrote: for a log, never for somebody else's client.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: ErrorKind = "status",
+        status: int | None = None,
+        retry_after: float | None = None,
+        detail: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.kind, self.status, self.retry_after, self.detail = kind, status, retry_after, detail
+
+    @property
+    def transient(self) -> bool:
+        """Whether the same call may work a little later."""
+        if self.kind == "status":
+            return self.status is not None and self.status >= 500 and self.status != 501
+        return self.kind in ("connect", "rate")
+
+
+@dataclass(frozen=True)
+class CallLimits:
+    """Seconds for connecting, for each silence while reading, and for a call with its repetitions; bytes of
+    a response, and how often a call is repeated; with `busy_again` also one that was answered with 429."""
+
+    connect: float = 5.0
+    read: float = 120.0
+    total: float = 300.0
+    response_bytes: int = 4 * 2**20
+    retries: int = 2
+    busy_again: bool = True
+
+
+class Client:
+    """One server; `async with` opens its connections and closes them.
+
+    At most `concurrency` calls are under way at a time. A `deadline` is a time of `time.monotonic()`; without
+    one a call may take `limits.total` seconds from when its turn comes. Cancelling a task that waits for an
+    answer closes its connection.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        key: str | None = None,
+        limits: CallLimits | None = None,
+        concurrency: int = 16,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
+            raise UsageError(f"concurrency must be a whole number from 1, got {concurrency!r}.")
+        self.base_url, self._key = checked_url(base_url), checked_key(key)
+        try:
+            httpx.URL(self.base_url)
+        except httpx.InvalidURL as error:
+            raise UsageError(f"the base URL {self.base_url!r} is not valid: {error}.") from None
+        self.limits = limits or CallLimits()
+        timeout = httpx.Timeout(self.limits.read, connect=self.limits.connect, pool=None)
+        self._extensions = {"timeout": timeout.as_dict()}
+        self._headers = {"accept": JSON, "accept-encoding": "identity", "user-agent": USER_AGENT}
+        if self._key is not None:
+            self._headers["authorization"] = f"Bearer {self._key}"
+        self._most_choices: dict[tuple[object, ...], tuple[int, float]] = {}
+        self._concurrency, self._transport = concurrency, transport
+        self._http: httpx.AsyncBaseTransport | None = None
+        self._turns: asyncio.Semaphore
+
+    def __repr__(self) -> str:
+        return f"Client({self.base_url!r})"
+
+    async def __aenter__(self) -> Client:
+        self._turns = asyncio.Semaphore(self._concurrency)
+        # The connections alone: redirects, cookies and proxies, which a client of httpx adds, are unwanted.
+        self._http = self._transport or Connections(httpx.URL(self.base_url))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        http, self._http = self._http, None
+        assert http is not None
+        await http.aclose()
+
+    def most_choices(self, requests: tuple[object, ...]) -> int | None:
+        """How many choices one call of these requests gives, where it was fewer than asked for of late."""
+        most, until = self._most_choices.get(requests, (None, math.inf))
+        return most if time.monotonic() < until else None
+
+    def remember_most(self, requests: tuple[object, ...], most: int) -> None:
+        self._most_choices[requests] = most, time.monotonic() + MOST_KEPT
+
+    async def models(self) -> list[str]:
+        answer = await self._repeat("GET", "/models", None, None)
+        listed = answer.get("data")
+        if not isinstance(listed, list):
+            raise self._malformed("does not list its models")
+        names: list[Any] = [model.get("id") for model in listed if isinstance(model, dict)]
+        if not all(isinstance(name, str) for name in names):
+            raise self._malformed("does not list its models")
+        return names
+
+    async def call(
+        self, path: str, body: Mapping[str, Any], *, deadline: float | None = None
+    ) -> dict[str, Any]:
+        """The response to one POST; `path` follows the base URL, as "/chat/completions".
+
+        The call is repeated only where no answer came or the server is busy or broken (429 unless the limits
+        say otherwise, 5xx), after a random pause or the one that the server asks for, as far as the deadline
+        allows.
+        """
+        return await self._repeat("POST", path, body, deadline)
+
+    async def _repeat(
+        self, method: str, path: str, body: Mapping[str, Any] | None, deadline: float | None
+    ) -> dict[str, Any]:
+        async with self._turn(deadline) as until:
+            content = None if body is None else msgspec.json.encode(body)  # not before: many may wait
+            for repetition in range(self.limits.retries):
+                try:
+                    return await self._request(method, path, content, until)
+                except UpstreamError as error:
+                    pause = _pause(repetition, error.retry_after)
+                    again = error.transient and (error.kind != "rate" or self.limits.busy_again)
+                    if not again or time.monotonic() + pause >= until:
+                        raise
+                await asyncio.sleep(pause)
+            return await self._request(method, path, content, until)
+
+    @asynccontextmanager
+    async def _turn(self, deadline: float | None) -> AsyncIterator[float]:
+        """Until when to call. A turn is kept through the pauses: a busy server gets fewer calls."""
+        left = math.inf if deadline is None else deadline - time.monotonic()
+        with anyio.move_on_after(left) as waiting:
+            await self._turns.acquire()
+        if waiting.cancelled_caught:
+            raise self._late()
+        try:
+            until = time.monotonic() + self.limits.total
+            yield until if deadline is None else min(until, deadline)
+        finally:
+            self._turns.release()
+
+    async def _request(self, method: str, path: str, content: bytes | None, until: float) -> dict[str, Any]:
+        assert self._http is not None, "use the client in `async with`"
+        try:
+            with anyio.fail_after(until - time.monotonic()):
+                request = httpx.Request(
+                    method,
+                    address(self.base_url, path),
+                    content=content,
+                    headers=self._headers if content is None else {**self._headers, "content-type": JSON},
+                    extensions=self._extensions,
+                )
+                response = await self._http.handle_async_request(request)
+                try:
+                    return await self._answer(response)
+                finally:
+                    await response.aclose()
+        except (TimeoutError, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout):
+            raise self._late() from None
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:  # also of invalid host names
+            raise UpstreamError(
+                f"cannot reach {self.base_url}: {str(error) or type(error).__name__}.",
+                kind="connect",
+                detail=repr(error),
+            ) from error
+
+    async def _answer(self, response: httpx.Response) -> dict[str, Any]:
+        """The JSON object of a response, or the error that it stands for."""
+        content = await self._content(response)
+        if response.status_code != 200:
+            raise self._refusal(response.status_code, response.headers, content)
+        try:
+            # Parsing blocks the event loop, so long answers are parsed in a thread.
+            long = len(content) > LONG
+            answer = await anyio.to_thread.run_sync(parse, content) if long else parse(content)
+        except DataError as error:
+            detail = f"{response.headers.get('content-type', '')}: {error.problem}: {content[:200]!r}"
+            raise self._malformed("answered with what is not JSON", "not_json", detail) from None
+        if not isinstance(answer, dict):
+            raise self._malformed("answered with JSON that is no object")
+        return answer
+
+    async def _content(self, response: httpx.Response) -> bytes:
+        """The body, counted while it comes in; of an error only the beginning."""
+        ok = response.status_code == 200
+        if ok and response.headers.get("content-encoding", "identity") != "identity":
+            raise self._malformed("compressed its answer though asked not to")
+        most, content = self.limits.response_bytes if ok else ERROR_BYTES, bytearray()
+        try:
+            async for chunk in response.aiter_raw():
+                content += chunk
+                if len(content) > most:
+                    if ok:
+                        raise self._malformed(f"answered with more than {most:,} bytes", "too_large")
+                    break
+        except (httpx.RemoteProtocolError, httpx.ReadError) as error:
+            if ok:
+                detail = repr(error)
+                raise self._malformed("broke off in the middle of its answer", "not_json", detail) from error
+        return bytes(content[:most])
+
+    def _late(self) -> UpstreamError:
+        return UpstreamError(f"{self.base_url} did not answer in time.", kind="timeout")
+
+    def _malformed(self, what: str, kind: ErrorKind = "shape", detail: str = "") -> UpstreamError:
+        return UpstreamError(f"{self.base_url} {what}.", kind=kind, status=200, detail=detail)
+
+    def _refusal(self, status: int, headers: Mapping[str, str], content: bytes) -> UpstreamError:
+        """The error that a status other than 200 stands for."""
+        if 300 <= status < 400:
+            return UpstreamError(
+                f"{self.base_url} answered with a redirect ({status}), which is not followed; "
+                f"if it is meant, give the address it leads to.",
+                kind="redirect",
+                status=status,
+                detail=headers.get("location", "")[:200],
+            )
+        detail = content.decode("utf-8", "replace")
+        if self._key is not None:
+            detail = detail.replace(self._key, "***")
+        try:
+            phrase = f" {HTTPStatus(status).phrase}"
+        except ValueError:
+            phrase = ""
+        advice = f": {ADVICE[status]}" if status in ADVICE else ""
+        return UpstreamError(
+            f"{self.base_url} answered {status}{phrase}{advice}.",
+            kind="rate" if status == 429 else "status",
+            status=status,
+            retry_after=retry_seconds(headers.get("retry-after", "")),
+            detail=detail,
+        )
+
+
+@lru_cache(maxsize=64)
+def address(base_url: str, path: str) -> httpx.URL:
+    """The few addresses of a server, each parsed once."""
+    return httpx.URL(f"{base_url}/{path.lstrip('/')}")
+
+
+def checked_url(url: str) -> str:
+    """A base URL without a slash at its end.
+
+    >>> checked_url("http://127.0.0.1:8000/v1/")
+    'http://127.0.0.1:8000/v1'
+    """
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
+        shown = url.rpartition("@")[2][:200]  # without a login
+        raise UsageError(f"the base URL must be as http://127.0.0.1:8000/v1, got {shown!r}.")
+    if parts.username is not None or parts.password is not None:
+        raise UsageError(
+            "the base URL contains a user name or password; keys come from the environment or a file."
+        )
+    if parts.query or parts.fragment:
+        shown = url.partition("?")[0]
+        raise UsageError(f"the base URL must end with its path, got {shown!r} with more after it.")
+    return url.rstrip("/")
+
+
+def checked_key(key: str | None) -> str | None:
+    """A key that a header can carry; it is not shown when it cannot."""
+    if key is not None and (not key or not key.isascii() or not key.isprintable() or " " in key):
+        raise UsageError("the API key is empty or contains spaces, line ends or letters beyond ASCII.")
+    return key
+
+
+def retry_seconds(value: str) -> float | None:
+    """A Retry-After header, a number or a date, as seconds from now."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+        except (ValueError, OverflowError, OSError):  # years that no clock has
+            return None
+    return seconds if 0 <= seconds < math.inf else None
+
+
+def _pause(repetition: int, wanted: float | None) -> float:
+    """Seconds to wait: random, so that calls that failed together do not come back together."""
+    longest = min(LONGEST_PAUSE, PAUSE * 2.0**repetition)
+    return max(longest * random.uniform(0.5, 1.0), wanted or 0.0)

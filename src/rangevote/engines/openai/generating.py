@@ -1,0 +1,298 @@
+"""`rangevote generate` by a server: searches as its requests, and elections in the order of the inputs.
+
+Servers have defaults of their own (llama.cpp draws from the 40 best tokens, vLLM follows the model's
+configuration), so whatever would change the distribution is switched off by name, where the server has a
+name for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import msgspec
+
+from rangevote.decoding import NAMES
+from rangevote.decoding.base import Search
+from rangevote.decoding.beam import Beam
+from rangevote.decoding.run import STREAMS
+from rangevote.decoding.sample import MinP, Nucleus, Sample, Sampling, TopK
+from rangevote.engines.openai.choices import CHAT, COMPLETIONS, ServerChoice, error_text
+from rangevote.engines.openai.client import Client, UpstreamError
+from rangevote.engines.openai.sample_and_elect import Query, SamplePool, ServerElection, needs_logprobs
+from rangevote.engines.openai.sampling import Samples
+from rangevote.errors import DataError, UsageError, choose, warn
+from rangevote.formats.jsonl import parse
+from rangevote.generation.batch import Elected, ElectedBatches, Request
+from rangevote.generation.plan import GenerationPlan
+
+#: Fields of a request that users cannot set.
+OURS = frozenset({"model", "messages", "prompt", "n", "stream", "stream_options", "best_of"})
+#: Statuses that are about one request and not about the server.
+BAD_REQUEST = frozenset({400, 413, 422})
+#: Statuses after which no other request will succeed.
+USELESS = frozenset({401, 403, 404})
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A kind of server: the searches it has, and the fields that switch off unwanted truncation."""
+
+    searches: tuple[type[Search], ...]
+    off: Mapping[str, float]
+    min_tokens: str | None = None
+
+
+#: --source -> what such a server understands
+DIALECTS = {
+    "openai": Dialect((Sample, Nucleus), {"top_p": 1.0}),
+    "llama_cpp": Dialect(
+        (Sample, Nucleus, TopK, MinP), {"top_p": 1.0, "top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0}
+    ),
+    "vllm": Dialect(
+        (Sample, Nucleus, TopK, MinP, Beam),
+        {"top_p": 1.0, "top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
+        min_tokens="min_tokens",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class RequestBuilder:
+    """Makes the request for a search over an input.
+
+    `chat`: texts are messages of a user, else prompts to be continued. `extra` are further fields of the
+    request, which replace those that the search sets; null removes a field. `voter_model` is another model
+    of the server, which votes.
+    """
+
+    kind: str
+    model: str
+    chat: bool = True
+    logprobs: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    voter_model: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        kind: str,
+        model: str,
+        plan: GenerationPlan,
+        *,
+        chat: bool,
+        extra: Mapping[str, Any],
+        voter_model: str | None = None,
+    ) -> RequestBuilder:
+        """Check that a server of this kind can do what is planned.
+
+        Log-probabilities are asked for only where they decide something: not every server gives them.
+        """
+        dialect = choose("source", kind, DIALECTS)
+        for search in (plan.candidates, plan.voters):
+            if search is not None:
+                _check(search, kind, dialect)
+        if plan.states:
+            raise UsageError("servers do not give hidden states; use another similarity, and no --states.")
+        if taken := sorted(OURS & set(extra)):
+            raise UsageError(
+                f"the field {taken[0]!r} of a request is set by the command and cannot be given."
+            )
+        settings = plan.settings
+        decide = needs_logprobs(settings) or settings.weights == "importance"
+        return cls(kind, model, chat, decide, extra, voter_model)
+
+    def query(self, search: Search, request: Request, role: str) -> Query:
+        path, body = self._input(request.input)
+        model = self.voter_model if role == "voters" and self.voter_model else self.model
+        body = {"model": model, **body, **self._fields(search)}
+        if self.logprobs or isinstance(search, Beam):
+            body["logprobs"] = True if path == CHAT else 1
+        body = {name: value for name, value in {**body, **self.extra}.items() if value is not None}
+        if isinstance(search, Beam):
+            return Query(path, body, search.size, beams=True)
+        assert isinstance(search, Sampling)
+        seed = None
+        if self.extra.get("seed", "") is not None:
+            seed = first_seed(search.seed, STREAMS[role], request.number)
+        return Query(path, body, search.size, seed)
+
+    def _input(self, input: Any) -> tuple[str, dict[str, Any]]:
+        """The path and field for a text, token ids, or a conversation."""
+        if isinstance(input, str):
+            if self.chat:
+                return CHAT, {"messages": [{"role": "user", "content": input}]}
+            return COMPLETIONS, {"prompt": input}
+        if input and all(isinstance(item, dict) for item in input):
+            if not self.chat:
+                raise DataError("a conversation cannot be asked with --no-chat; give a text.")
+            return CHAT, {"messages": input}
+        if not input:
+            raise DataError("the prompt is empty.")
+        return COMPLETIONS, {"prompt": input}
+
+    def _fields(self, search: Search) -> dict[str, Any]:
+        dialect = DIALECTS[self.kind]
+        fields: dict[str, Any] = {"max_tokens": search.max_new_tokens}
+        if search.min_new_tokens and dialect.min_tokens:
+            fields[dialect.min_tokens] = search.min_new_tokens
+        if isinstance(search, Beam):
+            # ordered by log P, with the end of the sequence in the sum but not in the text
+            beam = {"use_beam_search": True, "length_penalty": search.length_penalty}
+            return {**fields, **beam, "temperature": 0.0, "include_stop_str_in_output": True}
+        assert isinstance(search, Sampling)
+        fields |= {"temperature": search.temperature, **dialect.off}
+        if isinstance(search, Nucleus):
+            fields["top_p"] = search.p
+        elif isinstance(search, TopK):
+            fields["top_k"] = search.top
+        elif isinstance(search, MinP):
+            fields["min_p"] = search.p
+        return fields
+
+
+def _check(search: Search, kind: str, dialect: Dialect) -> None:
+    if type(search) not in dialect.searches:
+        offered = ", ".join(sorted(NAMES[each] for each in dialect.searches))
+        others = [name for name, other in DIALECTS.items() if type(search) in other.searches]
+        hint = f" Servers of the source {' or '.join(others)} can." if others else ""
+        raise UsageError(
+            f"a server of the source {kind!r} cannot search by {str(search)!r}, only by: {offered}.{hint}"
+        )
+    if search.copy_filter is not None:
+        raise UsageError("a server cannot prune while it searches; leave the copy filter out.")
+    if isinstance(search, Beam) and search.early_stopping:
+        raise UsageError("a server searches by beams to the greatest length; leave early_stopping out.")
+    if search.min_new_tokens and dialect.min_tokens is None:
+        raise UsageError(f"a server of the source {kind!r} has no least length; leave min_new_tokens out.")
+
+
+def first_seed(seed: int, stream: int, number: int) -> int:
+    """The first seed of an input: another for every input, and for candidates and voters.
+
+    It depends on the input's number in the whole run, so a resumed run asks what an uninterrupted one would.
+
+    >>> first_seed(0, 0, 0) != first_seed(0, 1, 0) != first_seed(0, 1, 1)
+    True
+    """
+    digest = hashlib.blake2b(f"{seed}/{stream}/{number}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "big") >> 2  # room for the samples, below 2**31
+
+
+class InputElection(ServerElection):
+    """The election of one input: a warning for samples that did not come, an error where no text did."""
+
+    def __init__(
+        self, client: Client, builder: RequestBuilder, plan: GenerationPlan, request: Request
+    ) -> None:
+        candidates = builder.query(plan.candidates, request, "candidates")
+        voters = None if plan.voters is None else builder.query(plan.voters, request, "voters")
+        settings = plan.settings.about(request.blank.source)
+        super().__init__(client, settings, candidates, voters, confidence=plan.confidence, within=plan.within)
+        self._request = request
+
+    def received(self, query: Query, pool: SamplePool, samples: Samples, asked: int) -> None:
+        role = "candidates" if query is self.candidates else "voters"
+        if query.beams:
+            _check_beams(samples.choices, query.n)
+        if len(samples.choices) < asked:
+            why = f": {_with_detail(samples.failed[0])}" if samples.failed else "."
+            warn(f"inputs[{self._request.number}]: only {len(samples.choices)} of {asked} {role} came{why}")
+        if all(choice.kind not in ("text", "tool_calls") for choice in samples.choices):
+            kinds = Counter(choice.kind for choice in samples.choices)
+            counts = ", ".join(f"{count} of kind {kind!r}" for kind, count in kinds.items())
+            raise DataError(f"the server gave no text for {role}, only choices without: {counts}.")
+
+
+def _check_beams(choices: Sequence[ServerChoice], size: int) -> None:
+    """Servers that ignore fields they do not know answer with something else than beams."""
+    beams = [(choice.text, choice.logprob) for choice in choices if choice.kind == "text"]
+    unknown = any(logprob is None for _, logprob in beams)
+    if unknown or len(set(beams)) < len(beams):
+        problem = "beams without their log-probabilities" if unknown else "the same beam more than once"
+        raise DataError(
+            f"the server answered 'beam:{size}' with {problem}; it must be a vLLM server, started with "
+            f"--max-logprobs {2 * size} or more."
+        )
+
+
+class ServerElector:
+    """Elects for requests by one server, many at once and in order.
+
+    `skip`: an input at which the server fails gets an error, and the others are asked all the same.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        builder: RequestBuilder,
+        plan: GenerationPlan,
+        *,
+        ahead: int = 32,
+        skip: bool = False,
+    ) -> None:
+        self._client, self._builder, self._plan = client, builder, plan
+        self._ahead, self._skip = ahead, skip
+
+    def __call__(self, requests: Iterable[Request]) -> ElectedBatches:
+        """The election of each request, or why there is none, in order; at most `ahead` are under way."""
+        loop, under_way = asyncio.new_event_loop(), deque[asyncio.Task[Elected | DataError]]()
+        try:
+            loop.run_until_complete(self._client.__aenter__())
+            for request in requests:
+                under_way.append(loop.create_task(self._result(request)))
+                if len(under_way) >= self._ahead:
+                    yield [loop.run_until_complete(under_way[0])]
+                    under_way.popleft()
+            while under_way:
+                yield [loop.run_until_complete(under_way[0])]
+                under_way.popleft()
+        finally:
+            loop.run_until_complete(self._close(under_way))
+            loop.close()
+
+    async def _close(self, under_way: Iterable[asyncio.Task[Any]]) -> None:
+        for task in under_way:
+            task.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
+        await self._client.__aexit__(None, None, None)
+
+    async def _result(self, request: Request) -> Elected | DataError:
+        try:
+            return await self._elect(request)
+        except DataError as error:
+            return error.at(f"inputs[{request.number}]")
+        except UpstreamError as error:
+            message = _with_detail(error)
+            if error.status in BAD_REQUEST or (self._skip and _others_may_succeed(error)):
+                return DataError(message, field=f"inputs[{request.number}]")
+            raise UpstreamError(message, kind=error.kind, status=error.status) from error
+
+    async def _elect(self, request: Request) -> Elected:
+        began = perf_counter()
+        outcome = await InputElection(self._client, self._builder, self._plan, request).elect()
+        candidates, voters = outcome.ballot.candidates, outcome.ballot.voters
+        ballot = msgspec.structs.replace(request.blank, candidates=candidates, voters=voters)
+        searching = perf_counter() - began - outcome.seconds
+        reasoning = outcome.reasoning(outcome.result.leader) if outcome.result.elected else ""
+        return Elected(ballot, outcome.result, searching, outcome.seconds, reasoning)
+
+
+def _others_may_succeed(error: UpstreamError) -> bool:
+    return error.kind not in ("connect", "rate", "redirect") and error.status not in USELESS
+
+
+def _with_detail(error: UpstreamError) -> str:
+    """The message with the server's own words: whoever runs the command may read them."""
+    try:
+        body = parse(error.detail.encode())
+        given = body.get("error", body) if isinstance(body, dict) else error.detail
+    except DataError:  # not all errors are JSON
+        given = error.detail
+    words = error_text(given)
+    return f"{error} It said: {words}" if words else str(error)

@@ -1,0 +1,172 @@
+"""Samples of a server, of those too that do not understand `n`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import anyio
+
+from rangevote.engines.openai.choices import (
+    ServerChoice,
+    Usage,
+    choices_of,
+    error_text,
+    hypotheses_in,
+    usage_of,
+)
+from rangevote.engines.openai.client import Client, UpstreamError
+from rangevote.errors import DataError, UsageError
+from rangevote.hypothesis import Hypothesis
+
+#: Statuses by which servers refuse a request that they do not understand, as one with `n`.
+NOT_UNDERSTOOD = frozenset({400, 422, 501})
+#: vLLM takes temperatures below this for 0.
+SMALLEST_TEMPERATURE = 1e-5
+
+
+class Samples(NamedTuple):
+    """The choices that came when `n` were asked for: there may be fewer, and `failed` says why.
+
+    `usage` and `calls` count all that was asked, whatever became of it.
+    """
+
+    choices: list[ServerChoice]
+    usage: Usage
+    calls: int
+    failed: list[UpstreamError]
+
+    @property
+    def hypotheses(self) -> list[Hypothesis]:
+        """The choices that have text, to be voted on."""
+        return hypotheses_in(self.choices)
+
+    @property
+    def characters(self) -> int:
+        return sum(len(choice.text or "") for choice in self.choices)
+
+
+async def sample(
+    client: Client,
+    path: str,
+    body: Mapping[str, Any],
+    n: int,
+    *,
+    seed: int | None = None,
+    deadline: float | None = None,
+) -> Samples:
+    """`n` choices: by one call where the server can, else by as many as it takes.
+
+    How many one call gives is remembered for a while, for each model and for greedy requests apart, of which
+    some servers allow only one. Every choice has a seed of its own, from `seed` (else
+    that of the body) on: with one for all they would be clones. Raises where not one choice came.
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise UsageError(f"n must be a whole number from 1, got {n!r}.")
+    plain = {name: value for name, value in body.items() if name not in ("n", "seed")}
+    first = body.get("seed") if seed is None else seed
+    return await SampleCollector(client, path, plain, first, deadline).collect(n)
+
+
+class SampleCollector:
+    """Choices collected over several calls.
+
+    The seed of a call is `seed` plus the number of choices before it: servers with `n` number the seeds of
+    one call in the same way, so no two choices share one.
+    """
+
+    def __init__(
+        self, client: Client, path: str, body: Mapping[str, Any], seed: int | None, deadline: float | None
+    ) -> None:
+        self._client, self._path, self._body, self._seed = client, path, body, seed
+        self._deadline, self._requests = deadline, (path.strip("/"), body.get("model"), is_greedy(body))
+        self._by_first: dict[
+            int, list[ServerChoice]
+        ] = {}  # the choices of each call, by the number of its first
+        self._usage, self._calls, self._failed = Usage(), 0, list[UpstreamError]()
+
+    async def collect(self, n: int) -> Samples:
+        """Ask for all at once where that may work, then for what is missing, all calls together."""
+        most = self._client.most_choices(self._requests)
+        if n > 1 and most is None:
+            most = await self._probe(n)
+            if most < n:
+                self._client.remember_most(self._requests, most)
+        if missing := self._missing(n):
+            await self._call_all(missing, most or 1)
+        if not self._failed and (missing := self._missing(n)):  # a call gave fewer than the one before it
+            await self._call_all(missing, 1)
+        choices = [choice for _, some in sorted(self._by_first.items()) for choice in some]
+        if not choices:
+            raise self._failed[0]
+        return Samples(choices[:n], self._usage, self._calls, self._failed)
+
+    def _missing(self, n: int) -> list[int]:
+        """The numbers of the choices that are not there, which are those of their seeds."""
+        there = {first + i for first, choices in self._by_first.items() for i in range(len(choices))}
+        return [number for number in range(n) if number not in there]
+
+    async def _probe(self, n: int) -> int:
+        """How many of `n` choices the server gives in one call."""
+        try:
+            return await self._call(0, n)
+        except UpstreamError as error:
+            if error.status not in NOT_UNDERSTOOD:
+                raise
+        await self._call(0, 1)  # where this fails too, `n` was not the reason
+        size = (n + 1) // 2
+        while size > 1:
+            try:
+                return await self._call(1, size)
+            except UpstreamError as error:
+                if error.status not in NOT_UNDERSTOOD:
+                    self._failed.append(error)
+                    break
+            size //= 2
+        return size
+
+    async def _call_all(self, numbers: Sequence[int], size: int) -> None:
+        """Calls for the choices of these numbers, `size` a call; the errors of those that fail are kept."""
+
+        async def call(some: Sequence[int]) -> None:
+            try:
+                await self._call(some[0], len(some))
+            except UpstreamError as error:
+                self._failed.append(error)
+
+        async with anyio.create_task_group() as calls:
+            for i in range(0, len(numbers), size):
+                calls.start_soon(call, numbers[i : i + size])
+
+    async def _call(self, number: int, size: int) -> int:
+        """One call; returns how many choices it gave."""
+        body = dict(self._body)
+        if size > 1:
+            body["n"] = size
+        if self._seed is not None:
+            body["seed"] = self._seed + number
+        self._calls += 1
+        answer = await self._client.call(self._path, body, deadline=self._deadline)
+        self._usage += usage_of(answer)
+        self._by_first[number] = answered(answer, self._path)[:size]
+        return len(self._by_first[number])
+
+
+def is_greedy(body: Mapping[str, Any]) -> bool:
+    """Whether all samples of a request would be the same; servers take the smallest temperatures for 0."""
+    temperature = body.get("temperature")
+    return isinstance(temperature, (int, float)) and temperature < SMALLEST_TEMPERATURE
+
+
+def answered(answer: Mapping[str, Any], path: str) -> list[ServerChoice]:
+    """The choices of a response, at least one."""
+    try:
+        choices = choices_of(answer, path)
+        detail = "the list of choices is empty"
+    except DataError as error:
+        given = answer.get("error")  # some gateways answer so, with status 200
+        choices, detail = [], str(error) if given is None else error_text(given)
+    if not choices:
+        message = "the server's answer is not one to a completion request."
+        raise UpstreamError(message, kind="shape", status=200, detail=detail)
+    return choices

@@ -1,0 +1,131 @@
+"""What transformers' `generate` gives back with `return_dict_in_generate=True`.
+
+    output = model.generate(**inputs, num_beams=10, num_return_sequences=10, output_logits=True,
+                            return_dict_in_generate=True)
+    hypotheses_of(output, ends=[tokenizer.eos_token_id], inputs=len(prompts), decode=tokenizer.decode)
+
+`sequences_scores` is divided by a power of the length, so log P is added up from what each token got:
+
+* `output_logits=True`: log P of the model itself, for beams and samples.
+* beams with `output_scores=True` alone: what the search added up, with the changes that logits processors
+  made; the model's log P where there were none.
+* samples with `output_scores=True` alone: those are of the changed distribution they were drawn from, so log
+  P is not known; samples count once each and do not need it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from rangevote.engines import Decode
+from rangevote.errors import DataError, UsageError
+from rangevote.hypothesis import LOGPROB_SLACK, Hypothesis
+
+
+def hypotheses_of(
+    output: Any,
+    *,
+    ends: Collection[int],
+    inputs: int,
+    prompt: int | None = None,
+    decode: Decode | None = None,
+) -> list[list[Hypothesis]]:
+    """The hypotheses of each input, in the output's order.
+
+    `ends` are the tokens that end a sequence, `decode` makes text of tokens. `inputs` is how many there were,
+    which an output does not tell: all its sequences stand in one list, those of the first input first.
+    `prompt` is how many tokens the prompt has in front of each sequence (of encoder-decoders: 1); it is known
+    from the output where that has scores, logits or beam indices.
+    """
+    if not hasattr(output, "sequences"):
+        raise UsageError(
+            f"expected an output with sequences, got {type(output).__name__}; call generate with "
+            f"return_dict_in_generate=True."
+        )
+    rows = len(output.sequences)
+    if inputs < 1 or rows % inputs:
+        raise UsageError(
+            f"{rows} sequences cannot be those of {inputs} inputs; pass inputs=, how many there were."
+        )
+    reader = _Output(output, frozenset(ends), prompt, decode)
+    every = rows // inputs
+    return [
+        [one for row in range(i, i + every) if (one := reader.hypothesis(row)) is not None]
+        for i in range(0, rows, every)
+    ]
+
+
+class _Output:
+    """The output of one call, as rows of hypotheses."""
+
+    def __init__(self, output: Any, ends: Collection[int], prompt: int | None, decode: Decode | None) -> None:
+        self._output, self._ends, self._decode = output, ends, decode
+        beams = getattr(output, "beam_indices", None)  # (rows, steps), -1 behind the end
+        self._beams = None if beams is None else beams.tolist()
+        self._sampled = not hasattr(output, "beam_indices")  # of beam outputs the field is there, if None
+        self._prompt = self._length_of_prompt() if prompt is None else prompt
+        self._steps = self._log_probs()
+
+    def hypothesis(self, row: int) -> Hypothesis | None:
+        """One row: its tokens behind the prompt, up to the end; None of a beam that was never filled."""
+        written = self._written(row)
+        if self._beams is not None and not written:
+            return None
+        finished = bool(written) and written[-1] in self._ends
+        tokens = written[:-1] if finished else written
+        return Hypothesis(
+            None if self._decode is None else self._decode(tokens),
+            tokens=tuple(tokens),
+            logprob=self._logprob(row, written),
+            finished=finished,
+            sampled=self._sampled,
+        )
+
+    def _written(self, row: int) -> list[int]:
+        """Tokens and end. What stands behind is padding, which may be ends too."""
+        tokens: list[int] = self._output.sequences[row].tolist()[self._prompt :]
+        if self._beams is not None:
+            return tokens[: sum(beam >= 0 for beam in self._beams[row])]
+        for i, token in enumerate(tokens):
+            if token in self._ends:
+                return tokens[: i + 1]
+        return tokens
+
+    def _logprob(self, row: int, written: list[int]) -> float | None:
+        """The sum of what each token got, in the row in which its beam stood then."""
+        if self._steps is None:
+            return None
+        total = 0.0
+        for i, token in enumerate(written):
+            at = row if self._beams is None else self._beams[row][i]
+            values, mass = self._steps[i]
+            total += float(values[at, token]) - (0.0 if mass is None else float(mass[at]))
+        if not total <= LOGPROB_SLACK:  # true for NaN too
+            raise DataError(
+                f"what its tokens got adds up to {total!r}, which is no log-probability: processors have "
+                f"bent the scores. Call generate with output_logits=True.",
+                field=f"sequences[{row}]",
+            )
+        return min(total, 0.0)
+
+    def _log_probs(self) -> list[tuple[Any, Any]] | None:
+        """What every token got at every step (rows, vocabulary), and what to subtract for log P (rows,).
+
+        None where log P is not known.
+        """
+        if not self._sampled and self._beams is None:
+            return None  # it is unknown which beam a token came from
+        logits, scores = (getattr(self._output, name, None) for name in ("logits", "scores"))
+        if logits is not None:
+            return [(step, step.double().logsumexp(-1)) for step in logits]
+        return None if self._sampled or scores is None else [(step, None) for step in scores]
+
+    def _length_of_prompt(self) -> int:
+        length = int(self._output.sequences.shape[1])
+        if self._beams is not None:
+            return length - max(int(sum(beam >= 0 for beam in row)) for row in self._beams)
+        for name in ("scores", "logits"):
+            if getattr(self._output, name, None) is not None and self._sampled:
+                return length - len(getattr(self._output, name))
+        raise DataError("it is not known where the prompt ends; pass prompt=, its number of tokens.")

@@ -1,0 +1,209 @@
+"""CSV and TSV, with the names of the columns in the first line: a sample a row, or a list as JSON in a cell.
+
+    id,source,text,logprob
+    7,What is 6 x 7?,"42",-0.3
+
+Cells are quoted as spreadsheets and pandas do it. Columns with the names of the ballot file's fields have
+their values: numbers, true and false, lists as JSON; an empty cell of those is not known. Every other cell
+is a text. Ballots are written as a sample a row.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import chain, count
+from typing import Any
+
+import msgspec
+
+from rangevote.errors import DataError
+from rangevote.formats.ballot_writer import refuse_others, write_ballot
+from rangevote.formats.jsonl import decode_text, parse
+from rangevote.formats.layouts import (
+    IDS,
+    LISTS,
+    SOURCES,
+    TEXTS,
+    Located,
+    read_records,
+    recognise,
+    to_the_end,
+    unknown_layout,
+)
+from rangevote.formats.logprobs import number
+from rangevote.formats.reader import Entry, ReadOptions
+from rangevote.formats.stream import Stream
+from rangevote.hypothesis import Ballot, Hypothesis
+
+#: Rows that are looked at to find which belong together.
+HEAD = 1000
+NUMBERS = ("logprob", "prob", "weight", "ranked_by")
+TRUTHS = {"true": True, "1": True, "false": False, "0": False}
+LISTED = ("tokens", "state", "references", "tool_calls", "token_logprobs")
+NAMES = {"csv": "CSV", "tsv": "TSV"}
+
+
+def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+    """The ballots of a table; `options.format` says which kind it is."""
+    format = options.format or "csv"
+    records = to_the_end(read_table(stream, format, options.max_line_bytes))
+    head = [record for record, _ in zip(records, range(HEAD), strict=False)]
+    found = [record for _, record in head if not isinstance(record, DataError)]
+    layout = recognise(found, options)
+    if layout is None:
+        raise unknown_layout(found[0]).at(stream.name)
+    yield from read_records(chain(head, records), layout, format)
+
+
+def read_table(stream: Stream, format: str, limit: int) -> Iterator[Located]:
+    """The rows of a table as records, in which an empty cell that means nothing is left out."""
+    rows = _rows(stream, limit, format)
+    where, names = next(rows, ("", []))
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"{NAMES[format]} with two columns {twice!r}", where=where)
+    for where, cells in rows:
+        yield _record(where, cells, names)
+
+
+def looks_delimited(first: bytes, name: str, told: Set[str | None] = frozenset()) -> str | None:
+    """csv or tsv, where the first line has the names of columns that we know or were `told`, or the file's
+    name says so; else None."""
+    try:
+        text = first.decode()
+    except UnicodeDecodeError:
+        return None
+    plain = name.lower().removesuffix(".gz").removesuffix(".zst")
+    told = told - {None}
+    for format in NAMES:
+        try:
+            cells = set(next(csv.reader([text], delimiter=_delimiter(text, format)), []))
+        except csv.Error:  # a line end in the middle, or a cell without end
+            cells = set()
+        known = cells & {*TEXTS, *LISTS, "winner"} and cells & {*IDS, *SOURCES}
+        if plain.endswith(f".{format}") or (len(cells) > 1 and (known or (told and told <= cells))):
+            return format
+    return None
+
+
+def _delimiter(header: str, format: str) -> str:
+    """Spreadsheets of some countries put semicolons where others have commas."""
+    return "\t" if format == "tsv" else ";" if ";" in header and "," not in header else ","
+
+
+def _rows(stream: Stream, limit: int, format: str) -> Iterator[tuple[str, list[str]]]:
+    """The cells of each row that is not blank, the header first, and where the row begins."""
+    lines = _lines(stream, limit)
+    first = next(lines, None)
+    if first is None:
+        return
+    parsed = csv.reader(chain([first], lines), delimiter=_delimiter(first, format), strict=True)
+    begin = 1
+    while True:
+        try:
+            cells = next(parsed, None)
+        except csv.Error as error:
+            problem = f"cannot be read as {NAMES[format]}: {error} (is a quote missing?)"
+            raise DataError(problem, where=f"{stream.name}:{begin}") from None
+        if cells is None:
+            return
+        if cells:
+            yield f"{stream.name}:{begin}", cells
+        begin = parsed.line_num + 1
+
+
+def _lines(stream: Stream, limit: int) -> Iterator[str]:
+    """Lines with their ends, which a quoted cell keeps."""
+    rest, numbers = b"", count(1)
+    for chunk in chain(stream.chunks(), [b""]):
+        *lines, rest = (rest + chunk).split(b"\n") if chunk else [rest, b""] if rest else [b""]
+        for line in lines:
+            where = f"{stream.name}:{next(numbers)}"
+            try:
+                yield decode_text(line) + ("\n" if chunk else "")
+            except DataError as error:
+                raise error.at(where) from None
+        if len(rest) > limit:
+            raise DataError(
+                f"line exceeds --max-line-bytes ({limit:,} bytes)", where=f"{stream.name}:{next(numbers)}"
+            )
+
+
+def _record(where: str, cells: Sequence[str], names: Sequence[str]) -> Located:
+    if len(cells) != len(names):
+        problem = f"has {len(cells)} cells where the first line names {len(names)} columns"
+        return where, DataError(problem)
+    try:
+        named = {name: _value(name, cell) for name, cell in zip(names, cells, strict=True)}
+    except DataError as error:
+        return where, error
+    return where, {name: value for name, value in named.items() if value is not None}
+
+
+def _value(name: str, cell: str) -> Any:
+    """The value of a cell, None where an empty one means that it is not known."""
+    if name in NUMBERS:
+        return number(cell.strip().encode(), name) if cell.strip() else None
+    if name in ("finished", "sampled"):
+        if cell.strip().lower() not in {*TRUTHS, ""}:
+            raise DataError(f"expected true or false, got {cell!r}", field=name)
+        return TRUTHS.get(cell.strip().lower())
+    if name in LISTED:
+        if name == "references" and not cell.startswith("["):
+            return [cell] if cell else None
+        return parse(cell.encode()) if cell else None
+    return None if name in ("id", "source", "member") and not cell else cell
+
+
+# Writing
+
+#: Columns of a file of ballots.
+COLUMNS = ("id", "source", "references", *Hypothesis.__struct_fields__)
+
+
+def delimited_line(cells: Iterable[Any], format: str) -> bytes:
+    """One row; true, false and lists are written as JSON has them, and what is not known as nothing."""
+    line = io.StringIO()
+    plain = [
+        cell if isinstance(cell, str) or cell is None else msgspec.json.encode(cell).decode()
+        for cell in cells
+    ]
+    csv.writer(line, delimiter=_delimiter("", format)).writerow(
+        plain
+    )  # which quotes cells with either line end
+    return line.getvalue().removesuffix("\r\n").encode() + b"\n"
+
+
+class DelimitedWriter:
+    """Takes ballots and gives a row for each candidate; ballots without an id are numbered."""
+
+    def __init__(self, format: str) -> None:
+        self._format, self._numbers, self._header = format, count(), delimited_line(COLUMNS, format)
+
+    def __call__(self, ballot: Ballot) -> bytes:
+        refuse_others(ballot, self._format)
+        if ballot.id == "":
+            raise DataError("is empty, so its rows could not be told from others", field="id")
+        if not ballot.candidates:
+            raise DataError(f"there are no candidates, so {NAMES[self._format]} has no row for it")
+        plain = msgspec.json.decode(write_ballot(ballot))
+        plain.setdefault("id", next(self._numbers))
+        header, self._header = self._header, b""
+        return header + b"".join(
+            self._line(plain, candidate, i) for i, candidate in enumerate(plain["candidates"])
+        )
+
+    def _line(self, ballot: dict[str, Any], candidate: dict[str, Any], index: int) -> bytes:
+        if "text" not in candidate:
+            raise DataError(
+                f"has no text, which {NAMES[self._format]} needs", field=f"candidates[{index}].text"
+            )
+        if candidate.pop("prob", None) is not None:
+            candidate["logprob"] = "-inf"  # JSON has no such number
+        return delimited_line(({**ballot, **candidate}.get(name) for name in COLUMNS), self._format)
+
+    def finish(self) -> bytes:
+        """The header, where there was nothing to write below it."""
+        return self._header

@@ -1,0 +1,270 @@
+"""Results of elections as lines of JSON or text, and as tables: Parquet, CSV and TSV.
+
+Tables have the fields of the lines as columns:
+
+    id, winner, winner_tokens (where candidates have no text), index, score, margin, signature,
+    near_tie, no_support, no_winner, left_out, error, winners; where answers are compared: answer, votes (as
+    JSON), abstained, entropy; as asked for: scores, explanation (as JSON), and the fields that are carried
+
+Preference pairs, for training as TRL has it, are lines with id, prompt, chosen, rejected, margin.
+Results are written as lines first, which can be resumed, and made into a table when all are there; all but
+Parquet can be written to a pipe too, line by line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from rangevote.election.result import Result
+from rangevote.errors import DataError, RangevoteError, need
+from rangevote.formats.csv_tsv import delimited_line
+from rangevote.formats.reader import Entry, carried_name
+from rangevote.hypothesis import Ballot
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: The fields every result has.
+FIELDS = ("id", "winner", "index", "score", "margin", "signature")
+#: Rows in a row group of a table.
+GROUP = 2**14
+
+
+class ResultShape(NamedTuple):
+    """What is written of a result; `text`: the winning text alone, `pair`: the winner and the last. `carry`
+    names fields of the ballots."""
+
+    text: bool = False
+    scores: bool = False
+    explain: bool = False
+    pair: bool = False
+    carry: tuple[str, ...] = ()
+
+    @property
+    def carried(self) -> list[str]:
+        return [carried_name(text)[0] for text in self.carry]
+
+
+class ResultLine(NamedTuple):
+    """One line of output, and the error that it stands for where there was one; of how many candidates it
+    elects. Or the lines of several `ballots`, none of them an error, and the most candidates of one."""
+
+    content: bytes
+    error: RangevoteError | None = None
+    candidates: int = 0
+    ballots: int = 1
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def result_line(ballot: Ballot, result: Result, shape: ResultShape, reasoning: str = "") -> ResultLine:
+    """The line of one election; `reasoning` is what a model wrote to itself before the winner."""
+    candidates = len(ballot.candidates)
+    if shape.text:
+        text = str(result).replace("\r\n", " ").replace("\n", " ").replace("\r", " ")
+        return ResultLine(text.encode() + b"\n", None, candidates)
+    if shape.pair:
+        return ResultLine(_encode(preference(ballot, result)) + b"\n", None, candidates)
+    fields = result_fields(ballot, result, shape) | ({"reasoning": reasoning} if reasoning else {})
+    return ResultLine(_encode(fields) + b"\n", None, candidates)
+
+
+def empty_line(ballot: Ballot, shape: ResultShape) -> ResultLine:
+    """The line of a ballot without candidates, where that is allowed."""
+    fields = dict.fromkeys(FIELDS) | {"id": ballot.id} | ballot.carry
+    return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n")
+
+
+def error_line(entry: Entry, error: DataError, shape: ResultShape) -> ResultLine:
+    """The line of a bad ballot, so that input and output stay in step."""
+    placed = error.placed(entry.where)
+    beside = entry.ballot.carry if entry.ballot else {}
+    fields = {"id": entry.ballot.id if entry.ballot else None, "error": str(placed)} | beside
+    return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n", placed)
+
+
+def result_fields(ballot: Ballot, result: Result, shape: ResultShape) -> dict[str, Any]:
+    return {"id": ballot.id, **result.to_dict(scores=shape.scores, explain=shape.explain), **ballot.carry}
+
+
+def preference(ballot: Ballot, result: Result) -> dict[str, Any]:
+    """The winner over the candidate with the lowest score; `margin` is how much lower. `chosen` is null where
+    all scores are equal or nobody was elected, so that nothing is preferred."""
+    if ballot.source is None:
+        raise DataError("is not given, but a preference pair needs it as its prompt.", field="source")
+    finite = [index for index in result.ranking if math.isfinite(result.scores[index])]
+    last = finite[-1] if finite else result.leader
+    margin = float(result.scores[result.leader] - result.scores[last])
+    if not margin > 0 or not result.elected:
+        return {"id": ballot.id, "chosen": None}
+    texts = [result.candidates[index].text for index in (result.leader, last)]
+    if None in texts:
+        raise DataError("has no text, which a preference pair needs.", field=f"candidates[{result.leader}]")
+    return {
+        "id": ballot.id,
+        "prompt": ballot.source,
+        "chosen": texts[0],
+        "rejected": texts[1],
+        "margin": margin,
+        **ballot.carry,
+    }
+
+
+class _Pair(msgspec.Struct):
+    chosen: str | None = None
+
+
+_pair_of = msgspec.json.Decoder(_Pair).decode
+
+
+def is_pair(line: bytes) -> bool:
+    """Whether a line has a preference, rather than none or an error."""
+    return _pair_of(line).chosen is not None
+
+
+# Tables
+
+
+#: Columns, and what is in them; those of scores and explanations are there if they are asked for.
+COLUMNS = {
+    "id": "text",
+    "winner": "text",
+    "winner_tokens": "integers",
+    "index": "integer",
+    "score": "number",
+    "margin": "number",
+    "signature": "text",
+    "near_tie": "truth",
+    "no_support": "truth",
+    "no_winner": "text",
+    "answer": "text",
+    "votes": "text",
+    "abstained": "integer",
+    "entropy": "number",
+    "left_out": "texts",
+    "error": "text",
+    "winners": "winners",
+    "scores": "numbers",
+    "explanation": "text",
+}
+
+
+def columns_of(shape: ResultShape) -> dict[str, str]:
+    """The columns of a table of results, and what is in them; "any": what the results have."""
+    left_out = {
+        name for name, asked in (("scores", shape.scores), ("explanation", shape.explain)) if not asked
+    }
+    own = {name: kind for name, kind in COLUMNS.items() if name not in left_out}
+    return own | dict.fromkeys(shape.carried, "any")
+
+
+def table_schema(shape: ResultShape, kinds: Mapping[str, str]) -> pa.Schema:
+    """The columns as Parquet; `kinds` has those that depend on the results."""
+    pa = need("pyarrow", "parquet", "writing Parquet files")
+    types = {"text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
+    types |= {f"{kind}s": pa.list_(type) for kind, type in types.items()}
+    types["winners"] = pa.list_(pa.struct([("index", pa.int64()), ("winner", pa.string())]))
+    return pa.schema([(name, types[kind]) for name, kind in (columns_of(shape) | dict(kinds)).items()])
+
+
+def table_row(fields: dict[str, Any]) -> dict[str, Any]:
+    """A result's fields as a row: token ids in a column of their own, flags true or false."""
+    row = dict(fields)
+    if isinstance(row.get("winner"), list):
+        row["winner_tokens"], row["winner"] = row["winner"], None
+    elected = row.get("signature") is not None
+    for flag in ("near_tie", "no_support"):
+        row[flag] = bool(row.get(flag)) if elected else None
+    for other in row.get("winners") or ():
+        if isinstance(other["winner"], list):
+            other["winner"] = " ".join(map(str, other["winner"]))
+    for name in ("explanation", "votes"):
+        if name in row:
+            row[name] = _encode(row[name]).decode()
+    return row
+
+
+class ResultRows:
+    """Lines of results in, rows of CSV or TSV out, the names of the columns before the first; or of lines
+    with preferences those that have one."""
+
+    def __init__(self, format: str, shape: ResultShape) -> None:
+        self._format, self._names = format, list(columns_of(shape))
+        self._header = b"" if format == "preferences" else delimited_line(self._names, format)
+
+    def __call__(self, line: bytes) -> bytes:
+        if self._format == "preferences":
+            return line if is_pair(line) else b""
+        row = table_row(msgspec.json.decode(line))
+        return self.finish() + delimited_line((row.get(name) for name in self._names), self._format)
+
+    def finish(self) -> bytes:
+        """The header, if no row has brought it yet."""
+        header, self._header = self._header, b""
+        return header
+
+
+def write_table(lines: Path, table: Path, format: str, shape: ResultShape) -> None:
+    """Write a file of result lines as Parquet, CSV, TSV or preference pairs."""
+    if format != "parquet":
+        rows = ResultRows(format, shape)
+        with lines.open("rb") as file, table.open("wb") as out:
+            out.writelines(map(rows, file))
+            out.write(rows.finish())
+        return
+    pa = need("pyarrow", "parquet", "writing Parquet files")
+    pq = need("pyarrow.parquet", "parquet", "writing Parquet files")
+    with lines.open("rb") as file:
+        kinds = _kinds(file, ("id", *shape.carried))
+    schema = table_schema(shape, kinds)
+    with lines.open("rb") as file, pq.ParquetWriter(table, schema, compression="zstd") as writer:
+        for rows_of_group in _row_groups(file, kinds):
+            writer.write_table(pa.Table.from_pylist(rows_of_group, schema), row_group_size=GROUP)
+
+
+def _row_groups(lines: Iterable[bytes], kinds: Mapping[str, str]) -> Iterator[list[dict[str, Any]]]:
+    rows: list[dict[str, Any]] = []
+    for line in lines:
+        row = table_row(msgspec.json.decode(line))
+        for name, kind in kinds.items():
+            value = row.get(name)
+            if kind == "text" and value is not None and not isinstance(value, str):
+                row[name] = _encode(value).decode()
+        rows.append(row)
+        if len(rows) == GROUP:
+            yield rows
+            rows = []
+    if rows:
+        yield rows
+
+
+def _kinds(lines: Iterable[bytes], names: Sequence[str]) -> dict[str, str]:
+    """What columns have: integers, numbers or truth values if all their values are, else texts, or JSON."""
+    found: dict[str, set[str]] = {name: set() for name in names}
+    for line in lines:
+        fields = msgspec.json.decode(line)
+        for name in names:
+            found[name].add(_kind(fields.get(name)))
+    return {name: _common(kinds - {"none"}) for name, kinds in found.items()}
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "truth"
+    if isinstance(value, int):
+        return "integer" if -(2**63) <= value < 2**63 else "text"
+    return "number" if isinstance(value, float) else "text"
+
+
+def _common(kinds: set[str]) -> str:
+    if kinds == {"integer", "number"}:
+        return "number"
+    return next(iter(kinds)) if len(kinds) == 1 else "text"

@@ -1,0 +1,317 @@
+"""Replies as OpenAI's clients read them: one completion, or a stream of events that waits for one.
+
+A stream cannot begin before the election. Its headers are held back a moment, so that an early failure has
+its real status; then it is 200 with comments that keep the connection open until the answer is there, and a
+late failure is an event. A client that goes away, or a service that must stop, cancels the work and with it
+every call upstream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import secrets
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from rangevote.election.result import first
+from rangevote.engines.openai.choices import ServerChoice, Usage
+from rangevote.engines.openai.sample_and_elect import ElectionOutcome
+from rangevote.service.config import Limits
+from rangevote.service.errors import ApiError, internal_error, json_response
+from rangevote.service.requests import CompletionRequest
+
+PREFIXES = {"chat": "chatcmpl-", "completions": "cmpl-", "responses": "resp_"}
+DONE = b"data: [DONE]\n\n"
+KEEP_ALIVE = b": keep-alive\n\n"
+STREAM_HEADERS = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache, no-transform",
+    "x-accel-buffering": "no",
+}
+
+
+def new_id(endpoint: str) -> str:
+    """An id that cannot be guessed."""
+    return PREFIXES[endpoint] + secrets.token_hex(16)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Elections as one completion, mostly one; `pages` are the addresses of their pages, where kept."""
+
+    id: str
+    request: CompletionRequest
+    outcomes: Sequence[ElectionOutcome]
+    pages: Sequence[str | None]
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    def completion(self) -> dict[str, Any]:
+        return {
+            **self._head(""),
+            "choices": [self._choice(index, winner) for index, winner in enumerate(self.winners)],
+            "usage": self._usage(),
+            "rangevote": self.elections(),
+        }
+
+    def events(self) -> Iterator[bytes]:
+        """The same as a stream: role, content, finish, usage if wanted, and the end."""
+        head = self._head(".chunk")
+        for index, winner in enumerate(self.winners):
+            if self.request.endpoint == "chat":
+                yield event({**head, "choices": [_delta(index, {"role": "assistant", "content": ""})]})
+                if reasoning := winner.reasoning:
+                    yield event({**head, "choices": [_delta(index, reasoning)]})
+                delta = {key: value for key, value in winner.message.items() if value is not None}
+                if "tool_calls" in delta:
+                    delta["tool_calls"] = [{"index": i, **one} for i, one in enumerate(delta["tool_calls"])]
+                yield event({**head, "choices": [_delta(index, delta, logprobs=winner.logprobs)]})
+            else:
+                choice = _text_choice(index, winner.text, None, winner.logprobs) | winner.reasoning
+                yield event({**head, "choices": [choice]})
+        last = [self._last(index, winner) for index, winner in enumerate(self.winners)]
+        yield event({**head, "choices": last, "rangevote": self.elections()})
+        if self.request.include_usage:
+            yield event({**head, "choices": [], "usage": self._usage()})
+        yield DONE
+
+    @property
+    def winners(self) -> list[Winner]:
+        """All that were elected: of the first prompt, of the next, ..."""
+        return [Winner(outcome, index) for outcome in self.outcomes for index in self._elected(outcome)]
+
+    def _elected(self, outcome: ElectionOutcome) -> tuple[int, ...]:
+        result = outcome.result
+        return (result.leader,) if result.no_winner else first(result, self.request.n)
+
+    @property
+    def usage(self) -> Usage:
+        return sum((outcome.usage for outcome in self.outcomes), Usage())
+
+    def _head(self, part: str) -> dict[str, Any]:
+        kind = f"chat.completion{part}" if self.request.endpoint == "chat" else "text_completion"
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.request.name}
+
+    def _choice(self, index: int, winner: Winner) -> dict[str, Any]:
+        if self.request.endpoint == "completions":
+            return _text_choice(index, winner.text, winner.reason, winner.logprobs) | winner.reasoning
+        message = {"role": "assistant", "content": None, "refusal": None, **winner.message}
+        message |= winner.reasoning
+        return {
+            "index": index,
+            "message": message,
+            "logprobs": winner.logprobs,
+            "finish_reason": winner.reason,
+        }
+
+    def _last(self, index: int, winner: Winner) -> dict[str, Any]:
+        chat = self.request.endpoint == "chat"
+        return _delta(index, {}, winner.reason) if chat else _text_choice(index, "", winner.reason)
+
+    def _usage(self) -> dict[str, int]:
+        usage = self.usage
+        return {
+            "prompt_tokens": usage.prompt,
+            "completion_tokens": usage.completion,
+            "total_tokens": usage.total,
+        }
+
+    def elections(self) -> dict[str, Any]:
+        """The object `rangevote` of a reply; of several prompts that of the first, with all in a list."""
+        listed = [self._election(*both) for both in zip(self.outcomes, self.pages, strict=True)]
+        return listed[0] if len(listed) == 1 else {**listed[0], "elections": listed}
+
+    def _election(self, outcome: ElectionOutcome, page: str | None) -> dict[str, Any]:
+        result = outcome.result
+        election: dict[str, Any] = {
+            "signature": result.signature,
+            "votes": outcome.votes,
+            "candidates": len(result.candidates),
+            "score": _finite(result.score),
+            "margin": _finite(result.margin),
+            "near_tie": result.near_tie,
+            "no_support": result.no_support,
+            "samples": {"asked": outcome.asked, "saved": outcome.saved, **outcome.counts},
+            "certain": outcome.certain,
+        }
+        if result.no_winner:
+            election["no_winner"] = result.no_winner
+        if answers := result.answer_fields():
+            election["answers"] = answers
+        if result.panel is not None:
+            election["panel"] = {"shares": result.panel.shares, "left_out": list(result.panel.left_out)}
+        if self.request.options.explain:
+            election["scores"] = [
+                {"text": str(result.candidates.content(i)), "score": _finite(float(result.scores[i]))}
+                for i in result.ranking
+            ]
+        return election if page is None else {**election, "election": page}
+
+
+@dataclass(frozen=True)
+class Winner:
+    """One that was elected, as the model's server sent it; or the leader of an election without a winner."""
+
+    outcome: ElectionOutcome
+    index: int
+
+    @property
+    def text(self) -> str:
+        if self.outcome.result.no_winner:
+            return ""
+        return str(self.outcome.result.candidates.content(self.index))
+
+    @property
+    def choice(self) -> ServerChoice | None:
+        return self.outcome.choices[self.index] if self.outcome.choices else None
+
+    @property
+    def reason(self) -> str:
+        return self.outcome.finish_reason(self.index)
+
+    @property
+    def logprobs(self) -> Any:
+        """Those of its tokens, if the client asked for them: of an election by them they are not its own."""
+        raw = self.choice.raw if self.choice is not None and not self.outcome.result.no_winner else None
+        return raw.logprobs if raw is not None and self.outcome.logprobs else None
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """What a chat answers: an answer, calls of tools, or a refusal where every sample is one or nobody is
+        elected."""
+        if why := self.outcome.result.no_winner:
+            return {"refusal": f"The samples do not agree enough for an answer: {why}."}
+        if self.outcome.refused(self.index):
+            return {"refusal": self.text}
+        choice = self.choice
+        if choice is None or not choice.calls:
+            return {"content": self.text}
+        sent = choice.raw.message if choice.raw is not None else None
+        assert sent is not None
+        called = {"tool_calls": sent.tool_calls} if sent.tool_calls else {"function_call": sent.function_call}
+        return {"content": choice.text, **called}
+
+    @property
+    def reasoning(self) -> dict[str, str]:
+        """What the model wrote to itself before this answer, where it did."""
+        reasoning = "" if self.outcome.result.no_winner else self.outcome.reasoning(self.index)
+        return {"reasoning_content": reasoning} if reasoning else {}
+
+
+def event(data: Any) -> bytes:
+    """One event of a stream, in ASCII: some clients end lines at more characters than the standard does."""
+    return b"data: " + json.dumps(data, separators=(",", ":")).encode() + b"\n\n"
+
+
+def _finite(number: float | None) -> float | None:
+    return None if number is None or math.isinf(number) else number
+
+
+def _delta(
+    index: int, delta: dict[str, Any], reason: str | None = None, logprobs: Any = None
+) -> dict[str, Any]:
+    return {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
+
+
+def _text_choice(index: int, text: str, reason: str | None, logprobs: Any = None) -> dict[str, Any]:
+    return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason}
+
+
+class Completed(Protocol):
+    """An answer, whole or as a stream of events."""
+
+    def completion(self) -> dict[str, Any]: ...
+
+    def events(self) -> Iterator[bytes]: ...
+
+
+class ElectionResponse(Response):
+    """The response to one request, whose work is still to be done.
+
+    `report` is called with the error that becomes the answer, or with None if the client went away.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[], Coroutine[Any, Any, Completed]],
+        limits: Limits,
+        report: Callable[[BaseException | None], None],
+        *,
+        stream: bool,
+    ) -> None:
+        super().__init__()
+        self._work, self._limits, self._report, self._stream = work, limits, report, stream
+        self._begun = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        task = asyncio.create_task(self._work())
+        gone = asyncio.create_task(_disconnected(receive))
+        try:
+            if await self._wait(task, gone, send):
+                await self._answer(task, scope, receive, send)
+            else:
+                self._report(None)
+        except asyncio.CancelledError:  # the service stops, and no longer waits for this response
+            error = ApiError(503, "the service is stopping; try again", code="stopping", retry_after=1)
+            self._report(error)
+            await self._fail(error, scope, receive, send)
+        finally:
+            for pending in (task, gone):
+                pending.cancel()
+            await asyncio.gather(task, gone, return_exceptions=True)
+
+    async def _wait(self, task: asyncio.Task[Completed], gone: asyncio.Task[None], send: Send) -> bool:
+        """Until the work is done (True) or the client has gone, with comments in a stream."""
+        pause = self._limits.hold if self._stream else None
+        while True:
+            done, _ = await asyncio.wait({task, gone}, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+            if gone in done:  # even if there is an answer: nobody would read it
+                return False
+            if task in done:
+                return True
+            if not self._begun:
+                await self._begin(send)
+                pause = self._limits.keep_alive
+            await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+
+    async def _answer(
+        self, task: asyncio.Task[Completed], scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        try:
+            reply = task.result()
+        except Exception as error:
+            self._report(error)
+            shown = error if isinstance(error, ApiError) else internal_error()
+            await self._fail(shown, scope, receive, send)
+            return
+        if not self._stream:
+            await json_response(reply.completion())(scope, receive, send)
+            return
+        if not self._begun:
+            await self._begin(send)
+        for chunk in reply.events():
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _begin(self, send: Send) -> None:
+        self._begun = True
+        headers = [(name.encode(), value.encode()) for name, value in STREAM_HEADERS.items()]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+
+    async def _fail(self, error: ApiError, scope: Scope, receive: Receive, send: Send) -> None:
+        """The error as an answer, or as the last event of a stream that has begun."""
+        if self._begun:
+            await send({"type": "http.response.body", "body": event(error.body()), "more_body": False})
+        else:
+            await error.response()(scope, receive, send)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

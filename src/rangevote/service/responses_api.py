@@ -1,0 +1,286 @@
+"""OpenAI's Responses API on top of chat: requests become those of a chat, and its answer a response.
+
+Texts, pictures, tools of the user's own (functions) and streaming; the service keeps no conversations and has
+no tools of its own, so what needs them is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from rangevote.service.chat_api import Reply, Winner
+from rangevote.service.config import ServiceConfig
+from rangevote.service.errors import invalid
+from rangevote.service.requests import CompletionRequest, read_object, read_request
+
+#: Fields that chat has by another name.
+RENAMED = {"max_output_tokens": "max_completion_tokens"}
+#: Fields that are read here, or that mean nothing to a service without a memory.
+READ = frozenset({"input", "instructions", "tools", "tool_choice", "text", "reasoning", *RENAMED})
+READ |= {"store", "include", "truncation"}
+#: Kinds of text in messages, those of the model's own answers among them.
+TEXTS = ("input_text", "output_text", "text")
+
+
+@dataclass(frozen=True)
+class ResponsesRequest:
+    """What was asked, and the same as a chat."""
+
+    given: Mapping[str, Any]
+    chat: CompletionRequest
+
+    @property
+    def stream(self) -> bool:
+        return self.chat.stream
+
+
+def read_responses(content: bytes, profile: str | None, config: ServiceConfig) -> ResponsesRequest:
+    """The request in a body; an `ApiError` names the parameter that is wrong."""
+    body = read_object(content)
+    given = {name: value for name, value in body.items() if value is not None}
+    if "messages" in given:
+        raise invalid("messages", "does not belong to responses; write input", "unsupported_parameter")
+    chat = {RENAMED.get(name, name): value for name, value in given.items() if name not in READ - {*RENAMED}}
+    chat["messages"] = _messages(given)
+    if tools := given.get("tools"):
+        chat["tools"] = [_tool(tool, f"tools[{i}]") for i, tool in enumerate(_listed(tools, "tools"))]
+    if (choice := given.get("tool_choice")) is not None:
+        chat["tool_choice"] = _tool_choice(choice)
+    if (wanted := _format(given.get("text"))) is not None:
+        chat["response_format"] = wanted
+    if effort := _object(given.get("reasoning"), "reasoning").get("effort"):
+        chat["reasoning_effort"] = effort
+    return ResponsesRequest(given, read_request(msgspec.json.encode(chat), profile, config, "chat"))
+
+
+def _messages(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = []
+    if instructions := given.get("instructions"):
+        messages.append({"role": "system", "content": instructions})
+    asked = given.get("input")
+    if isinstance(asked, str):
+        return [*messages, {"role": "user", "content": asked}]
+    for i, item in enumerate(_listed(asked, "input")):
+        message = _message(item, f"input[{i}]")
+        last = messages[-1] if messages else {}
+        if "tool_calls" in message and "tool_calls" in last:  # calls of one turn belong to one message
+            last["tool_calls"] += message["tool_calls"]
+        elif message:
+            messages.append(message)
+    return messages
+
+
+def _message(item: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """An item of the input as a message of a chat; empty where a chat has none."""
+    kind = item.get("type", "message")
+    if kind == "message":
+        content = item.get("content")
+        if isinstance(content, list):
+            content = [_part(part, f"{path}.content[{i}]") for i, part in enumerate(content)]
+        return {"role": item.get("role"), "content": content}
+    if kind == "function_call":
+        function = {"name": item.get("name"), "arguments": item.get("arguments", "{}")}
+        call = {"id": item.get("call_id"), "type": "function", "function": function}
+        return {"role": "assistant", "content": None, "tool_calls": [call]}
+    if kind == "function_call_output":
+        output = item.get("output")
+        text = output if isinstance(output, str) else json.dumps(output)
+        return {"role": "tool", "tool_call_id": item.get("call_id"), "content": text}
+    if kind == "reasoning":  # a model's own, of an earlier turn
+        return {}
+    raise invalid(f"{path}.type", "must be message, function_call, function_call_output or reasoning")
+
+
+def _part(part: Any, path: str) -> dict[str, Any]:
+    kind = part.get("type") if isinstance(part, dict) else None
+    if kind in TEXTS:
+        return {"type": "text", "text": part.get("text")}
+    if kind == "refusal":
+        return {"type": "refusal", "refusal": part.get("refusal")}
+    if kind == "input_image":
+        detail = {"detail": part["detail"]} if part.get("detail") else {}
+        return {"type": "image_url", "image_url": {"url": part.get("image_url"), **detail}}
+    raise invalid(path, "must be a part of type input_text or input_image")
+
+
+def _tool(tool: Mapping[str, Any], path: str) -> dict[str, Any]:
+    if tool.get("type") != "function":
+        raise invalid(f"{path}.type", "must be function: the service has no tools of its own")
+    return {"type": "function", "function": {name: one for name, one in tool.items() if name != "type"}}
+
+
+def _tool_choice(choice: Any) -> Any:
+    if isinstance(choice, str):
+        return choice
+    named = _object(choice, "tool_choice")
+    if named.get("type") != "function":
+        raise invalid("tool_choice", 'must be none, auto, required, or {"type": "function", "name": ...}')
+    return {"type": "function", "function": {"name": named.get("name")}}
+
+
+def _format(text: Any) -> dict[str, Any] | None:
+    wanted = _object(_object(text, "text").get("format"), "text.format")
+    if wanted.get("type") != "json_schema":
+        return dict(wanted) or None
+    schema = {name: one for name, one in wanted.items() if name != "type"}
+    return {"type": "json_schema", "json_schema": schema}
+
+
+def _object(value: Any, path: str) -> Mapping[str, Any]:
+    if value is not None and not isinstance(value, Mapping):
+        raise invalid(path, "must be an object")
+    return value or {}
+
+
+def _listed(value: Any, path: str) -> Sequence[Mapping[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        shape = "a text or a list of objects" if path == "input" else "a list of objects"
+        raise invalid(path, f"must be {shape}")
+    return value
+
+
+@dataclass(frozen=True)
+class ResponsesReply:
+    """The answer of a chat as a response."""
+
+    request: ResponsesRequest
+    reply: Reply
+
+    def completion(self) -> dict[str, Any]:
+        return {
+            **self._response("completed", self._items()),
+            "usage": self._usage(),
+            "rangevote": self.reply.elections(),
+        }
+
+    def events(self) -> Iterator[bytes]:
+        """Created, every item from its beginning to its end, completed."""
+        numbers = iter(range(2**62))
+
+        def event(kind: str, **data: Any) -> bytes:
+            content = {"type": kind, "sequence_number": next(numbers), **data}
+            return f"event: {kind}\ndata: {json.dumps(content, separators=(',', ':'))}\n\n".encode()
+
+        begun = self._response("in_progress", [])
+        yield event("response.created", response=begun)
+        yield event("response.in_progress", response=begun)
+        items = self._items()
+        for i, item in enumerate(items):
+            yield event("response.output_item.added", output_index=i, item=_empty(item))
+            for kind, data in _parts(item):
+                yield event(kind, item_id=item["id"], output_index=i, **data)
+            yield event("response.output_item.done", output_index=i, item=item)
+        whole = {**self.completion(), "output": items}  # their ids are those of the events
+        yield event(f"response.{whole['status']}", response=whole)
+
+    @property
+    def _winner(self) -> Winner:
+        return self.reply.winners[0]
+
+    def _response(self, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
+        given, cut = self.request.given, self._winner.reason in ("length", "content_filter")
+        reason = "max_output_tokens" if self._winner.reason == "length" else "content_filter"
+        incomplete = cut and status == "completed"
+        return {
+            "id": self.reply.id,
+            "object": "response",
+            "created_at": self.reply.created,
+            "status": "incomplete" if incomplete else status,
+            "error": None,
+            "incomplete_details": {"reason": reason} if incomplete else None,
+            "instructions": given.get("instructions"),
+            "max_output_tokens": given.get("max_output_tokens"),
+            "model": self.request.chat.name,
+            "output": output,
+            "parallel_tool_calls": given.get("parallel_tool_calls", True),
+            "previous_response_id": None,
+            "reasoning": given.get("reasoning"),
+            "store": False,
+            "temperature": given.get("temperature"),
+            "text": given.get("text", {"format": {"type": "text"}}),
+            "tool_choice": given.get("tool_choice", "auto"),
+            "tools": given.get("tools", []),
+            "top_p": given.get("top_p"),
+            "truncation": "disabled",
+            "metadata": given.get("metadata", {}),
+        }
+
+    def _items(self) -> list[dict[str, Any]]:
+        """Reasoning, a message, calls of tools: what the winner has of them."""
+        id, winner = self.reply.id.removeprefix("resp_"), self._winner
+        message, items = winner.message, list[dict[str, Any]]()
+        if reasoning := winner.reasoning.get("reasoning_content"):
+            summary = [{"type": "summary_text", "text": reasoning}]
+            items.append({"id": f"rs_{id}", "type": "reasoning", "summary": summary})
+        if message.get("refusal") is not None:
+            content = {"type": "refusal", "refusal": message["refusal"]}
+        else:
+            content = {"type": "output_text", "text": message.get("content") or "", "annotations": []}
+        called = message.get("tool_calls", ())
+        if not called or message.get("content"):
+            status = "incomplete" if winner.reason in ("length", "content_filter") else "completed"
+            said = {"id": f"msg_{id}", "type": "message", "role": "assistant"}
+            items.append({**said, "status": status, "content": [content]})
+        for i, call in enumerate(called):
+            function = call.get("function") or {}
+            items.append(
+                {
+                    "id": f"fc_{id}{i}",
+                    "type": "function_call",
+                    "call_id": call.get("id") or f"call_{secrets.token_hex(8)}",
+                    "name": function.get("name", ""),
+                    "arguments": function.get("arguments", ""),
+                    "status": "completed",
+                }
+            )
+        return items
+
+    def _usage(self) -> dict[str, Any]:
+        usage = self.reply.usage
+        return {
+            "input_tokens": usage.prompt,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": usage.completion,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": usage.total,
+        }
+
+
+def _empty(item: Mapping[str, Any]) -> dict[str, Any]:
+    """An item before its content has come."""
+    if item["type"] == "message":
+        return {**item, "status": "in_progress", "content": []}
+    if item["type"] == "function_call":
+        return {**item, "status": "in_progress", "arguments": ""}
+    return {**item, "summary": []}
+
+
+def _parts(item: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The events between an item's beginning and its end."""
+    if item["type"] == "function_call":
+        yield "response.function_call_arguments.delta", {"delta": item["arguments"]}
+        yield (
+            "response.function_call_arguments.done",
+            {"arguments": item["arguments"], "name": item["name"]},
+        )
+    elif item["type"] == "message":
+        [part] = item["content"]
+        name = "text" if part["type"] == "output_text" else "refusal"
+        kind = f"response.{part['type']}"
+        logprobs: dict[str, Any] = {"logprobs": []} if name == "text" else {}
+        yield "response.content_part.added", {"content_index": 0, "part": {**part, name: ""}}
+        yield f"{kind}.delta", {"content_index": 0, "delta": part[name], **logprobs}
+        yield f"{kind}.done", {"content_index": 0, name: part[name], **logprobs}
+        yield "response.content_part.done", {"content_index": 0, "part": part}
+    else:
+        [part] = item["summary"]
+        yield "response.reasoning_summary_part.added", {"summary_index": 0, "part": {**part, "text": ""}}
+        yield "response.reasoning_summary_text.delta", {"summary_index": 0, "delta": part["text"]}
+        yield "response.reasoning_summary_text.done", {"summary_index": 0, "text": part["text"]}
+        yield "response.reasoning_summary_part.done", {"summary_index": 0, "part": part}

@@ -1,0 +1,143 @@
+"""What n-grams are made of: words, characters, sacrebleu's tokens, leaves of JSON, or the model's ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from rangevote.errors import DataError, choose, need
+from rangevote.hypothesis import Hypotheses
+from rangevote.similarity.json_leaves import json_leaves
+
+Tokenise = str | Callable[[str], Sequence[str]]
+
+#: name -> (unit of the kernels, sacrebleu's tokeniser as "module:class" or None)
+TOKENISERS: dict[str, tuple[str, str | None]] = {
+    "words": ("words", None),
+    "chars": ("chars", None),
+    "tokens": ("ids", None),
+    "13a": ("words", "sacrebleu.tokenizers.tokenizer_13a:Tokenizer13a"),
+    "intl": ("words", "sacrebleu.tokenizers.tokenizer_intl:TokenizerV14International"),
+    "zh": ("words", "sacrebleu.tokenizers.tokenizer_zh:TokenizerZh"),
+    "json": ("ids", None),
+}
+
+
+def check_tokeniser(tokenize: Tokenise) -> None:
+    """Refuse a name that no tokeniser has."""
+    if not callable(tokenize):
+        choose("tokenisation", tokenize, TOKENISERS)
+
+
+def tokeniser_name(tokenize: Tokenise, hypotheses: Hypotheses) -> str:
+    """The name for the signature. Hypotheses without text are compared by their token ids."""
+    if hypotheses.texts is None:
+        return "tokens"
+    return getattr(tokenize, "__name__", "custom") if callable(tokenize) else tokenize
+
+
+class Reader:
+    """Turns the hypotheses of one election into what the kernels take, all of them in the same way."""
+
+    def __init__(self, tokenize: Tokenise, candidates: Hypotheses) -> None:
+        self._call: Callable[[str], Any] | None = None
+        self._ids: dict[str, int] = {}  # of the tokens a user's function gives
+        self.unit = "ids"
+        if candidates.texts is None and len(candidates):
+            return
+        if callable(tokenize):
+            self._call = tokenize
+            return
+        self.unit, path = choose("tokenisation", tokenize, TOKENISERS)
+        if tokenize == "json":
+            self._call = json_leaves
+        if path is not None:
+            module, _, name = path.partition(":")
+            self._call = getattr(need(module, "evaluate", f"the tokenisation {tokenize!r}"), name)()
+
+    def read(self, hypotheses: Hypotheses) -> Sequence[Any]:
+        """Texts for the units "words" and "chars", lists of ids for the unit "ids"."""
+        if self.unit == "ids" and self._call is None:
+            return _token_ids(hypotheses)
+        if hypotheses.texts is None:
+            if not len(hypotheses):
+                return []
+            raise DataError(
+                "have token ids but no text, while the candidates have text; use tokenize='tokens' or "
+                "give texts.",
+                field=hypotheses.role,
+            )
+        if self._call is None:
+            return hypotheses.texts
+        tokenised = [self._call(text) for text in hypotheses.texts]
+        if self.unit == "words":
+            return tokenised
+        ids = self._ids
+        return [[ids.setdefault(token, len(ids)) for token in tokens] for tokens in tokenised]
+
+    def tokens(self, hypotheses: Hypotheses) -> list[Sequence[Any]]:
+        """The tokens of each hypothesis, which mean the same whichever reader gives them."""
+        if self._call is not None and self.unit == "ids":
+            return list(map(self._call, hypotheses.texts or ()))
+        read = self.read(hypotheses)
+        if self.unit == "ids":
+            return list(read)
+        return ["".join(text.split()) if self.unit == "chars" else text.split() for text in read]
+
+    def spell(self, gram: Iterable[Any]) -> str:
+        """An n-gram as a person reads it."""
+        if self._call is not None and self.unit == "ids":
+            names = list(self._ids)
+            return " ".join(_spelt(names[token]) for token in gram)
+        return ("" if self.unit == "chars" else " ").join(map(str, gram))
+
+
+def _spelt(token: Any) -> str:
+    """A leaf of JSON as `path: value`."""
+    return ": ".join(token) if isinstance(token, tuple) else str(token)
+
+
+def _token_ids(hypotheses: Hypotheses) -> list[Sequence[int]]:
+    if not len(hypotheses):
+        return []
+    tokens = hypotheses.tokens or [None] * len(hypotheses)
+    listed: list[Sequence[int]] = []
+    for i, ids in enumerate(tokens):
+        if ids is None:
+            raise DataError(
+                "has no token ids, which tokenize='tokens' (or candidates without text) needs.",
+                field=f"{hypotheses.role}[{i}].tokens",
+            )
+        listed.append(ids)
+    return listed
+
+
+def refuse_unreadable(hypotheses: Hypotheses) -> None:
+    """Name what the kernels could not read: half a surrogate pair, or a token id beyond 64 bits."""
+    refuse_surrogates(hypotheses)
+    for i, ids in enumerate(hypotheses.tokens or ()):
+        for token in ids or ():
+            if not -(2**63) <= token < 2**63:
+                raise DataError(f"{token} does not fit in 64 bits.", field=f"{hypotheses.role}[{i}].tokens")
+
+
+def refuse_surrogates(hypotheses: Hypotheses) -> None:
+    """Refuse a text that holds half a surrogate pair, which no encoding can write."""
+    for i, text in enumerate(hypotheses.texts or ()):
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"holds a lone surrogate (character {error.start}), which is not valid text.",
+                field=f"{hypotheses.role}[{i}].text",
+            ) from None
+
+
+def texts_of(hypotheses: Hypotheses, name: str) -> list[str]:
+    """The texts, which the measure of this name needs."""
+    if hypotheses.texts is None:
+        if not len(hypotheses):
+            return []
+        raise DataError(f"have token ids but no text, which {name} needs.", field=hypotheses.role)
+    refuse_surrogates(hypotheses)
+    return hypotheses.texts

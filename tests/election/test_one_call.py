@@ -1,0 +1,232 @@
+"""Elections in one call into the kernels against the careful way through Python: same bits, same words."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import random
+import threading
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rangevote as rv
+from rangevote.election.elect import elect_ballot, elect_columns
+from rangevote.election.result import Result
+from rangevote.election.settings import Settings
+from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
+from rangevote.kernel import COMPILED
+
+compiled = pytest.mark.skipif(not COMPILED, reason="there are no compiled kernels")
+
+MEASURES = (
+    *("overlap_2", "overlap_1-4@0.25", "overlap_3", "precision_2", "precision_1-3@0.7", "overlap_1@1"),
+    *("bleu_4", "bleu_2", "smoothed_bleu_4", "bleu_3", "chrf"),
+)
+WORDS = st.sampled_from(
+    [
+        "a",
+        "b",
+        "c",
+        "ab",
+        "abcdefgh",
+        "abcdefghi",
+        "ein sehr langes Wort",
+        "é",
+        "日本語",
+        "\u00a0",
+        "\u2003",
+        "\n",
+    ]
+)
+TEXTS = st.lists(WORDS, max_size=7).map(" ".join) | st.sampled_from(["", " ", "\ud800", "\x00", "a" * 300])
+LOGPROBS = st.sampled_from(
+    [-1.0, -2.0, -0.5, 0.0, -0.0, -3, -700.0, -1e308, -np.inf, 1e-7, None]
+) | st.floats(-40, 0, allow_nan=False)
+HOSTILE = st.sampled_from(
+    [1.0, float("nan"), True, "-1", 10**400, -(10**400), np.float64(-1.5), np.float32(-2)]
+)
+OPTIONS = st.fixed_dictionaries(
+    {"similarity": st.sampled_from(MEASURES)},
+    optional={
+        "temperature": st.sampled_from([1.0, 2.0, 0.5, 1]),
+        "likelihood": st.sampled_from([0.0, 0.4, 1, 1e300]),
+        "weights": st.sampled_from(["probability", "count"]),
+        "tokenize": st.sampled_from(["words", "chars"]),
+    },
+)
+
+
+def facts(result: Result) -> dict[str, Any]:
+    """All that a result says, its numbers as bits."""
+    own = result.likelihood
+    return {
+        "numbers": [
+            result.scores.tobytes(),
+            result.weights.tobytes(),
+            None if own is None else own.tobytes(),
+        ],
+        "elected": (result.elected, result.index, result.winner, result.winners, result.score),
+        "margin": (result.margin, result.near_tie, result.no_support),
+        "order": (result.ranking, result.groups),
+        "signature": result.signature,
+        "lists": (list(result.candidates), list(result.voters), result.voters is result.candidates),
+    }
+
+
+def told(elect: Any) -> Any:
+    """The facts of an election, or its error; and the warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            answer: Any = facts(elect())
+        except Exception as error:
+            answer = (type(error), str(error))
+    return answer, [str(warning.message) for warning in caught]
+
+
+def carefully(
+    candidates: Any, logprobs: Any = None, voters: Any = None, theirs: Any = None, **options: Any
+) -> Result:
+    electors = None if voters is None else Hypotheses.of(voters, theirs, role="voters")
+    return elect_columns(Hypotheses.of(candidates, logprobs), electors, Settings(**options))
+
+
+@compiled
+@given(st.lists(st.tuples(TEXTS, LOGPROBS), max_size=8), st.booleans(), OPTIONS)
+def test_one_call_says_what_the_careful_way_says(ballot: Any, known: bool, options: Any) -> None:
+    texts, logprobs = [text for text, _ in ballot], [number for _, number in ballot] if known else None
+    assert told(lambda: rv.elect(texts, logprobs, **options)) == told(
+        lambda: carefully(texts, logprobs, **options)
+    )
+
+
+@compiled
+@given(
+    st.lists(st.tuples(TEXTS, LOGPROBS), min_size=1, max_size=5),
+    st.lists(st.tuples(TEXTS, LOGPROBS), max_size=8),
+    OPTIONS,
+)
+def test_so_do_two_lists(candidates: Any, voters: Any, options: Any) -> None:
+    one, two = (list(map(list, zip(*side, strict=True))) or [[], []] for side in (candidates, voters))
+    assert told(lambda: rv.elect(*one, voters=two[0], voter_logprobs=two[1], **options)) == told(
+        lambda: carefully(*one, *two, **options)
+    )
+
+
+ROWS = st.builds(
+    Hypothesis,
+    text=TEXTS | st.none(),
+    logprob=LOGPROBS | HOSTILE,
+    tokens=st.none() | st.lists(st.integers(0, 3) | st.sampled_from([2**63, -1, True, "1"]), max_size=3),
+    finished=st.booleans(),
+    sampled=st.sampled_from([False, False, True, None]),
+    weight=st.sampled_from([None, None, None, 1.0]),
+    member=st.sampled_from([None, None, None, "a"]),
+)
+USUAL_ROWS = st.builds(
+    Hypothesis,
+    text=TEXTS,
+    logprob=LOGPROBS,
+    tokens=st.lists(st.integers(0, 3), max_size=3),
+    finished=st.booleans(),
+)
+
+
+@compiled
+@given(st.lists(ROWS | USUAL_ROWS, max_size=6), st.none() | st.lists(USUAL_ROWS, max_size=6), OPTIONS)
+def test_and_ballots_also_hostile_ones(candidates: Any, voters: Any, options: Any) -> None:
+    settings = Settings(**options)
+    once = told(lambda: elect_ballot(Ballot(candidates, voters), settings))
+    assert once == told(lambda: carefully(candidates, None, voters, **options))
+    many = told(lambda: next(iter(rv.elect_many([Ballot(candidates, voters)], threads=2, **options))))
+    assert many == once
+
+
+@compiled
+@pytest.mark.parametrize("similarity", MEASURES)
+def test_what_an_earlier_election_left_behind_changes_nothing(similarity: str) -> None:
+    """The kernels work in the same memory again, large or small, under other measures between."""
+    rng = random.Random(similarity)
+    settings = Settings(similarity=similarity)
+    assert settings.one_call is not None
+    for size in (3, 200, 2, 700, 10):
+        words = [f"{rng.randrange(size)}" * rng.randrange(1, 5) for _ in range(60)]
+        texts = [" ".join(rng.choices(words, k=rng.randrange(12))) for _ in range(size)]
+        logprobs = [-rng.random() * 9 for _ in texts]
+        rv.elect(["x y", "x z"], [-1.0, -2.0], similarity=rng.choice(MEASURES))
+        assert told(lambda: rv.elect(texts, logprobs, similarity=similarity)) == told(  # noqa: B023
+            lambda: carefully(texts, logprobs, similarity=similarity)  # noqa: B023
+        )
+
+
+@compiled
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"similarity": "exact"},
+        {"similarity": "0.5*overlap_1+0.5*overlap_2"},
+        {"tokenize": str.split},
+        {"tokenize": "tokens"},
+        {"winners": 2},
+        {"rule": "most_likely"},
+        {"normalize": "NFC"},
+        {"merge": True},
+        {"weights": [1.0, 2.0]},
+        {"weights": "importance"},
+    ],
+)
+def test_what_asks_for_more_goes_the_careful_way(options: Any) -> None:
+    assert Settings(**options).one_call is None
+
+
+def test_a_result_can_be_copied_and_sent_before_anything_was_asked_of_it() -> None:
+    for similarity in ("overlap_2", "exact"):
+        result = rv.elect(["a b", "a c", "a b d"], [-1.0, -2.0, -1.5], similarity=similarity)
+        assert facts(copy.copy(result)) == facts(pickle.loads(pickle.dumps(result))) == facts(result)
+
+
+def test_a_list_that_is_changed_afterwards_changes_no_result() -> None:
+    texts, logprobs = ["a b", "a c"], [-1.0, -2.0]
+    result = rv.elect(texts, logprobs, similarity="overlap_2")
+    texts[:], logprobs[:] = ["x"], [0.0]
+    assert result.winner == "a b"
+    assert facts(result) == facts(carefully(["a b", "a c"], [-1.0, -2.0], similarity="overlap_2"))
+
+
+def test_a_result_has_nothing_else() -> None:
+    with pytest.raises(AttributeError, match="'Result' object has no attribute 'winer'"):
+        rv.elect(["a"]).winer  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_kept_settings_tell_options_of_different_types_apart() -> None:
+    rv.elect(["a"], winners=1)
+    with pytest.raises(rv.UsageError, match="winners must be a whole number"):
+        rv.elect(["a"], winners=True)
+
+
+@compiled
+def test_pairs_beyond_the_limit_are_refused_as_by_the_careful_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANGEVOTE_MAX_PAIRS", "3")
+    with pytest.raises(rv.UsageError, match="over the limit of 3"):
+        rv.elect(["a", "b"], similarity="chrf")
+    with pytest.raises(rv.UsageError, match="over the limit of 3"):
+        list(rv.elect_many([["a", "b"]], similarity="chrf", threads=2))
+    assert rv.elect(["a", "b"], similarity="overlap_2").index == 0
+
+
+@compiled
+def test_an_election_of_few_but_long_texts_leaves_other_threads_their_turn():
+    texts = [" ".join(str(i * j % 5000) for j in range(100_000)) for i in range(1, 9)]
+    election = threading.Thread(target=rv.elect, args=(texts,))
+    election.start()
+    turns = 0
+    while election.is_alive():
+        time.sleep(0.001)
+        turns += 1
+    assert turns >= 5  # a thread that keeps the GIL lets the others have one or two

@@ -1,0 +1,257 @@
+"""The stopping rule: how often it is wrong, that it decides at all, and what does not block it.
+
+A wrong leader may ever be declared with probability 1 - confidence. Here voters are sampled from
+distributions whose best candidates are nearly tied, so that errors show, and the rule is asked after
+every voter. A rule that is not anytime-valid fails on the same electorates.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import rangevote as rv
+from rangevote.election.sequential_test import PURSES, STAKES, log_wealth, rounds
+from tests.election.electorates import CLOSE, Declared, declared, errors, shares, shuffled, similar
+
+ALPHA = 0.1
+MANY, FEW, VOTERS = 2_000, 300, 150
+#: After so many equal votes 0.99 is reached: one names the leader, then the mean of (1 + b)^n must be 100.
+UNANIMOUS = next(n for n in range(1, 100) if PURSES @ (1 + STAKES) ** n >= 100) + 1
+
+
+class Table(rv.Custom):
+    """Grades that a voter carries with it: '0.5,0.25' gives candidate 1 a quarter."""
+
+    def __init__(self, lowest: float = 0.0) -> None:
+        super().__init__(self.read, batched=True, name="table")
+        self.lowest = lowest
+
+    @staticmethod
+    def read(voters: list[str], candidates: list[str]) -> list[list[float]]:
+        return [[float(voter.split(",")[int(c)]) for c in candidates] for voter in voters]
+
+
+def lines(grades: np.ndarray) -> list[str]:
+    return [",".join(map(str, row)) for row in grades.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [
+        *((name, 60 if "60" in name else FEW) for name in CLOSE),
+        *(pytest.param(name, MANY, marks=pytest.mark.slow) for name in CLOSE),
+    ],
+)
+def test_a_wrong_leader_is_declared_no_more_often_than_allowed(name, number):
+    assert errors(CLOSE[name], number, VOTERS, ALPHA, declared) <= ALPHA * number
+
+
+@pytest.mark.parametrize("name", ["two coins", "skewed", "three answers"])
+@pytest.mark.parametrize("within", [0.0, 0.02])
+def test_an_electorate_that_is_asked_after_every_voter_declares_what_the_bets_say(name, within):
+    decided = 0
+    for seed in range(12):
+        grades, _ = shuffled(CLOSE[name], seed, 60)
+        electorate = rv.Electorate([str(i) for i in range(grades.shape[1])], similarity=Table())
+        outcome = Declared(None, None)
+        for n, voter in enumerate(lines(grades), 1):
+            if electorate.add(voter).decided(0.5, within):
+                outcome = Declared(n, electorate.result().index)
+                break
+        assert outcome == declared(grades, 0.5, within=within)
+        decided += outcome.winner is not None
+    assert decided or within
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_answers_that_nobody_gave_yet_are_rivals_as_if_they_had_stood_from_the_beginning(seed):
+    grades, _ = shuffled(shares(0.75, 0.1, 0.1, 0.05), seed, 60)
+    answers = [str(row.argmax()) for row in grades]
+    standing = rv.Electorate([*dict.fromkeys(answers), "never"], similarity="exact")
+    everyone = rv.Electorate(similarity="exact")
+    decisions = [(standing.add(one).decided(0.6), everyone.add(one).decided(0.6)) for one in answers]
+    assert all(first == second for first, second in decisions)
+    assert (True, True) in decisions
+    assert standing.result().winner == everyone.result().winner
+
+
+def test_an_answer_that_all_give_is_not_certain_before_others_could_have_been_given():
+    electorate = rv.Electorate(similarity="exact")
+    decisions = [electorate.add("a").decided(0.99) for _ in range(UNANIMOUS)]
+    assert decisions == [False] * (UNANIMOUS - 1) + [True]
+
+
+def test_a_tolerance_allows_a_leader_that_far_below_the_best_and_no_further():
+    beyond, sooner, allowed = 0, 0, 0.05
+    for seed in range(10):
+        close = similar(3, 0.01)(np.random.default_rng(seed), 200) - np.array([0, 0, 0, 2 * allowed])
+        grades = np.clip(close, 0.0, 1.0)
+        plain, loose = declared(grades, ALPHA), declared(grades, ALPHA, within=allowed)
+        beyond += loose.winner == 3
+        sooner += (loose.voters or 201) < (plain.voters or 201)
+    assert beyond <= 2
+    assert sooner >= 5
+
+
+def test_the_nearly_tied_electorates_would_show_a_rule_that_is_not_anytime_valid():
+    # the usual test at the same level, looked at after every voter from the tenth
+    def fixed(grades: np.ndarray, alpha: float) -> Declared:
+        x = np.cumsum(grades[:, 0] - grades[:, 1])[9:]
+        z = x / np.sqrt(np.arange(10, len(grades) + 1) * 0.5)  # two fair coins differ by a variance of 1/2
+        crossed = np.flatnonzero(np.abs(z) > 1.2816)  # one-sided 90 %
+        if not len(crossed):
+            return Declared(None, None)
+        return Declared(int(crossed[0]) + 10, int(z[crossed[0]] < 0))
+
+    assert errors(CLOSE["two coins"], FEW, VOTERS, ALPHA, fixed) > 2 * ALPHA * FEW
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "confidence", "enough"),
+    [
+        ((0.9, 0.1), 0.99, 40),
+        ((0.6, 0.2, 0.2), 0.99, 250),
+        ((0.7, 0.3), 0.95, 300),
+        ((0.5, *[0.05] * 10), 0.9, 150),
+    ],
+)
+def test_clear_cases_are_decided_and_rightly(probabilities, confidence, enough):
+    candidates = [str(i) for i in range(len(probabilities))]
+    decided = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        electorate = rv.Electorate(candidates, similarity="exact")
+        for _ in range(enough // 10):
+            electorate.add([str(i) for i in rng.choice(len(candidates), size=10, p=probabilities)])
+            if electorate.decided(confidence):
+                decided += 1
+                assert electorate.result().winner == "0"
+                break
+    assert decided >= 7
+
+
+def test_a_unanimous_electorate_of_two_is_decided_as_soon_as_the_bets_allow():
+    electorate = rv.Electorate(["a", "b"], similarity="exact")
+    decisions = [electorate.add("a").decided(0.99) for _ in range(UNANIMOUS)]
+    assert decisions == [False] * (UNANIMOUS - 1) + [True]
+    assert UNANIMOUS <= 11
+    assert rv.Electorate(["a", "b"], similarity="exact").add(["a"] * UNANIMOUS).decided(0.99)
+
+
+def test_the_wealth_of_a_fair_game_does_not_grow_on_average():
+    # all 2^11 sequences of voters for one or the other, after one for the first: nobody is better
+    ends, wealth = np.arange(1, 13), []
+    for i in range(2**11):
+        first = np.array([1.0, *(float(i >> j & 1) for j in range(11))])
+        grades = np.stack([first, 1 - first], axis=1)
+        wealth.append(np.exp(log_wealth(grades, np.zeros(2), 1.0, ends)[-1]))
+    assert np.mean(wealth, axis=0) == pytest.approx([1.0, 1.0], rel=1e-12)
+    assert PURSES.sum() == pytest.approx(1.0)
+    assert STAKES.max() == 0.999
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_within_a_batch_does_not_matter(seed):
+    voters = ["b"] * 9 + ["a"] * 40
+    for confidence in (0.9, 0.99, 1 - 1e-3, 1 - 1e-4, 1 - 1e-5, 1 - 1e-6):
+        decisions = set()
+        for order in (voters, voters[::-1], np.random.default_rng(seed).permutation(voters).tolist()):
+            electorate = rv.Electorate(["a", "b"], similarity="exact").add(order).add(["a", "a", "b"])
+            decisions.add(electorate.decided(confidence))
+        assert len(decisions) == 1
+
+
+def test_voters_are_drawn_in_rounds_until_the_election_is_decided():
+    drawn = []
+
+    def draw(numbers: range) -> list[str]:
+        drawn.append(numbers)
+        return ["a"] * len(numbers)
+
+    result = rv.Electorate(["a", "b"], similarity="exact").sample(draw, 1000, first=4)
+    assert (result.winner, drawn) == ("a", [range(4), range(4, 8), range(8, 16)])
+    assert drawn == list(rounds(16, 4))
+    assert len(rv.Electorate(similarity="exact").sample(lambda n: [*map(str, n)], 50).voters) == 50
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"similarity": "overlap_2"}, r"left out where answers are compared.*not by 'overlap_2'"),
+        ({"similarity": "exact", "logprobs": [-1.0]}, r"need candidates"),
+        ({"similarity": "exact", "likelihood": 0.5}, r"need candidates"),
+        ({"similarity": "exact", "winners": 2}, r"need candidates"),
+    ],
+)
+def test_every_voter_can_stand_only_where_answers_are_compared(options, message):
+    with pytest.raises(rv.UsageError, match=message):
+        rv.Electorate(**options)
+
+
+def test_an_electorate_without_candidates_is_that_of_its_voters():
+    answers = ["it is 5", "so 5.0", "7", "no number", "5"]
+    electorate = rv.Electorate(similarity="exact:last_number")
+    assert not electorate.decided()
+    result = electorate.add(answers[:2]).add(answers[2:]).result()
+    expected = rv.elect(answers, similarity="exact:last_number")
+    assert (result.winner, result.scores.tolist()) == (expected.winner, expected.scores.tolist())
+    assert result.signature == expected.signature
+
+
+@pytest.mark.parametrize("within", [-0.1, 1, True, "0.1", math.nan])
+def test_a_tolerance_is_a_difference_of_scores(within):
+    with pytest.raises(rv.UsageError, match=r"within must be a difference of scores from 0 to 1, as 0.02"):
+        rv.Electorate(["a", "b"]).decided(0.9, within)
+
+
+CLONES = {
+    "the same text": (["a b", "a b", "x"], "overlap_1"),
+    "the same tokens": ([[1, 2], [1, 2], [9]], "overlap_1"),
+    "white space": (["a b c", "a b c\n", "x"], "overlap_2"),
+    "the same n-grams": (["a b a", "b a b", "x"], "overlap_2"),
+    "the same answer in other words": (["it is 5", "so 5.0", "it is 7"], "exact:last_number"),
+}
+
+
+@pytest.mark.parametrize(("candidates", "similarity"), CLONES.values(), ids=CLONES)
+def test_clones_of_the_leader_do_not_block_a_decision(candidates, similarity):
+    electorate = rv.Electorate(candidates, similarity=similarity)
+    electorate.add([candidates[0]] * 40)
+    assert electorate.result().index == 0
+    assert electorate.decided(0.99)
+
+
+def test_one_candidate_is_decided_and_an_even_split_is_not():
+    assert rv.Electorate(["a"]).decided()
+    assert not rv.Electorate(["a", "b"], similarity="exact").decided()
+    assert not rv.Electorate(["a", "b"], similarity="exact").add(["a", "b"] * 300).decided(0.5)
+
+
+@pytest.mark.parametrize("rule", ["range", "reweighted"])
+def test_several_winners_are_decided_when_every_seat_is(rule):
+    options = {"similarity": "exact", "winners": 2, "rule": rule}
+    electorate = rv.Electorate(["a", "b", "c"], **options).add(["a"] * 60 + ["b", "c"] * 10)
+    assert rv.Electorate(["a", "b", "c"], similarity="exact").add(["a"] * 60 + ["b", "c"] * 10).decided()
+    assert not electorate.decided()  # the second seat is open
+    assert electorate.add(["b"] * 60 + ["a"] * 100).decided()
+    assert electorate.result().winners == ("a", "b")
+    assert not rv.Electorate(["a", "b"], **options).add(["a", "b"] * 9).decided()  # nor is their order
+
+
+@pytest.mark.parametrize("weights", ["probability", None])
+def test_voters_weighed_by_probability_are_refused(weights):
+    electorate = rv.Electorate(["a", "b"], weights=weights).add(["a", "b"], [-1.0, -2.0])
+    with pytest.raises(
+        rv.UsageError, match=r"for sampled voters.*weights='probability'.*use weights='count'"
+    ):
+        electorate.decided()
+    assert rv.Electorate(["a", "b"], weights="count").add(["a"], [-1.0]).decided() is False
+
+
+@pytest.mark.parametrize("confidence", [0, 1, -0.5, 1.5, 99, math.nan])
+def test_a_confidence_lies_between_0_and_1(confidence):
+    with pytest.raises(rv.UsageError, match=r"confidence must lie between 0 and 1"):
+        rv.Electorate(["a", "b"]).decided(confidence)

@@ -1,0 +1,227 @@
+"""One server called over a real socket: within limits, with retries, and what happens when it misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from email.utils import formatdate
+
+import httpx
+import pytest
+
+from rangevote.engines.openai import client as client_module
+from rangevote.engines.openai.choices import CHAT
+from rangevote.engines.openai.client import CallLimits, Client, UpstreamError, retry_seconds
+from rangevote.engines.openai.sampling import sample
+from rangevote.errors import UsageError
+from tests.engines.openai.drawing import ASK, asked, drawn, fault, short_pauses
+from tests.engines.openai.upstream import ELSEWHERE, Upstream
+
+__all__ = ["short_pauses"]
+
+KEY = "sk-very-secret"
+
+
+@pytest.mark.parametrize(
+    "url", ["", "127.0.0.1:8000", "ftp://host/v1", "http://", "http://a b/v1", "http://[::1/v1"]
+)
+def test_a_base_url_must_be_valid(url):
+    with pytest.raises(UsageError, match="the base URL must be as http"):
+        Client(url)
+
+
+def test_urls_with_secrets_and_keys_that_no_header_can_carry_are_refused_and_not_shown():
+    for url, problem in [
+        ("https://user:hunter2@host/v1", "contains a user name or password"),
+        ("https://host/v1?key=hunter2", "must end with its path"),
+    ]:
+        with pytest.raises(UsageError, match=problem) as caught:
+            Client(url)
+        assert "hunter2" not in str(caught.value)
+    for key in ("", "a b", "a\r\nx: y", "schlüssel"):
+        with pytest.raises(UsageError, match="the API key is empty or contains") as caught:
+            Client("http://127.0.0.1/v1", key=key)
+        assert not key or key not in str(caught.value)
+
+
+def test_calls_are_limited_in_number_and_run_together():
+    with Upstream("ignores_n", delay=0.05) as upstream:
+        drawn(upstream, 9, concurrency=3)
+    assert upstream.most_open == 3
+
+
+def test_a_busy_server_is_called_again_when_it_wants_to_be():
+    with Upstream(["busy", "well"]) as upstream:
+        samples = drawn(upstream, 2)
+    first, second = upstream.asked
+    assert len(samples.choices) == 2
+    assert second.when - first.when >= 1.0  # its Retry-After
+
+
+@pytest.mark.parametrize("mode", ["broken", "hangs_up"])
+def test_a_broken_server_is_called_again_and_in_the_end_there_is_an_error(mode):
+    with Upstream([mode, mode, "well"]) as upstream:
+        assert len(drawn(upstream, 2).choices) == 2
+    assert len(upstream.asked) == 3
+    with Upstream(mode) as upstream, pytest.raises(UpstreamError):
+        drawn(upstream, 2)
+    assert len(upstream.asked) == 3
+
+
+def test_pauses_grow_and_are_random():
+    pauses = [[client_module._pause(i, None) for _ in range(50)] for i in range(3)]
+    for i, some in enumerate(pauses):
+        assert all(0.01 * 2**i <= pause <= 0.02 * 2**i for pause in some)
+        assert len(set(some)) > 40
+    assert client_module._pause(0, 3.0) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "status", "requests"),
+    [
+        ("denied", "status", 401, 1),
+        ("refuses", "status", 400, 1),
+        ("redirects", "redirect", 302, 1),
+        ("html", "not_json", 200, 1),
+        ("half_json", "not_json", 200, 1),
+        ("cut_off", "not_json", 200, 1),
+        ("huge", "too_large", 200, 1),
+        ("huge_without_length", "too_large", 200, 1),
+        ("compressed", "shape", 200, 1),
+        ("no_object", "shape", 200, 1),
+        ("no_choices", "shape", 200, 1),
+        ("other_shape", "shape", 200, 1),
+        ("broken", "status", 500, 3),
+    ],
+)
+def test_a_misbehaving_server_is_an_error_of_its_kind(mode, kind, status, requests):
+    with Upstream(mode) as upstream, pytest.raises(UpstreamError) as caught:
+        drawn(upstream, 1, key=KEY)
+    assert (caught.value.kind, caught.value.status) == (kind, status)
+    assert len(upstream.asked) == requests
+    assert caught.value.exit_code == 5
+
+
+def test_json_under_another_content_type_is_read():
+    with Upstream("plain_text") as upstream:
+        assert len(drawn(upstream, 2).choices) == 2
+
+
+def test_messages_show_neither_the_key_nor_what_the_server_wrote():
+    error = fault("denied", key=KEY)
+    assert "answered 401 Unauthorized: it wants another API key." in str(error)
+    assert KEY not in str(error) + error.detail
+    assert "Incorrect API key provided: Bearer ***" in error.detail
+    error = fault("redirects")
+    assert "which is not followed" in str(error)
+    assert error.detail == ELSEWHERE
+    assert ELSEWHERE not in str(error)
+    assert KEY not in repr(Client("http://127.0.0.1:1/v1", key=KEY))
+
+
+def test_the_key_goes_into_the_header_and_no_proxy_is_used(monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    with Upstream(models=["a", "b"]) as upstream:
+        drawn(upstream, 1, key=KEY)
+        drawn(upstream, 1)
+        assert asked(upstream, lambda client: client.models()) == ["a", "b"]
+    assert upstream.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    assert "authorization" not in upstream.asked[1].headers
+
+
+def test_a_retry_after_beyond_the_deadline_is_an_error_at_once():
+    began = time.monotonic()
+    error = fault("busy_for_long")
+    assert (error.kind, error.status, error.retry_after) == ("rate", 429, 3600.0)
+    assert time.monotonic() - began < 2
+
+
+def test_a_retry_after_is_a_number_or_a_date():
+    assert retry_seconds(formatdate(time.time() + 90, usegmt=True)) == pytest.approx(90, abs=2)
+    assert retry_seconds(formatdate(time.time() - 90, usegmt=True)) == 0.0
+    assert (retry_seconds("2"), retry_seconds("0.5")) == (2.0, 0.5)
+    for odd in ("soon", "nan", "inf", "-3", "1e999", "", "Mon, 32 Foo 99999999999 25:61:61 GMT"):
+        assert retry_seconds(odd) is None
+
+
+@pytest.mark.parametrize("limits", [CallLimits(read=0.2), CallLimits(total=0.2)])
+def test_a_server_that_stalls_is_left(limits):
+    with (
+        Upstream("stalls") as upstream,
+        pytest.raises(UpstreamError, match="did not answer in time") as caught,
+    ):
+        drawn(upstream, 2, limits=limits)
+    assert caught.value.kind == "timeout"
+    assert len(upstream.asked) == 1
+    assert upstream.left.wait(2)
+
+
+def test_a_deadline_limits_waiting_and_calling():
+    async def use(client: Client) -> list[BaseException]:
+        deadline = time.monotonic() + 0.3
+        calls = [client.call(CHAT, ASK, deadline=deadline) for _ in range(3)]
+        return await asyncio.gather(*calls, return_exceptions=True)  # type: ignore[return-value]
+
+    with Upstream("stalls") as upstream:
+        errors = asked(upstream, use, concurrency=1)
+    assert [error.kind for error in errors if isinstance(error, UpstreamError)] == ["timeout"] * 3
+    assert len(upstream.asked) == 1
+
+
+def test_cancelling_closes_every_connection():
+    async def use(client: Client) -> None:
+        sampling = asyncio.create_task(sample(client, CHAT, ASK, 4))
+        while upstream.open < 3:
+            await asyncio.sleep(0.01)
+        sampling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sampling
+        for _ in range(100):
+            if not upstream.open:
+                break
+            await asyncio.sleep(0.01)
+        assert upstream.open == 0
+        upstream.mode = "well"
+        assert len((await sample(client, CHAT, ASK, 1)).choices) == 1  # all turns are free again
+
+    with Upstream(["ignores_n", "stalls"]) as upstream:
+        asked(upstream, use, concurrency=3)
+
+
+def called(url: str, **options: object) -> None:
+    async def run() -> None:
+        async with Client(url, limits=CallLimits(retries=0), **options) as client:  # type: ignore[arg-type]
+            await client.models()
+
+    asyncio.run(run())
+
+
+def test_a_server_that_cannot_be_reached_is_named():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    with pytest.raises(UpstreamError, match=f"cannot reach {url}") as caught:
+        called(url)
+    assert (caught.value.kind, caught.value.status) == ("connect", None)
+    for host in ("a" * 70, "a..b"):
+        with pytest.raises((UpstreamError, UsageError), match=r"cannot reach|is not valid"):
+            called(f"http://{host}/v1")
+
+
+def test_a_redirect_to_an_invalid_address_is_not_followed_either():
+    class Moved(httpx.AsyncBaseTransport):
+        async def handle_async_request(self, request):
+            return httpx.Response(302, headers={"location": "http:254/"}, stream=httpx.ByteStream(b""))
+
+    with pytest.raises(UpstreamError, match=r"answered with a redirect \(302\), which is not followed"):
+        called("http://127.0.0.1:1/v1", transport=Moved())
+
+
+@pytest.mark.parametrize("n", [0, True, 2.5, "5"])
+def test_numbers_of_samples_and_calls_are_checked(n):
+    with Upstream() as upstream, pytest.raises(UsageError, match="n must be a whole number from 1"):
+        drawn(upstream, n)
+    with pytest.raises(UsageError, match="concurrency must be a whole number from 1"):
+        Client("http://127.0.0.1/v1", concurrency=n)

@@ -1,0 +1,164 @@
+"""So many samples of one server, whatever it makes of `n`."""
+
+from __future__ import annotations
+
+import pytest
+
+from rangevote.engines.openai import client as client_module
+from rangevote.engines.openai.choices import CHAT, COMPLETIONS, Usage
+from rangevote.engines.openai.client import CallLimits, Client, UpstreamError
+from rangevote.engines.openai.sampling import sample
+from tests.engines.openai.drawing import ASK, asked, drawn, fault, short_pauses, texts
+from tests.engines.openai.upstream import LOGPROBS, Upstream, text_of
+
+__all__ = ["short_pauses"]
+
+
+def test_one_call_gives_all_samples_where_the_server_can():
+    with Upstream() as upstream:
+        samples = drawn(upstream, 5)
+    assert texts(samples) == [text_of(100 + i) for i in range(5)]
+    assert [choice.logprob for choice in samples.choices] == [sum(LOGPROBS)] * 5
+    assert (samples.calls, samples.usage, samples.failed) == (1, Usage(7, 15, 22), [])
+    [request] = upstream.asked
+    assert request.body == {**ASK, "n": 5, "seed": 100}
+    assert request.path == "/v1/chat/completions"
+
+
+def test_plain_completions_are_asked_in_the_same_way():
+    with Upstream() as upstream:
+        samples = drawn(upstream, 2, path=COMPLETIONS)
+    assert upstream.asked[0].path == "/v1/completions"
+    assert texts(samples) == [text_of(100), text_of(101)]
+    assert samples.choices[0].logprob == sum(LOGPROBS)
+
+
+@pytest.mark.parametrize(("mode", "refused"), [("ignores_n", []), ("refuses_n", [5, 3])])
+def test_a_server_without_n_is_topped_up_with_single_calls_of_other_seeds(mode, refused):
+    with Upstream(mode) as upstream:
+        samples = drawn(upstream, 5)
+    assert texts(samples) == [text_of(100 + i) for i in range(5)]
+    answered = [request for request in upstream.asked if not (refused and request.n > 1)]
+    assert samples.calls == len(upstream.asked) == 5 + len(refused)
+    assert sorted(request.body["seed"] for request in answered) == [100, 101, 102, 103, 104]
+    assert [request.n for request in upstream.asked if "n" in request.body] == (refused or [5])
+    assert samples.usage == Usage(35, 15, 50)
+
+
+def test_what_a_server_can_do_is_remembered_for_each_model():
+    async def use(client: Client) -> None:
+        for model in ("tiny", "tiny", "other"):
+            await sample(client, CHAT, {**ASK, "model": model}, 2)
+
+    with Upstream("ignores_n") as upstream:
+        asked(upstream, use)
+    assert [request.n for request in upstream.asked] == [2, 1, 1, 1, 2, 1]
+
+
+def test_a_server_that_gives_one_fewer_is_asked_for_the_rest():
+    with Upstream("one_fewer") as upstream:
+        samples = drawn(upstream, 4, times=2)
+    assert texts(samples) == [text_of(100 + i) for i in range(4)]
+    assert [request.n for request in upstream.asked[:2]] == [4, 1]
+    again = sorted((request.body["seed"], request.n) for request in upstream.asked[2:])
+    assert again == [(100, 3), (102, 1), (103, 1)]  # in threes, of which it gives two
+
+
+def test_a_server_with_a_greatest_n_is_asked_in_such_lots_and_no_seed_is_used_twice():
+    with Upstream("at_most_two") as upstream:
+        samples = drawn(upstream, 7)
+    assert texts(samples) == [text_of(100 + i) for i in range(7)]
+    assert sorted((request.body["seed"], request.n) for request in upstream.asked[1:]) == [
+        (102, 2),
+        (104, 2),
+        (106, 1),
+    ]
+
+
+def test_what_a_server_allows_is_learnt_by_halving_and_forgotten_after_a_while(monkeypatch):
+    with Upstream("refuses_more_than_four") as upstream:
+        samples = drawn(upstream, 16)
+        assert texts(samples) == [text_of(100 + i) for i in range(16)]
+        assert [request.n for request in upstream.asked[:4]] == [16, 1, 8, 4]
+        assert sorted(request.n for request in upstream.asked[4:]) == [3, 4, 4]
+        upstream.asked.clear()
+        drawn(upstream, 16, times=2)
+        assert sorted(request.n for request in upstream.asked[7:]) == [4] * 4
+        monkeypatch.setattr(client_module, "MOST_KEPT", 0.0)
+        upstream.asked.clear()
+        drawn(upstream, 3, times=2)
+        assert [request.n for request in upstream.asked] == [3, 3]
+        drawn(upstream, 16, times=2)
+    assert [request.n for request in upstream.asked].count(16) == 2
+
+
+def test_halving_ends_with_what_came_where_the_server_breaks():
+    with Upstream(["refuses", "well", "broken"]) as upstream:
+        samples = drawn(upstream, 8, limits=CallLimits(retries=0))
+    sizes = [request.n for request in upstream.asked]
+    assert (sizes[:3], sorted(sizes[3:])) == ([8, 1, 4], [3, 4])  # the last two are asked together
+    assert (len(samples.choices), [error.status for error in samples.failed]) == (1, [500] * 3)
+
+
+def test_greedy_requests_that_get_one_choice_do_not_change_how_others_are_sent():
+    async def use(client: Client) -> None:
+        for temperature in (0, 1e-6, 0.7):
+            await sample(client, CHAT, {**ASK, "temperature": temperature}, 4)
+
+    with Upstream("greedy_once") as upstream:
+        asked(upstream, use)
+    assert [request.n for request in upstream.asked] == [4, 1, 2, 1, 1, 1, 1, 1, 1, 1, 4]
+
+
+def test_a_seed_in_the_body_is_where_seeds_begin_and_without_one_there_is_none():
+    async def use(client: Client) -> None:
+        await sample(client, CHAT, {**ASK, "seed": 7}, 2)
+        await sample(client, CHAT, ASK, 2)
+
+    with Upstream("ignores_n") as upstream:
+        asked(upstream, use)
+    assert sorted(request.body["seed"] for request in upstream.asked[:2]) == [7, 8]
+    assert not any("seed" in request.body for request in upstream.asked[2:])
+
+
+def test_choices_said_twice_count_once():
+    with Upstream("duplicates") as upstream:
+        samples = drawn(upstream, 3)
+    assert texts(samples) == [text_of(100 + i) for i in range(3)]
+
+
+@pytest.mark.parametrize("mode", ["nan_logprob", "unlikely"])
+@pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
+def test_a_log_probability_that_is_none_is_unknown(mode, path):
+    with Upstream(mode) as upstream:
+        samples = drawn(upstream, 2, path=path)
+    assert [choice.logprob for choice in samples.choices] == [None, sum(LOGPROBS)]
+
+
+def test_null_content_is_a_choice_without_text():
+    with Upstream("null_content") as upstream:
+        samples = drawn(upstream, 2)
+    assert [choice.kind for choice in samples.choices] == ["null", "text"]
+    [only] = samples.hypotheses
+    assert (only.text, only.sampled) == (text_of(101), True)
+
+
+def test_a_refusal_that_is_not_about_n_is_told_after_a_try_without_n():
+    with Upstream("refuses") as upstream, pytest.raises(UpstreamError, match="400 Bad Request"):
+        drawn(upstream, 4)
+    assert [request.n for request in upstream.asked] == [4, 1]
+
+
+def test_what_came_is_kept_when_further_calls_fail():
+    with Upstream(["ignores_n", "ignores_n", "refuses"]) as upstream:
+        samples = drawn(upstream, 5)
+    assert len(samples.choices) == 2
+    assert [error.status for error in samples.failed] == [400] * 3
+    assert samples.calls == 5
+
+
+def test_an_error_with_status_200_is_kept_for_the_log():
+    error = fault("error_with_200")
+    assert (error.kind, error.status) == ("shape", 200)
+    assert "provider is down" in error.detail
+    assert "provider is down" not in str(error)

@@ -1,0 +1,84 @@
+"""exact:math: the same mathematics is one answer."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+import rangevote as rv
+from rangevote.similarity import math_answers
+from rangevote.similarity.math_answers import math_answer
+
+pytest.importorskip("math_verify", reason="the extra math is not installed")
+
+#: Pairs that are the same, from the rules of algebra.
+SAME = [
+    (r"\boxed{\sqrt{8}}", r"so \boxed{2\sqrt{2}}"),
+    (r"\boxed{\frac{1}{2}}", r"\boxed{0.5}"),
+    (r"\boxed{(x+1)^2}", r"\boxed{x^2 + 2x + 1}"),
+    (r"\boxed{x = 5}", "the answer is 5"),
+    (r"\boxed{\{1, 2\}}", r"\boxed{2, 1}"),
+    (r"\boxed{\sin^2 x + \cos^2 x}", r"\boxed{1}"),
+    (r"\boxed{50\%}", r"\boxed{\frac12}"),
+    (r"\boxed{1,234}", r"\boxed{1234}"),
+    (r"\boxed{\text{Paris}}", r"\boxed{\text{paris}}"),
+    (r"\boxed{\frac{\pi}{4}}", r"\boxed{0.25\pi}"),
+]
+OTHER = [
+    (r"\boxed{\sqrt{8}}", r"\boxed{2.828}"),
+    (r"\boxed{x+1}", r"\boxed{y+1}"),
+    (r"\boxed{[0,1)}", r"\boxed{[0,1]}"),
+    (r"\boxed{10^{10^{10}}}", r"\boxed{10^{10^{11}}}"),
+    (r"\boxed{99999!}", r"\boxed{99999}"),
+    (r"\boxed{-3}", r"\boxed{3}"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_the_same_mathematics_is_one_answer(one, other):
+    assert math_answer(one) == math_answer(other) is not None
+    assert hash(math_answer(one)) == hash(math_answer(other))
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER)
+def test_other_mathematics_is_another_answer(one, other):
+    assert math_answer(one) != math_answer(other)
+
+
+def test_a_text_without_mathematics_abstains():
+    assert math_answer("I do not know.") is None
+    assert math_answer("") is None
+
+
+@pytest.mark.parametrize("evil", [r"9^{9^{9^9}}", "9" * 10_000 + "!", r"\int_0^1 e^{x^x} dx", "(" * 5000])
+def test_nothing_takes_forever(evil):
+    began = time.monotonic()
+    math_answer(rf"\boxed{{{evil}}}")
+    math_answer(f"It is ${evil}$")
+    assert time.monotonic() - began < 10
+
+
+def test_the_majority_is_found_however_it_is_written():
+    texts = [
+        r"\boxed{3}",
+        r"\boxed{\sqrt{12}}",
+        r"\boxed{2\sqrt3}",
+        r"\boxed{3.0}",
+        r"\boxed{\frac{6}{\sqrt3}}",
+    ]
+    result = rv.elect(texts, similarity="exact:math")
+    assert (result.index, result.score) == (1, pytest.approx(0.6))
+
+
+def test_without_a_reader_of_mathematics_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.setattr(math_answers, "find_spec", lambda name: None)
+    with pytest.raises(rv.MissingExtra, match=r'pip install "rangevote\[math\]"'):
+        math_answers.needed()
+
+
+def test_sympy_alone_reads_a_box(monkeypatch):
+    pytest.importorskip("lark", reason="sympy's parser of LaTeX is not installed")
+    monkeypatch.setattr(math_answers, "find_spec", lambda name: name != "math_verify")
+    assert math_answer(r"\boxed{\sqrt{8}}") == math_answer(r"\boxed{2\sqrt{2}}")
+    assert math_answer(r"\boxed{5}") == math_answer("it is 5")

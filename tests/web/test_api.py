@@ -1,0 +1,240 @@
+"""What the election page shows of a ballot: the numbers of the library and of the paper's equations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import rangevote as rv
+from rangevote.election.elect import elect_ballot
+from rangevote.election.result import Result
+from rangevote.election.settings import Settings
+from rangevote.web import api as page
+from rangevote.web.api import ElectedBallot, TextUnits, chosen_tokenisation
+from tests.election.equations import overlap
+from tests.figure1 import CAPTIONS, LOGPROBS, PROBABILITIES, TOTAL, WINNER
+from tests.web.samples import BALLOTS, DECOMPOSING, EVERY, FIGURE, MIXTURE, ballot
+
+
+def shown(one: rv.Ballot, **options: Any) -> tuple[Result, dict[str, Any]]:
+    elected = ElectedBallot(one, Settings(**options))
+    return elected.result, page.election(elected, 0)
+
+
+def test_figure_1_is_shown_as_the_paper_has_it():
+    _, view = shown(FIGURE, similarity="overlap_2")
+    rows = view["candidates"]["rows"]
+    assert rows[0]["text"] == WINNER
+    assert rows[0]["index"] == view["winner"] == CAPTIONS.index(WINNER)
+    assert view["most_likely"] == 0
+    by_index = {row["index"]: row for row in rows}
+    assert [math.exp(by_index[i]["logprob"]) for i in range(10)] == pytest.approx(PROBABILITIES)
+    assert [by_index[i]["share"] for i in range(10)] == pytest.approx([p / TOTAL for p in PROBABILITIES])
+    # the figure lists the captions by falling probability
+    assert [by_index[i]["likelihood_rank"] for i in range(10)] == list(range(1, 11))
+    assert [by_index[i]["length"] for i in range(10)] == [len(text.split()) for text in CAPTIONS]
+    assert view["length_in"] == "words"
+
+
+@pytest.mark.parametrize("similarity", EVERY)
+def test_scores_ranks_and_margin_are_those_of_elect(similarity):
+    expected = rv.elect(FIGURE, similarity=similarity)
+    _, view = shown(FIGURE, similarity=similarity)
+    rows = view["candidates"]["rows"]
+    assert [row["index"] for row in rows] == list(expected.ranking)
+    assert [row["rank"] for row in rows] == list(range(1, 11))
+    assert [row["score"] for row in rows] == [expected.scores[i] for i in expected.ranking]
+    assert (view["score"], view["margin"], view["signature"]) == (
+        expected.score,
+        expected.margin,
+        expected.signature,
+    )
+    assert view["elected"] == list(expected.elected)
+
+
+def test_a_vote_for_a_candidate_is_a_grade_above_zero_of_a_voter_that_counts():
+    result, view = shown(
+        ballot(["a b", "a c", "x", "x"], [-1.0, -2.0, -3.0, -math.inf]), similarity="overlap_1"
+    )
+    found = {row["index"]: row["supporters"] for row in view["candidates"]["rows"]}
+    assert result.weights[3] == 0
+    assert found == {0: 2, 1: 2, 2: 1, 3: 1}
+
+
+@pytest.mark.parametrize("similarity", DECOMPOSING)
+@settings(max_examples=25)
+@given(one=BALLOTS)
+def test_what_n_grams_and_voters_gave_sums_to_the_score(similarity, one):
+    elected = ElectedBallot(one, Settings(similarity=similarity, weights="probability", likelihood=0.3))
+    for index, score in enumerate(elected.result.scores):
+        parts = page.score_parts(elected, index)
+        assert parts["score"] == score
+        own = parts["likelihood"]
+        assert own == elected.result.likelihood[index]
+        assert math.fsum(parts["earned"]["score"]) + own == pytest.approx(score, abs=1e-12)
+        given = math.fsum(weight * grade for _, weight, grade in parts["votes"])
+        assert given + own == pytest.approx(score, abs=1e-12)
+
+
+def test_lists_that_are_cut_keep_the_sum_in_their_rest(monkeypatch):
+    monkeypatch.setattr(page, "PARTS", 3)
+    elected = ElectedBallot(FIGURE, Settings())
+    parts = page.score_parts(elected, elected.result.index)
+    assert (len(parts["votes"]), parts["votes_rest"]["count"]) == (3, 7)
+    listed = math.fsum(weight * grade for _, weight, grade in parts["votes"])
+    assert listed + parts["votes_rest"]["score"] == pytest.approx(elected.result.score, abs=1e-12)
+
+
+def test_each_n_gram_stands_where_its_words_are():
+    elected = ElectedBallot(
+        ballot(["a b a b c"], voters=ballot(["a b", "b c"]).candidates), Settings(similarity="overlap_2")
+    )
+    # "a b" earns the first voter's half, once and where it stands first; "b c" the other's
+    assert page.score_parts(elected, 0)["earned"] == {
+        "begin": [0, 1, 3],
+        "size": [2, 2, 2],
+        "order": [2, 2, 2],
+        "score": [0.5, 0.0, 0.5],
+    }
+
+
+def test_measures_that_do_not_decompose_have_no_n_grams_but_votes():
+    for similarity in ("bleu_4", "0.5*overlap_2+0.5*chrf"):
+        elected = ElectedBallot(FIGURE, Settings(similarity=similarity))
+        parts = page.score_parts(elected, 3)
+        assert parts["earned"] is None
+        given = math.fsum(weight * grade for _, weight, grade in parts["votes"])
+        assert given == pytest.approx(elected.result.scores[3], abs=1e-12)
+
+
+def test_grades_are_the_papers_equation_voters_in_rows():
+    elected = ElectedBallot(FIGURE, Settings(similarity="overlap_2"))
+    result, found = elected.result, page.grades(elected)
+    assert found["voters"] == found["candidates"] == list(result.ranking)
+    for row, voter in zip(found["grades"], found["voters"], strict=True):
+        for grade, candidate in zip(row, found["candidates"], strict=True):
+            expected = overlap(CAPTIONS[voter].split(), CAPTIONS[candidate].split(), 2)
+            assert grade == pytest.approx(expected, abs=1e-9)
+
+
+def test_grades_of_large_ballots_are_those_of_the_first_by_rank_and_by_weight(monkeypatch):
+    monkeypatch.setattr(page, "GRADED", 4)
+    voters = [rv.Hypothesis(text=t, logprob=p) for t, p in zip(CAPTIONS[::-1], LOGPROBS[::-1], strict=True)]
+    one = rv.Ballot(FIGURE.candidates, voters)
+    elected = ElectedBallot(one, Settings())
+    result, found = elected.result, page.grades(elected)
+    assert found["candidates"] == list(result.ranking[:4])
+    assert found["voters"] == [9, 8, 7, 6]  # the most probable come last here
+    whole = result.similarity.matrix(result.candidates, result.voters)
+    assert found["grades"] == pytest.approx(np.round(whole[found["voters"]][:, found["candidates"]], 9))
+
+
+def test_long_texts_are_cut_and_come_whole_when_asked_for(monkeypatch):
+    monkeypatch.setattr(page, "ALL_TEXTS", 0)
+    long = "wörd " * 1000
+    result, view = shown(ballot([long, "wörd x"], [-1.0, -2.0]))
+    row = next(row for row in view["candidates"]["rows"] if row["index"] == 0)
+    assert (len(row["text"]), row["more"]) == (page.CUT, len(long) - page.CUT)
+    assert page.whole_text(result, "candidates", 0)["text"] == long
+
+
+def test_long_lists_are_cut_but_keep_the_most_likely(monkeypatch):
+    monkeypatch.setattr(page, "LISTED", 1)
+    _, view = shown(FIGURE, similarity="overlap_2")
+    assert [row["index"] for row in view["candidates"]["rows"]] == [CAPTIONS.index(WINNER), 0]
+    assert view["candidates"]["total"] == 10
+
+
+def test_numbers_that_json_has_not_or_nobody_knows_are_null():
+    _, view = shown(ballot(["a", "b"], [-1.0, -math.inf]), rule="most_likely")
+    first, second = view["candidates"]["rows"]
+    assert (first["score"], second["score"]) == (-1.0, None)
+    assert (second["logprob"], second["share"]) == (None, 0.0)
+    assert view["voters"] == {"total": 0, "same": False, "rows": []}
+    _, view = shown(ballot(["a b", "a c"]))
+    assert view["most_likely"] is None
+    for row in view["candidates"]["rows"]:
+        assert row["logprob"] is row["share"] is row["likelihood_rank"] is None
+
+
+def test_candidates_without_text_are_shown_by_their_token_ids():
+    one = rv.Ballot([rv.Hypothesis(tokens=[5, 9, 7]), rv.Hypothesis(tokens=[5, 9])])
+    _, view = shown(one)
+    row = view["candidates"]["rows"][0]
+    assert (row["text"], row["units"], row["length"]) == ("5 9 7", ["5", "9", "7"], 3)
+    assert (view["measure"]["unit"], view["length_in"]) == ("listed", "tokens")
+
+
+def test_units_are_listed_where_they_do_not_stand_in_the_text():
+    for tokenize, name, units in (
+        ("words", "words", None),
+        ("chars", "chars", None),
+        ("13a", "listed", ["Hello", ",", "you", "!"]),
+    ):
+        result = elect_ballot(ballot(["Hello, you!"]), Settings(tokenize=tokenize))
+        found = TextUnits(result.similarity, result.candidates)
+        assert (found.name, found.listed(result.candidates, 0)) == (name, units)
+
+
+def test_the_tokenisation_is_found_in_mixtures_and_chrf_has_characters_whatever_is_asked_for():
+    def names(similarity: str) -> tuple[str, Any]:
+        measure = Settings(similarity=similarity, tokenize="13a").measure
+        return TextUnits(measure, rv.Hypotheses.of(["a"])).name, chosen_tokenisation(measure)
+
+    assert names("bleu_4") == names("0.5*states+0.5*overlap_2") == ("listed", "13a")
+    assert names("chrf") == ("chars", "words")
+    assert names("0.5*chrf+0.5*overlap_2") == ("chars", "13a")
+    assert names("states") == ("words", "words")
+
+
+def test_the_orders_of_a_mixture_are_those_of_its_parts():
+    _, view = shown(FIGURE, similarity=MIXTURE)
+    assert view["measure"]["orders"] == [1, 2]
+    _, view = shown(FIGURE, similarity="exact")
+    assert view["measure"]["orders"] == []
+
+
+def test_the_sentence_comes_in_parts_and_says_which_are_quoted():
+    _, view = shown(FIGURE, similarity="overlap_2")
+    quoted = [text for text, is_quote in view["why"] if is_quote]
+    assert quoted[0] == "sitting on a bench"
+    assert view["why"][0][0].startswith("Elected because 5 of 9 other outputs (71 % of the vote) also say ")
+
+
+def test_groups_have_their_answers_where_answers_are_compared():
+    texts = ["so it is 4", "it is 5", "I think 4", "no idea"]
+    _, view = shown(ballot(texts), similarity="exact:last_number")
+    assert [(g["answer"], g["candidates"], g["share"]) for g in view["groups"]] == [
+        ("4", [0, 2], 0.5),
+        ("5", [1], 0.25),
+        (None, [3], 0.0),
+    ]
+    _, view = shown(ballot(texts), similarity="overlap_1")
+    assert {group["answer"] for group in view["groups"]} == {None}
+
+
+def test_winner_and_most_likely_are_judged_by_the_nearest_reference():
+    texts = ["a cat sits", "a dog sits", "a dog sits down", "a dog"]
+    one = ballot(texts, [-1.0, -1.2, -1.3, -1.2], references=["a dog sits down", "x"])
+    result, view = shown(one, similarity="overlap_1")
+    assert str(result.winner) == "a dog sits down"
+    chrf = rv.elect(["a cat sits"], voters=["a dog sits down"], similarity="chrf").score  # sacrebleu's number
+    assert view["quality"]["winner"] == pytest.approx(100)
+    assert view["quality"]["most_likely"] == pytest.approx(100 * chrf)
+    row = page.outcome(ElectedBallot(one, Settings(similarity="overlap_1")))
+    assert (row["changed"], row["gain"]) == (True, pytest.approx(100 - 100 * chrf))
+
+
+def test_families_stand_together_and_are_named_by_what_they_share():
+    texts = ["a red bus stops", "a red bus waits", "two dogs run", "two dogs run fast", "a red bus", "snow"]
+    found = page.grades(ElectedBallot(ballot(texts), Settings(similarity="overlap_2")))
+    families = {family["name"]: sorted(family["members"]) for family in found["families"]}
+    assert families == {"a red bus": [0, 1, 4], "two dogs run": [2, 3]}
+    shown_order = [found["candidates"][column] for column in found["by_family"]["candidates"]]
+    places = [shown_order.index(i) for i in (0, 1, 4)]
+    assert max(places) - min(places) == 2
+    assert sorted(shown_order) == list(range(6))

@@ -1,0 +1,207 @@
+"""The election page as one file: everything is in it, nothing is loaded, and no text breaks out."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import zlib
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+pytest.importorskip("starlette")
+
+import rangevote as rv
+from benchmarks import generate
+from rangevote.errors import SetupError
+from rangevote.web import api, export_html
+from rangevote.web.app import PAGE
+from rangevote.web.serving import assets
+from tests.figure1 import WINNER
+from tests.web.samples import FIGURE, ballot, page_of
+
+NASTY = [
+    "</script><script>alert(1)</script>",
+    "<!-- <script> ]]> &lt;",
+    "\u2028\u2029\x00\x07\x1b[31m\r\n\t\u202e \ufeff 💡",
+    '"\\u003c\\',
+    "",
+]
+
+
+class Parts(HTMLParser):
+    """Elements of a page as a browser sees them, with the text of scripts and styles."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None], str]] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs), ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.elements.append((f"/{tag}", {}, ""))
+
+    def handle_data(self, data: str) -> None:
+        if self.elements and self.elements[-1][0] in ("script", "style"):
+            tag, attributes, text = self.elements[-1]
+            self.elements[-1] = (tag, attributes, text + data)
+
+    def of(self, tag: str) -> list[tuple[dict[str, str | None], str]]:
+        return [(attributes, text) for name, attributes, text in self.elements if name == tag]
+
+
+def made(*ballots: rv.Ballot, **options: Any) -> str:
+    return export_html.single_file(page_of(ballots, **options))
+
+
+def data_of(page: str) -> dict[str, Any]:
+    """All answers in a file, by their paths."""
+    [block] = [text for attributes, text in Parts(page).of("script") if attributes.get("id") == "answers"]
+    found: dict[str, Any] = {}
+    for start, packed in json.loads(block).items():
+        some = json.loads(zlib.decompress(base64.b64decode(packed)))
+        assert all(path.startswith(start) for path in some)
+        found |= some
+    return found
+
+
+def rounded(answer: Any) -> Any:
+    """As it stands in a file: six digits."""
+    if isinstance(answer, float):
+        return float(f"{answer:.6g}")
+    if isinstance(answer, dict):
+        return {name: rounded(value) for name, value in answer.items()}
+    return [rounded(value) for value in answer] if isinstance(answer, list) else answer
+
+
+def test_every_question_of_the_page_has_its_answer_as_the_server_gives_it():
+    answers = page_of([FIGURE], similarity="overlap_2")
+    found = data_of(made(FIGURE, similarity="overlap_2"))
+    assert found["api/election"] == {**answers.about(), "measures": []}  # nothing can be turned in a file
+    assert found["api/ballots?page=0"] == rounded(answers.page(0))
+    assert found["api/ballots/0?list=0"] == rounded(answers.election(0, 0))
+    assert found["api/ballots/0?list=0"]["candidates"]["rows"][0]["text"] == WINNER
+    graded = answers.grades(0, 0, digits=4)
+    packed = [api.packed_grades(row) for row in graded["grades"]]
+    assert found["api/ballots/0/grades?list=0"] == rounded({**graded, "grades": packed})
+    assert found["api/ballots/0/winners?list=0"] == rounded(answers.winners(0, 0))
+    for index in range(10):
+        parts = answers.parts(0, 0, index)
+        del parts["votes"], parts["votes_rest"]  # static/votes.js puts them in
+        assert found[f"api/ballots/0/candidates/{index}?list=0"] == rounded(parts)
+    assert found["api/find?id=figure%201"] == {"number": 0}
+
+
+def test_votes_that_do_not_follow_from_the_grades_are_in_it(monkeypatch):
+    monkeypatch.setattr(api, "GRADED", 9)
+    found = data_of(made(FIGURE))
+    assert found["api/ballots/0/candidates/0?list=0"] == rounded(page_of([FIGURE]).parts(0, 0, 0))
+
+
+def test_twenty_ballots_of_100_candidates_are_a_tenth_of_what_they_were():
+    ballots = [ballot(one.texts, one.logprobs) for one in generate.ballots(100, 20)]
+    page = made(*ballots, similarity="overlap_2")
+    assert 300_000 < len(page.encode()) < 469_000  # they were 4,693,856 bytes
+
+
+def test_nothing_is_loaded_from_anywhere():
+    page = made(FIGURE)
+    for tag, attributes, _ in Parts(page).elements:
+        assert not {"src", "href", "action", "srcset", "style"} & attributes.keys(), tag
+    scripts_and_styles = "".join(text for tag, _, text in Parts(page).elements if tag in ("script", "style"))
+    assert not re.search(
+        r"https?://|//[a-z]+\.|@import|url\(|^import |^export ", scripts_and_styles, re.MULTILINE
+    )
+
+
+def test_the_policy_allows_this_script_and_this_style_and_nothing_else():
+    page = made(FIGURE)
+    assert page.index("Content-Security-Policy") < page.index("<style>") < page.index("<script")
+    assert page.index("Content-Security-Policy") < 1024
+    parts = Parts(page)
+    [policy] = [a["content"] for a, _ in parts.of("meta") if a.get("http-equiv") == "Content-Security-Policy"]
+    [(_, style)] = parts.of("style")
+    [script] = [text for attributes, text in parts.of("script") if attributes.get("type") == "module"]
+    rules = dict(rule.strip().split(" ", 1) for rule in str(policy).split(";"))
+
+    def hash_of(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    assert rules["default-src"] == "'none'"
+    assert rules["script-src"] == hash_of(script)
+    assert rules["style-src"] == hash_of(style)
+    assert rules["img-src"] == "data:"
+    assert rules["base-uri"] == rules["form-action"] == "'none'"
+    assert rules["trusted-types"] == "'none'"
+    assert len(script) > 10_000
+    assert len(style) > 1_000
+
+
+def test_no_text_breaks_out_of_the_data():
+    one = rv.Ballot(
+        [rv.Hypothesis(text=text) for text in NASTY], id="</script>", source=NASTY[0], references=[NASTY[1]]
+    )
+    page = made(one)
+    assert len(Parts(page).of("script")) == 2
+    rows = data_of(page)["api/ballots/0?list=0"]["candidates"]["rows"]
+    assert {row["index"]: row["text"] for row in rows} == dict(enumerate(NASTY))
+    block = page[page.index('id="answers">') + 13 : page.index("</script>")]
+    assert not re.search("[<\u2028\u2029\x00-\x1f]", block)
+
+
+def test_only_so_many_ballots_are_in_it_and_it_knows_how_many_there_are():
+    ballots = [rv.Ballot([rv.Hypothesis(text="a"), rv.Hypothesis(text="b")], id=i) for i in range(PAGE + 5)]
+    found = data_of(made(*ballots, kept=PAGE + 1))
+    assert (found["api/election"]["kept"], found["api/election"]["ballots"]) == (PAGE + 1, PAGE + 5)
+    assert f"api/ballots/{PAGE}?list=0" in found
+    assert f"api/ballots/{PAGE + 1}?list=0" not in found
+    assert len(found["api/ballots?page=1"]["ballots"]) == 1
+
+
+def test_long_texts_are_in_it_whole_and_what_cannot_be_voted_on_is_its_message(monkeypatch):
+    monkeypatch.setattr(api, "ALL_TEXTS", 0)
+    long = "word " * 2000
+    texts = rv.Ballot([rv.Hypothesis(text=long), rv.Hypothesis(text="word")])
+    found = data_of(made(rv.Ballot([]), texts))
+    assert "there are no candidates" in found["api/ballots/0?list=0"]["error"]
+    assert found["api/ballots/1/text?list=0&role=candidates&index=0"]["text"] == long
+
+
+def test_scores_of_the_first_candidates_and_of_the_most_likely_are_taken_apart(monkeypatch):
+    monkeypatch.setattr(export_html, "EXPLAINED", 2)
+    ranking = rv.elect(FIGURE, similarity="overlap_1").ranking
+    parts = {path for path in data_of(made(FIGURE, similarity="overlap_1")) if "/candidates/" in path}
+    assert parts == {f"api/ballots/0/candidates/{i}?list=0" for i in {*ranking[:2], 0}}
+
+
+def test_a_page_that_no_browser_would_open_is_refused(monkeypatch):
+    monkeypatch.setattr(export_html, "LARGEST", 1000)
+    with pytest.raises(SetupError, match=r"larger than .* Export fewer ballots with --limit"):
+        made(FIGURE)
+
+
+def test_modules_are_joined_each_after_what_it_needs_and_no_name_is_there_twice():
+    script = export_html.joined("election.js")
+    texts = {name: asset.text for name, asset in assets("rangevote.web").items() if name.endswith(".js")}
+    starts = {
+        name: re.search(r"^(?:export )?((?:async )?(?:function|class) \w+)", text, re.M)
+        for name, text in texts.items()
+    }
+    used = {name: script.find(found[1]) for name, found in starts.items() if found and found[1] in script}
+    assert "election.js" in used
+    for name in used:
+        for needed in re.findall(r'from "\./([^"]*)"', assets("rangevote.web")[name].text):
+            assert used[needed] < used[name]
+    declared = re.compile(r"^(?:export )?(?:async )?(?:function|class|const|let) (\w+)", re.MULTILINE)
+    names = [name for module in used for name in declared.findall(texts[module])]
+    assert len(names) > 30
+    assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
+    assert "</script" not in script
+    assert "<!--" not in script
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", script)
