@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rangevote.election.sequential_test import log_wealth
+from rangevote.election.sequential_test import deal, log_wealth
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
@@ -73,6 +73,23 @@ CLOSE: dict[str, Draw] = {
     "three answers": shares(0.34, 0.33, 0.33),
     "similar texts": similar(3, 0.002),
 }
+
+
+def dealt(grades: np.ndarray, ends: list[int], alpha: float) -> Declared:
+    """The package's rule for answers that came in batches, asked after each of them."""
+    order, looks = deal(ends)
+    grades = grades[order]
+    grades = np.hstack([np.zeros((len(grades), 1)), grades])  # the answer that nobody gave leads when all tie
+    columns = np.argsort(np.where(grades.any(axis=0), grades.argmax(axis=0), -1), kind="stable")
+    grades = grades[:, columns]
+    wealth = np.maximum.accumulate(log_wealth(grades, np.zeros(grades.shape[1]), 1.0, looks), axis=0)
+    left = wealth < -math.log(alpha)  # (looks, groups)
+    leaders = grades.cumsum(axis=0)[looks - 1].argmax(axis=1)
+    asked = np.isin(looks, ends)
+    found = first(asked, left.sum(axis=1) == 1, left[np.arange(len(looks)), leaders], leaders)
+    if found.winner is None or found.voters is None:
+        return found
+    return Declared(int(looks[found.voters - 1]), int(columns[found.winner]) - 1)
 
 
 def declared(grades: np.ndarray, alpha: float, *, within: float = 0.0) -> Declared:

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import rangevote as rv
-from rangevote.election.sequential_test import PURSES, STAKES, log_wealth, rounds
-from tests.election.electorates import CLOSE, Declared, declared, errors, shares, shuffled, similar
+from rangevote.election.sequential_test import PURSES, STAKES, deal, log_wealth, rounds
+from tests.election.electorates import CLOSE, Declared, dealt, declared, errors, shares, shuffled, similar
 
 ALPHA = 0.1
 MANY, FEW, VOTERS = 2_000, 300, 150
@@ -153,15 +153,83 @@ def test_the_wealth_of_a_fair_game_does_not_grow_on_average():
     assert STAKES.max() == 0.999
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_order_within_a_batch_does_not_matter(seed):
-    voters = ["b"] * 9 + ["a"] * 40
-    for confidence in (0.9, 0.99, 1 - 1e-3, 1 - 1e-4, 1 - 1e-5, 1 - 1e-6):
-        decisions = set()
-        for order in (voters, voters[::-1], np.random.default_rng(seed).permutation(voters).tolist()):
-            electorate = rv.Electorate(["a", "b"], similarity="exact").add(order).add(["a", "a", "b"])
-            decisions.add(electorate.decided(confidence))
-        assert len(decisions) == 1
+#: Batches in which a rule that orders them by what they vote, or deals anew, is wrong too often.
+DESIGNS = {
+    "64 at once, then singly": ((0.40, 0.39), [64, *range(65, 165)], 0.05),
+    "one batch of 107": ((0.505, 0.495), [107], 0.05),
+    "one batch of 113": ((0.505, 0.495), [113], 0.1),
+    "doubled": ((0.34, 0.33, 0.33), [4, 8, 16, 32, 64, 128], 0.1),
+}
+
+
+@pytest.mark.parametrize("electorates", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("answers", "ends", "alpha"), DESIGNS.values(), ids=DESIGNS)
+def test_batches_declare_a_wrong_answer_no_more_often_than_allowed(answers, ends, alpha, electorates):
+    wrong = 0
+    for seed in range(electorates):
+        rng = np.random.default_rng(seed)
+        one_off = np.flatnonzero((chosen := rng.random(ends[-1])) >= sum(answers))
+        given = np.searchsorted(np.cumsum(answers), chosen, side="right")
+        given[one_off] = len(answers) + np.arange(len(one_off))  # answers that nobody else gives
+        found = dealt(np.eye(len(answers) + len(one_off))[given], ends, alpha)
+        wrong += found.winner not in (None, 0)
+    assert wrong <= alpha * electorates
+
+
+@pytest.mark.parametrize("first_leads_ties", [True, False])
+@pytest.mark.parametrize("step", [25, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_batch_rejects_an_equal_answer_with_a_probability_within_the_bound(step, first_leads_ties):
+    """Two answers of equal probability, one batch of 4 to 129 samples, dealt in parts of 1, 1, 2, 4, ...: the
+    probability that the bets against the second ever reach 1 / alpha, summed over all ways to vote."""
+    alphas = np.array([0.1, 0.05, 0.01])
+
+    def wealth(won: np.ndarray, lost: np.ndarray) -> np.ndarray:
+        bets = PURSES * (1 + STAKES) ** won[..., None] * (1 - STAKES) ** lost[..., None]
+        return bets.sum(axis=-1)
+
+    def play(states: dict, size: int) -> dict:
+        """After a further part: (voters, first's votes, won, lost, alphas rejected at) -> probability."""
+        odds = [math.comb(size, k) / 2**size for k in range(size + 1)]
+        after: dict = {}
+        for (voters, votes, won, lost, rejected), p in states.items():
+            backed = 2 * votes > voters or (first_leads_ties and 2 * votes == voters)
+            ks = np.arange(size + 1)
+            wins, losses = (won + ks, lost + size - ks) if backed else (won + 0 * ks, lost + 0 * ks)
+            beyond = (wealth(wins, losses)[:, None] >= 1 / alphas).sum(axis=1)
+            for k in range(size + 1):
+                key = (voters + size, votes + k, int(wins[k]), int(losses[k]), max(rejected, int(beyond[k])))
+                after[key] = after.get(key, 0.0) + p * odds[k]
+        return after
+
+    prefix = {(1, votes, 0, 0, 0): 0.5 for votes in (0, 1)}
+    for size in range(4, 130, step):
+        while (voters := next(iter(prefix))[0]) * 2 < size:
+            prefix = play(prefix, voters)
+        last = play(prefix, size - voters)
+        for i, alpha in enumerate(alphas, 1):
+            assert sum(p for (*_, rejected), p in last.items() if rejected >= i) <= alpha, (size, alpha)
+
+
+def test_what_was_dealt_stays_and_does_not_depend_on_votes():
+    order, looks = deal([5, 6, 20])
+    later, _ = deal([5, 6, 20, 23])
+    assert sorted(order) == list(range(20))
+    assert later[:20].tolist() == order.tolist()
+    assert looks.tolist() == [1, 2, 4, 5, 6, 8, 16, 20]
+    assert deal([])[0].tolist() == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_electorate_of_batches_declares_what_the_bets_in_dealt_order_say(seed):
+    rng, ends = np.random.default_rng(seed), [6, 7, 30, 60]
+    grades = shares(0.7, 0.2, 0.1)(rng, 60)
+    electorate, outcome = rv.Electorate(similarity="exact"), Declared(None, None)
+    for start, stop in zip([0, *ends], ends, strict=False):
+        electorate.add([str(row.argmax()) for row in grades[start:stop]])
+        if electorate.decided(0.8):
+            outcome = Declared(stop, int(electorate.result().winner))
+            break
+    assert outcome == dealt(grades, ends, 0.2)
 
 
 def test_voters_are_drawn_in_rounds_until_the_election_is_decided():

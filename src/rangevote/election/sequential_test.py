@@ -1,7 +1,10 @@
 """When a sample of voters is enough: an anytime-valid stopping rule, and the rounds that ask it.
 
-Against every rival group r somebody bets. The voters are independent samples, and for those of one batch
-the bet backs l, who led before that batch (the first names a leader, and nobody bets on it):
+Assumed: batches are independent, and the samples of one batch are exchangeable, as independent samples of
+one model are; how many samples a batch has may depend on those before it, not on its own.
+
+Against every rival group r somebody bets. For the voters of one batch the bet backs l, who led before that
+batch (the first names a leader, and nobody bets on it):
 
     x = (sim(v, l) + own(l) - sim(v, r) - own(r) + within) / width  >= -1
 
@@ -28,7 +31,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from hashlib import blake2b
 from itertools import pairwise
 
 import numpy as np
@@ -73,22 +75,24 @@ def check_within(within: object) -> None:
         raise UsageError(f"within must be a difference of scores from 0 to 1, as 0.02, got {within!r:.60}.")
 
 
-def in_batches(grades: Array, ends: Sequence[int]) -> tuple[Array, Integers]:
-    """The voters (voters, groups) in the order in which they are bet on, and where the leaders are named.
+def deal(ends: Sequence[int]) -> tuple[Integers, Integers]:
+    """The order in which voters are bet on, and after how many of them a leader is named.
 
-    Voters that came together come in an order that may tell something, as that of a search, which sorts: they
-    are shuffled, by a seed made of what they vote, so that neither order nor chance changes a decision. A
-    batch that more than doubles their number is taken in parts, lest all of a large first one name a leader
-    and nobody test it.
+    `ends` says how many voters there were after each batch. Samples that came together may be sorted, as a
+    search returns them, so each batch is shuffled by a permutation that depends on its number and size alone.
+    The order must not depend on the votes, and what was dealt stays dealt: a seed made of the votes, or a new
+    deal when a new answer appears, lets the bettor know the future, and the bound fails (8 % wrong at 5 %).
+
+    A batch that more than doubles the number of voters is taken in parts, so that the first part of a large
+    first batch names a leader and the rest tests it.
     """
-    order = np.arange(len(grades))
-    for start, stop in pairwise((0, *ends)):
-        if stop - start > 1:
-            ranked = np.lexsort(grades[start:stop].T)
-            seed = blake2b(grades[start:stop][ranked].tobytes(), digest_size=16).digest()
-            order[start:stop] = start + np.random.default_rng(list(seed)).permutation(ranked)
-    doubled = {2**i for i in range(len(grades).bit_length())}
-    return grades[order], np.array(sorted(doubled.union(ends) - {0}), dtype=np.int64)
+    batches = enumerate(pairwise((0, *ends)))
+    # RandomState, since numpy guarantees that its permutations stay the same in every version
+    dealt = [i + np.random.RandomState(batch).permutation(j - i) for batch, (i, j) in batches]
+    voters = ends[-1] if len(ends) else 0
+    doubled = {2**i for i in range(voters.bit_length())}
+    order = np.concatenate([np.zeros(0, dtype=np.int64), *dealt])
+    return order, np.array(sorted(doubled.union(ends) - {0}), dtype=np.int64)
 
 
 def sole_survivor(

@@ -16,7 +16,7 @@ from rangevote.election.elect import Listed, conclude, elect_columns
 from rangevote.election.preprocess import prepare
 from rangevote.election.result import Result
 from rangevote.election.rules import WITHOUT_VOTERS, Contest, order, own_likelihood
-from rangevote.election.sequential_test import FIRST_ROUND, check_within, in_batches, rounds, sole_survivor
+from rangevote.election.sequential_test import FIRST_ROUND, check_within, deal, rounds, sole_survivor
 from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.election.weights import default_weights, weigh
 from rangevote.errors import DataError, UsageError
@@ -197,7 +197,8 @@ class Electorate:
         left = list(range(groups))  # groups without a seat
         seats = min(self._settings.winners, groups - 1)
         power, given = np.ones((len(grades), 1)), np.zeros((len(grades), 1))  # of each voter
-        (grades, ends), alpha = in_batches(grades, self._ends), (1 - confidence) / seats
+        (dealt, ends), alpha = deal(self._ends), (1 - confidence) / seats
+        grades = grades[dealt]
         for _ in range(seats):
             total = power * (grades + own)[:, left]
             winner = sole_survivor(total, own[left], self._width(), ends, alpha, within)
@@ -221,8 +222,12 @@ class Electorate:
             poll.add(everyone)
         assert isinstance(poll, TextOrToolCallsPoll)
         for grades, leader in poll.stage_grades():
-            unseen = np.zeros((len(grades), 1 if self._open else 0))
-            totals, ends = in_batches(np.hstack([grades, unseen]), self._ends)
+            dealt, ends = deal(self._ends)
+            totals = grades[dealt]
+            if self._open and totals.shape[1]:  # as in `_answers`
+                columns = np.argsort((totals != 0).argmax(axis=0), kind="stable")
+                totals = np.hstack([np.zeros((len(totals), 1)), totals[:, columns]])
+                leader = 1 + int(np.flatnonzero(columns == leader)[0])
             rivals = np.zeros(totals.shape[1])
             if len(rivals) > 1 and leader != sole_survivor(
                 totals, rivals, self._width(), ends, alpha / 3, within
@@ -236,9 +241,15 @@ class Electorate:
         return self._poll.matrix()[:, self._firsts], np.where(own > -math.inf, own, 0.0)
 
     def _answers(self) -> tuple[Array, Array]:
-        """The same for the answers so far, and last for one that nobody has given yet."""
+        """The same for one answer that nobody has given yet, and then for the answers so far.
+
+        The first column leads a tie, so the order of columns must not tell of votes that are still to be
+        dealt: answers stand in the order in which they are dealt, after the one that was never given.
+        """
         keys = keys_of(self._settings.measure, self._normal(self._all()))
-        columns = {key: i for i, key in enumerate(dict.fromkeys(k for k in keys if k is not None))}
+        dealt, _ = deal(self._ends)
+        answers = dict.fromkeys(keys[i] for i in dealt if keys[i] is not None)
+        columns = {key: i for i, key in enumerate(answers, 1)}
         check_pairs(len(keys), len(columns) + 1, matrix=True)
         grades = np.zeros((len(keys), len(columns) + 1))
         for row, key in enumerate(keys):
