@@ -18,8 +18,7 @@ import numpy as np
 
 from experiments.data import Items, beside, read_items
 from experiments.translator import Ctranslate2Model, open_model
-from rangevote.decoding import get_search
-from rangevote.decoding.run import batches
+from rangevote.decoding import batches, get_search
 from rangevote.formats import read
 from rangevote.formats.ballot_writer import write_ballot
 from rangevote.hypothesis import Ballot, Hypothesis

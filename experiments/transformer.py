@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from experiments.transformer_layers import Cross, DecoderLayer, EncoderLayer, Own, Spare, positions, regroup
 from experiments.vocabulary import END, PAD, START, Vocabulary, next_token
 from rangevote.errors import UsageError
-from rangevote.models.huggingface.shared_attention import Groups
+from rangevote.models.huggingface.shared_prefix import Groups
 from rangevote.models.protocol import Integers, Step
 
 #: A source: a text, or its tokens.

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rangevote.models.huggingface.shared_attention import Groups
+from rangevote.models.huggingface.shared_prefix import Groups
 from rangevote.models.protocol import Integers
 
 #: Tokens by which a row's buffers grow.

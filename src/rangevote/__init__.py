@@ -16,11 +16,11 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from rangevote.batch_elect import Elect as Elect
+    from rangevote.decoding import search as search
     from rangevote.decoding.beam import Beam as Beam
     from rangevote.decoding.beam import LengthNormalised as LengthNormalised
     from rangevote.decoding.diverse import DiverseBeam as DiverseBeam
     from rangevote.decoding.diverse import DiverseDecoding as DiverseDecoding
-    from rangevote.decoding.run import search as search
     from rangevote.decoding.sample import Epsilon as Epsilon
     from rangevote.decoding.sample import MinP as MinP
     from rangevote.decoding.sample import Nucleus as Nucleus
@@ -103,7 +103,7 @@ _HOMES = {
     "load": "models.load",
     "read": "formats.reader:read_ballots",
     "read_profile": "election.settings",
-    "search": "decoding.run",
+    "search": "decoding",
     "tune": "tuning.tune",
 }
 

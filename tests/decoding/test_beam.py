@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rangevote.decoding import search
 from rangevote.decoding.beam import Beam
-from rangevote.decoding.run import search
 from tests.decoding import twins
 from tests.decoding.compare import assert_same, ranking
 from tests.decoding.every import EVERY

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rangevote.decoding import search
 from rangevote.decoding.beam import Beam, LengthNormalised
-from rangevote.decoding.run import search
 from rangevote.decoding.sample import Nucleus, Sample, TopK
 from rangevote.errors import DataError
 from tests.decoding import twins

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rangevote.decoding import SearchBatch, batches, search
 from rangevote.decoding.beam import Beam
 from rangevote.decoding.diverse import DiverseBeam, DiverseDecoding
-from rangevote.decoding.run import SearchBatch, batches, search
 from rangevote.decoding.sample import Sample, Sampling
 from rangevote.decoding.stochastic import StochasticBeam
 from rangevote.errors import DataError, UsageError

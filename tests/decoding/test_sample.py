@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rangevote.decoding import SearchBatch, batches, search
 from rangevote.decoding.base import random_generator
-from rangevote.decoding.run import SearchBatch, batches, search
 from rangevote.decoding.sample import Epsilon, MinP, Nucleus, Sample, TopK
 from tests.decoding import twins
 from tests.decoding.compare import ALPHA, chi_square, ranking, warped

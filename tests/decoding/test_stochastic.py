@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rangevote.decoding import stochastic
+from rangevote.decoding import batches, search, stochastic
 from rangevote.decoding.base import random_generator
-from rangevote.decoding.run import batches, search
 from rangevote.decoding.stochastic import StochasticBeam, importance
 from rangevote.models.protocol import Step
 from tests.decoding import twins

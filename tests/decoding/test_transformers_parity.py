@@ -19,8 +19,8 @@ pytest.importorskip("transformers")
 pytest.importorskip("PIL")
 
 import rangevote as rv  # noqa: E402
+from rangevote.decoding import search  # noqa: E402
 from rangevote.decoding.beam import Beam  # noqa: E402
-from rangevote.decoding.run import search  # noqa: E402
 from tests.decoding import tiny  # noqa: E402
 from tests.decoding.compare import ranking  # noqa: E402
 from tests.decoding.every import EVERY  # noqa: E402

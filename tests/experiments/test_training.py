@@ -29,7 +29,7 @@ from experiments.vocabulary import Bpe
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rangevote.decoding.run import search
+from rangevote.decoding import search
 from rangevote.errors import DataError, SetupError, UnknownName, UsageError
 from tests.experiments.tasks import CAPTIONER, TRANSLATOR, animals, reversals
 

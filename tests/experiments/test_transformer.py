@@ -20,7 +20,7 @@ from experiments.transformer import (
 from experiments.transformer_layers import DecoderLayer, EncoderLayer, positions
 from experiments.vocabulary import END, PAD, START, UNKNOWN, Words
 
-from rangevote.decoding.run import search
+from rangevote.decoding import search
 from rangevote.errors import UnknownName, UsageError, choose
 from rangevote.models.protocol import Step
 from tests.experiments.logits import log_probs

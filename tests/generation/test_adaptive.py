@@ -7,7 +7,7 @@ import pytest
 import rangevote as rv
 from rangevote.election.sequential_test import FIRST_ROUND, rounds
 from rangevote.election.settings import Settings
-from rangevote.generation.batch import Elected, Request, elections
+from rangevote.generation.generate import Elected, Request, elections
 from rangevote.generation.plan import GenerationPlan
 from tests.generation.test_generate import same
 from tests.models.table import TableModel

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 import rangevote as rv
-from rangevote.decoding.run import batches
+from rangevote.decoding import batches
 from rangevote.generation.custom_generate import CustomGenerate
 from tests.models.huggingface.tiny import END, PAD, VOCABULARY, make, make_tokenizer
 

@@ -7,9 +7,9 @@ from collections.abc import Hashable, Sequence
 import pytest
 
 import rangevote as rv
-from rangevote.decoding.run import batches
+from rangevote.decoding import batches
 from rangevote.election.settings import Settings
-from rangevote.generation.batch import Request, elect_each, elections
+from rangevote.generation.generate import Request, elect_each, elections
 from rangevote.generation.plan import GenerationPlan
 from rangevote.hypothesis import Hypothesis
 from tests.models.table import Table, TableModel

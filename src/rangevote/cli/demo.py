@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rangevote.election.result import Result
     from rangevote.election.settings import Settings
-    from rangevote.generation.batch import Elected
+    from rangevote.generation.generate import Elected
 
 #: Figure 1 of Borgeaud and Emerson (2020): captions of one image, with their probabilities.
 FIGURE_1 = {
@@ -131,7 +131,7 @@ def _answers(console: Console, model: str, similarity: str, export: str | None) 
     from rangevote.decoding.beam import Beam
     from rangevote.decoding.sample import Sample
     from rangevote.election.settings import Settings
-    from rangevote.generation.batch import Request, elections
+    from rangevote.generation.generate import Request, elections
     from rangevote.generation.plan import GenerationPlan
     from rangevote.models.load import load
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rangevote.election.settings import Settings
     from rangevote.formats import Entry
     from rangevote.formats.result_writer import ResultLine, ResultShape
-    from rangevote.generation.batch import Elected, Elector, Request
+    from rangevote.generation.generate import Elected, Elector, Request
     from rangevote.generation.plan import GenerationPlan
 
     #: An input, and its election or why there is none.
@@ -102,7 +102,7 @@ def generate(
     a server samples instead of a model in this process; its API key is read from the environment or a file.
     """
     from rangevote.formats.prompts import read_inputs
-    from rangevote.generation.batch import elect_batches
+    from rangevote.generation.generate import elect_batches
 
     check_input(source, "inputs")
     check_one_winner(shape.text, settings.winners)
@@ -206,7 +206,7 @@ def answers(
 def _requests(entries: Iterable[tuple[int, Entry]], waiting: deque[Entry]) -> Iterator[Request]:
     """What is to be elected; bad inputs only wait for their turn."""
     from rangevote.formats.prompts import ModelInput
-    from rangevote.generation.batch import Request
+    from rangevote.generation.generate import Request
 
     for number, entry in entries:
         waiting.append(entry)

@@ -16,7 +16,7 @@ from rangevote.errors import DataError, UsageError, need, warn
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
-    from rangevote.generation.batch import Elector
+    from rangevote.generation.generate import Elector
     from rangevote.generation.plan import GenerationPlan
     from rangevote.models.protocol import Engine, LanguageModel
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import click
 
 from rangevote.errors import UsageError
-from rangevote.quiet import WhileLoading
+from rangevote.models.hub import WhileLoading
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

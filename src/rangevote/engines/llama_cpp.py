@@ -57,7 +57,7 @@ class LlamaCppEngine:
     def hypotheses(self, inputs: Sequence[Any], search: Search) -> list[list[Hypothesis]]:
         """What the search finds for each input, best first, with the model's own log-probabilities."""
         from rangevote.engines.openai.generating import DIALECTS, RequestBuilder, first_seed
-        from rangevote.generation.batch import Request
+        from rangevote.generation.generate import Request
 
         if (
             not isinstance(search, Sampling)

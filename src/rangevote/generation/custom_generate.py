@@ -16,15 +16,14 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rangevote.decoding import get_search
+from rangevote.decoding import MAX_ROWS, get_search
 from rangevote.decoding.base import Search
 from rangevote.decoding.beam import Beam
-from rangevote.decoding.run import MAX_ROWS
 from rangevote.decoding.sample import Sample
 from rangevote.election.result import Result, first
 from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.errors import DataError, UsageError, choose, need
-from rangevote.generation.batch import Request, elect_batch
+from rangevote.generation.generate import Request, elect_batch
 from rangevote.generation.plan import GenerationPlan
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ class GenerateCall:
     def elect(self, options: Mapping[str, Any]) -> Any:
         """The elected sequences (inputs * num_return_sequences, length), or an object that has them."""
         from rangevote.models.huggingface.model import Continued
-        from rangevote.models.huggingface.prepare import Prepared
+        from rangevote.models.huggingface.steps import Prepared
 
         self._check()
         prepared = Prepared.of(self.model, self.ids, self.processors, self.config, self.kwargs)

@@ -6,9 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rangevote.decoding import get_search
+from rangevote.decoding import MAX_ROWS, get_search
 from rangevote.decoding.base import Search
-from rangevote.decoding.run import MAX_ROWS
 from rangevote.decoding.sample import Sampling
 from rangevote.election.rules import NOT_ADAPTIVE
 from rangevote.election.sequential_test import FIRST_ROUND, check_within

@@ -1,9 +1,12 @@
-"""Names on the hub: whether a model is here already, and whether the hub can be asked for it at all."""
+"""Models on the hub: whether one is downloaded or can be, and how to load it without messages."""
 
 from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -41,3 +44,26 @@ def refuse_unreachable(model: str, what: str) -> None:
         socket.create_connection((address.hostname or "", port), timeout=HUB_TIMEOUT).close()
     except OSError as error:
         raise SetupError(f"{missing}, and the hub cannot be reached ({error}). {remedy}") from error
+
+
+class WhileLoading:
+    """`show(name)` is entered while a model loads; the command line shows a line on the terminal."""
+
+    show: Callable[[str], AbstractContextManager[None]] = staticmethod(lambda name: nullcontext())
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence transformers' log messages and progress bars; its settings are restored afterwards."""
+    from transformers.utils import logging as library
+
+    logging: Any = library
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity(logging.CRITICAL)
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

@@ -24,7 +24,7 @@ from rangevote.decoding.sample import Nucleus, Sample
 from rangevote.engines.openai.choices import ServerChoice, Usage
 from rangevote.engines.openai.sample_and_elect import ElectionOutcome, is_json
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
-from rangevote.generation.batch import Elected, Request, elect_batch
+from rangevote.generation.generate import Elected, Request, elect_batch
 from rangevote.generation.plan import GenerationPlan
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.models.protocol import Integers, LanguageModel, ModelWrapper, Step

@@ -26,8 +26,7 @@ import numpy as np
 
 from rangevote.errors import DataError, MissingExtra, SetupError, UsageError, warn
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.models.hub import is_cached, refuse_unreachable
-from rangevote.quiet import WhileLoading, quiet
+from rangevote.models.hub import WhileLoading, is_cached, quiet, refuse_unreachable
 from rangevote.similarity.base import Measure, how_to_install, short
 from rangevote.similarity.pairwise import PairPoll
 from rangevote.similarity.units import Tokenise, texts_of

@@ -16,8 +16,7 @@ import numpy as np
 
 from rangevote.errors import SetupError, UsageError
 from rangevote.hypothesis import Array
-from rangevote.models.hub import is_cached, refuse_unreachable
-from rangevote.quiet import quiet
+from rangevote.models.hub import is_cached, quiet, refuse_unreachable
 from rangevote.similarity.neural import (
     LazyModel,
     NeuralMeasure,

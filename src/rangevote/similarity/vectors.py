@@ -15,8 +15,7 @@ import numpy as np
 from rangevote.errors import DataError, SetupError, UsageError, need, warn
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import counted, unit_bits
-from rangevote.models.hub import refuse_unreachable
-from rangevote.quiet import quiet
+from rangevote.models.hub import quiet, refuse_unreachable
 from rangevote.similarity.base import Measure, check_pairs, refuse_argument
 from rangevote.similarity.neural import LazyModel, folder_of, import_package, one_line, shared_model
 from rangevote.similarity.units import Tokenise, texts_of

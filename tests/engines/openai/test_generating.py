@@ -13,7 +13,7 @@ from rangevote.engines.openai.client import Client
 from rangevote.engines.openai.generating import InputElection, RequestBuilder
 from rangevote.engines.openai.sample_and_elect import Query
 from rangevote.errors import DataError, UsageError
-from rangevote.generation.batch import Request
+from rangevote.generation.generate import Request
 from rangevote.generation.plan import GenerationPlan
 from tests.similarity.samples import Sourced
 

@@ -24,7 +24,7 @@ from rangevote.engines.openai.generating import RequestBuilder, ServerElector
 from rangevote.engines.openai.sampling import sample
 from rangevote.errors import DataError, RangevoteError
 from rangevote.formats import ReadOptions, read
-from rangevote.generation.batch import Elected, Request
+from rangevote.generation.generate import Elected, Request
 from rangevote.generation.plan import GenerationPlan
 
 GOOD = {

@@ -11,7 +11,7 @@ from transformers import GenerationConfig
 
 from rangevote.errors import UsageError
 from rangevote.models.huggingface.model import HuggingFace
-from rangevote.models.huggingface.shared_cache import SharedPrompt
+from rangevote.models.huggingface.shared_prefix import SharedPrompt
 from tests.models.contract import ModelContract
 from tests.models.huggingface.tiny import (
     BEGIN,

@@ -8,8 +8,8 @@ import torch
 import transformers
 
 from rangevote.models.huggingface.model import Continued, HuggingFace
-from rangevote.models.huggingface.prepare import Prepared
-from rangevote.models.huggingface.shared_cache import SharedPrompt
+from rangevote.models.huggingface.shared_prefix import SharedPrompt
+from rangevote.models.huggingface.steps import Prepared
 from tests.models.huggingface.tiny import IDS, SEEING, SHARING, images, make_processor
 
 K = 3

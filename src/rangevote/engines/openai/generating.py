@@ -17,10 +17,9 @@ from typing import Any
 
 import msgspec
 
-from rangevote.decoding import NAMES
+from rangevote.decoding import NAMES, STREAMS
 from rangevote.decoding.base import Search
 from rangevote.decoding.beam import Beam
-from rangevote.decoding.run import STREAMS
 from rangevote.decoding.sample import MinP, Nucleus, Sample, Sampling, TopK
 from rangevote.engines.openai.choices import CHAT, COMPLETIONS, ServerChoice, error_text
 from rangevote.engines.openai.client import Client, UpstreamError
@@ -28,7 +27,7 @@ from rangevote.engines.openai.sample_and_elect import Query, SamplePool, ServerE
 from rangevote.engines.openai.sampling import Samples
 from rangevote.errors import DataError, UsageError, choose, warn
 from rangevote.formats.jsonl import parse
-from rangevote.generation.batch import Elected, ElectedBatches, Request
+from rangevote.generation.generate import Elected, ElectedBatches, Request
 from rangevote.generation.plan import GenerationPlan
 
 #: Fields of a request that users cannot set.

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from rangevote.errors import DataError, SetupError, UsageError, need
+from rangevote.models.hub import quiet
 from rangevote.models.huggingface.steps import Net
 from rangevote.models.protocol import Integers
-from rangevote.quiet import quiet
 
 #: A text that ends so is taken for a file, by models that see.
 SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}

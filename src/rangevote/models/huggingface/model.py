@@ -19,9 +19,8 @@ from rangevote.models.huggingface.inputs import (
     sees,
     vocabulary,
 )
-from rangevote.models.huggingface.prepare import Prepared
-from rangevote.models.huggingface.shared_cache import Trials, shared_where_possible
-from rangevote.models.huggingface.steps import Net, Prediction, Prompt, Rows, inference
+from rangevote.models.huggingface.shared_prefix import Trials, shared_where_possible
+from rangevote.models.huggingface.steps import Net, Prediction, Prepared, Prompt, Rows, inference
 from rangevote.models.protocol import Integers, Step
 
 

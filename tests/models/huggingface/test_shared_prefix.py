@@ -9,10 +9,9 @@ import pytest
 import torch
 import transformers
 
-from rangevote.models.huggingface import shared_attention, shared_cache
+from rangevote.models.huggingface import shared_prefix
 from rangevote.models.huggingface.model import HuggingFace
-from rangevote.models.huggingface.shared_attention import Groups
-from rangevote.models.huggingface.shared_cache import SharedPrompt
+from rangevote.models.huggingface.shared_prefix import Groups, SharedPrompt
 from tests.models.huggingface.tiny import DECODER, IDS, SEEING, SHARING, images, make, make_processor
 
 LONG = [[(7 * i + j) % 35 + 4 for j in range(20)] for i in range(4)]
@@ -59,7 +58,7 @@ def test_rows_are_put_together_by_input_and_back_in_their_places(owner):
 
 def test_attention_in_small_pieces_gives_the_same(tiny_model, monkeypatch):
     whole = walk(model_of(tiny_model("qwen2")), LONG, 1)
-    monkeypatch.setattr(shared_attention, "MOST_SCORES", 1)
+    monkeypatch.setattr(shared_prefix, "MOST_SCORES", 1)
     for found, expected in zip(walk(model_of(tiny_model("qwen2")), LONG, 1), whole, strict=True):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
 
@@ -73,7 +72,8 @@ def test_a_prompt_is_kept_once_however_many_rows_it_has(tiny_model):
     assert [layer.tag.prefix.keys.data_ptr() for layer in layers] == kept
     assert all(layer.tag.prefix.keys.shape[:1] == (len(LONG),) for layer in layers)
     assert all(
-        buffer.shape[:1] == (400,) and buffer.shape[2] == shared_cache.GROWTH for buffer in layers[0]._buffers
+        buffer.shape[:1] == (400,) and buffer.shape[2] == shared_prefix.GROWTH
+        for buffer in layers[0]._buffers
     )
 
 
@@ -122,8 +122,8 @@ def test_a_model_that_asks_for_more_than_we_do_goes_the_plain_way(tiny_model):
 
 
 def test_a_model_whose_shared_answers_would_differ_goes_the_plain_way(tiny_model, monkeypatch):
-    crossed = shared_attention._crossed
-    monkeypatch.setattr(shared_attention, "_crossed", lambda *given: crossed(*given) * 1.1)
+    crossed = shared_prefix._crossed
+    monkeypatch.setattr(shared_prefix, "_crossed", lambda *given: crossed(*given) * 1.1)
     model = model_of(tiny_model("bart"))
     assert not isinstance(model.start(IDS).prompt, SharedPrompt)
     assert list(model._trials.values()) == [False]
@@ -138,8 +138,8 @@ def test_a_prompt_with_no_room_for_a_trial_is_not_tried(tiny_model):
 
 def test_a_kind_of_prompt_is_tried_once(tiny_model, monkeypatch):
     tried = []
-    real = shared_cache._two_steps
-    monkeypatch.setattr(shared_cache, "_two_steps", lambda *given: tried.append(given) or real(*given))
+    real = shared_prefix._two_steps
+    monkeypatch.setattr(shared_prefix, "_two_steps", lambda *given: tried.append(given) or real(*given))
     model = model_of(tiny_model("llama"))
     for inputs in (LONG, LONG[:1], LONG[1:3]):
         model.start(inputs)
@@ -163,7 +163,7 @@ def test_the_model_comes_back_as_it_was_after_an_error(tiny_model, monkeypatch):
     net = tiny_model("llama")
     model = model_of(net)
     state = model.step(model.start(LONG), None).state
-    monkeypatch.setattr(shared_attention, "_joined", lambda *given: 1 / 0)
+    monkeypatch.setattr(shared_prefix, "_joined", lambda *given: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         model.step(state, np.full(len(LONG), 5))
     assert net.config._attn_implementation == "sdpa"
