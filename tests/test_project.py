@@ -48,13 +48,13 @@ def test_the_version_is_the_same_everywhere():
     assert f"## {rangevote.__version__}" in (ROOT / "CHANGELOG.md").read_text()
 
 
-def test_the_core_needs_four_packages_and_no_torch():
+def test_the_core_needs_five_packages_and_no_torch():
     needed = re.search(
         r"^dependencies = \[(.*?)\]", (ROOT / "pyproject.toml").read_text(), re.MULTILINE | re.DOTALL
     )
     assert needed is not None
     # tomli: what Python itself has from 3.11 on
-    assert re.findall(r'"([a-z]+)', needed[1]) == ["numpy", "msgspec", "click", "rich", "tomli"]
+    assert re.findall(r'"([a-z]+)', needed[1]) == ["numpy", "msgspec", "click", "rich", "packaging", "tomli"]
     assert "tomli>=2; python_version < '3.11'" in needed[1]
 
 

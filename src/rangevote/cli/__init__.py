@@ -26,7 +26,6 @@ COMMANDS = {
     "doctor": ("rangevote.cli.doctor:doctor", "Report what is installed and what is missing."),
     "evaluate": ("rangevote.cli.evaluate:evaluate", "Measure outputs: BLEU, chrF, length, diversity."),
     "generate": ("rangevote.cli.generate:generate", "Search a model's outputs for inputs, and elect them."),
-    "selftest": ("rangevote.cli.selftest:selftest", "Hold elections whose outcome is known, and compare."),
     "serve": ("rangevote.cli.serve:serve", "Serve elected completions as an OpenAI-compatible server."),
     "show": ("rangevote.cli.show:show", "Open the election page, or write it to a file."),
     "similarities": ("rangevote.cli.similarities:similarities", "List every similarity, its cost and needs."),

@@ -1,4 +1,4 @@
-"""Makes `src/rangevote/cli/selftest.jsonl`: `python -m tests.cli.selftest_ballots` writes it anew.
+"""Elections with known winners and scores: `python -m tests.election.frozen_ballots` writes their file.
 
 The sentences below were written for it. An n-gram model of them gives beams and samples, and other ballots
 are made by hand for what goes wrong most easily.
@@ -17,7 +17,7 @@ import numpy as np
 import rangevote as rv
 from rangevote.models.ngram import NgramModel
 
-FILE = Path(rv.__file__).parent / "cli" / "selftest.jsonl"
+FILE = Path(__file__).with_suffix(".jsonl")
 SIZE = 200
 NEAR = 1e-9
 
