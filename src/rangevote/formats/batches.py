@@ -17,7 +17,6 @@ from rangevote.formats.reader import (
     ReadOptions,
     decoder_of,
     line_entry,
-    module_of,
     numbered_lines,
     open_format,
     read_entries,
@@ -54,11 +53,14 @@ class RawBatch:
         if self.format is None:
             yield from self.records
             return
-        module, last = module_of(self.format), len(self) - 1
+        last = len(self) - 1
         if self.format == "parquet":
-            yield from module.entries_of(self.records, self.name, self.numbers, options)
+            from rangevote.formats.parquet import entries_of
+
+            yield from entries_of(self.records, self.name, self.numbers, options)
             return
         decode = decoder_of(self.format, options)
+        assert decode is not None  # the records are lines
         for i, line in enumerate(self.records):
             yield line_entry(self.where(i), line, decode, self.torn and i == last)
 
@@ -93,7 +95,7 @@ def _batches(stream: Stream, format: str | None, options: ReadOptions) -> Iterat
     if format == "parquet":
         return _row_batches(stream, options)
     entries = read_entries(stream, format, options)  # refuses options that do not apply at once
-    if format is not None and hasattr(module_of(format), "decoder") and not options.layout:
+    if format is not None and not options.layout and decoder_of(format, options) is not None:
         return _line_batches(stream, format, options)
     return entry_batches(entries)
 

@@ -1,28 +1,46 @@
-"""N-best lists of Moses, Marian and cdec: `id ||| text ||| features ||| score`.
+"""N-best lists as lines of text: Moses, Marian and cdec; fairseq; and mbrs' flat text.
+
+Moses, Marian, cdec: `id ||| text ||| features ||| score`, the lines of one id one after the other.
 
     0 ||| Das ist gut . ||| F0= -2.41205 ||| -0.48241
 
-Lines of one id follow each other. Marian may put an alignment (`0-0 1-1`, or soft: `0.6,0.4 0.1,0.9`; empty
-where nothing is aligned) and `WordScores= ...` before the features, Moses a segmentation and an alignment
-after the score. A text may have `|||` in it, so fields are split off from both ends.
+Marian may put an alignment (`0-0 1-1`, or soft: `0.6,0.4 0.1,0.9`; empty where nothing is aligned) and
+`WordScores= ...` before the features, Moses a segmentation and an alignment after the score. A text may
+contain `|||`, so fields are split off from both ends. Marian's only feature `F0` is the natural log of P,
+summed. The last field is divided by a length there, and with several features (an ensemble, or Moses and
+cdec) it is a weighted sum of arbitrary scale, which only the user can say how to weigh.
 
-What scores mean: Marian's only feature `F0` is the natural log of P, summed. The last field is divided
-by a length there, and with several features (an ensemble, or Moses and cdec) a weighted sum of
-arbitrary scale, which no one but the user can say how to weigh.
+fairseq-generate and fairseq-interactive with --nbest N:
+
+    S-7<TAB>source         H-7<TAB>-0.2639<TAB>hypothesis in subwords
+    T-7<TAB>reference      D-7<TAB>-0.2639<TAB>detokenised hypothesis
+                           P-7<TAB>-0.2926 -0.7546 -0.0085 0.0000
+
+Samples come in the order of their batches, and users sort and filter the lines, so a sample is complete only
+at the end of the file: the texts of the whole file and one score per hypothesis are held in memory. Ballots
+come out by ascending id, which is the order of the corpus. P- has the log of P of every token with the end of
+the sequence, in base 2 (before 2020: natural). H- is usually divided by the length.
+
+mbrs: N lines for each source, and a second file with one natural log of P per line. Every line is a
+hypothesis, also an empty one; an id is the number of the source, from 0.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import count, islice
 from typing import NamedTuple
+
+import msgspec
 
 from rangevote.errors import DataError, UsageError
 from rangevote.formats.jsonl import decode_text
-from rangevote.formats.logprobs import Scale, accept, number, scale_of, scored_ballot
-from rangevote.formats.reader import Entry, ReadOptions, entry_at
-from rangevote.formats.stream import Stream
+from rangevote.formats.logprobs import Scale, accept, number, scale_of, scored_ballot, total
+from rangevote.formats.reader import LOG_BASES, Entry, ReadOptions, entry_at
+from rangevote.formats.stream import Stream, open_stream
 from rangevote.hypothesis import Ballot
 
 BAR = "|||"
@@ -35,6 +53,12 @@ _SHARE = r"\d(?:\.\d*)?(?:e-\d+)?"
 _SHARES = rf"(?:{_SHARE}(?:,{_SHARE})+|1)"  # those of one target word, which add up to 1
 _SOFT_ALIGNMENT = re.compile(rf"\s*{_SHARES}(?:\s+{_SHARES})*\s*")
 _MARIAN = re.compile(r"\s*F0=\s*(\S+)\s*")
+_ID = re.compile(r"0|[1-9][0-9]{0,17}")
+FAIRSEQ_LINE = re.compile(rb"([STHDP])-(\d{1,18})(?:\t(.*))?", re.DOTALL)
+_FAIRSEQ_BASE = "2"
+
+
+# Moses, Marian, cdec
 
 
 class NbestLine(NamedTuple):
@@ -54,87 +78,72 @@ class LineGroup:
     rows: list[NbestLine] = field(default_factory=list)
     error: DataError | None = None
 
-    def entry(self, scale: Scale | None, options: ReadOptions) -> Entry:
+    def ballot(self, scale: Scale | None, options: ReadOptions) -> Ballot:
         if self.error is not None:
-            return Entry(self.error.where, error=self.error)
-        return entry_at(self.where, lambda: self._ballot(scale, options))
-
-    def _ballot(self, scale: Scale | None, options: ReadOptions) -> Ballot:
-        logprobs = _logprobs(self.rows, scale, self.where)
-        texts = [row.text for row in self.rows]
-        return accept(scored_ballot(texts, logprobs, number_or_name(self.id)), options)
+            raise self.error
+        id = int(self.id) if self.id is not None and _ID.fullmatch(self.id) else self.id
+        logprobs = _moses_logprobs(self.rows, scale, self.where)
+        return accept(scored_ballot([row.text for row in self.rows], logprobs, id), options)
 
 
-def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+def read_moses(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """One entry for each run of lines with the same id; one list is in memory at a time."""
     scale = scale_of(options)
     group: LineGroup | None = None
-    for count, line in enumerate(stream.lines(options.max_line_bytes), 1):
+    for line_number, line in enumerate(stream.lines(options.max_line_bytes), 1):
         if not line or line.isspace():
             continue
-        where, name, row, error = f"{stream.name}:{count}", None, None, None
+        where, name, row, error = f"{stream.name}:{line_number}", None, None, None
         try:
-            name, rest = _split_id(decode_text(line))
-            row = row_of(rest, scored=scale is not None)
+            head, bar, rest = decode_text(line).partition(BAR)
+            if not bar or len(head.split()) != 1:
+                raise DataError("expected 'id ||| text ||| features ||| score'")
+            name = head.strip()
+            row = moses_row(rest, scored=scale is not None)
         except DataError as fault:
             error = fault.at(where)
         if group is None or (name is not None and name != group.id):
             if group is not None:
-                yield group.entry(scale, options)
+                yield entry_at(group.where, group.ballot, scale, options)
             group = LineGroup(where, name)
         if row is not None:
             group.rows.append(row)
         group.error = group.error or error
     if group is not None:
-        yield group.entry(scale, options)
+        yield entry_at(group.where, group.ballot, scale, options)
 
 
-def _split_id(line: str) -> tuple[str, str]:
-    head, bar, rest = line.partition(BAR)
-    name = head.strip()
-    if not bar or not name or len(name.split()) > 1:
-        raise DataError("expected 'id ||| text ||| features ||| score'")
-    return name, rest
-
-
-def row_of(rest: str, *, scored: bool = True) -> NbestLine:
+def moses_row(rest: str, *, scored: bool = True) -> NbestLine:
     """What follows the id, split from the end: alignments, score, features, and what is left."""
-    parts = rest.split(BAR)
+    columns = rest.split(BAR)
     for extra in range(3):  # Moses adds up to two fields after the score
-        if extra and not _ALIGNMENT.fullmatch(parts[-extra]):
+        if extra and not _ALIGNMENT.fullmatch(columns.pop()):
             break
-        columns = parts[: len(parts) - extra]
         if len(columns) < 3:
             break
         if _SCORE.fullmatch(columns[-1]) and _FEATURES.fullmatch(columns[-2] + " "):
-            text = _without_marian_columns(columns[:-2])
-            return NbestLine(BAR.join(text).strip(), columns[-2], columns[-1])
+            *text, features, score = columns
+            if len(text) > 1 and text[-1].lstrip().startswith("WordScores="):
+                text.pop()
+            if len(text) > 1 and (_ALIGNMENT.fullmatch(text[-1]) or _SOFT_ALIGNMENT.fullmatch(text[-1])):
+                text.pop()
+            return NbestLine(BAR.join(text).strip(), features, score)
     if scored:
         raise DataError("expected 'id ||| text ||| features ||| score'")
     return NbestLine(rest.strip(), "", "")
 
 
-def _without_marian_columns(parts: list[str]) -> list[str]:
-    if len(parts) > 1 and parts[-1].lstrip().startswith("WordScores="):
-        parts = parts[:-1]
-    if len(parts) > 1 and (_ALIGNMENT.fullmatch(parts[-1]) or _SOFT_ALIGNMENT.fullmatch(parts[-1])):
-        parts = parts[:-1]
-    return parts
-
-
-def _logprobs(rows: list[NbestLine], scale: Scale | None, where: str) -> list[float | None]:
+def _moses_logprobs(rows: list[NbestLine], scale: Scale | None, where: str) -> list[float | None]:
     if scale is None:
         return [None] * len(rows)
     if scale.softmax:
         scores = [number(row.score.encode(), "score") for row in rows]
     else:
-        scores = [_total(row, where) for row in rows]
-    lengths = [len(row.text.split()) + 1 if scale.alpha else 1 for row in rows]
-    return [*scale.logprobs(scores, lengths)]
+        scores = [_marian_logprob(row, where) for row in rows]
+    return [*scale.logprobs(scores, [len(row.text.split()) + 1 for row in rows])]
 
 
-def _total(row: NbestLine, where: str) -> float:
-    """Marian's log P, its only feature."""
+def _marian_logprob(row: NbestLine, where: str) -> float:
     match = _MARIAN.fullmatch(row.features)
     if match is None:
         raise UsageError(
@@ -145,8 +154,121 @@ def _total(row: NbestLine, where: str) -> float:
     return number(match[1].encode(), "F0")
 
 
-def number_or_name(name: str | None) -> int | str | None:
-    """An id as a number where it is written like one, and not longer than programs count."""
-    if name is not None and re.fullmatch(r"0|[1-9][0-9]{0,17}", name):
-        return int(name)
-    return name
+# fairseq
+
+
+@dataclass
+class FairseqSample:
+    """The lines of one id; the n-th H, D and P line belong together."""
+
+    where: str
+    source: str | None = None
+    references: list[str] = field(default_factory=list)
+    subwords: list[tuple[float, str]] = field(default_factory=list)
+    detokenised: list[tuple[float, str]] = field(default_factory=list)
+    totals: list[float] = field(default_factory=list)
+    error: DataError | None = None
+
+    def add(self, kind: bytes, content: bytes) -> None:
+        if kind == b"S":
+            self.source = decode_text(content)
+        elif kind == b"T":
+            self.references.append(decode_text(content))
+        elif kind == b"P":
+            self.totals.append(total(number(p, "P-") for p in content.split()))
+        else:
+            score, _, text = content.partition(b"\t")
+            line = number(score, f"{kind.decode()}-"), decode_text(text)
+            (self.subwords if kind == b"H" else self.detokenised).append(line)
+
+    def ballot(self, id: int, options: ReadOptions) -> Ballot:
+        if self.error is not None:
+            raise self.error
+        hypotheses = self.detokenised or self.subwords
+        sizes = {"H-": len(self.subwords), "D-": len(self.detokenised), "P-": len(self.totals)}
+        if any(size not in (0, len(hypotheses)) for size in sizes.values()):
+            shown = ", ".join(f"{size} {kind}" for kind, size in sizes.items())
+            raise DataError(f"lines of sample {id} do not match: {shown}")
+        logprobs = self._logprobs([score for score, _ in hypotheses], options)
+        ballot = scored_ballot([text for _, text in hypotheses], logprobs, id)
+        ballot = msgspec.structs.replace(ballot, source=self.source, references=self.references or ())
+        return accept(ballot, options)
+
+    def _logprobs(self, scores: list[float], options: ReadOptions) -> list[float | None]:
+        if not scores or options.score_scale == "count":
+            return [None] * len(scores)
+        if self.totals and options.score_scale is None:
+            scale = Scale((options.sign or 1) * LOG_BASES[options.log_base or _FAIRSEQ_BASE])
+            return [*scale.logprobs(self.totals, [1] * len(scores))]
+        unsettled = (
+            f"{self.where}: there are no P- lines, and whether H- scores are sums or means depends on how "
+            f"the file was made. Pass --normalisation length (fairseq's default; H- lines must show "
+            f"subwords, so not with --remove-bpe) or --normalisation none (made with --unnormalized), with "
+            f"--log-base e for files from before 2020; or --score-scale count to ignore the scores."
+        )
+        known_scale = scale_of(options, base=_FAIRSEQ_BASE, alpha=None, unsettled=unsettled)
+        assert known_scale is not None  # "count" was dealt with above
+        if known_scale.alpha and not self.subwords:
+            raise DataError("has no H- lines, so lengths in tokens are not known")
+        lengths = [len(text.split()) + 1 for _, text in self.subwords or self.detokenised]
+        return [*known_scale.logprobs(scores, lengths)]
+
+
+def read_fairseq(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+    """One entry for each sample, by ascending id; other lines (the log, A-, W-) are passed over."""
+    samples: dict[int, FairseqSample] = {}
+    for line_number, line in enumerate(stream.lines(options.max_line_bytes), 1):
+        match = FAIRSEQ_LINE.fullmatch(line)
+        if match is None:
+            continue
+        where = f"{stream.name}:{line_number}"
+        sample = samples.setdefault(int(match[2]), FairseqSample(where))
+        try:
+            sample.add(match[1], match[3] or b"")
+        except DataError as error:
+            sample.error = sample.error or error.at(where)
+    for id in sorted(samples):
+        sample = samples.pop(id)
+        yield entry_at(sample.where, sample.ballot, id, options)
+
+
+# mbrs
+
+
+def read_mbrs(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+    """One entry for each N lines; one list is in memory at a time."""
+    if options.per_source is None:
+        raise UsageError("the format 'mbrs' needs --per-source N: how many lines each source has.")
+    return _mbrs_entries(stream, options.per_source, options, scale_of(options))
+
+
+def _mbrs_entries(stream: Stream, size: int, options: ReadOptions, scale: Scale | None) -> Iterator[Entry]:
+    with ExitStack() as opened:
+        scores = None
+        if options.logprobs is not None and scale is not None:
+            scores = opened.enter_context(open_stream(options.logprobs, max_expansion=options.max_expansion))
+        lines = stream.lines(options.max_line_bytes)
+        values = scores.lines(options.max_line_bytes) if scores is not None else iter(())
+
+        def ballot(source: int, texts: list[bytes], logprobs: list[bytes]) -> Ballot:
+            if len(texts) < size:
+                raise DataError(f"source {source} has {len(texts)} lines where --per-source says {size}")
+            decoded = [decode_text(line) for line in texts]
+            if scale is None or scores is None:
+                return scored_ballot(decoded, [None] * size, source)
+            if len(logprobs) < size:
+                raise DataError(f"source {source} has {len(logprobs)} log-probabilities in {scores.name}")
+            first = source * size + 1
+            read = [number(value.strip(), f"{scores.name}:{first + i}") for i, value in enumerate(logprobs)]
+            scaled = scale.logprobs(read, [len(text.split()) + 1 for text in decoded])
+            return accept(scored_ballot(decoded, scaled, source), options)
+
+        for source in count():
+            texts = list(islice(lines, size))
+            logprobs = list(islice(values, len(texts)))
+            if not any(texts) and len(texts) < size:
+                break  # the end, or blank lines there
+            yield entry_at(f"{stream.name}:{source * size + 1}", ballot, source, texts, logprobs)
+        if scores is not None and any(value.strip() for value in values):
+            problem = f"there are more lines in {scores.name} than in {stream.name}"
+            yield Entry(scores.name, error=DataError(problem, where=scores.name))

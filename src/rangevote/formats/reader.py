@@ -1,7 +1,6 @@
-"""From a file to ballots: what the user must say about it, which format it has, and its records one by one.
+"""From a file to ballots: the options of reading, which format a file has, and its records one by one.
 
-A format is a line in `FORMATS`. Where one line is one ballot, its module has a `decoder(options)` that gives
-the function from a line to a ballot; otherwise it has a `reader(stream, options)`, which yields entries.
+A format is a row of `FORMATS`. The format of a file is found by its first bytes, never by its name alone.
 """
 
 from __future__ import annotations
@@ -9,21 +8,29 @@ from __future__ import annotations
 import importlib
 import math
 import os
+import re
 import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from dataclasses import field as dataclass_field
-from functools import partial
-from typing import Any, Literal
+from types import NoneType
+from typing import Any, Literal, ParamSpec
 
 import msgspec
 import numpy as np
 
 from rangevote.entry_points import load_plugin, plugins
 from rangevote.errors import DataError, UsageError, choose, nearest
-from rangevote.formats.detect import detect, json_layout
-from rangevote.formats.stream import MAX_EXPANSION, MAX_LINE_BYTES, OnStream, Source, Stream, open_stream
+from rangevote.formats.stream import (
+    MAX_EXPANSION,
+    MAX_LINE_BYTES,
+    PARQUET,
+    OnStream,
+    Source,
+    Stream,
+    open_stream,
+)
 from rangevote.hypothesis import Ballot
 
 #: Formats of records, which may have layouts of their own.
@@ -35,10 +42,22 @@ NORMALISATIONS = {"none": 0.0, "length": 1.0}
 #: Hashes of ids that are kept in a set before they are sorted into the array.
 RECENT_IDS = 2**18
 
+#: How far to look; a first line may be long, and a log may come first.
+LOOK = 2**20
+
+# Keys of formats that a first line may be too long to be read whole.
+_KEY = re.compile(
+    rb'"(candidates|hypotheses|translations|custom_id|response|choices)"\s*:|"outputs"\s*:\s*(\[\s*")?'
+)
+_BY_KEY = {"translations": "sockeye", "custom_id": "openai", "response": "openai", "choices": "openai"}
+_MOSES = re.compile(rb"\S+\s+\|\|\|")
+_FAIRSEQ = re.compile(rb"^[STHDP]-\d{1,18}(?:\t.*)?\r?$", re.MULTILINE)
+
 #: Options that change nothing in what a ballot of a plain file means.
 UNCHANGING = frozenset({"format", "strict", "unique_ids", "max_expansion", "warn"})
 
 Decode = Callable[[bytes], Ballot]
+P = ParamSpec("P")
 
 
 def _python_warning(message: str) -> None:
@@ -155,38 +174,45 @@ class Entry(msgspec.Struct, frozen=True):
         raise self.error
 
 
-def entry_at(where: str, make: Callable[[], Ballot]) -> Entry:
-    """The entry of what `make` gives, or of the error that it raises."""
+def entry_at(where: str, make: Callable[P, Ballot], *args: P.args, **kwargs: P.kwargs) -> Entry:
+    """The entry of the ballot that `make` returns, or of the error that it raises."""
     try:
-        return Entry(where, make())
+        return Entry(where, make(*args, **kwargs))
     except DataError as error:
-        return Entry(where, error=error.at(where))
+        error = error.placed(where)
+        return Entry(error.where, error=error)
 
 
-#: What is read; each format has a module of its name, or one that is named below.
+#: The function that reads each format, in its module. Where a line is a ballot, `decoder(options)` returns
+#: the function from a line to a ballot; other functions take `(stream, options)` and yield entries.
 FORMATS = {
-    "jsonl": "ballots or other records as JSON, one a line",
-    "json": "one JSON array, also saved Hugging Face pipeline output",
-    "csv": "CSV, one sample a row",
-    "tsv": "TSV, one sample a row",
-    "parquet": "ballots or other records as Parquet, one a row",
-    "moses": "Moses, Marian and cdec n-best lists (|||)",
-    "fairseq": "fairseq-generate output (S- T- H- D- P-)",
-    "sockeye": "Sockeye n-best JSON, one a line",
-    "mbrs": "flat text with N lines a source",
-    "vllm": "dumped vLLM outputs, one request a line",
-    "openai": "OpenAI or vLLM batch output, one request a line",
+    "jsonl": "jsonl:decoder",  # ballots or other records as JSON, one per line
+    "json": "documents:reader",  # one JSON array, also saved Hugging Face pipeline output
+    "csv": "csv_tsv:reader",  # one sample per row
+    "tsv": "csv_tsv:reader",
+    "parquet": "parquet:reader",  # ballots or other records as Parquet, one per row
+    "moses": "nbest:read_moses",  # Moses, Marian and cdec n-best lists (|||)
+    "fairseq": "nbest:read_fairseq",  # fairseq-generate output (S- T- H- D- P-)
+    "sockeye": "sockeye:decoder",  # Sockeye n-best JSON, one sentence per line
+    "mbrs": "nbest:read_mbrs",  # flat text with N lines per source
+    "vllm": "vllm:decoder",  # dumped vLLM outputs, one request per line
+    "openai": "openai:decoder",  # OpenAI or vLLM batch output, one request per line
 }
 
 
-_MODULES = {"csv": "csv_tsv", "tsv": "csv_tsv", "json": "documents", "moses": "nbest"}
+def format_function(format: str, kind: Literal["decoder", "reader"]) -> Callable[..., Any] | None:
+    """The function that decodes a line or reads a file of a format; None where it has one of the other kind.
 
-
-def module_of(format: str) -> Any:
-    """The module of a format, which may need packages that are loaded on use; or what a package adds."""
+    Packages that a format needs are loaded here. Formats of other packages are objects with either name.
+    """
     if format not in FORMATS:
-        return load_plugin("formats", format)
-    return importlib.import_module(f"rangevote.formats.{_MODULES.get(format, format)}")
+        function: Callable[..., Any] | None = getattr(load_plugin("formats", format), kind, None)
+        return function
+    module, name = FORMATS[format].split(":")
+    if (name == "decoder") != (kind == "decoder"):
+        return None
+    function = getattr(importlib.import_module(f"rangevote.formats.{module}"), name)
+    return function
 
 
 def read(source: Source | Stream, options: ReadOptions | None = None) -> Reading:
@@ -248,7 +274,7 @@ def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, 
     try:
         if options.format is None and options.per_source is not None:
             return stream, "mbrs", options  # the one format that this option belongs to
-        format = options.format or detect(stream, FORMATS, options)
+        format = options.format or detect(stream, options)
         if options.layout and format in ("openai", "sockeye", "vllm") and options.format is None:
             format = "jsonl"  # with the layout that was asked for
         if format == "jsonl":
@@ -271,16 +297,22 @@ def read_entries(stream: Stream, format: str | None, options: ReadOptions) -> It
         from rangevote.formats.layouts import read_record_lines
 
         return read_record_lines(numbered_lines(stream, options), stream.name, options)
-    module = module_of(format)
-    if hasattr(module, "decoder"):
-        return read_lines(stream, options, decoder_of(format, options))
-    entries: Iterator[Entry] = module.reader(stream, replace(options, format=format))
+    decode = decoder_of(format, options)
+    if decode is not None:
+        return read_lines(stream, options, decode)
+    read_file = format_function(format, "reader")
+    assert read_file is not None  # a format has one of the two
+    entries: Iterator[Entry] = read_file(stream, replace(options, format=format))
     return entries if format in RECORDS or not options.carry else _carrying(entries, options)
 
 
-def decoder_of(format: str, options: ReadOptions) -> Decode:
-    """The function from a line of a format to its ballot, with the fields of the line that it carries."""
-    decode: Decode = module_of(format).decoder(options)
+def decoder_of(format: str, options: ReadOptions) -> Decode | None:
+    """The function from a line of a format to its ballot with the fields it carries; None where a ballot is
+    not one line."""
+    decoder = format_function(format, "decoder")
+    if decoder is None:
+        return None
+    decode: Decode = decoder(options)
     if not options.carry:
         return decode
     from rangevote.formats.jsonl import parse
@@ -290,12 +322,12 @@ def decoder_of(format: str, options: ReadOptions) -> Decode:
 
 
 def _carrying(entries: Iterator[Entry], options: ReadOptions) -> Iterator[Entry]:
-    """Of formats without records, source and references can be carried."""
+    """Formats without records can carry source and references."""
     from rangevote.formats.layouts import with_carry
 
     for entry in entries:
         ballot = entry.ballot
-        yield entry if ballot is None else entry_at(entry.where, partial(with_carry, ballot, None, options))
+        yield entry if ballot is None else entry_at(entry.where, with_carry, ballot, None, options)
 
 
 class Reading(OnStream, Iterator[Entry]):
@@ -409,3 +441,131 @@ def line_entry(where: str, line: bytes | DataError, decode: Decode, torn: bool) 
             hint = "; the last line has no line end: the file may be cut off"
             error = DataError(error.problem + hint, field=error.field)
         return Entry(where, error=error.at(where))
+
+
+# Which format
+
+
+def detect(stream: Stream, options: ReadOptions) -> str | None:
+    """The name of the stream's format; None if there is nothing to read."""
+    size, head = 1, b""
+    while True:
+        size = max(size, 2 * len(head))
+        head = stream.peek(size)
+        whole = len(head) < size or len(head) >= LOOK
+        format = format_of(head, whole=whole)
+        if format is not None:
+            return format
+        if whole:
+            break
+    first = head.lstrip().partition(b"\n")[0].rstrip()
+    if not first:
+        return None
+    if first[:1] == b"{" and first != b"{":
+        return "jsonl"  # it is JSON: the reader will say what is wrong with it
+    from rangevote.formats.csv_tsv import looks_delimited
+
+    table = looks_delimited(first, stream.name, {options.field, options.group_by, options.text_field})
+    if table is None:
+        shown = first[:60].decode("utf-8", "replace")
+        hint = (
+            "If it is flat text with N lines per source, pass --format mbrs --per-source N; if it is CSV or "
+            "TSV, name a column with --group-by or --field."
+        )
+        if first == b"{":
+            hint = "If it is JSON over several lines, make each object one line: jq -c . FILE"
+        raise UsageError(
+            f"cannot tell the format of {stream.name}, which begins {shown!r}; name it with --format "
+            f"({', '.join(FORMATS)}). {hint}"
+        )
+    return table
+
+
+def format_of(head: bytes, *, whole: bool = True) -> str | None:
+    """The format of a text that begins with `head`, None if that does not tell. `whole`: there is no more."""
+    if head.startswith(PARQUET):
+        return "parquet"
+    text = head.lstrip()
+    if text.startswith(b"{"):
+        return _format_of_object(text, whole)
+    if text.startswith(b"["):
+        return _format_of_array(text, whole)
+    if _MOSES.match(text):
+        return "moses"
+    return "fairseq" if _FAIRSEQ.search(text) else None  # a log may come before
+
+
+def _format_of_object(text: bytes, whole: bool) -> str | None:
+    """By the outermost fields of the first line where it is whole, else by the first key that tells."""
+    line, newline, _ = text.partition(b"\n")
+    if not newline and not whole:
+        return None
+    record = _fields(line)
+    if record is not None:
+        return _format_of_fields(record)
+    match = _KEY.search(line)  # an unescaped quote before the colon: a text that quotes JSON does not match
+    if match is None:
+        return None
+    if match[1] is None:
+        return "jsonl" if match[2] else "vllm"
+    return _BY_KEY.get(match[1].decode(), "jsonl")
+
+
+def _format_of_fields(record: dict[str, Any]) -> str:
+    """The format of JSON lines that has such records; those of no other are `jsonl`."""
+    if "candidates" in record or "hypotheses" in record:
+        return "jsonl"
+    if "outputs" in record and not _has_texts(record["outputs"]):
+        return "vllm"
+    if "translations" in record or {"translation", "sentence_id"} <= set(record):
+        return "sockeye"
+    answered = isinstance(record.get("response", ""), (dict, NoneType))
+    if not _has_texts(record.get("choices", "")) or answered or {"custom_id", "error"} <= set(record):
+        return "openai"
+    return "jsonl"
+
+
+def _has_texts(value: Any) -> bool:
+    return isinstance(value, str) or (
+        isinstance(value, list) and any(isinstance(item, str) for item in value)
+    )
+
+
+def _format_of_array(text: bytes, whole: bool) -> str | None:
+    """An array of records or lists is a document; one of anything else is taken for a line that should not be
+    one."""
+    inner = text[1:].lstrip()[:1]
+    if not inner and not whole:
+        return None
+    return "json" if inner in (b"{", b"[", b"]") else "jsonl"
+
+
+def json_layout(stream: Stream, options: ReadOptions) -> ReadOptions:
+    """The options with the layout of JSON lines, where their first record is no ballot."""
+    head = stream.peek(1)
+    while (
+        b"\n" not in head.lstrip()
+        and len(head) <= options.max_line_bytes
+        and len(more := stream.peek(2 * len(head))) > len(head)
+    ):
+        head = more
+    first = _fields(head.lstrip().partition(b"\n")[0])
+    if first is None or (not options.layout and {"candidates", "hypotheses"} & set(first)):
+        return options
+    from rangevote.formats.layouts import recognise
+
+    layout = recognise([first], options)
+    if layout is not None and layout.group_by != options.group_by:  # what repeats is seen in more of them
+        records = map(_fields, stream.peek(LOOK).split(b"\n"))
+        layout = recognise([record for record in records if record is not None], options)
+    return layout or options
+
+
+def _fields(line: bytes) -> dict[str, Any] | None:
+    from rangevote.formats.jsonl import parse
+
+    try:
+        record = parse(line)
+    except DataError:
+        return None
+    return record if isinstance(record, dict) else None
