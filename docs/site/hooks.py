@@ -6,6 +6,7 @@ A page may hold, on a line of its own,
     <!-- code examples/translate.py -->                                    a file as a code block
     <!-- help -->                                                          the help of every command
     <!-- names -->                                                         in the repository: a page's entries
+    <!-- options -->                                                       the options of an election
 
 so that no number and no option is kept in two places by hand. For those who read the pages in the repository,
 `make pages` writes below each such line what it stands for, up to `<!-- end -->`; the site takes it anew.
@@ -27,6 +28,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 
 from rangevote.cli import COMMANDS, Commands
+from rangevote.election.settings import SCHEMA
 
 ROOT = Path(__file__).parents[2]
 #: Files beside docs/ that are part of the site, at the path they have in the repository.
@@ -50,8 +52,8 @@ BESIDE = (
 _LINK = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)\s#]+)(#[^)\s]*)?\)")
 _DRAWING = re.compile(r'<p><img [^>]*src="[^"]*?(assets/[a-z]+\.svg)"[^>]*></p>')
 _DIRECTIVE = re.compile(
-    r"^<!-- (include|code|help|names)(?: (\S+?))?(?:: (.+?))? -->$"
-    r"(?:\n(?:(?!<!-- (?:include|code|help|names)\b).*\n)*?<!-- end -->$)?",  # what it was then
+    r"^<!-- (include|code|help|names|options)(?: (\S+?))?(?:: (.+?))? -->$"
+    r"(?:\n(?:(?!<!-- (?:include|code|help|names|options)\b).*\n)*?<!-- end -->$)?",  # what it was then
     re.MULTILINE,
 )
 
@@ -117,6 +119,8 @@ def _filled(found: re.Match[str], uri: str, way: Way) -> str:
     kind, name, heading = found.groups()
     if kind == "help":
         return "\n\n".join(_help(name) for name in sorted(COMMANDS))
+    if kind == "options":
+        return _options()
     if kind == "names":  # the site has the entries themselves
         return "" if way is _in_site else _names(found.string)
     path = ROOT / (name or "")
@@ -126,6 +130,16 @@ def _filled(found: re.Match[str], uri: str, way: Way) -> str:
     if kind == "code":
         return f"```python\n{text}```"
     return _relinked(_part(text, heading or "", f"{uri}: {name}"), posixpath.dirname(name), uri, way)
+
+
+def _options() -> str:
+    """The options of an election as a table."""
+    rows = ["| option | default | command line | meaning |", "|---|---|---|---|"]
+    for option in SCHEMA.values():
+        flags = ", ".join(f"`{word}`" for word in option.flags.split() if word.startswith("-"))
+        meaning = option.help.replace("|", "\\|")
+        rows.append(f"| `{option.name}` | `{option.default!r}` | {flags} | {meaning} |")
+    return "\n".join(rows)
 
 
 def _names(page: str) -> str:

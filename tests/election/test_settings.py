@@ -1,17 +1,19 @@
-"""Profiles: the options of an election in a file."""
+"""One schema of options: Python, the commands, requests, the docs, and profiles in files."""
 
 from __future__ import annotations
 
-from typing import get_type_hints
+import math
+from pathlib import Path
+from typing import get_args, get_type_hints
 
 import click
 import pytest
-from msgspec.structs import fields
 
 import rangevote as rv
-from rangevote.election.settings import OPTION_TYPES, ElectionOptions, Settings, write_tables
-from rangevote.errors import DataError, SetupError
-from rangevote.similarity import DEFAULT_PRESET
+from rangevote.cli.options import election_options
+from rangevote.election.settings import SCHEMA, ElectionOptions, Settings, override, write_tables
+from rangevote.errors import DataError, SetupError, UsageError
+from rangevote.service.config import RequestOptions
 
 
 def written(tmp_path, text):
@@ -29,18 +31,72 @@ def test_a_profile_elects_as_its_options_do(tmp_path):
     assert rv.elect(texts, logprobs, **options).signature == alone.signature
 
 
-def test_the_options_are_the_same_wherever_they_are_spelled():
-    from rangevote.cli.options import election_options
+def test_type_checkers_see_the_options_that_are_declared():
+    declared = {
+        name: get_args(hint)[0] for name, hint in get_type_hints(Settings, include_extras=True).items()
+    }
+    assert get_type_hints(ElectionOptions) == declared
+    assert list(SCHEMA) == list(declared)
 
-    defaults = {option.name: option.default for option in fields(Settings)}
-    assert list(get_type_hints(ElectionOptions)) == list(OPTION_TYPES) == list(defaults)
+
+def test_the_commands_options_come_from_the_schema():
     command = click.command()(election_options(lambda **given: None))
-    given = command.make_context("vote", []).params
-    assert {name: value for name, value in given.items() if name != "profile"} == defaults
-    texts = {option.name: option.help for option in command.params}
-    assert f"[default: {DEFAULT_PRESET}, " in texts["preset"]
-    for name, default in defaults.items():
-        assert default is None or f"`{name}={default!r}`".replace("'", '"') in rv.elect.__doc__
+    options = {option.name: option for option in command.params if option.name != "profile"}
+    assert {name: option.default for name, option in options.items()} == {
+        name: option.default for name, option in SCHEMA.items()
+    }
+    for name, option in options.items():
+        assert option.help == SCHEMA[name].help
+        assert set(option.opts) <= set(SCHEMA[name].flags.split())
+    sampling = click.command()(election_options(lambda **given: None, sampling=True))
+    assert "--temperature" not in {flag for option in sampling.params for flag in option.opts}
+
+
+def test_requests_may_set_what_the_schema_lets_clients_set():
+    values = {float: 1, int: 1, bool: True, dict: {"a": 1}}
+    names = {"similarity": "exact", "preset": "paper", "weights": "count", "normalize": "NFC"}
+    for name, option in SCHEMA.items():
+        value = names.get(name, option.default) if str in option.types else values[option.types[-1]]
+        if option.client:
+            assert RequestOptions().changed({name: value}).election == {name: value}
+        else:
+            with pytest.raises(UsageError, match=name):
+                RequestOptions().changed({name: value})
+
+
+def test_the_reference_has_a_row_for_every_option():
+    page = (Path(__file__).parents[2] / "docs/reference/election.md").read_text(encoding="utf-8")
+    for option in SCHEMA.values():
+        assert f"| `{option.name}` | `{option.default!r}` |" in page
+
+
+@pytest.mark.parametrize("new", [{"similarity": "exact"}, {"preset": "paper"}])
+def test_a_new_similarity_resets_what_was_chosen_for_the_old_one(new):
+    profile = {"similarity": "overlap_2", "temperature": 2.0, "likelihood": 0.4, "cutoff": 0.5}
+    assert override(profile, new) == {"cutoff": 0.5, **new}
+    assert override(profile, {**new, "temperature": 3.0}) == {"cutoff": 0.5, "temperature": 3.0, **new}
+    assert override(profile, {"cutoff": 0.6}) == {**profile, "cutoff": 0.6}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"likelihood": -1}, "likelihood must be a finite number from 0"),
+        ({"likelihood": math.inf}, "likelihood must be a finite number from 0"),
+        ({"cutoff": 0}, "cutoff must be a similarity above 0"),
+        ({"min_score": math.nan}, "min_score must be a finite number"),
+        ({"min_share": 1.5}, "min_share must be a share of the vote"),
+        ({"normalize": "nfc"}, "unknown normalize 'nfc'. Did you mean 'NFC'"),
+        ({"winners": True}, "winners must be a whole number"),
+        ({"rule": None}, "unknown rule None"),
+        ({"rule": "most_likely", "min_share": 0.5}, "min_share is for votes"),
+        ({"rule": "most_likely", "cutoff": 0.5}, "cutoff is for votes"),
+        ({"rule": "most_likely", "likelihood": 0.5}, "likelihood is for votes"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_what_it_must_be(options, message):
+    with pytest.raises(UsageError, match=message):
+        Settings(**options)
 
 
 def test_what_is_written_is_read_again(tmp_path):

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from rangevote.election.settings import SCHEMA, Settings, override, read_profile
 from rangevote.errors import DataError, SetupError, UsageError, nearest
 
 Command = Callable[..., Any]
@@ -32,9 +33,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("--allow-empty", "--require-nonempty", "--trust-ids"),
     ),
     "Election": (
-        *("--similarity", "--similarities", "--preset", "--weights", "--vote-temperature", "--temperatures"),
-        *("--exponents", "--likelihood", "--likelihoods", "--rule", "--winners", "--tokenize", "--normalize"),
-        *("--merge", "--shares", "--profile", "--min-share", "--min-score", "--cutoff", "--max-risk"),
+        *(word for option in SCHEMA.values() for word in option.flags.split() if word != "--temperature"),
+        *("--profile", "--similarities", "--temperatures", "--exponents", "--likelihoods", "--max-risk"),
     ),
     "Measures": (
         *("--metric", "--metric-tokenize", "--bleu-tokenize", "--lowercase", "--resamples", "--seed"),
@@ -45,6 +45,8 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("--export", "--limit", "--plot", "--x", "--baseline", "--history", "--bom", "--force"),
     ),
 }
+#: The options of an election that a request to the service may set.
+CLIENT_OPTIONS = [option.name for option in SCHEMA.values() if option.client]
 FILE_OF_VOTERS = {"Input": (*SECTIONS["Input"], "--voters")}
 #: Those of commands that have a model.
 MODEL_SECTIONS: dict[str, tuple[str, ...]] = {
@@ -93,101 +95,52 @@ def epilog(example: str) -> str:
     return f"\b\nExample:{lines}"
 
 
-def election_options(command: Command, *, sampling: bool = False) -> Command:
-    """The options of an election, as in `Settings`; the command gets `settings`.
+def election_option(name: str, *, sampling: bool = False, default: bool = True) -> Option:
+    """One option of an election as its declaration in `Settings` has it.
 
-    `sampling`: the command has a `--temperature` of its own, that of its samples.
+    `sampling`: the command has a `--temperature` of its own, that of its samples. `default=False`: the value
+    is None where the option is not given.
     """
-    options = {
-        "similarity": click.option(
-            "-s",
-            "--similarity",
-            metavar="NAME",
-            help="How voters grade candidates, or module:function of yours.  [default: the preset's]",
-        ),
-        "preset": click.option(
-            "--preset",
-            metavar="NAME",
-            help="Options that go together: blend, paper or consensus; those given beside it come first.  "
-            "[default: blend, if there is no --similarity]",
-        ),
-        "weights": click.option(
-            "--weights",
-            metavar="NAME",
-            help="probability, count, importance, or confidence (also lowest_confidence, last_confidence) of "
-            "the model in its tokens; else by what is known.",
-        ),
-        "temperature": click.option(
-            *(() if sampling else ("--temperature",)),
-            "--vote-temperature",
-            "temperature",
-            type=float,
-            help="Voters weighted by probability count P^(1/T).  [default: the preset's, or 1]",
-        ),
-        "likelihood": click.option(
-            "--likelihood",
-            type=float,
-            metavar="X",
-            help="Add X log P(c) / |c| to the votes for candidate c, its own likelihood.",
-        ),
-        "cutoff": click.option(
-            "--cutoff",
-            type=float,
-            metavar="S",
-            help="Voters count only for candidates at least this similar, as 0.5.  [cluster: 0.5, else none]",
-        ),
-        "rule": click.option(
-            "--rule",
-            default="range",
-            show_default=True,
-            help="range, reweighted, cluster, most_likely or length_normalised.",
-        ),
-        "winners": click.option(
-            "--winners", type=int, default=1, show_default=True, help="How many to elect."
-        ),
-        "tokenize": click.option(
-            "--tokenize",
-            default="words",
-            show_default=True,
-            help="words, chars, 13a, intl, zh, json or tokens.",
-        ),
-        "normalize": click.option(
-            "--normalize", metavar="FORM", help="Compare texts in a Unicode normal form, as NFC."
-        ),
-        "merge": click.option(
-            "--merge", is_flag=True, help="Let the first of equal texts carry the mass of all."
-        ),
-        "shares": click.option(
-            "--shares",
-            metavar="A=0.7,B=0.3",
-            callback=_shares,
-            help="The share of each member of a panel, where voters have a member.  [default: equal]",
-        ),
-        "min_score": click.option(
-            "--min-score", type=float, metavar="X", help="Elect nobody whose score is below X."
-        ),
-        "min_share": click.option(
-            "--min-share",
-            type=float,
-            metavar="X",
-            help="Elect nobody unless a share X of the vote says the same, as 0.5 of the answers.",
-        ),
-        "profile": click.option(
-            "--profile",
-            metavar="FILE",
-            callback=_profile,
-            help="Options from rangevote tune; those given here come first.",
-        ),
-    }
+    declared = SCHEMA[name]
+    flags = [word for word in declared.flags.split() if word.startswith("-")]
+    metavar = next((word for word in declared.flags.split() if not word.startswith("-")), None)
+    if sampling and name == "temperature":
+        flags.remove("--temperature")
+    how: dict[str, Any] = {"default": declared.default if default else None, "help": declared.help}
+    if bool in declared.types:
+        return click.option(*flags, name, is_flag=True, **how)
+    if dict in declared.types:
+        how["callback"] = _shares
+    elif str not in declared.types:
+        how["type"] = declared.types[-1]
+    return click.option(*flags, name, metavar=metavar, show_default=how["default"] is not None, **how)
 
-    def build(profile: dict[str, Any], **given: Any) -> Any:
-        from rangevote.election.settings import Settings
 
-        if given["similarity"] is not None:
+def election_options(command: Command, *, sampling: bool = False) -> Command:
+    """All options of an election and a profile; the command gets `settings`."""
+    options = {name: election_option(name, sampling=sampling) for name in SCHEMA}
+    options["profile"] = click.option(
+        "--profile",
+        metavar="FILE",
+        callback=_profile,
+        help="Options from rangevote tune. Explicit options override them.",
+    )
+
+    def build(profile: dict[str, Any], **values: Any) -> Settings:
+        source = click.get_current_context().get_parameter_source
+        given = {name: value for name, value in values.items() if source(name) is COMMANDLINE}
+        if "similarity" in given:
             given["similarity"] = own_similarity(given["similarity"])
-        return Settings(**{**given, **_not_given(profile)})
+        return Settings(**override(profile, given))
 
     return grouped(command, "settings", options, build)
+
+
+def client_options(command: Command) -> Command:
+    """The options that a request to the service may set; None where they are not given."""
+    for name in reversed(CLIENT_OPTIONS):
+        command = election_option(name, default=False)(command)
+    return command
 
 
 def own_similarity(name: str) -> Any:
@@ -240,20 +193,7 @@ def _shares(context: click.Context, option: click.Parameter, text: str | None) -
 
 def _profile(context: click.Context, option: click.Parameter, path: str | None) -> dict[str, Any]:
     """The profile's options instead of its path: so a resumed run knows if the file has changed."""
-    if path is None:
-        return {}
-    from rangevote.election.settings import read_profile
-
-    return read_profile(path)
-
-
-def _not_given(profile: dict[str, Any]) -> dict[str, Any]:
-    """What of the profile the command line leaves open; measure, temperature and likelihood go together."""
-    context = click.get_current_context()
-    given = {name for name in context.params if context.get_parameter_source(name) is COMMANDLINE}
-    if given & {"similarity", "preset"}:
-        given |= {"similarity", "preset", "temperature", "likelihood"}
-    return {name: value for name, value in profile.items() if name not in given}
+    return {} if path is None else read_profile(path)
 
 
 def result_options(command: Command) -> Command:

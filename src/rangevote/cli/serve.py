@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.options import MODEL_SECTIONS, HelpCommand
+from rangevote.cli.options import CLIENT_OPTIONS, MODEL_SECTIONS, HelpCommand, client_options
 from rangevote.errors import RangevoteWarning, UsageError, need
 
 if TYPE_CHECKING:
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 PORT = 8720
 #: Addresses that stand for all of the machine's.
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104
-ELECTION_OPTIONS = ("similarity", "preset", "weights", "temperature", "likelihood", "cutoff", "tokenize")
 #: How requests are answered that do not say otherwise.
-REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *ELECTION_OPTIONS)
+REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *CLIENT_OPTIONS)
 
 
 @click.command(
@@ -64,23 +63,7 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *
 )
 @click.option("--within", type=float, metavar="E", help="Or certainly at most E below the best.")
 @click.option("--min-votes", type=int, metavar="N", help="Usable samples needed.  [1]")
-@click.option("-s", "--similarity", metavar="NAME", help="How voters grade candidates.  [that of blend]")
-@click.option(
-    "--preset",
-    metavar="NAME",
-    help="Similarity and temperature, as 'blend'; those given beside it come first.",
-)
-@click.option("--weights", metavar="NAME", help="count, or probability where it is known.")
-@click.option(
-    "--temperature",
-    "--vote-temperature",
-    "temperature",
-    type=float,
-    help="Voters count P^(1/T).  [1, or the preset's]",
-)
-@click.option("--likelihood", type=float, metavar="X", help="Add X log P(c) / |c| to the votes.  [0]")
-@click.option("--cutoff", type=float, metavar="S", help="Voters count only for texts this similar, as 0.5.")
-@click.option("--tokenize", metavar="NAME", help="words, chars, 13a, intl or zh.")
+@client_options
 @click.option("--config", metavar="FILE", help="Settings, limits, profiles and aliases in TOML.")
 @click.option(
     "--profile",

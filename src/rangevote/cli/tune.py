@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from rangevote.cli.options import FILE_OF_VOTERS, HelpCommand, reading_options
+from rangevote.cli.options import FILE_OF_VOTERS, HelpCommand, election_option, reading_options
 from rangevote.cli.output import open_output, refuse_input
 from rangevote.cli.progress import Bar, Notes, check_inputs
 from rangevote.errors import DataError
@@ -89,8 +89,8 @@ def list_option(default: str | None, help: str, convert: Callable[[str], object]
     "the answers that are given is wrong.",
 )
 @click.option("--plot", metavar="FILE", help="Draw risk against coverage (.svg, .png or .pdf).")
-@click.option("--normalize", metavar="FORM", help="Compare texts in a Unicode normal form, as NFC.")
-@click.option("--merge", is_flag=True, help="Let the first of equal texts carry the mass of all.")
+@election_option("normalize")
+@election_option("merge")
 @click.option(
     "--metric-tokenize", default="words", show_default=True, help="Words of bleu_1 to bleu_4, as in evaluate."
 )

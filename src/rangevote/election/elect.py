@@ -39,36 +39,8 @@ def elect(
     Voters of several models are a panel, `voters={"a": [...], "b": [...]}`: each member has an equal share
     of the vote (or that in `shares`), however many voters it has.
 
-    The options, with their defaults:
-
-    * `similarity=None`: how voters grade candidates, by name (`rangevote similarities` lists them), as a
-      `Similarity`, or as a function `(voter, candidate) -> grade`; by default the preset's.
-    * `preset=None`: a similarity, a temperature and a likelihood that go together; what is given beside it
-      comes before the preset's own. "blend" (where no similarity is given): `overlap_1-4@0.25` at
-      temperature 2. "paper": `overlap_2` at 1. "consensus": `overlap_1-4` and a likelihood of 0.4, for beams
-      as candidates and samples as voters.
-    * `weights=None`: "probability", "count" or "importance", or one number for each voter; by default count
-      for sampled voters and where a log-probability is not known, else probability. "confidence" weighs
-      samples by their mean log-probability a token, "lowest_confidence" by that of the least confident
-      group of tokens, "last_confidence" by that of the last.
-    * `temperature=None`: voters weighted by probability count P(v)^(1/temperature), those by confidence
-      likewise; by default the preset's for probabilities, and 1 for confidence or beside a similarity.
-    * `likelihood=None`: x adds the candidate's own x * log P(c) / |c| to its votes: voters say what the model
-      means, the term how well this very wording is put. |c| counts the model's tokens (words where these are
-      unknown) and the end where the model ended the sequence. Every candidate needs a log-probability.
-    * `cutoff=None`: only voters at least this similar to a candidate, as 0.5, count for it: against
-      compromises among texts that say different things. Every pair is compared then.
-    * `rule="range"`: or "reweighted" (for several winners), "cluster" (the best of the largest group of texts
-      that are at least `cutoff`, by default 0.5, similar), "most_likely", "length_normalised".
-    * `winners=1`: how many to elect, each from another group of candidates that the similarity tells apart.
-    * `tokenize="words"`: what n-grams are made of: "words", "chars", "13a", "intl", "zh", "json" (its
-      leaves), "tokens" (the model's ids) or a function.
-    * `normalize=None`: "NFC", "NFD", "NFKC" or "NFKD", to compare texts that differ in encoding only.
-    * `merge=False`: True lets the first of equal texts carry the probability of all.
-    * `shares=None`: a number for each member of a panel, as {"a": 0.7, "b": 0.3}; None: equal ones.
-
-    * `min_score=None`, `min_share=None`: below this score, or where fewer of the voters (by weight) say what
-      the winner says, nobody is elected: `winner` is None, and `no_winner` says why.
+    The other options are declared in `rangevote.election.settings.Settings`; docs/reference/election.md and
+    `rangevote vote --help` list them.
 
     >>> elect(["a dog runs", "a dog sits", "cats"], [-1.2, -1.3, -1.0]).winner
     'a dog runs'

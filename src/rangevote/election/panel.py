@@ -35,18 +35,18 @@ class PanelShares(NamedTuple):
         return f"panel:{','.join(shares)}{out}"
 
 
-def check_shares(shares: Shares) -> None:
+def check_shares(name: str, shares: Shares) -> None:
     """Refuse what cannot be a panel's shares; they need not sum to 1."""
     if not isinstance(shares, Mapping) or not shares:
         raise UsageError(
-            f"shares must be a number for each member of the panel, as {{'a': 0.7, 'b': 0.3}}; got "
+            f"{name} must be a number for each member of the panel, as {{'a': 0.7, 'b': 0.3}}; got "
             f"{shown(shares)}."
         )
-    for name, share in shares.items():
+    for member, share in shares.items():
         number = isinstance(share, (int, float)) and not isinstance(share, bool)
-        if not isinstance(name, str) or not number or not 0 < share <= sys.float_info.max:
+        if not isinstance(member, str) or not number or not 0 < share <= sys.float_info.max:
             raise UsageError(
-                f"the share of {name!r} must be a number above 0, got {shown(share)}; leave out a member "
+                f"the share of {member!r} must be a number above 0, got {shown(share)}; leave out a member "
                 f"that is not to vote."
             )
 

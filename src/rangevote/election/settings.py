@@ -1,8 +1,11 @@
-"""The options of an election: their names, types and defaults, once for the whole package.
+"""The options of an election, each declared once, in `Settings`.
 
-`Settings` checks them and names them in the signature. `ElectionOptions` is the same list for functions that
-take `**options: Unpack[ElectionOptions]` and hand them on to `Settings(**options)`. A profile is the same
-list in a TOML file, as `rangevote tune` writes it:
+The declaration has the option's type, default, check, help, flags and name in the signature; `SCHEMA` has
+all of them by name. The commands' options, the fields of a request to the service and the table in
+docs/reference/election.md are made from it. To add an option, declare it in `Settings`, repeat its type in
+`ElectionOptions`, which type checkers read, and give it a meaning where votes are counted.
+
+A profile has the same options in a TOML file, as `rangevote tune` writes it:
 
     [election]
     similarity = "overlap_1-4@0.25"
@@ -16,14 +19,15 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict, cast, get_args, get_origin, get_type_hints
 
 import msgspec
-from msgspec.structs import fields, force_setattr
+from msgspec.structs import force_setattr
 
 from rangevote import __version__
 from rangevote.election.panel import PanelShares, Shares, check_shares
@@ -44,6 +48,7 @@ if TYPE_CHECKING:
 
 Weights = str | Sequence[float] | None
 Grader = str | Similarity | Callable[[Any, Any], Any]
+Check = Callable[[str, Any], object]
 
 #: Types of options that settings can be found by again.
 PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -53,16 +58,66 @@ ONE_CALL_OPTIONS = frozenset({"similarity", "preset", "weights", "temperature", 
 ONE_CALL_FIELDS = frozenset(
     {"text", "tokens", "logprob", "finished", "sampled", "state", "ranked_by", "token_logprobs"}
 )
-#: From which similarity on texts are of one cluster, if nobody says otherwise.
+#: The cutoff of rule="cluster", if none is given.
 CLUSTERED = 0.5
-NORMAL_FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+NORMAL_FORMS = dict.fromkeys(("NFC", "NFD", "NFKC", "NFKD"))
 _SERIES = ".".join(__version__.split(".")[:2])
 #: What goes with a similarity that is given without a preset: equation 1 as it stands.
 _PLAIN = Preset("")
 
 
+@dataclass(frozen=True)
+class Option:
+    """The declaration of one option of an election.
+
+    `flags` are those of the command line, followed by a placeholder for the value. `check(name, value)`
+    raises for a wrong value. `client`: a request to the service may set it. `sign`: its name in the
+    signature, where it stands if it is not the default. `votes`: it needs a rule under which somebody
+    votes. `of_similarity`: a new similarity resets it. The last three fields are filled in from the
+    declaration; `types` are those of values in a file or a request.
+    """
+
+    flags: str
+    help: str
+    check: Check | None = None
+    client: bool = True
+    sign: str = ""
+    votes: bool = False
+    of_similarity: bool = False
+    name: str = ""
+    default: Any = None
+    types: tuple[type, ...] = ()
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is an int or a float; True is not a number here."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _number(expected: str, test: Callable[[float], bool]) -> Check:
+    def check(name: str, value: Any) -> None:
+        if not is_number(value) or not abs(value) <= sys.float_info.max or not test(value):
+            raise UsageError(f"{name} must be {expected}, got {shown(value)}.")
+
+    return check
+
+
+def _whole(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**63:
+        raise UsageError(f"{name} must be a whole number from 1, got {shown(value)}.")
+
+
+def _one_of(table: Mapping[str, Any]) -> Check:
+    return lambda name, value: choose(name, value, table)
+
+
+def _weights(name: str, value: Any) -> None:
+    if isinstance(value, str):  # numbers are checked against the voters
+        choose(name, value, WEIGHTS)
+
+
 class ElectionOptions(TypedDict, total=False):
-    """The options of `elect`, which explains them; `Settings` has their defaults."""
+    """The options of `elect` and of others that take `**options`; the table on this page explains them."""
 
     similarity: Grader | None
     preset: str | None
@@ -81,95 +136,162 @@ class ElectionOptions(TypedDict, total=False):
 
 
 class Settings(msgspec.Struct, frozen=True, dict=True):
-    """Checked options of an election. `similarity` is resolved, by the `preset` where it is not given;
-    `temperature` and `likelihood` stay None where they are not given; `vote_temperature` and
-    `own_likelihood` are the numbers."""
+    """Checked options of an election.
 
-    similarity: Grader | None = None
-    preset: str | None = None
-    weights: Weights = None
-    temperature: float | None = None
-    likelihood: float | None = None
-    cutoff: float | None = None
-    rule: str = "range"
-    winners: int = 1
-    tokenize: Tokenise = "words"
-    normalize: str | None = None
-    merge: bool = False
-    shares: Shares | None = None
-    min_score: float | None = None
-    min_share: float | None = None
+    `similarity` is resolved, by the `preset` where it is not given. `temperature` and `likelihood` stay None
+    where they are not given; `vote_temperature` and `own_likelihood` are the numbers that count.
+    """
+
+    similarity: Annotated[
+        Grader | None,
+        Option(
+            "-s --similarity NAME",
+            "How voters grade candidates: a name that `rangevote similarities` lists, or a function of yours "
+            "(module:function on the command line). Default: the preset's.",
+            of_similarity=True,
+        ),
+    ] = None
+    preset: Annotated[
+        str | None,
+        Option(
+            "--preset NAME",
+            "Options that belong together: blend (overlap_1-4@0.25, temperature 2), paper (overlap_2) or "
+            "consensus (overlap_1-4, likelihood 0.4; for sampled voters). Explicit options override the "
+            "preset. Default: blend, unless a similarity is given.",
+            check=_one_of(PRESETS),
+            of_similarity=True,
+        ),
+    ] = None
+    weights: Annotated[
+        Weights,
+        Option(
+            "--weights NAME",
+            "What a voter counts: probability, count, importance, or the model's confidence in its tokens "
+            "(confidence, lowest_confidence, last_confidence). Default: count for samples and where a "
+            "log-probability is missing, otherwise probability.",
+            check=_weights,
+        ),
+    ] = None
+    temperature: Annotated[
+        float | None,
+        Option(
+            "--temperature --vote-temperature T",
+            "Voters weighted by probability or confidence count P^(1/T). Default: the preset's, or 1.",
+            check=_number("a number above 0", lambda x: x > 0),
+            sign="T",
+            of_similarity=True,
+        ),
+    ] = None
+    likelihood: Annotated[
+        float | None,
+        Option(
+            "--likelihood X",
+            "Add X log P(c) / |c| to the votes for candidate c: its own log-probability per token.",
+            check=_number("a finite number from 0", lambda x: x >= 0),
+            sign="L",
+            votes=True,
+            of_similarity=True,
+        ),
+    ] = None
+    cutoff: Annotated[
+        float | None,
+        Option(
+            "--cutoff S",
+            "Count only voters at least this similar to the candidate, for example 0.5, so that a compromise "
+            "among different texts does not win. Default: 0.5 under the rule cluster, otherwise none.",
+            check=_number("a similarity above 0 and up to 1", lambda x: 0 < x <= 1),
+            sign="cut",
+            votes=True,
+        ),
+    ] = None
+    rule: Annotated[
+        str,
+        Option(
+            "--rule NAME",
+            "range, reweighted (several winners that represent different voters), cluster (the best of the "
+            "largest group of similar texts), most_likely or length_normalised.",
+            check=_one_of(RULES),
+            sign="rule",
+        ),
+    ] = "range"
+    winners: Annotated[
+        int,
+        Option(
+            "--winners N",
+            "How many to elect, each from another group of candidates that the similarity tells apart.",
+            check=_whole,
+            client=False,  # it is the request's `n`
+            sign="win",
+        ),
+    ] = 1
+    tokenize: Annotated[
+        Tokenise,
+        Option(
+            "--tokenize NAME",
+            "What n-grams are made of: words, chars, 13a, intl, zh, json (values) or tokens (model ids).",
+        ),
+    ] = "words"
+    normalize: Annotated[
+        str | None,
+        Option(
+            "--normalize FORM",
+            "Compare texts in a Unicode normal form: NFC, NFD, NFKC or NFKD.",
+            check=_one_of(NORMAL_FORMS),
+            sign="norm",
+        ),
+    ] = None
+    merge: Annotated[
+        bool,
+        Option("--merge", "Give the first of equal texts the probability of all of them.", sign="merge:text"),
+    ] = False
+    shares: Annotated[
+        Shares | None,
+        Option(
+            "--shares A=0.7,B=0.3",
+            "The share of each member of a panel, where voters have a member. Default: equal shares.",
+            check=check_shares,
+        ),
+    ] = None
+    min_score: Annotated[
+        float | None,
+        Option(
+            "--min-score X",
+            "Elect nobody whose score is below X.",
+            check=_number("a finite number", lambda x: True),
+            sign="min_score",
+        ),
+    ] = None
+    min_share: Annotated[
+        float | None,
+        Option(
+            "--min-share X",
+            "Elect nobody unless a share X of the vote says the same, for example 0.5 of the answers.",
+            check=_number("a share of the vote from 0 to 1", lambda x: 0 <= x <= 1),
+            sign="min_share",
+            votes=True,
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
-        similarity, preset, winners = self.similarity, self.preset, self.winners
-        if preset is not None:
-            choose("preset", preset, PRESETS)
-        elif similarity is None:
+        for option in SCHEMA.values():
+            value = getattr(self, option.name)
+            if option.check is not None and value is not option.default:
+                option.check(option.name, value)
+            if option.votes and value and self.rule in WITHOUT_VOTERS:
+                raise UsageError(
+                    f"{option.name} is for votes, and nobody votes under rule={self.rule!r}; leave it out, "
+                    f"or use rule='range'."
+                )
+        similarity, preset = self.similarity, self.preset
+        if preset is None and similarity is None:
             preset = DEFAULT_PRESET
-        elif isinstance(similarity, str) and spelled(similarity) in PRESETS:
+        elif preset is None and isinstance(similarity, str) and spelled(similarity) in PRESETS:
             preset = spelled(similarity)
         force_setattr(self, "preset", preset)
-        temperature = self.vote_temperature
-        if not (isinstance(temperature, (int, float)) and 0 < temperature <= sys.float_info.max):
-            raise UsageError(f"temperature must be a number above 0, got {shown(temperature)}.")
-        if isinstance(winners, bool) or not isinstance(winners, int) or not 1 <= winners < 2**63:
-            raise UsageError(f"winners must be a whole number from 1, got {shown(winners)}.")
-        if isinstance(self.weights, str):
-            choose("weights", self.weights, WEIGHTS)
-        if self.normalize is not None and self.normalize not in NORMAL_FORMS:
-            raise UsageError(f"normalize must be one of {', '.join(NORMAL_FORMS)}, got {self.normalize!r}.")
-        choose("rule", self.rule, RULES)
-        self._check_likelihood()
-        self._check_thresholds()
-        self._check_cutoff()
-        if self.shares is not None:
-            check_shares(self.shares)
-        named = self._preset.similarity if similarity is None else similarity
-        measure = get_similarity(named, self.tokenize)
+        measure = get_similarity(self._preset.similarity if similarity is None else similarity, self.tokenize)
         if self.least_grade is not None or isinstance(measure, Cutoff):
             measure = with_cutoff(measure, self.least_grade)
         force_setattr(self, "similarity", measure)
-
-    def _check_likelihood(self) -> None:
-        x = self.likelihood
-        if x is None:
-            return
-        if not _is_number(x) or not 0 <= x <= sys.float_info.max:
-            raise UsageError(f"likelihood must be a finite number from 0, got {shown(x)}.")
-        if x and self.rule in WITHOUT_VOTERS:
-            raise UsageError(
-                f"likelihood is added to votes, and nobody votes under rule={self.rule!r}; leave it out, or "
-                f"use rule='range'."
-            )
-
-    def _check_thresholds(self) -> None:
-        score, share = self.min_score, self.min_share
-        if score is not None and (not _is_number(score) or not abs(score) <= sys.float_info.max):
-            raise UsageError(f"min_score must be a finite number, got {shown(score)}.")
-        if share is None:
-            return
-        if not _is_number(share) or not 0 <= share <= 1:
-            raise UsageError(f"min_share must be a share of the vote from 0 to 1, got {shown(share)}.")
-        if self.rule in WITHOUT_VOTERS:
-            raise UsageError(
-                f"min_share is a share of the vote, and nobody votes under rule={self.rule!r}; leave it out, "
-                f"or use min_score."
-            )
-
-    def _check_cutoff(self) -> None:
-        x = self.cutoff
-        if x is None:
-            return
-        if isinstance(x, bool) or not isinstance(x, (int, float)) or not 0 < x <= 1:
-            raise UsageError(
-                f"cutoff must be a similarity above 0 and up to 1, as 0.5, got {shown(x)}; leave it out to "
-                f"count all grades."
-            )
-        if self.rule in WITHOUT_VOTERS:
-            raise UsageError(
-                f"cutoff is for votes, and nobody votes under rule={self.rule!r}; leave it out, or use "
-                f"rule='range'."
-            )
 
     @property
     def least_grade(self) -> float | None:
@@ -273,27 +395,34 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         if isinstance(measure, TextOrToolCalls):
             parts.append("calls:name,arguments")
         parts.append(f"w:{weighting}")
-        if has_temperature(weighting):
-            parts.append(f"T:{short(self.vote_temperature)}")
-        if self.own_likelihood and weighting != "none":
-            parts.append(f"L:{short(self.own_likelihood)}")
-        if self.least_grade is not None:
-            parts.append(f"cut:{short(self.least_grade)}")
-        if self.rule != "range":
-            parts.append(f"rule:{self.rule}")
-        if self.winners > 1:
-            parts.append(f"win:{self.winners}")
-        if self.normalize:
-            parts.append(f"norm:{self.normalize}")
-        if self.merge:
-            parts.append("merge:text")
-        if self.min_score is not None:
-            parts.append(f"min_score:{short(self.min_score)}")
-        if self.min_share is not None:
-            parts.append(f"min_share:{short(self.min_share)}")
+        effective = {
+            "temperature": self.vote_temperature if has_temperature(weighting) else None,
+            "likelihood": self.own_likelihood or None if weighting != "none" else None,
+            "cutoff": self.least_grade,
+        }
+        for option in SCHEMA.values():
+            value = effective.get(option.name, getattr(self, option.name)) if option.sign else None
+            if value is True:
+                parts.append(option.sign)
+            elif value is not None and value != option.default:
+                parts.append(f"{option.sign}:{short(value) if is_number(value) else value}")
         if panel is not None:
             parts.append(str(panel))
         return ["|".join([*parts, "cand:"]), "|vot:", "|tie:score,logprob,first"]
+
+
+def _declared() -> Iterator[Option]:
+    annotations = get_type_hints(Settings, include_extras=True)
+    for name, default in zip(Settings.__struct_fields__, Settings.__struct_defaults__, strict=True):
+        annotation, option = get_args(annotations[name])
+        kinds = {get_origin(kind) or kind for kind in (*get_args(annotation), annotation)}
+        types: tuple[type, ...] = tuple(kind for kind in (str, int, float, bool) if kind in kinds)
+        types = (int, float) if float in types else (dict,) if Mapping in kinds else types
+        yield replace(option, name=name, default=default, types=types)
+
+
+#: The options of an election by name, in their order.
+SCHEMA: dict[str, Option] = {option.name: option for option in _declared()}
 
 
 def settings_of(options: ElectionOptions) -> Settings:
@@ -308,26 +437,24 @@ def _kept(**options: Unpack[ElectionOptions]) -> Settings:
     return Settings(**options)
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-#: option -> what its value can be in a profile or a request: as its default, text where that is None
-OPTION_TYPES: dict[str, tuple[type, ...]] = {
-    option.name: (str,) if option.default is None else (type(option.default),) for option in fields(Settings)
-}
-for _number in ("temperature", "likelihood", "min_score", "min_share"):
-    OPTION_TYPES[_number] = (int, float)
-OPTION_TYPES |= dict.fromkeys(("temperature", "likelihood", "cutoff"), (int, float))
-OPTION_TYPES["shares"] = (dict,)
-
-
 def check_option(name: str, value: object) -> None:
     """Refuse an option of a file or a request that `elect` does not have, or of another type."""
-    types = choose("option", name, OPTION_TYPES)
+    types = choose("option", name, SCHEMA).types
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         expected = " or ".join(kind.__name__ for kind in types)
         raise UsageError(f"{name} must be {expected}, got {shown(value)}.")
+
+
+def override(base: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """These options over those of a profile. A new similarity or preset also resets the temperature and the
+    likelihood, which were chosen for the old one.
+
+    >>> override({"preset": "blend", "temperature": 2.0, "weights": "count"}, {"similarity": "exact"})
+    {'weights': 'count', 'similarity': 'exact'}
+    """
+    new_similarity = not options.keys().isdisjoint(("similarity", "preset"))
+    kept = {name: x for name, x in base.items() if not (new_similarity and SCHEMA[name].of_similarity)}
+    return {**kept, **options}
 
 
 def read_profile(path: str | PathLike[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from rangevote.decoding import get_search
 from rangevote.decoding.beam import Beam
 from rangevote.election.rules import NOT_ADAPTIVE
 from rangevote.election.sequential_test import check_within
-from rangevote.election.settings import OPTION_TYPES, Settings, check_option, read_profile, read_toml
+from rangevote.election.settings import SCHEMA, Settings, check_option, override, read_profile, read_toml
 from rangevote.engines.openai.generating import DIALECTS
 from rangevote.errors import DataError, RangevoteError, UsageError, choose
 from rangevote.generation.plan import CONFIDENCE
@@ -23,10 +23,6 @@ from rangevote.similarity.base import Similarity
 from rangevote.similarity.combined import Mixture
 from rangevote.similarity.cutoff import Cutoff
 
-#: Election options that a request cannot set: how many win is its `n`.
-NOT_IN_REQUESTS = frozenset({"winners"})
-#: A measure and its temperature: whoever changes one drops the others.
-TOGETHER = frozenset({"similarity", "preset", "temperature"})
 #: What a profile may be called: its name is part of a path.
 PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 #: Parts of paths that cannot be profiles.
@@ -109,12 +105,12 @@ class RequestOptions:
         for name, value in given.items():
             if value is None:
                 continue
-            if name in OPTION_TYPES and name not in NOT_IN_REQUESTS:
+            if name in SCHEMA and SCHEMA[name].client:
                 election[name] = _election_option(name, value)
             else:
                 choose("option", name, CHECKS)
                 own[name] = CHECKS[name](name, value)
-        changed = replace(self, **own, election=merged(self.election, election))
+        changed = replace(self, **own, election=override(self.election, election))
         changed.settings(1)
         return changed
 
@@ -132,16 +128,6 @@ class RequestOptions:
         if self.adaptive is not None and settings.weights not in (None, "count"):
             raise UsageError(f"adaptive needs voters that count the same, not weights={settings.weights!r}.")
         return settings
-
-
-def merged(base: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of an election over others; a measure does not inherit another's temperature.
-
-    >>> merged({"preset": "blend", "temperature": 2.0, "weights": "count"}, {"similarity": "exact"})
-    {'weights': 'count', 'similarity': 'exact'}
-    """
-    dropped = TOGETHER if given.keys() & {"similarity", "preset"} else frozenset()
-    return {**{name: value for name, value in base.items() if name not in dropped}, **given}
 
 
 @lru_cache(maxsize=256)
@@ -414,7 +400,7 @@ def _alias(name: str, given: Mapping[str, Any]) -> Alias:
 
 def profile_options(path: str) -> dict[str, Any]:
     """The options in a profile: `[election]` as of `rangevote tune`, `[sampling]` for the service alone."""
-    election = {name: value for name, value in read_profile(path).items() if name not in NOT_IN_REQUESTS}
+    election = {name: value for name, value in read_profile(path).items() if SCHEMA[name].client}
     sampling = read_toml(Path(path)).get("sampling", {})
     if not isinstance(sampling, Mapping):
         raise DataError("must be a table, as [sampling] with samples = 16.", field="sampling", where=path)
