@@ -69,7 +69,7 @@ def test_exact_answers_are_as_similar_as_can_be_so_nothing_is_cut_off():
 
 @pytest.mark.parametrize("cutoff", [0, -0.1, 1.5, True, "0.5", float("nan")])
 def test_a_cutoff_is_a_similarity(cutoff):
-    with pytest.raises(rv.UsageError, match=r"cutoff must be a similarity above 0 and up to 1, as 0.5"):
+    with pytest.raises(rv.UsageError, match=r"^cutoff must be"):
         rv.elect(TEXTS, cutoff=cutoff)
 
 

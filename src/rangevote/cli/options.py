@@ -10,12 +10,14 @@ import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.election.settings import SCHEMA, Settings, override, read_profile
 from rangevote.errors import DataError, SetupError, UsageError, nearest
+
+if TYPE_CHECKING:
+    from rangevote.election.settings import Settings
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
@@ -33,8 +35,12 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("--allow-empty", "--require-nonempty", "--trust-ids"),
     ),
     "Election": (
-        *(word for option in SCHEMA.values() for word in option.flags.split() if word != "--temperature"),
-        *("--profile", "--similarities", "--temperatures", "--exponents", "--likelihoods", "--max-risk"),
+        "--profile",
+        "--similarities",
+        "--temperatures",
+        "--exponents",
+        "--likelihoods",
+        "--max-risk",
     ),
     "Measures": (
         *("--metric", "--metric-tokenize", "--bleu-tokenize", "--lowercase", "--resamples", "--seed"),
@@ -45,8 +51,6 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("--export", "--limit", "--plot", "--x", "--baseline", "--history", "--bom", "--force"),
     ),
 }
-#: The options of an election that a request to the service may set.
-CLIENT_OPTIONS = [option.name for option in SCHEMA.values() if option.client]
 FILE_OF_VOTERS = {"Input": (*SECTIONS["Input"], "--voters")}
 #: Those of commands that have a model.
 MODEL_SECTIONS: dict[str, tuple[str, ...]] = {
@@ -81,12 +85,17 @@ class HelpCommand(click.Command):
             record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
             name = max(option.opts, key=len)
             if record is not None:
-                titles = (title for title, names in self.sections.items() if name in names)
-                found[next(titles, "Run")].append(record)
+                titles = [title for title, names in self.sections.items() if name in names]
+                titles += ["Election" if isinstance(option, ElectionOption) else "Run"]
+                found[titles[0]].append(record)
         for title, records in found.items():
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+
+
+class ElectionOption(click.Option):
+    """An option that `Settings` declares."""
 
 
 def epilog(example: str) -> str:
@@ -101,12 +110,18 @@ def election_option(name: str, *, sampling: bool = False, default: bool = True) 
     `sampling`: the command has a `--temperature` of its own, that of its samples. `default=False`: the value
     is None where the option is not given.
     """
+    from rangevote.election.settings import SCHEMA  # which loads numpy: `doctor` works without it
+
     declared = SCHEMA[name]
     flags = [word for word in declared.flags.split() if word.startswith("-")]
     metavar = next((word for word in declared.flags.split() if not word.startswith("-")), None)
     if sampling and name == "temperature":
         flags.remove("--temperature")
-    how: dict[str, Any] = {"default": declared.default if default else None, "help": declared.help}
+    how: dict[str, Any] = {
+        "cls": ElectionOption,
+        "default": declared.default if default else None,
+        "help": declared.help,
+    }
     if bool in declared.types:
         return click.option(*flags, name, is_flag=True, **how)
     if dict in declared.types:
@@ -118,6 +133,8 @@ def election_option(name: str, *, sampling: bool = False, default: bool = True) 
 
 def election_options(command: Command, *, sampling: bool = False) -> Command:
     """All options of an election and a profile; the command gets `settings`."""
+    from rangevote.election.settings import SCHEMA, Settings, override
+
     options = {name: election_option(name, sampling=sampling) for name in SCHEMA}
     options["profile"] = click.option(
         "--profile",
@@ -138,6 +155,8 @@ def election_options(command: Command, *, sampling: bool = False) -> Command:
 
 def client_options(command: Command) -> Command:
     """The options that a request to the service may set; None where they are not given."""
+    from rangevote.election.settings import CLIENT_OPTIONS
+
     for name in reversed(CLIENT_OPTIONS):
         command = election_option(name, default=False)(command)
     return command
@@ -193,6 +212,8 @@ def _shares(context: click.Context, option: click.Parameter, text: str | None) -
 
 def _profile(context: click.Context, option: click.Parameter, path: str | None) -> dict[str, Any]:
     """The profile's options instead of its path: so a resumed run knows if the file has changed."""
+    from rangevote.election.settings import read_profile
+
     return {} if path is None else read_profile(path)
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.options import CLIENT_OPTIONS, MODEL_SECTIONS, HelpCommand, client_options
+from rangevote.cli.options import MODEL_SECTIONS, HelpCommand, client_options
+from rangevote.election.settings import CLIENT_OPTIONS
 from rangevote.errors import RangevoteWarning, UsageError, need
 
 if TYPE_CHECKING:

@@ -423,6 +423,8 @@ def _declared() -> Iterator[Option]:
 
 #: The options of an election by name, in their order.
 SCHEMA: dict[str, Option] = {option.name: option for option in _declared()}
+#: Those that a request to the service may set.
+CLIENT_OPTIONS = [option.name for option in SCHEMA.values() if option.client]
 
 
 def settings_of(options: ElectionOptions) -> Settings:
