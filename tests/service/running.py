@@ -19,10 +19,9 @@ from rangevote.service.config import Limits, RequestOptions, ServiceConfig
 from rangevote.service.local import LocalModel
 from rangevote.service.metrics import Metrics
 from rangevote.service.middleware import JsonLines, Keys, logger
-from rangevote.service.server import server
 from rangevote.service.upstream import Upstream
 from rangevote.service.upstream_panel import UpstreamPanel
-from rangevote.web.serving import address, bound
+from rangevote.web.serving import address, bound, server
 from tests.engines.openai.upstream import Asked, choice, completion
 from tests.engines.openai.upstream import Reply as UpstreamReply
 
@@ -85,7 +84,14 @@ class Running:
             source = LocalModel(model, "tiny", self.settings, self.metrics)
         app = service_app(source, self.settings, self.metrics, keys=Keys(keys), details=details)
         self._up = threading.Event()
-        self.server = server(app, self.settings.limits, self._up.set)
+        used = self.settings.limits
+        self.server = server(
+            app,
+            ready=self._up.set,
+            drain=used.drain,
+            header_seconds=used.header_seconds,
+            header_bytes=used.header_bytes,
+        )
         self._socket = bound("127.0.0.1", 0)
         self.url, self.port = address(self._socket), self._socket.getsockname()[1]
         self._thread = threading.Thread(target=self.server.run, args=([self._socket],), daemon=True)

@@ -16,7 +16,6 @@ AMBIGUOUS = {
     "lines end in LF": _START.replace(b"\r", b"") + _HEADERS.replace(b"\r", b"") + b"Content-Length: 2\n\n{}",
     "one line ends in LF": _START + b"X: y\n" + _HEADERS + b"Content-Length: 2\r\n\r\n{}",
     "the empty line ends in LF": _START + _HEADERS + b"Content-Length: 2\r\n\n{}",
-    "LF before the request": b"\n" + _START + _HEADERS + b"Content-Length: 2\r\n\r\n{}",
     "folded by a space": _START + _HEADERS + b"X: y\r\n Content-Length: 20\r\nContent-Length: 2\r\n\r\n{}",
     "folded by a tab": _START + _HEADERS + b"Content-Length:\r\n\t2\r\n\r\n{}",
     "chunks end in LF": _CHUNKED + b"\n",

@@ -97,13 +97,13 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
     A request's object `rangevote` sets samples, similarity and the like. Logs are lines of JSON on standard
     error; limits are set in --config. SIGTERM finishes what is under way.
     """
-    for package in ("starlette", "uvicorn", "httpx"):
+    for package in ("starlette", "uvicorn", "httptools", "httpx"):
         need(package, "web", "the service")
     from rangevote.service.app import service_app
     from rangevote.service.metrics import Metrics
     from rangevote.service.middleware import log_event, log_to
-    from rangevote.service.server import serve as run
     from rangevote.web.serving import address, bound
+    from rangevote.web.serving import serve as run
 
     keys = _keys(given["keys_env"], given["keys_file"])
     _check_address(host, allow_host, keys)
@@ -117,7 +117,14 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
     listening = bound(host, port)
     serving = ", ".join(config.members.values()) or config.upstream
     url, origin = address(listening), serving or f"model {given['model']}"
-    run(app, listening, config.limits, lambda: log_event("ready", address=url, serving=origin))
+    run(
+        app,
+        listening,
+        ready=lambda: log_event("ready", address=url, serving=origin),
+        drain=config.limits.drain,
+        header_seconds=config.limits.header_seconds,
+        header_bytes=config.limits.header_bytes,
+    )
     log_event("stopped")
 
 

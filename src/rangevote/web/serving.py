@@ -5,8 +5,10 @@ Files come from inside the package, by name: never from a path that a client nam
 
 from __future__ import annotations
 
+import asyncio
 import importlib.resources
 import ipaddress
+import signal
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -104,13 +106,61 @@ def is_local(host: str) -> bool:
         return False
 
 
-def server(app: Any, *, ready: Callable[[], None] | None = None, drain: float = 5.0, **options: Any) -> Any:
-    """A uvicorn server that is yet to run; `options` are those of its configuration.
+def server(
+    app: Any,
+    *,
+    ready: Callable[[], None] | None = None,
+    drain: float = 5.0,
+    header_seconds: float = 10.0,
+    header_bytes: int = 32 * 1024,
+) -> Any:
+    """A uvicorn server that is not yet running.
 
-    `ready` is called when requests are answered. Nothing is logged: addresses hold secrets.
+    `ready` is called when requests are answered. Nothing is logged, since addresses contain secrets. uvicorn
+    limits neither the time nor the size of a request's headers, so that is added here; httptools refuses by
+    itself what two servers may read differently (bare LF, folded headers, two lengths of one body).
     """
     uvicorn = need("uvicorn", "web", "a page in the browser")
-    from rangevote.web.strict_http import StrictProtocol
+    need("httptools", "web", "a page in the browser")
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+    class HeaderLimits(HttpToolsProtocol):
+        timer: asyncio.TimerHandle | None = None
+        received = 0
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self.start_timer()
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self.start_timer()
+
+        def on_headers_complete(self) -> None:
+            self.stop_timer()
+            super().on_headers_complete()
+
+        def data_received(self, data: bytes) -> None:
+            self.received += len(data)
+            super().data_received(data)
+            if self.timer is None:
+                self.received = 0
+            elif self.received > header_bytes:
+                self.transport.write(b"HTTP/1.1 431 \r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+                self.transport.close()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self.stop_timer()
+            super().connection_lost(exc)
+
+        def start_timer(self) -> None:
+            if self.timer is None:
+                self.timer = self.loop.call_later(header_seconds, self.transport.close)
+
+        def stop_timer(self) -> None:
+            if self.timer is not None:
+                self.timer.cancel()
+                self.timer = None
 
     class PageServer(uvicorn.Server):  # type: ignore[name-defined,misc]
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -118,25 +168,28 @@ def server(app: Any, *, ready: Callable[[], None] | None = None, drain: float = 
             if ready is not None and self.started:
                 ready()
 
-    config = uvicorn.Config(
-        app,
-        log_level="critical",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=max(1, round(drain)),
-        timeout_keep_alive=15,
-        **{"http": StrictProtocol, "h11_max_incomplete_event_size": 32 * 1024, **options},
+    return PageServer(
+        uvicorn.Config(
+            app,
+            http=HeaderLimits,
+            ws="none",
+            proxy_headers=False,
+            log_level="critical",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=max(1, round(drain)),
+            timeout_keep_alive=15,
+        )
     )
-    return PageServer(config)
 
 
-def serve(
-    app: Any, listening: socket.socket, *, ready: Callable[[], None] | None = None, drain: float = 5.0
-) -> None:
-    """Answer requests until SIGINT or SIGTERM, then finish what is under way for up to `drain` seconds."""
+def serve(app: Any, listening: socket.socket, **options: Any) -> None:
+    """Answer requests until SIGINT or SIGTERM, then finish what is under way; `options` are of `server`."""
+    before = signal.signal(signal.SIGTERM, lambda number, frame: None)  # uvicorn sends it again at the end
     try:
-        server(app, ready=ready, drain=drain).run(sockets=[listening])
+        server(app, **options).run(sockets=[listening])
     except KeyboardInterrupt:
         pass
     finally:
         listening.close()
+        signal.signal(signal.SIGTERM, before)
