@@ -14,9 +14,13 @@ import pytest
 pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 pytest.importorskip("openai", reason="the official client is not installed")
 
+from starlette.routing import BaseRoute, Route
+
 from rangevote.cli.options import read_secret, secret_from_environment
 from rangevote.errors import DataError, SetupError
 from rangevote.service import middleware
+from rangevote.service.app import Service
+from rangevote.service.metrics import Metrics
 from rangevote.service.middleware import Keys, read_keys
 from tests.service.running import HEAD, MESSAGES, Running, error_of, read_all
 from tests.web.ambiguous import AMBIGUOUS
@@ -83,6 +87,33 @@ def test_foreign_hosts_and_pages_are_refused_except_for_healthz(service, upstrea
     assert "access-control-allow-origin" not in page.headers
     assert upstream.asked == []
     assert service.http.get("/healthz", headers={"host": "10.0.0.7:8720"}).json() == {"status": "ok"}
+
+
+def routes_that_write(routes: list[BaseRoute]) -> list[str]:
+    paths = [route.path for route in routes if isinstance(route, Route) and "POST" in (route.methods or ())]
+    return [path.replace("{profile}", "many") for path in paths]
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"sec-fetch-site": "cross-site"}, "cross_site"),
+        ({"origin": "http://evil.example"}, "cross_site"),
+        ({"host": "evil.example"}, "invalid_host"),
+        ({"content-type": "text/plain"}, "not_json"),
+    ],
+)
+def test_no_route_lets_another_site_elect(service, upstream, headers, code):
+    service_routes = Service(None, service.settings, Metrics(), False).routes()
+    paths = routes_that_write(service_routes)
+    assert len(paths) == 6
+    for path in paths:
+        body = {"model": "tiny", "messages": MESSAGES, "input": "q", "prompt": "q"}
+        answer = service.http.post(
+            path, content=json.dumps(body), headers={"content-type": "application/json", **headers}
+        )
+        assert error_of(answer)["code"] == code, path
+    assert upstream.asked == []
 
 
 def test_all_keys_are_compared_and_kept_as_digests_alone(monkeypatch):

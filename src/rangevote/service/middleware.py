@@ -31,8 +31,6 @@ SHORTEST_KEY = 16
 CODES = {400: "invalid_host", 403: "cross_site", 413: "too_large", 415: "not_json"}
 #: The one path that needs no key.
 OPEN = "/healthz"
-#: The end of all paths that take a body.
-WRITTEN = "/completions"
 #: Pages for a browser, which asks its user for the key as a password.
 PAGES = ("/elections/", "/static/", "/favicon.ico")
 #: First parts of paths, and their names in metrics and logs; all others are "other".
@@ -132,7 +130,7 @@ def route_of(path: str) -> str:
     if parts[0] == "v1":
         if parts[-2:] == ["chat", "completions"]:
             return "chat"
-        return parts[-1] if parts[-1] in ("completions", "models") else "other"
+        return parts[-1] if parts[-1] in ("completions", "models", "responses") else "other"
     return parts[0] if parts[0] in ROUTES else "other"
 
 
@@ -212,11 +210,8 @@ class Auth(Guard):
         await super().__call__(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:
-        if scope["path"] == OPEN:  # monitoring asks for it under any host name
-            return
-        if scope["method"] != "POST" or not scope["path"].endswith(WRITTEN):  # routing answers 404 or 405
-            scope = {**scope, "method": "GET"}
-        super()._check(scope)
+        if scope["path"] != OPEN:  # monitoring asks for it under any host name
+            super()._check(scope)
 
 
 def _authorization(scope: Scope) -> bytes:
