@@ -153,7 +153,7 @@ def study_contestant(path: Path, links: list[str], at_once: bool) -> Contestant:
         return 1 if at_once else 2
 
     def stored(round_: int) -> dict[str, int]:
-        from rangevote.study.study_file import take_snapshot
+        from rangevote.study.store import take_snapshot
 
         snapshot, who = take_snapshot(path), number(round_)
         mine = {one.pair: one.position for one in snapshot.study.assignments if one.annotator == who}

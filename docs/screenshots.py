@@ -24,8 +24,7 @@ from playwright.sync_api import Page, sync_playwright
 from rangevote.study.app import runner_token
 from rangevote.study.create import StudyOptions, make_study
 from rangevote.study.plan import Pair
-from rangevote.study.store import SentAnswer, Store
-from rangevote.study.study_file import create_file, take_snapshot
+from rangevote.study.store import SentAnswer, Store, create_file, take_snapshot
 
 IMAGES = Path(__file__).parent / "images"
 BALLOTS = Path(__file__).parents[1] / "examples" / "data" / "nbest.jsonl"

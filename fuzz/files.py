@@ -71,8 +71,8 @@ def _references(source: io.BytesIO, *, plain: bool) -> FileValues[object]:
 
 
 def pairs(data: bytes) -> None:
-    """Pairs for people to judge, or a campaign of Pearmut."""
-    from rangevote.study.pairs import read_pairs
+    """Pairs for people to judge."""
+    from rangevote.study.create import read_pairs
 
     listed = read_pairs(str(scratch_file("pairs.jsonl", data))).pairs
     assert len({pair.key for pair in listed}) == len(listed)

@@ -48,8 +48,7 @@ from rangevote.service.upstream import Upstream
 from rangevote.study.app import FinishMessage, JudgementMessage, UndoMessage, parse_message, study_app
 from rangevote.study.create import StudyOptions, make_study
 from rangevote.study.plan import Pair
-from rangevote.study.store import Store
-from rangevote.study.study_file import create_file
+from rangevote.study.store import Store, create_file
 from rangevote.web.app import ElectionPage, election_app
 from rangevote.web.ballots import BallotLists, Ballots
 from rangevote.web.export_html import data_block

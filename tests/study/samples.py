@@ -12,8 +12,7 @@ from typing import Any
 from rangevote.study.analysis import Findings, analyse
 from rangevote.study.create import StudyOptions, make_study
 from rangevote.study.plan import Pair, Study
-from rangevote.study.store import Answer, SentAnswer, Store
-from rangevote.study.study_file import create_file, take_snapshot
+from rangevote.study.store import Answer, SentAnswer, Store, create_file, take_snapshot
 
 SYSTEMS = ("beam", "voted")
 TIME = "2026-01-31T12:00:00.000Z"

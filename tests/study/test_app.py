@@ -16,10 +16,9 @@ from starlette.testclient import TestClient
 
 from rangevote.errors import DataError
 from rangevote.study.app import MOST_WRONG, WINDOW, LinkAuth, UnknownLink, runner_token, study_app
-from rangevote.study.images import StudyImage
 from rangevote.study.plan import Annotator, Pair
-from rangevote.study.store import Store
-from rangevote.study.study_file import create_file, take_snapshot
+from rangevote.study.store import Store, create_file, take_snapshot
+from rangevote.web.images import PageImage
 from tests.study.samples import TIME, pairs, png, study_of
 
 KEY = "0123456789abcdef0123456789abcdef"
@@ -272,7 +271,7 @@ def test_case_64_an_image_is_served_by_its_hash_and_paths_lead_nowhere(tmp_path)
     path, content = tmp_path / "study.db", png()
     for name in ("ab" * 32, hashlib.sha256(content).hexdigest()):
         study = study_of([Pair("1", "a", "b", image=name)])
-        create_file(path, study, {name: StudyImage("image/png", content)})
+        create_file(path, study, {name: PageImage("image/png", content)})
         if name.startswith("abab"):  # an image has the name of its content
             with pytest.raises(DataError, match="was edited after it was made"):
                 Store(path)

@@ -8,10 +8,9 @@ import json
 
 import pytest
 
-from rangevote.study.export import WRITERS, harmless, rows, to_comparator, to_csv, to_jsonl, to_record
 from rangevote.study.plan import INSTRUCTIONS, Pair
-from rangevote.study.store import Store
-from rangevote.study.study_file import take_snapshot
+from rangevote.study.report import harmless, rows, to_csv, to_jsonl, to_record
+from rangevote.study.store import Store, take_snapshot
 from tests.study.samples import answer, judge, study_file
 
 FORMULA = "=HYPERLINK(1)"
@@ -44,7 +43,7 @@ def test_a_line_tells_sides_answer_and_meaning(path):
 
 def test_links_are_in_no_export(path):
     snapshot = take_snapshot(path)
-    for write in WRITERS.values():
+    for write in (to_csv, to_jsonl, to_record):
         text = write(snapshot)
         for annotator in snapshot.study.annotators:
             assert annotator.token not in text
@@ -58,21 +57,13 @@ def read(text):
 
 def test_the_csv_runs_no_formula_and_numbers_stay_numbers(path):
     text = to_csv(take_snapshot(path))
+    assert to_csv(take_snapshot(path), mark=True) == "\ufeff" + text
     assert text.count("\r\n") == 7
     listed = read(text)
     assert {row["baseline_output"] for row in listed} == {f"'{FORMULA}", "'\tx", "a"}
     assert {row["challenger_output"] for row in listed} == {'he said "no",\nthen left', "'-y", "b"}
     assert {row["source"] for row in listed} == {"'@source", ""}
     assert {row["value"] for row in listed} >= {"2", "-1"}
-
-
-def test_the_raw_csv_leaves_texts_as_they_are(path):
-    assert {row["baseline_output"] for row in read(WRITERS["raw-csv"](take_snapshot(path)))} == {
-        FORMULA,
-        "\tx",
-        "a",
-    }
-    assert to_csv(take_snapshot(path), mark=True).startswith("\ufeff")
 
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r", "\0"])
@@ -106,7 +97,7 @@ def test_checks_are_marked_with_their_answer(tmp_path):
     assert {row["check"] for row in listed} <= {None, "tie", "beam", "voted"}
 
 
-def test_second_judgements_name_the_item_and_stay_out_of_llm_comparator(tmp_path):
+def test_second_judgements_name_the_item(tmp_path):
     path = study_file(tmp_path, 3, repeats=2)
     judge(path, [1, 1, 1, -2, -2])
     snapshot = take_snapshot(path)
@@ -114,7 +105,6 @@ def test_second_judgements_name_the_item_and_stay_out_of_llm_comparator(tmp_path
         pair.again for pair in snapshot.study.pairs if pair.again
     )
     assert {row["again"] for row in read(to_csv(snapshot))} >= {""}
-    assert [example["score"] for example in json.loads(to_comparator(snapshot))["examples"]] == [-0.5] * 3
     assert json.loads(to_record(snapshot))["shown_twice"].startswith("2 items")
 
 
@@ -130,23 +120,3 @@ def test_the_record_tells_how_the_study_was_made(path):
     assert record["software"].startswith("rangevote ")
     assert record["collected"]["from"] <= record["collected"]["to"]
     assert record["results"]["complete"] is True
-
-
-def test_llm_comparator_gets_scores_in_its_own_terms(path):
-    """There a score lies in [-1.5, 1.5], and a positive one is for model A."""
-    found = json.loads(to_comparator(take_snapshot(path)))
-    assert [model["name"] for model in found["models"]] == ["beam", "voted"]
-    by_text = {example["output_text_a"]: example for example in found["examples"]}
-    assert by_text[FORMULA]["score"] == -1.0  # the mean of -1.5 and -0.5
-    assert by_text["\tx"]["score"] == 0.0
-    raters = by_text[FORMULA]["individual_rater_scores"]
-    assert {rater["rating_label"] for rater in raters} == {"B is much better", "B is slightly better"}
-
-
-def test_a_study_without_judgements_exports_nothing_and_does_not_fail(tmp_path):
-    snapshot = take_snapshot(study_file(tmp_path, 2))
-    assert to_jsonl(snapshot) == ""
-    assert to_csv(snapshot).startswith("number,supersedes,annotator,item,")
-    assert read(to_csv(snapshot)) == []
-    assert json.loads(to_comparator(snapshot))["examples"] == []
-    assert json.loads(to_record(snapshot))["collected"] == {"from": None, "to": None}

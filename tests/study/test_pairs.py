@@ -7,9 +7,7 @@ import json
 import pytest
 
 from rangevote.errors import DataError, UsageError
-from rangevote.study.create import StudyOptions, make_study
-from rangevote.study.pairs import pairs_of_outputs, read_pairs
-from rangevote.study.plan import Pair
+from rangevote.study.create import StudyOptions, make_study, pairs_of_outputs, read_pairs
 from tests.study.samples import png
 
 
@@ -83,7 +81,7 @@ def test_pairs_are_read_from_json_lines_in_any_order_of_their_systems(tmp_path):
         "\ufeff",  # a byte order mark is let pass
         GOOD | {"source": "s"},
         {"id": 2, "outputs": {"voted": "w", "beam": "v"}},
-        {"src": "t", "tgt": {"beam": "p", "voted": "q"}, "check": "voted"},
+        {"source": "t", "outputs": {"beam": "p", "voted": "q"}, "check": "voted"},
     )
     found = read_pairs(path)
     assert found.systems == ("beam", "voted")
@@ -97,17 +95,18 @@ def test_pairs_are_read_from_json_lines_in_any_order_of_their_systems(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("[1]\n", r"pairs.jsonl:2: expected \{\"id\""),
-        ("{\n", r"pairs.jsonl:2: not valid JSON"),
-        ('{"id": "\\ud800"}\n', r"pairs.jsonl:2: not valid JSON"),
-        ({"id": 1}, r"pairs.jsonl:2: outputs: expected the outputs of two systems"),
-        ({"outputs": {"a": "x", "b": "y"}}, r"has the systems \['a', 'b'\]"),
-        ({"outputs": {"beam": "x", "voted": 3}}, "outputs.voted: expected a text"),
-        (GOOD | {"id": True}, "id: expected a string or a whole number"),
-        (GOOD | {"id": "b", "source": 3}, "source: expected a text"),
-        (GOOD | {"id": "b", "check": "other"}, "check: is 'other'; it names the system .* better: beam"),
+        ("[1]\n", "pairs.jsonl:2: "),
+        ("{\n", "pairs.jsonl:2: "),
+        ('{"id": "\\ud800"}\n', "pairs.jsonl:2: "),
+        ({"id": 1}, "pairs.jsonl:2: .*outputs"),
+        ({"outputs": {"a": "x"}}, "pairs.jsonl:2: outputs: expected the outputs of two systems"),
+        ({"outputs": {"a": "x", "b": "y"}}, r"outputs: has the systems \['a', 'b'\]"),
+        ({"outputs": {"beam": "x", "voted": 3}}, "outputs.* expected a string"),
+        (GOOD | {"id": True}, "id: expected a"),
+        (GOOD | {"id": "b", "source": 3}, "source: expected a string"),
+        (GOOD | {"id": "b", "check": "other"}, "check: is 'other'; it must name the system .*: beam"),
         (GOOD | {"id": "b", "practice": 1}, "practice: expected true or false"),
-        (GOOD | {"id": "b", "practice": True, "check": "tie"}, "practice: .* no check beside it"),
+        (GOOD | {"id": "b", "practice": True, "check": "tie"}, "practice: .* not both"),
         (GOOD, "'a' was used before, at .*pairs.jsonl:1"),
         (GOOD | {"id": "b", "source": "x" * (2**22 + 1)}, "at most 4,194,304 can be shown"),
     ],
@@ -115,49 +114,6 @@ def test_pairs_are_read_from_json_lines_in_any_order_of_their_systems(tmp_path):
 def test_a_bad_line_is_named(tmp_path, line, message):
     with pytest.raises(DataError, match=message):
         read_pairs(write(tmp_path, GOOD, line))
-
-
-ITEM = {"item_id": "en-es-0", "src": "a", "tgt": {"beam": "x", "voted": "y"}, "instructions": "Evaluate."}
-OTHER = {"item_id": "en-es-1", "src": "b", "tgt": {"voted": "w", "beam": "v"}}
-CHECK = {"item_id": "check", "src": "c", "tgt": {"beam": "", "voted": "z"}, "validation": {"beam": {}}}
-
-
-def campaign(folder, data, indent=None):
-    path = folder / "campaign.json"
-    whole = {"info": {"assignment": "task-based", "protocol": "cESA"}, "campaign_id": "x", "data": data}
-    path.write_text(json.dumps(whole, indent=indent))
-    return str(path)
-
-
-@pytest.mark.parametrize("indent", [None, 4])
-@pytest.mark.parametrize(
-    "data",
-    [
-        [ITEM, CHECK, OTHER],
-        [[ITEM, CHECK], [OTHER]],
-        [[[ITEM], [OTHER]], [[CHECK], [OTHER, ITEM]]],  # two tasks with the same items
-    ],
-    ids=["items", "documents", "tasks"],
-)
-def test_a_campaign_of_pearmut_is_read(tmp_path, data, indent):
-    found = read_pairs(campaign(tmp_path, data, indent))
-    assert found.systems == ("beam", "voted")
-    assert found.pairs == [Pair("en-es-0", "x", "y", "a"), Pair("en-es-1", "v", "w", "b")]
-
-
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        ([[ITEM | {"tgt": {"beam": "x"}}]], r"campaign.json: data\[0\]\[0\]: outputs: expected the outputs"),
-        ([[[[ITEM]]]], r"data\[0\]\[0\]\[0\]: expected \{"),  # lists within lists within lists within lists
-        ([["text"]], r"data\[0\]\[0\]: expected \{"),
-        ([ITEM, ITEM | {"src": "c"}], r"data\[1\]: id: 'en-es-0' was used before, at .*data\[0\]"),
-        ([], "is empty"),
-    ],
-)
-def test_an_item_of_a_campaign_that_is_no_pair_is_named(tmp_path, data, message):
-    with pytest.raises(DataError, match=message):
-        read_pairs(campaign(tmp_path, data, 1))
 
 
 def test_files_without_pairs_are_refused(tmp_path):

@@ -10,7 +10,6 @@ import pytest
 from rangevote.study.plan import (
     BLOCK,
     SIDES,
-    StudyPlan,
     balanced_sides,
     coin,
     coin_sides,
@@ -18,7 +17,6 @@ from rangevote.study.plan import (
     resolved,
     shuffled,
 )
-from tests.study.samples import study_of
 
 KEYS = [str(number) for number in range(1000)]
 
@@ -61,8 +59,3 @@ def test_shuffling_keeps_all_and_is_the_same_again():
     assert sorted(shuffled(range(100), 3, "x")) == list(range(100))
     assert shuffled(range(100), 3, "x") == shuffled(reversed(range(100)), 3, "x") != list(range(100))
     assert {coin(seed, "x") for seed in range(20)} == {True, False}
-
-
-def test_a_plan_is_read_back_as_it_was_written():
-    plan = study_of(5, checks=2, annotators=2, pass_share=0.5).plan
-    assert StudyPlan.of(plan.text()) == plan

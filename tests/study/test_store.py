@@ -10,9 +10,12 @@ import threading
 import pytest
 
 from rangevote.errors import DataError, SetupError
-from rangevote.study.store import AnswerRefused, NotSaved, SavedAnswer, Store
-from rangevote.study.study_file import (
+from rangevote.study.store import (
     TABLES,
+    AnswerRefused,
+    NotSaved,
+    SavedAnswer,
+    Store,
     backup_of,
     create_file,
     file_system,
@@ -284,7 +287,7 @@ def test_case_70_what_is_saved_while_a_report_reads_is_not_in_it(path, store, mo
         store.record(0, answer(handles(store)[1], 1))
         return found
 
-    monkeypatch.setattr("rangevote.study.study_file.read_study", read)
+    monkeypatch.setattr("rangevote.study.store.read_study", read)
     assert len(take_snapshot(path).rows) == 1
     monkeypatch.undo()
     assert len(take_snapshot(path).rows) == 2
@@ -334,7 +337,7 @@ def test_on_a_network_the_older_journal_is_used(path, tmp_path):
 
 
 def test_a_study_on_a_network_works_without_the_log(path, monkeypatch):
-    monkeypatch.setattr("rangevote.study.study_file.file_system", lambda path: "nfs4")
+    monkeypatch.setattr("rangevote.study.store.file_system", lambda path: "nfs4")
     store = Store(path)
     store.record(0, answer(handles(store)[0], 2))
     assert store._db.execute("PRAGMA journal_mode").fetchone() == ("delete",)

@@ -17,7 +17,7 @@ from rangevote.errors import SetupError, UsageError, need
 from rangevote.text import regular_file
 
 if TYPE_CHECKING:
-    from rangevote.study.pairs import PairFiles
+    from rangevote.study.create import PairFiles
     from rangevote.study.plan import StudyPlan
     from rangevote.study.store import Store
 
@@ -112,14 +112,13 @@ def new(
     """Make a study of two systems' outputs.
 
     BASELINE and CHALLENGER are text, one output a line, or what `rangevote vote` wrote. PAIRS is JSON lines:
-    {"id": "1", "outputs": {"beam": "...", "voted": "..."}, "source": "...", "image": "1.jpg"},
-    or a campaign of Pearmut's with two systems.
+    {"id": "1", "outputs": {"beam": "...", "voted": "..."}, "source": "...", "image": "1.jpg"}.
 
     Everything is fixed here: items, sides, wording, how judgements are combined, who is left out. The study
     is complete when all have judged all their items.
     """
     from rangevote.study.create import StudyOptions, make_study
-    from rangevote.study.study_file import create_file
+    from rangevote.study.store import create_file
 
     if instructions is not None:
         options["instructions"] = _read(Path(instructions))
@@ -148,7 +147,7 @@ def _check_replaceable(path: Path, force: bool) -> None:
     """Never throw judgements away."""
     if not regular_file(path).exists():
         return
-    from rangevote.study.study_file import has_judgements
+    from rangevote.study.store import has_judgements
 
     if not force:
         raise SetupError(f"{path} exists already and is left as it is. Use --force to replace it.")
@@ -161,7 +160,7 @@ def _check_replaceable(path: Path, force: bool) -> None:
 def _pairs(
     systems: Sequence[str], source: str | None, images: str | None, root: str | None, plain: bool
 ) -> PairFiles:
-    from rangevote.study.pairs import pairs_of_outputs, read_pairs
+    from rangevote.study.create import pairs_of_outputs, read_pairs
 
     check_inputs([path for path in (*systems, source) if path])
     if len(systems) == 1:
@@ -275,7 +274,7 @@ def _print_links(store: Store, address: str, notes: Notes) -> None:
     type=click.Choice(["text", "markdown", "latex", "json", "html"]),
     default="text",
     show_default=True,
-    help="html: a page with plots, in one file.",
+    help="html: a page in one file.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
@@ -286,10 +285,8 @@ def report(file: str, format: str, output: str | None, force: bool) -> None:
     It can be asked for at any time; before the study is complete it says so.
     """
     from rangevote.study.analysis import analyse
-    from rangevote.study.export import as_data, items_data
-    from rangevote.study.report import as_text
-    from rangevote.study.report_page import as_html
-    from rangevote.study.study_file import take_snapshot
+    from rangevote.study.report import as_data, as_html, as_text, items_data
+    from rangevote.study.store import take_snapshot
 
     findings = analyse(take_snapshot(Path(file)))
     if format == "json":
@@ -305,31 +302,32 @@ def report(file: str, format: str, output: str | None, force: bool) -> None:
 @click.option(
     "--to",
     "format",
-    type=click.Choice(["jsonl", "csv", "raw-csv", "record", "comparator"]),
-    help="jsonl, or by the name of the output (.csv); csv is for spreadsheets; record describes the study; "
-    "comparator is LLM Comparator's JSON.",
+    type=click.Choice(["jsonl", "csv", "record"]),
+    help="jsonl, or by the name of the output (.csv); csv is for spreadsheets; record describes the study.",
 )
-@click.option("--history", is_flag=True, help="Also judgements that were replaced or undone.")
+@click.option("--history", is_flag=True, help="Include judgements that were replaced or undone.")
 @click.option("--bom", is_flag=True, help="Begin the CSV with a byte order mark, for Excel.")
 @click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
 def export(file: str, format: str | None, history: bool, bom: bool, output: str | None, force: bool) -> None:
     """Write the judgements of STUDY, with the sides as they were shown and the outputs.
 
-    In csv, texts that a spreadsheet would run as a formula get an apostrophe before them; raw-csv leaves them
-    as they are.
+    In csv, texts that a spreadsheet would run as a formula begin with an apostrophe; jsonl has them as they
+    are.
     """
-    from rangevote.study.export import WRITERS
-    from rangevote.study.study_file import take_snapshot
+    from rangevote.study.report import to_csv, to_jsonl, to_record
+    from rangevote.study.store import take_snapshot
 
     format = format or format_by_name(output, "jsonl", "csv", option="--to")
-    options: dict[str, Any] = {}
-    if history:
-        if format in ("record", "comparator"):
-            raise UsageError(f"--history goes with jsonl, csv and raw-csv, not with {format}.")
-        options["history"] = True
-    if bom:
-        if format not in ("csv", "raw-csv"):
-            raise UsageError(f"--bom goes with csv and raw-csv, not with {format}.")
-        options["mark"] = True
-    write_output(WRITERS[format](take_snapshot(Path(file)), **options), output, [file], force=force)
+    if history and format == "record":
+        raise UsageError("--history goes with jsonl and csv, not with record.")
+    if bom and format != "csv":
+        raise UsageError(f"--bom goes with csv, not with {format}.")
+    snapshot = take_snapshot(Path(file))
+    if format == "record":
+        text = to_record(snapshot)
+    elif format == "csv":
+        text = to_csv(snapshot, history=history, mark=bom)
+    else:
+        text = to_jsonl(snapshot, history=history)
+    write_output(text, output, [file], force=force)

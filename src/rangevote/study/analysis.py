@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import NamedTuple
 
-from rangevote.evaluation.significance import sign_test
+from rangevote.errors import need
+from rangevote.evaluation.significance import CONFIDENCE, Interval, sign_test
 from rangevote.study.plan import Pair, StudyPlan
-from rangevote.study.study_file import Judgement, Snapshot
+from rangevote.study.store import Judgement, Snapshot
 
 #: Answers from -2, the baseline is much better, to 2, the challenger is.
 VALUES = (-2, -1, 0, 1, 2)
-CONFIDENCE = 0.95
-_STEPS = 100  # halvings; a float has 53 bits
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Split:
         return self.better / total if total else None
 
     @property
-    def interval(self) -> ShareInterval | None:
+    def interval(self) -> Interval | None:
         """The exact 95 % interval of the share, None without data."""
         return clopper_pearson(self.better, self.better + self.worse)
 
@@ -256,12 +255,7 @@ def _passes(row: Judgement, expected: int | None) -> bool:
     return row.resolved is not None and (row.resolved > 0) - (row.resolved < 0) == expected
 
 
-class ShareInterval(NamedTuple):
-    low: float
-    high: float
-
-
-def clopper_pearson(wins: int, trials: int) -> ShareInterval | None:
+def clopper_pearson(wins: int, trials: int) -> Interval | None:
     """The exact interval: all shares under which neither `wins` or more nor `wins` or fewer has a probability
     below (1 - CONFIDENCE) / 2 (Clopper and Pearson 1934). None without trials.
 
@@ -270,33 +264,11 @@ def clopper_pearson(wins: int, trials: int) -> ShareInterval | None:
     """
     if trials == 0:
         return None
-    tail = (1 - CONFIDENCE) / 2
-    low = 0.0 if wins == 0 else _root(lambda p: at_least(wins, trials, p) - tail)
-    high = 1.0 if wins == trials else _root(lambda p: tail - at_least(trials - wins, trials, 1 - p))
-    return ShareInterval(low, high)
-
-
-def at_least(wins: int, trials: int, p: float) -> float:
-    """P(X >= wins) of a binomial X, summed from its terms."""
-    if p <= 0 or p >= 1:
-        return float(p >= 1 or wins == 0)
-    log_p, log_q, whole = math.log(p), math.log1p(-p), math.lgamma(trials + 1)
-    terms = (
-        math.exp(whole - math.lgamma(k + 1) - math.lgamma(trials - k + 1) + k * log_p + (trials - k) * log_q)
-        for k in range(wins, trials + 1)
-    )
-    return math.fsum(terms)
-
-
-def _root(rising: Callable[[float], float]) -> float:
-    """Where a rising function on [0, 1] passes 0, by halving."""
-    low, high = 0.0, 1.0
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if rising(middle) < 0 else (low, middle)
-    return (low + high) / 2
+    beta = need("scipy.special", "web", "the interval of a share").betaincinv
+    tail, losses = (1 - CONFIDENCE) / 2, trials - wins
+    low = float(beta(wins, losses + 1, tail)) if wins else 0.0
+    high = float(beta(wins + 1, losses, 1 - tail)) if losses else 1.0
+    return Interval(low, high)
 
 
 def alpha(units: Sequence[Sequence[int]]) -> float | None:

@@ -1,30 +1,44 @@
-"""A study from pairs of outputs: which items, which checks, which annotator sees what in which order."""
+"""Make a study: pairs of outputs from files, the items, the checks, and who sees what in which order.
+
+Pairs come from two files of outputs, as `rangevote.evaluation` reads them, with sources and images beside
+them; or from one file of JSON lines, `PairLine`.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import secrets
-from collections.abc import Container, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as replaced
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from rangevote.errors import DataError, UsageError, choose
+from rangevote.evaluation.read import FileValues, align, read_outputs, read_sources
+from rangevote.formats.jsonl import decode_as
+from rangevote.formats.stream import open_stream
 from rangevote.study.plan import (
     COMBINE,
-    INSTRUCTIONS,
     ITEMS,
-    QUESTION,
     SIDES,
-    TITLE,
     Annotator,
     Assignment,
     Pair,
     Study,
     StudyPlan,
+    StudyRules,
     coin,
     shuffled,
 )
+from rangevote.web.images import IMAGE_ENDINGS, PageImage, load_image
 
+SCHEMA = '{"id": "42", "outputs": {"beam": "...", "voted": "..."}, "source": "...", "image": "42.jpg"}'
+#: Longest text of an output or a source, in characters.
+LONGEST = 4 * 2**20
 #: For practice, where no pair is left over for it.
 PRACTICE = Pair(
     "practice",
@@ -35,25 +49,165 @@ PRACTICE = Pair(
 )
 
 
+class PairLine(msgspec.Struct):
+    """A line of a file of pairs; other fields are ignored.
+
+    `check` makes it an attention check: the name of the system that must be judged better, or "tie".
+    `practice` makes it the item that everybody sees first and that does not count.
+    """
+
+    outputs: dict[str, str]
+    id: str | int | None = None
+    source: str | None = None
+    image: str | None = None
+    check: str | None = None
+    practice: bool = False
+
+    def pair(self, systems: tuple[str, str], number: int) -> Pair:
+        if set(self.outputs) != set(systems):
+            raise DataError(
+                f"has the systems {sorted(self.outputs)}, while the first line has {sorted(systems)}.",
+                field="outputs",
+            )
+        answers = {None: None, systems[0]: -1, systems[1]: 1, "tie": 0}
+        if self.check not in answers:
+            allowed = ", ".join((*systems, "tie"))
+            problem = f"is {self.check!r}; it must name the system that is to be judged better: {allowed}."
+            raise DataError(problem, field="check")
+        if self.practice and self.check is not None:
+            raise DataError("a line is for practice or a check, not both.", field="practice")
+        key = str(number if self.id is None else self.id)
+        first, second = (self.outputs[name] for name in systems)
+        return Pair(
+            *(key, first, second, self.source, self.image or None, answers[self.check]),
+            practice=self.practice,
+        )
+
+
 @dataclass(frozen=True)
-class StudyOptions:
+class PairFiles:
+    """The systems (baseline, challenger), their pairs, the folder of their images, and where each image is
+    named first."""
+
+    systems: tuple[str, str]
+    pairs: list[Pair]
+    image_root: Path
+    named_at: dict[str, str]
+
+    @classmethod
+    def of(
+        cls, systems: tuple[str, str], pairs: list[Pair], positions: Sequence[str], image_root: Path
+    ) -> PairFiles:
+        """Check that keys differ and that texts can be shown; each pair comes with its position in a file."""
+        keys: dict[str, str] = {}
+        named_at: dict[str, str] = {}
+        for pair, where in zip(pairs, positions, strict=True):
+            for name in ("first", "second", "source"):
+                length = len(getattr(pair, name) or "")
+                if length > LONGEST:
+                    problem = f"has {length:,} characters; at most {LONGEST:,} can be shown."
+                    raise DataError(f"{problem} Shorten or drop it.", field=name, where=where)
+            if keys.setdefault(pair.key, where) != where:
+                problem = f"{pair.key!r} was used before, at {keys[pair.key]}; ids must differ."
+                raise DataError(problem, field="id", where=where)
+            if pair.image:
+                named_at.setdefault(pair.image, where)
+        return cls(systems, pairs, image_root, named_at)
+
+    def load_images(self, study: Study) -> tuple[Study, dict[str, PageImage]]:
+        """The study with each image named by its SHA-256; only images that are shown are read."""
+        names, images = dict[str, str](), dict[str, PageImage]()
+        everything = [*study.pairs, study.practice]
+        for path in dict.fromkeys(pair.image for pair in everything if pair.image):
+            names[path], image = load_image(Path(path), self.image_root, self.named_at[path])
+            images[names[path]] = image
+        *pairs, practice = [
+            replace(pair, image=names[pair.image]) if pair.image else pair for pair in everything
+        ]
+        return replaced(study, pairs=pairs, practice=practice), images
+
+
+def pairs_of_outputs(
+    systems: Mapping[str, str],
+    *,
+    source: str | None = None,
+    images: str | None = None,
+    root: str | None = None,
+    plain: bool = False,
+) -> PairFiles:
+    """Pairs from two files (name of the system -> path), the baseline first."""
+    (first, one), (second, two) = systems.items()
+    order = read_outputs(one, plain=plain)
+    others = align(read_outputs(two, plain=plain), order)
+    texts = align(read_sources(source, plain=plain), order) if source else [None] * len(order.values)
+    paths, base = _image_paths(images, order) if images else ([None] * len(order.values), Path("."))
+    keys = [str(id) for id in order.ids] if order.ids else [str(n) for n in range(1, len(order.values) + 1)]
+    rows = zip(keys, order.values, others, texts, paths, strict=True)
+    pairs = [Pair(key, left, right, text, path or None) for key, left, right, text, path in rows]
+    return PairFiles.of((first, second), pairs, order.where, Path(root) if root else base)
+
+
+def _image_paths(images: str, order: FileValues[str]) -> tuple[Sequence[str | None], Path]:
+    """The path of each item's image, and the folder that paths are relative to."""
+    folder = Path(images)
+    if not folder.is_dir():
+        return align(read_outputs(images, plain=True), order), folder.parent
+    if order.ids is None:
+        raise UsageError(
+            f"{images} is a folder, so outputs need ids to find their images by, such as "
+            f"{folder / 'ID.jpg'}. Or give a file with one path per line."
+        )
+    paths = []
+    for id, where in zip(map(str, order.ids), order.where, strict=True):
+        names = [f"{id}{ending}" for ending in IMAGE_ENDINGS if "/" not in id and "\0" not in id]
+        found = next((name for name in names if (folder / name).exists()), None)
+        if found is None:
+            looked = f"looked for {id}{{{','.join(IMAGE_ENDINGS)}}}"
+            raise DataError(f"there is no image for {id!r} in {folder}; {looked}.", where=where)
+        paths.append(found)
+    return paths, folder
+
+
+def read_pairs(path: str, *, root: str | None = None) -> PairFiles:
+    """Pairs from one file of JSON lines; all are of the same two systems."""
+    systems: tuple[str, str] | None = None
+    pairs: list[Pair] = []
+    positions = []
+    with open_stream(path) as stream:
+        for number, line in enumerate(stream.lines(), 1):
+            if not line.strip():
+                continue
+            if not pairs and not line.lstrip().startswith(b"{"):
+                raise DataError(
+                    f"has no pairs, which look like {SCHEMA}. A file of one system's outputs goes with a "
+                    f"second one: rangevote study new beam=beam.txt voted=voted.txt -o study.db",
+                    where=stream.name,
+                )
+            where = f"{stream.name}:{number}"
+            try:
+                read = decode_as(line, PairLine)
+                if len(read.outputs) != 2:
+                    problem = f"expected the outputs of two systems, as in {SCHEMA}"
+                    raise DataError(problem, field="outputs")
+                one, other = read.outputs
+                systems = systems or (one, other)
+                pairs.append(read.pair(systems, number))
+            except DataError as error:
+                raise error.at(where) from None
+            positions.append(where)
+    if systems is None:
+        raise DataError("is empty: there are no pairs in it.", where=path)
+    folder = Path(root) if root else Path("." if path == "-" else path).parent
+    return PairFiles.of(systems, pairs, positions, folder)
+
+
+class StudyOptions(StudyRules, frozen=True, kw_only=True):
     """What the user asks of a study; `per_item` None: all annotators judge each item."""
 
     items: int = ITEMS
     annotators: int = 1
     per_item: int | None = None
     checks: int = 0
-    repeats: int = 0
-    seed: int = 12345
-    sides: str = "coin"
-    combine: str = "median"
-    pass_share: float | None = None
-    show_identical: bool = False
-    differences: bool = False
-    completion_code: str | None = None
-    title: str = TITLE
-    question: str = QUESTION
-    instructions: str = INSTRUCTIONS
 
 
 def make_study(systems: tuple[str, str], pairs: Sequence[Pair], options: StudyOptions) -> Study:
@@ -69,27 +223,17 @@ def make_study(systems: tuple[str, str], pairs: Sequence[Pair], options: StudyOp
     shown = [pair for pair in items if options.show_identical or not pair.identical]
     repeats = draw_repeats(options.repeats, shown, [*pairs, *checks, practice], seed)
     names = tuple(f"annotator-{number}" for number in range(1, options.annotators + 1))
-    plan = StudyPlan(
-        systems=systems,
-        annotators=names,
-        seed=seed,
-        items=len(items),
-        available=available,
-        automatic=len(items) - len(shown),
-        checks=len(checks),
-        per_item=per_item,
-        stop=len(shown) * per_item,
-        sides=options.sides,
-        combine=options.combine,
-        pass_share=options.pass_share,
-        repeats=len(repeats),
-        show_identical=options.show_identical,
-        differences=options.differences,
-        completion_code=options.completion_code,
-        title=options.title,
-        question=options.question,
-        instructions=options.instructions,
-    )
+    fixed = {
+        "systems": systems,
+        "annotators": names,
+        "items": len(items),
+        "available": available,
+        "automatic": len(items) - len(shown),
+        "checks": len(checks),
+        "per_item": per_item,
+        "stop": len(shown) * per_item,
+    }
+    plan = msgspec.convert(msgspec.structs.asdict(options) | fixed, StudyPlan)
     everything = [*items, *checks, *repeats]
     annotators = [Annotator(name, secrets.token_urlsafe(16)) for name in names]
     return Study(plan, everything, annotators, assign(plan, everything, annotators), practice)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
 
 from rangevote import __version__
 
@@ -42,51 +43,48 @@ COMBINE = {
 }
 
 
-@dataclass(frozen=True)
-class StudyPlan:
-    """The study's rules; the systems are (baseline, challenger), and results are about the challenger.
+class StudyRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user chooses and the plan keeps as it is.
 
-    `per_item` of the annotators judge each item, `repeats` of the items twice. `pass_share`: who passes fewer
-    of the attention checks is left out of the analysis; None leaves nobody out. `stop` is the number of
-    judgements, checks and second ones not counted, after which the study is complete: fixed beforehand, since
-    looking at p-values on the way makes them invalid. `differences`: the page can mark the words in which two
-    outputs differ. `completion_code` is shown to who has finished.
+    `pass_share`: annotators who pass fewer of the attention checks are excluded from the analysis; None
+    excludes nobody. `differences`: the page can mark the words in which two outputs differ.
+    `completion_code` is shown to annotators who have finished.
     """
 
-    systems: tuple[str, str]
-    annotators: tuple[str, ...]
-    seed: int
-    items: int
-    available: int
-    automatic: int
-    checks: int
-    per_item: int
-    stop: int
+    seed: int = 12345
+    repeats: int = 0
     sides: str = "coin"
     combine: str = "median"
     pass_share: float | None = None
-    repeats: int = 0
     show_identical: bool = False
     differences: bool = False
     completion_code: str | None = None
     title: str = TITLE
     question: str = QUESTION
     instructions: str = INSTRUCTIONS
+
+
+class StudyPlan(StudyRules, frozen=True, kw_only=True):
+    """The study's rules; the systems are (baseline, challenger), and results are about the challenger.
+
+    `per_item` of the annotators judge each item, `repeats` of the items twice. `stop` is the number of
+    judgements, not counting checks and repeats, after which the study is complete: fixed beforehand, since
+    looking at p-values on the way makes them invalid.
+    """
+
+    systems: tuple[str, str]
+    annotators: tuple[str, ...]
+    items: int
+    available: int
+    automatic: int
+    checks: int
+    per_item: int
+    stop: int
     scale: tuple[str, ...] = SCALE
     software: str = f"rangevote {__version__}"
 
-    def text(self) -> str:
-        return canonical(asdict(self))
 
-    @classmethod
-    def of(cls, text: str) -> StudyPlan:
-        """The plan that `text` wrote."""
-        values: dict[str, Any] = json.loads(text)
-        return cls(**{field.name: _frozen(values[field.name]) for field in fields(cls)})
-
-
-@dataclass(frozen=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """Two outputs for one input; `first` is of the baseline.
 
     `image` is the SHA-256 of an image. An attention check has an `expected` answer: 1 the second must be
@@ -106,7 +104,7 @@ class Pair:
 
     @property
     def counts(self) -> bool:
-        """Whether judgements of it are results: it is no check, not shown before and not for practice."""
+        """Whether judgements of it are results: it is not a check, a repeat or for practice."""
         return self.expected is None and self.again is None and not self.practice
 
     @property
@@ -114,16 +112,14 @@ class Pair:
         return self.first == self.second
 
 
-@dataclass(frozen=True)
-class Annotator:
+class Annotator(msgspec.Struct, frozen=True):
     """A pseudonym, and the secret in the link."""
 
     name: str
     token: str
 
 
-@dataclass(frozen=True)
-class Assignment:
+class Assignment(msgspec.Struct, frozen=True):
     """An annotator sees a pair at a position of their order; `swapped`: the second system is on the left.
 
     `handle` is all that the browser knows it by.
@@ -149,23 +145,13 @@ class Study:
     def digest(self) -> str:
         """SHA-256 of everything that is fixed beforehand; tokens go in as digests of their own."""
         secret = [[one.name, hashlib.sha256(one.token.encode()).hexdigest()] for one in self.annotators]
-        parts = [
-            asdict(self.plan),
-            [asdict(pair) for pair in self.pairs],
-            secret,
-            [asdict(assignment) for assignment in self.assignments],
-            asdict(self.practice),
-        ]
-        return hashlib.sha256(canonical(parts).encode()).hexdigest()
+        parts = [self.plan, self.pairs, secret, self.assignments, self.practice]
+        return hashlib.sha256(canonical(parts)).hexdigest()
 
 
-def canonical(value: object) -> str:
+def canonical(value: object) -> bytes:
     """JSON of one form for one value."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+    return msgspec.json.encode(value, order="sorted")
 
 
 def draw(seed: int, *names: object) -> int:

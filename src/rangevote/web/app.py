@@ -21,10 +21,10 @@ from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
 from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Ballot
-from rangevote.study.images import StudyImage, load_image
 from rangevote.web import api, clusters
 from rangevote.web.api import ElectedBallot, Json
 from rangevote.web.ballots import BallotLists
+from rangevote.web.images import IMAGE_ENDINGS, PageImage, load_image
 from rangevote.web.security import Guard
 from rangevote.web.serving import asset_routes, assets
 from rangevote.web.what_if import WhatIf
@@ -39,8 +39,6 @@ EXPORT_DIGITS = 4
 DIGITS = 9
 #: What JavaScript's encodeURIComponent leaves as it is.
 UNQUOTED = "-_.!~*'()"
-#: What the name of a picture ends in.
-IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
 AS_IS = WhatIf()
 
 
@@ -149,7 +147,7 @@ class ElectionPage:
             ballot, settings = turned.apply(ballot, settings)
         return clusters.winners(ballot, name, settings)
 
-    def image(self, number: int, list: int) -> StudyImage | None:
+    def image(self, number: int, list: int) -> PageImage | None:
         """The picture that a ballot is about."""
         ballot = self._ballot(number, list)
         if self._images is None or ballot is None:

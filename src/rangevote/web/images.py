@@ -1,4 +1,4 @@
-"""Images of a study: their type is recognised by their first bytes, and they are served as they are.
+"""Images that pages show: their type is recognised by their first bytes, and they are served as they are.
 
 Notes in a file, such as Exif, stay in it: remove them beforehand where they name a person or a system.
 """
@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from rangevote.errors import DataError
 
+#: Endings of image names that pages look for.
+IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
 #: Largest file, in bytes.
 MOST_BYTES = 20 * 2**20
 #: (first bytes, media type)
@@ -22,20 +24,20 @@ SIGNATURES = (
 )
 
 
-class StudyImage(NamedTuple):
+class PageImage(NamedTuple):
     """An image as it is served: its media type and its bytes."""
 
     type: str
     content: bytes
 
 
-def load_image(path: Path, root: Path, where: str) -> tuple[str, StudyImage]:
+def load_image(path: Path, root: Path, where: str) -> tuple[str, PageImage]:
     """Read an image below `root`; its SHA-256, and itself."""
     content = _content(path, root, where)
     media_type = image_type(content)
     if media_type is None:
         raise DataError("is not a PNG, JPEG, WebP or GIF image; convert it first.", where=f"{where}: {path}")
-    return hashlib.sha256(content).hexdigest(), StudyImage(media_type, content)
+    return hashlib.sha256(content).hexdigest(), PageImage(media_type, content)
 
 
 def image_type(content: bytes) -> str | None:

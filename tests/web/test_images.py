@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rangevote.errors import DataError
-from rangevote.study.images import StudyImage, load_image
+from rangevote.web.images import PageImage, load_image
 from tests.study.samples import png
 
 STARTS = {
@@ -24,7 +24,7 @@ STARTS = {
 def test_the_type_is_that_of_the_bytes_and_the_file_stays_as_it_is(tmp_path, kind):
     (tmp_path / "name.of.no.meaning").write_bytes(STARTS[kind])
     name, image = load_image(Path("name.of.no.meaning"), tmp_path, "pairs:1")
-    assert image == StudyImage(kind, STARTS[kind])
+    assert image == PageImage(kind, STARTS[kind])
     assert name == hashlib.sha256(STARTS[kind]).hexdigest()
 
 
