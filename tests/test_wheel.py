@@ -105,6 +105,7 @@ def test_both_pages_work_in_a_browser_from_the_wheel(installed, tmp_path, new_pa
     done([installed / "rangevote", "study", "new", "pairs.jsonl", "-o", "study.db"], cwd=tmp_path)
     with served(installed, tmp_path, "study", "serve", "study.db", "--port", 0) as address:
         page.goto(address)
+        page.get_by_role("button", name="Begin without practice").click()
         page.wait_for_selector("#work:not([hidden])")
         page.keyboard.press("3")
         page.keyboard.press("Enter")
