@@ -1,15 +1,10 @@
 """COMET: how many texts an election encodes and what it takes, beside comet-mbr and mbrs, on a tiny random model.
 
-.venv-peers/bin/python benchmarks/comet_mbr.py            # or: make bench-comet
-.venv-peers/bin/python benchmarks/comet_mbr.py --quick    # fewer lists; the page is only printed
-.venv-peers/bin/python benchmarks/comet_mbr.py --render   # the page again, from the last run
-
 Runs among the peers, where unbabel-comet is; rangevote comes from src/.
 """
 
 from __future__ import annotations
 
-import datetime
 import gc
 import gzip
 import json
@@ -21,19 +16,18 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from common import ONE_THREAD, ROOT, SCRATCH, machine, machine_line, publish, say, table
+from common import ONE_THREAD, REAL, ROOT, machine_line, say, table, versions
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1", **ONE_THREAD}
 sys.path.insert(0, str(ROOT / "src"))
 
 import generate
 
-SAMPLES = ROOT.parent / "shared" / "data" / "nbest" / "test_2016_flickr.en-de.samples100.jsonl.gz"
+SAMPLES = REAL / "test_2016_flickr.en-de.samples100.jsonl.gz"
 SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 HIDDEN, LAYERS = 64, 4
 OURS = "rangevote"
@@ -136,15 +130,13 @@ def sides(model: Any) -> dict[str, Elect]:
     return {OURS: ours, "comet-mbr": comet_mbr, "mbrs": mbrs}
 
 
-def measure(sizes: dict[int, int], rounds: int) -> dict[str, Any]:
+def measure(quick: bool) -> dict[str, Any]:
     """Of every kind and size of lists, for each side: encodings, CPU seconds by round, winners as ours."""
+    sizes, rounds = ({10: 2, 100: 1}, 2) if quick else ({10: 20, 100: 4}, 5)
     if find_spec("comet") is None:
-        raise SystemExit(
-            "unbabel-comet is missing, which mbrs brings: see what benchmarks/setup_peers.sh says"
-        )
+        raise SystemExit("unbabel-comet is missing, which mbrs brings: see what benchmarks/setup.sh says")
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
-    began, load = time.time(), os.getloadavg()[0]
     cases = {(kind, k): some for k, count in sizes.items() for kind, some in lists(k, count * rounds).items()}
     everything = [" ".join([one.source, *one.texts]) for some in cases.values() for one in some]
     words = sorted({word for text in everything for word in text.split()})
@@ -173,10 +165,7 @@ def measure(sizes: dict[int, int], rounds: int) -> dict[str, Any]:
             measured.append({"kind": kind, "k": k, "lists": count * rounds, "sides": rows})
     return {
         "measured": measured,
-        "versions": {name: version(name) for name in ("torch", "transformers", "unbabel-comet", "mbrs")},
-        "machine": machine() | {"load": [load, os.getloadavg()[0]]},
-        "date": datetime.date.today().isoformat(),
-        "seconds": time.time() - began,
+        "versions": versions("torch", "transformers", "unbabel-comet", "mbrs"),
     }
 
 
@@ -201,7 +190,7 @@ def page(data: dict[str, Any]) -> str:
     # ruff: noqa: E501  (lines of the page)
     return f"""# How much does COMET encode?
 
-Written by `make bench-comet`; do not edit. A regression model of COMET's with random weights ({LAYERS} layers, {HIDDEN} dimensions), the same
+Written by `make bench NAME=comet`; do not edit. A regression model of COMET's with random weights ({LAYERS} layers, {HIDDEN} dimensions), the same
 for all, in one process and on one thread; every voter counts once. Scoring all pairs by `comet-score` would encode 3 k^2 texts; all three
 here encode the source and each text once, rangevote those that are the same only once. In a large model encoding is most of the time;
 in this tiny one the estimates of the k^2 pairs, which all make, are a third of it at k = 100. The command `comet-mbr` itself asks for a GPU
@@ -212,12 +201,3 @@ texts differ) or samples of a translator from English to German (some are the sa
 {machine_line(data)}
 
 {table(head, rows)}"""
-
-
-if __name__ == "__main__":
-    SCRATCH.mkdir(exist_ok=True)
-    quick, raw = "--quick" in sys.argv, SCRATCH / "comet.json"
-    if "--render" not in sys.argv:
-        sizes = {10: 2, 100: 1} if quick else {10: 20, 100: 4}
-        raw.write_text(json.dumps(measure(sizes, 2 if quick else 5), indent=1))
-    publish("comet", raw, page, quick=quick)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import platform
@@ -11,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 SCRATCH = ROOT / ".benchmarks"
 PEERS = ROOT / ".venv-peers" / "bin" / "python"
+#: Real n-best lists beside the repository.
+REAL = ROOT.parent / "shared" / "data" / "nbest"
 
 #: One thread for every library that asks the environment.
 ONE_THREAD = {
@@ -48,7 +51,7 @@ class Worker:
     def ask(self, timeout: float = 400.0, **request: Any) -> dict[str, Any]:
         """Send a request; the answer has an "error" where it could not be met."""
         if not self.python.exists():
-            return {"error": f"{self.python.parent.parent.name} is missing: run setup_peers.sh"}
+            return {"error": f"{self.python.parent.parent.name} is missing: run setup.sh peers"}
         if self.process is None:
             self.process = subprocess.Popen(
                 [self.python, HERE / "worker.py"],
@@ -147,6 +150,11 @@ def machine() -> dict[str, Any]:
     }
 
 
+def versions(*packages: str) -> dict[str, str]:
+    """The versions of installed packages."""
+    return {name: importlib.metadata.version(name) for name in packages}
+
+
 def machine_line(data: dict[str, Any]) -> str:
     """When, on what, and with what a run was made."""
     machine = data["machine"]
@@ -168,18 +176,19 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 RESULTS = HERE / "RESULTS.md"
-CHAPTERS = {
-    "elections": "make bench",
-    "small": "make bench-small",
-    "search": "make bench-search",
-    "engines": "make bench-engines",
-    "comet": "make bench-comet",
-    "evaluation": "make bench-evaluation",
-    "pages": "make bench-pages",
-    "service": "make bench-service",
-    "scale": "make bench-scale",
-    "stopping": "make bench-stopping",
-}
+#: The order of the chapters.
+CHAPTERS = [
+    "elections",
+    "small",
+    "search",
+    "engines",
+    "comet",
+    "evaluation",
+    "pages",
+    "service",
+    "scale",
+    "stopping",
+]
 HEAD = """# What was measured
 
 Each chapter is written by the command beside it; do not edit. What is measured and how to read it:
@@ -192,23 +201,11 @@ def write_chapter(name: str, page: str, path: Path = RESULTS) -> None:
     kept = {**read_chapters(path), name: _deeper(page)}
     known = [chapter for chapter in CHAPTERS if chapter in kept]
     contents = "".join(
-        f"* [{_title(kept[chapter])}](#{chapter}): `{CHAPTERS[chapter]}`\n" for chapter in known
+        f"* [{_title(kept[chapter])}](#{chapter}): `make bench NAME={chapter}`\n" for chapter in known
     )
     parts = [HEAD, contents]
     parts += [f'<a id="{chapter}"></a>\n\n{kept[chapter].strip()}\n' for chapter in known]
     path.write_text("\n".join(parts), encoding="utf-8")
-
-
-def publish(name: str, raw: Path, markdown: Callable[[Any], str], *, quick: bool) -> None:
-    """Make a chapter of what a run left in `raw`; the page of a quick run is only printed."""
-    if not raw.exists():
-        raise SystemExit("nothing has been measured yet: run it without --render")
-    page = markdown(json.loads(raw.read_text(encoding="utf-8")))
-    if quick:
-        print(page)
-        return
-    write_chapter(name, page)
-    print("wrote the chapter of RESULTS.md")
 
 
 def read_chapters(path: Path = RESULTS) -> dict[str, str]:

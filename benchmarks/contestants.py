@@ -1,7 +1,7 @@
 """Who is measured, on what, and how often.
 
 Every contestant is a function from texts and log-probabilities to the winner's index and scores. The peers
-run in `.venv-peers` (see `setup_peers.sh`). Each function imports its library on first use, so one that is
+run in `.venv-peers` (see `setup.sh`). Each function imports its library on first use, so one that is
 missing costs only its own rows. Objects a user would make once (a metric, a decoder) are made once. `rows`
 grades the first candidates only: to extrapolate where a loop would take minutes.
 """
@@ -182,6 +182,8 @@ SIZES = (10, 100, 1_000, 10_000)
 LISTS = {10: 10, 100: 2, 1_000: 1, 10_000: 1}
 #: Rounds of what is quick; the others stop earlier.
 ROUNDS = {10: 5, 100: 9, 1_000: 5, 10_000: 3}
+#: CPU seconds that a quick contestant may use in one turn.
+QUICK = 0.2
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,20 @@
 """CTranslate2 as an engine beside transformers' generate and our own search, on the same Marian weights.
 
-.venv/bin/python benchmarks/engines.py           # or: make bench-engines; needs ../shared/data/opus-mt-en-fr
-.venv/bin/python benchmarks/engines.py --quick   # fewer inputs and rounds; the page is only printed
-.venv/bin/python benchmarks/engines.py --render  # the page again, from the last run
+Needs ../shared/data/opus-mt-en-fr.
 """
 
 from __future__ import annotations
 
-import datetime
 import gzip
-import json
 import os
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from common import ONE_THREAD, ROOT, SCRATCH, machine, machine_line, publish, say, table
+from common import ONE_THREAD, ROOT, machine_line, say, table, versions
 
 # before torch and CTranslate2 are imported: else CTranslate2 takes a thread for each core, and those that wait use CPU time
 os.environ |= {"HF_HUB_OFFLINE": "1", **ONE_THREAD}
@@ -82,14 +76,14 @@ def sides(folder: Path) -> tuple[dict[str, Callable[[list[str]], Lists]], Timed]
     return {REFERENCE: generate} | {name: searched(engine) for name, engine in engines.items()}, timed
 
 
-def measure(number: int, rounds: int) -> dict[str, Any]:
+def measure(quick: bool) -> dict[str, Any]:
     """CPU seconds of each side in every round: all inputs of the round in one call, 8 and one at a time.
 
     Every round has inputs of its own. Counted as well: how many outputs are those of transformers.
     """
+    number, rounds = (4, 1) if quick else (24, 3)
     if not MODEL.exists():
         raise SystemExit(f"needs the translator in {MODEL.parent.name}/{MODEL.name} beside the repository")
-    began, load = time.time(), os.getloadavg()[0]
     with gzip.open(INPUTS, "rt", encoding="utf-8") as file:
         texts = [line.strip() for line in file if 5 <= len(line.split()) <= 25][: number * rounds]
     with tempfile.TemporaryDirectory() as folder:
@@ -115,15 +109,11 @@ def measure(number: int, rounds: int) -> dict[str, Any]:
                     pairs = list(zip(found, reference, strict=True))
                     measured[name]["best"] += sum(a[0] == b[0] for a, b in pairs)
                     measured[name]["shared"] += sum(len(set(a) & set(b)) for a, b in pairs)
-    names = ("torch", "transformers", "ctranslate2", "rangevote")
     return {
         "settings": settings,
         "own": timed.spent,
         "inputs": number * rounds,
-        "versions": {name: version(name) for name in names},
-        "machine": machine() | {"load": [load, os.getloadavg()[0]]},
-        "date": datetime.date.today().isoformat(),
-        "seconds": time.time() - began,
+        "versions": versions("torch", "transformers", "ctranslate2", "rangevote"),
     }
 
 
@@ -153,7 +143,7 @@ def page(data: dict[str, Any]) -> str:
     # ruff: noqa: E501  (lines of the page)
     return f"""# How fast are engines?
 
-Written by `make bench-engines`; do not edit. OPUS-MT en-fr (Marian), newstest2013 sentences of 5 to 25 words, beams of
+Written by `make bench NAME=engines`; do not edit. OPUS-MT en-fr (Marian), newstest2013 sentences of 5 to 25 words, beams of
 {K}, at most {NEW} tokens, no length penalty, one thread; CPU time, all sides on the same inputs in turn, {", ".join(sizes)} sentences in one
 call (rangevote takes 25 by itself); the median of the rounds' ratios, lowest and highest in brackets. An engine ends its beams by its
 own rule, so its lists may differ in the last places.
@@ -169,11 +159,3 @@ multiplied by all weights at each token, and there both are bound by the float32
 with 8) nor AVX-512 (2 % less) changes. int8 does. Two threads on two cores that others use took eight times the CPU time: set
 `OMP_NUM_THREADS=1` there.
 """
-
-
-if __name__ == "__main__":
-    SCRATCH.mkdir(exist_ok=True)
-    quick, raw = "--quick" in sys.argv, SCRATCH / "engines.json"
-    if "--render" not in sys.argv:
-        raw.write_text(json.dumps(measure(4 if quick else 24, 1 if quick else 3), indent=1))
-    publish("engines", raw, page, quick=quick)

@@ -1,14 +1,8 @@
-"""Bootstrap against sacrebleu's, and tuning against separate elections; writes the chapter
-`evaluation` of RESULTS.md.
-
-.venv/bin/python benchmarks/evaluation.py      # or: make bench-evaluation; about two minutes
-"""
+"""Bootstrap against sacrebleu's, and tuning against separate elections."""
 
 from __future__ import annotations
 
-import datetime
 import logging
-import os
 import random
 import statistics
 import time
@@ -17,8 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import generate
-import sacrebleu
-from common import machine, say, write_chapter
+from common import MARKS, machine_line, say, table, versions
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
@@ -118,41 +111,30 @@ def tuning(listed: list[rv.Ballot]) -> tuple[list[Row], str]:
     return [row], f"Wall time of the last tuning: {walls[-1]:.1f} s. Chosen: {tuned.chosen.setting.name}."
 
 
-def page(rows: list[Row], notes: list[str], load: float) -> str:
-    """The Markdown."""
-    host = machine()
-    lines = [
-        "# How fast are evaluation and tuning?",
-        "",
-        "Written by `make bench-evaluation`; do not edit. CPU time, median of "
-        f"{ROUNDS} rounds, on generated lists ({SENTENCES:,} ballots, `generate.py`).",
-        "",
-        f"{datetime.date.today().isoformat()}, {host['cpu']}, {host['cores']} cores; "
-        f"load average {load:.1f} and {os.getloadavg()[0]:.1f} before and after; "
-        f"rangevote {rv.__version__}, sacrebleu {sacrebleu.__version__}.",
-        "",
-        "| what | must reach | measured | reached | the other |",
-        "| --- | --- | --- | --- | --- |",
-    ]
-    for row in rows:
-        reached = "-" if row.limit is None else "yes" if row.ours < row.limit else "**no**"
-        lines.append(f"| {row.what} | {row.asked} | {row.ours:.2f} s | {reached} | {row.theirs} |")
-    return "\n".join([*lines, "", *notes]) + "\n"
-
-
-def main() -> None:
-    """Measure and write."""
+def measure(quick: bool) -> dict[str, Any]:
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)
-    load = os.getloadavg()[0]
     say("lists")
     listed = ballots()
     say("bootstrap")
     rows, note = bootstrap(listed)
     say("tuning")
     more, other = tuning(listed)
-    write_chapter("evaluation", page([*rows, *more], [note, other], load))
-    say("wrote the chapter of RESULTS.md")
+    return {"rows": [*rows, *more], "notes": [note, other], "versions": versions("rangevote", "sacrebleu")}
 
 
-if __name__ == "__main__":
-    main()
+def page(data: dict[str, Any]) -> str:
+    rows = [Row(*row) for row in data["rows"]]
+    cells = [
+        (row.what, row.asked, f"{row.ours:.2f} s", MARKS[row.limit and row.ours < row.limit], row.theirs)
+        for row in rows
+    ]
+    return f"""# How fast are evaluation and tuning?
+
+Written by `make bench NAME=evaluation`; do not edit. CPU time, median of {ROUNDS} rounds, on generated
+lists ({SENTENCES:,} ballots, `generate.py`).
+
+{machine_line(data)}
+
+{table(("what", "must reach", "measured", "reached", "the other"), cells)}
+{" ".join(data["notes"])}
+"""

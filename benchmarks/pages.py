@@ -1,14 +1,7 @@
-"""What rangevote's two pages take: to install, to start, to show, to judge on; a chapter of RESULTS.md.
-
-.venv/bin/python benchmarks/pages.py             # everything; sets Potato up first. About 10 minutes
-.venv/bin/python benchmarks/pages.py --quick     # 6 items, one round: does all of it work?
-.venv/bin/python benchmarks/pages.py --render    # the page again, from the last run
-"""
+"""What rangevote's two pages take: to install, to start, to show, to judge on."""
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import http.client
 import json
 import os
@@ -24,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -32,20 +24,17 @@ from typing import Any
 import generate
 import pages_judging as judging
 from common import (
-    HERE,
     MARKS,
     ROOT,
     SCRATCH,
     command_line,
     environment,
-    machine,
     machine_line,
-    publish,
     say,
     table,
+    versions,
 )
 
-RAW = SCRATCH / "pages.json"
 ITEMS, ROUNDS, STARTS = 30, 3, 5
 SIZES = (100, 1_000)
 #: Seconds after which a server that does not answer counts as failed.
@@ -218,12 +207,12 @@ def measure_judging(browser: Any, folder: Path, items: int, rounds: int) -> Data
         return judging.rounds(contestants, browser, items, rounds)
 
 
-def measure(items: int, rounds: int, starts: int) -> Data:
+def measure(quick: bool) -> Data:
+    items, rounds, starts = (6, 1, 1) if quick else (ITEMS, ROUNDS, STARTS)
     from playwright.sync_api import sync_playwright
 
     if CHROMIUM is None:
         raise SystemExit("no browser: install Chromium, and playwright from the `dev` extra")
-    began, load = time.time(), os.getloadavg()[0]
     data: Data = {"items": items, "rounds": rounds}
     say("install")
     data["install"] = measure_install()
@@ -238,25 +227,21 @@ def measure(items: int, rounds: int, starts: int) -> Data:
         potato = data["install"].get("Potato", {"versions": {}})["versions"]
         data["versions"] = {
             "Python": platform.python_version(),
-            **{name: version(name) for name in ("rangevote", "starlette", "uvicorn", "playwright")},
+            **versions("rangevote", "starlette", "uvicorn", "playwright"),
             "Potato": potato.get("potato-annotation", "(absent)"),
             "Chromium": browser.version,
         }
         browser.close()
-    data["date"] = datetime.date.today().isoformat()
-    data["machine"] = machine() | {"load": [load, os.getloadavg()[0]]}
-    data["seconds"] = time.time() - began
     return data
 
 
-def markdown(data: Data) -> str:
-    quick = "\n**A quick run: it shows that all of it works. Its numbers mean nothing.**\n"
+def page(data: Data) -> str:
     parts = [
         "# What do the pages take?\n\n"
-        "Written by `python benchmarks/pages.py`; do not edit. `rangevote show` and `rangevote study serve` "
+        "Written by `make bench NAME=pages`; do not edit. `rangevote show` and `rangevote study serve` "
         "(the `web`\nextra) in Chromium, and beside the latter Potato "
-        f"{data['versions']['Potato']}, in an environment of its own (`setup_potato.sh`).\n"
-        f"{quick if data['quick'] else ''}\n{machine_line(data)}",
+        f"{data['versions']['Potato']}, in an environment of its own (`setup.sh`).\n"
+        f"\n{machine_line(data)}",
         *(_targets(data), _install(data["install"]), _start_up(data["servers"])),
         *(_pages(data["servers"]), _judging(data), METHOD),
     ]
@@ -350,21 +335,3 @@ def _actions(result: Data, tie: bool) -> list[int]:
 
 def _per_minute(result: Data) -> list[float]:
     return [60 * len(one["seconds"]) / sum(one["seconds"]) for one in result["rounds"]]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure the pages, and Potato beside them.")
-    parser.add_argument("--render", action="store_true", help="only write the last run's page again")
-    parser.add_argument("--quick", action="store_true", help="6 items, one round; only prints its page")
-    options = parser.parse_args()
-    raw = RAW.with_name("pages-quick.json") if options.quick else RAW
-    SCRATCH.mkdir(exist_ok=True)
-    if not options.render:
-        subprocess.run([HERE / "setup_potato.sh"], cwd=ROOT, check=False)
-        data = measure(*((6, 1, 1) if options.quick else (ITEMS, ROUNDS, STARTS))) | {"quick": options.quick}
-        raw.write_text(json.dumps(data, indent=1), encoding="utf-8")
-    publish("pages", raw, markdown, quick=options.quick)
-
-
-if __name__ == "__main__":
-    main()

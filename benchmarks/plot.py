@@ -1,6 +1,6 @@
 """The plot of CPU time against k: results.svg and results.png, from the raw results of a run.
 
-    python benchmarks/plot.py .benchmarks/results.json
+    python benchmarks/plot.py .benchmarks/elections.json
 
 Runs in the environment that has matplotlib. Ours are solid lines, peers dashed, hollow points scaled
 up from part of the work; every line is named at its end.

@@ -8,8 +8,7 @@ from statistics import median
 from typing import Any
 
 from common import MARKS, machine_line, table
-from contestants import CONTESTANTS, LISTS, ROUNDS, SIZES
-from measure import QUICK
+from contestants import CONTESTANTS, LISTS, QUICK, ROUNDS, SIZES
 
 Data = dict[str, Any]
 REAL_PAIRS = (

@@ -1,13 +1,7 @@
-"""`rangevote vote` on many ballots, from file to file: memory and CPU; a chapter of RESULTS.md.
-
-.venv/bin/python benchmarks/scale.py                     # or: make bench-scale; 10 GB, about half an hour
-.venv/bin/python benchmarks/scale.py --size 20 --small 20 --no-page     # megabytes; to see that it works
-"""
+"""`rangevote vote` on many ballots, from file to file: memory and CPU."""
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import hashlib
 import os
 import re
@@ -15,22 +9,22 @@ import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import scale_ballots
-from common import MARKS, SCRATCH, command_line, environment, machine, say, table, write_chapter
+from common import MARKS, SCRATCH, command_line, environment, machine_line, say, table, versions
 
-import rangevote as rv
 from rangevote.formats import read
 from rangevote.formats.parquet import write_parquet
 
 #: Memory within which 10 GB of ballots must be voted on.
 LIMIT = 500 * 2**20
 HEAD = (
-    f"Written by `make bench-scale`; do not edit. Generated ballots (`scale_ballots.py`: {scale_ballots.K} "
-    "hypotheses of about 20 words, `overlap_2`), from file to file. Memory is the largest sum over all "
-    "processes of a run at a time; CPU is theirs together, start-up included. The results of a file are the "
-    "same bytes in every row. Ballots/s are of wall time, with whatever else the machine had to do."
+    f"Written by `make bench NAME=scale`; do not edit. Generated ballots (`scale_ballots.py`: "
+    f"{scale_ballots.K} hypotheses of about 20 words, `overlap_2`), from file to file. Memory is the "
+    "largest sum over all processes of a run at a time; CPU is theirs together, start-up included. The "
+    "results of a file are the same bytes in every row. Ballots/s are of wall time, with whatever else the "
+    "machine had to do."
 )
 
 
@@ -69,9 +63,9 @@ def vote(name: str, path: Path, ballots: int, *options: object) -> Row:
     return Row(name, ballots, path.stat().st_size, memory, cpu, wall, digest.hexdigest())
 
 
-def run(size: int, small: int) -> list[Row]:
-    """All measurements."""
-    SCRATCH.mkdir(exist_ok=True)
+def measure(quick: bool) -> dict[str, Any]:
+    """10 GB of ballots, and 300 MB; a quick run has 20 MB of each."""
+    size, small = (20 * 10**6,) * 2 if quick else (10**10, 3 * 10**8)
     cores = os.cpu_count() or 1
     path, parquet = SCRATCH / "scale.jsonl", SCRATCH / "scale.parquet"
     # the large file in the way that takes most memory: several processes, and ids that have to be kept
@@ -89,12 +83,10 @@ def run(size: int, small: int) -> list[Row]:
     assert len({row.digest for row in rows}) == 1, "other results"
     path.unlink()
     parquet.unlink()
-    return [large, *rows]
+    return {"rows": [large, *rows], "versions": versions("rangevote")}
 
 
-def page(rows: list[Row], load: float) -> str:
-    """The Markdown."""
-    about = machine()
+def page(data: dict[str, Any]) -> str:
     head = ["run", "ballots", "input", "memory", "within 500 MB", "ballots/s", "CPU s per million"]
     cells = [
         (
@@ -106,11 +98,12 @@ def page(rows: list[Row], load: float) -> str:
             f"{row.ballots / row.wall:,.0f}",
             f"{row.cpu * 10**6 / row.ballots:.1f}",
         )
-        for row in rows
+        for row in (Row(*values) for values in data["rows"])
     ]
-    line = f"{datetime.date.today().isoformat()}, {about['cpu']}, {about['cores']} cores; load average "
-    line += f"{load:.1f} and {os.getloadavg()[0]:.1f} before and after; rangevote {rv.__version__}."
-    return "\n".join(["# What do many ballots cost?", "", HEAD, "", line, "", table(head, cells)]) + "\n"
+    return (
+        "\n".join(["# What do many ballots cost?", "", HEAD, "", machine_line(data), "", table(head, cells)])
+        + "\n"
+    )
 
 
 def _children_cpu() -> float:
@@ -134,24 +127,3 @@ def _memory(pid: int) -> int:
         found = re.search(r"^Pss:\s+(\d+)", Path(f"/proc/{pid}/smaps_rollup").read_text(), re.MULTILINE)
         return 1024 * int(found[1]) if found else 0
     return 0
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--size", type=int, default=10_000, help="megabytes of the large file [10000]")
-    parser.add_argument("--small", type=int, default=300, help="megabytes of the smaller one [300]")
-    parser.add_argument("--no-page", action="store_true", help="print the page instead of writing it")
-    arguments = parser.parse_args()
-    load = os.getloadavg()[0]
-    text = page(run(arguments.size * 10**6, arguments.small * 10**6), load)
-    if arguments.no_page:
-        print(text)
-    else:
-        write_chapter("scale", text)
-        say("wrote the chapter of RESULTS.md")
-
-
-if __name__ == "__main__":
-    main()

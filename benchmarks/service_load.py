@@ -126,7 +126,7 @@ def rangevote(model: Server, samples: int = 16, limits: str = "") -> Iterator[Se
 def optillm(model: Server, approach: str, samples: int = 16) -> Iterator[Server]:
     """optillm with one of its approaches; its self-consistency always draws five samples."""
     if not (OPTILLM / "optillm").exists():
-        raise RuntimeError("not installed: run benchmarks/setup_optillm.sh")
+        raise RuntimeError("not installed: run benchmarks/setup.sh optillm")
     port = free_port()
     options = ["--approach", approach, "--best-of-n", samples, "--log", "warning", "--host", "127.0.0.1"]
     options += ["--port", port, "--base-url", f"http://127.0.0.1:{model.port}/v1"]

@@ -1,33 +1,23 @@
 """Small elections, many of them, and whole files: CPU time against plain Python and against msgspec alone.
 
-.venv/bin/python benchmarks/small.py            # or: make bench-small; needs ../shared/data/nbest
-.venv/bin/python benchmarks/small.py --quick    # fewer ballots and rounds; the page is only printed
-.venv/bin/python benchmarks/small.py --render   # the page again, from the last run
-
-Both sides of a ratio take turns in one run; the median of the rounds counts. A quiet machine is needed for
+Needs ../shared/data/nbest. Both sides of a ratio take turns in one run; the median of the rounds counts. A quiet machine is needed for
 what is said of wall time and of two threads.
 """
 
 from __future__ import annotations
 
-import datetime
 import gc
 import gzip
-import json
-import os
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from common import SCRATCH, command_line, machine, machine_line, publish, run, say
+from common import REAL, command_line, machine_line, run, say, versions
 from contestants import overlap_2
-from measure import REAL
 
 import rangevote as rv
 
@@ -169,20 +159,16 @@ def files(folder: Path, rounds: int, scale: int) -> dict[str, dict[str, list[flo
     return results
 
 
-def measure(rounds: int, scale: int) -> dict[str, Any]:
-    """All of it."""
+def measure(quick: bool) -> dict[str, Any]:
+    rounds, scale = (3, 10) if quick else (15, 1)
     if not REAL.exists():
         raise SystemExit(f"needs the lists in {REAL.parent.name}/{REAL.name} beside the repository")
-    began, load = time.time(), os.getloadavg()[0]
     say("in memory")
     data: dict[str, Any] = {"memory": in_memory(rounds), "rounds": rounds}
     with tempfile.TemporaryDirectory() as folder:
         say("files")
         data["files"] = files(Path(folder), rounds, scale)
-    data["machine"] = machine() | {"load": [load, os.getloadavg()[0]]}
-    data["versions"] = {name: version(name) for name in ("rangevote", "msgspec", "numpy")}
-    data["seconds"] = time.time() - began
-    data["date"] = datetime.date.today().isoformat()
+    data["versions"] = versions("rangevote", "msgspec", "numpy")
     return data
 
 
@@ -210,7 +196,7 @@ def page(data: dict[str, Any]) -> str:
     # ruff: noqa: E501  (lines of the page)
     return f"""# How fast are small elections and whole files?
 
-Written by `make bench-small`; do not edit. Real lists (Multi30k, beams of 10 and of 100). In memory: how many times
+Written by `make bench NAME=small`; do not edit. Real lists (Multi30k, beams of 10 and of 100). In memory: how many times
 as fast as a plain-Python linear overlap_2 on the same lists. Files: the time of `rangevote vote` from file to file less that
 for one ballot, against msgspec that decodes the same lines into structs. Medians of {data["rounds"]} rounds, lowest and highest
 in brackets. Wall times, and two threads on a machine with other work, say little: see the load.
@@ -233,11 +219,3 @@ def _row(name: str, ratios: list[float], target: float, *, least: bool = False) 
         f"| {name} | {'>=' if least else '<='} {target:g} x | {middle:.2f} x ({min(ratios):.2f} to {max(ratios):.2f}) | "
         f"{'yes' if reached else '**no**'} |"
     )
-
-
-if __name__ == "__main__":
-    SCRATCH.mkdir(exist_ok=True)
-    quick, raw = "--quick" in sys.argv, SCRATCH / "small.json"
-    if "--render" not in sys.argv:
-        raw.write_text(json.dumps(measure(3 if quick else 15, 10 if quick else 1), indent=1))
-    publish("small", raw, page, quick=quick)

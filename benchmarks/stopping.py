@@ -1,6 +1,4 @@
-"""How many voters a decision takes, and how often it is wrong; writes the chapter `stopping` of RESULTS.md.
-
-.venv/bin/python benchmarks/stopping.py      # or: make bench-stopping; about five minutes
+"""How many voters a decision takes, and how often it is wrong.
 
 Every rule sees the same simulated electorates (`tests/election/electorates.py`) and is asked after every
 voter: the package's rule, the one before it (every pair of the leader and a rival is tested, the error shared
@@ -10,19 +8,17 @@ out among the rivals), and what others do without a bound: stop when a Beta post
 
 from __future__ import annotations
 
-import datetime
 import math
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
+from typing import Any
 
 import numpy as np
-from common import machine, say, table, write_chapter
+from common import ROOT, machine_line, say, table, versions
 from scipy.stats import beta
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(ROOT))
 from tests.election.electorates import CLOSE, Declared, coins, declared, first, shares, shuffled, similar
 
 #: Electorates of each case of errors, and of each case of speed; voters of an electorate at most.
@@ -145,28 +141,29 @@ def speed_table() -> tuple[str, str]:
     return table(head, rows), ", ".join(shares_of)
 
 
-def main() -> None:
-    began = time.perf_counter()
-    mistakes, (speeds, averages) = error_table(), speed_table()
-    hardware = machine()
-    page = f"""# When is a sample enough?
+def measure(quick: bool) -> dict[str, Any]:
+    speeds, averages = speed_table()
+    return {
+        "errors": error_table(),
+        "speeds": speeds,
+        "averages": averages,
+        "versions": versions("rangevote"),
+    }
 
-{datetime.date.today()}, {hardware["cpu"]}, {hardware["cores"]} cores, {hardware["system"]}; \
-{(time.perf_counter() - began) / 60:.0f} minutes. Every electorate has its seed: the numbers do not depend on
-the machine.
+
+def page(data: dict[str, Any]) -> str:
+    return f"""# When is a sample enough?
+
+{machine_line(data)}
+Every electorate has its seed: the numbers do not depend on the machine.
 
 A wrong winner may ever be named with probability 1 - confidence, asked after every voter. {ERRORS:,}
 electorates of up to 150 voters in each case, whose best is hardly better; at confidence 0.9 (first two
 columns) and 0.99 (next two), and by the rules of thumb of others.
 
-{mistakes}
+{data["errors"]}
 Voters until the decision at confidence 0.99, where the lead is clear: the mean over {SPEED} electorates of up
 to {MOST} voters, in brackets how many were decided wrongly. `before` shared the error out among the rivals.
-Now / before, by the number of rivals, on average over the cases: {averages}.
+Now / before, by the number of rivals, on average over the cases: {data["averages"]}.
 
-{speeds}"""
-    write_chapter("stopping", page)
-
-
-if __name__ == "__main__":
-    main()
+{data["speeds"]}"""

@@ -1,4 +1,4 @@
-"""The pictures in the docs, taken anew: `make screenshots` writes docs/images/, which is committed.
+"""The pictures in the docs, taken anew: `make docs SCREENSHOTS=1` writes docs/images/, which is committed.
 
 They show the paper's figure 1 and a small study of made-up captions, as a new user would see them. They are
 kept small, with as few colours as such pages have, so that a clone stays light.

@@ -8,6 +8,7 @@ under "run", apart from the numbers.
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.metadata
 import os
 import platform
@@ -23,6 +24,9 @@ from experiments.settings import EXPERIMENTS, HERE, Folders, Settings, read_sett
 from experiments.steps import Say, Stage, run, say, wanted, write_json
 from experiments.voting import profile_facts
 from rangevote.errors import RangevoteError, UsageError
+
+#: Experiments in a module of their own, without settings and steps: minutes, not hours.
+SMALLER = ("judgement", "meaning", "llm")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(
         prog="experiments/run.py", description="The paper's experiments, from data to tables and figures."
     )
-    found.add_argument("experiment", nargs="?", choices=EXPERIMENTS, help="which one to run")
+    found.add_argument("experiment", nargs="?", choices=(*EXPERIMENTS, *SMALLER), help="which one to run")
     found.add_argument("--scale", default="local", help="the settings in <experiment>-<scale>.toml [local]")
     found.add_argument(
         "--seeds", type=int, nargs="+", metavar="N", help="those of the settings, unless given"
@@ -64,7 +68,10 @@ def _main(options: argparse.Namespace, folders: Folders) -> int:
         write_page(folders.results, HERE)
         return 0
     if options.experiment is None:
-        raise UsageError(f"say which experiment: {' or '.join(EXPERIMENTS)} (or --render).")
+        raise UsageError(f"say which experiment: {', '.join((*EXPERIMENTS, *SMALLER))} (or --render).")
+    if options.experiment in SMALLER:
+        importlib.import_module(f"experiments.{options.experiment}").main()
+        return 0
     if options.jobs < 1:
         raise UsageError(f"--jobs must be 1 or more, got {options.jobs}.")
     settings = settings_of(options.experiment, options.scale)

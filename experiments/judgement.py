@@ -5,7 +5,7 @@ from 1 (unrelated) to 4 (describes the image). A measure grades the same pair by
 the image's own five captions r, which is the score that c would have if these were the voters. Pairs in which
 the caption is one of the image's own are left out, as is usual: every measure knows them by heart.
 
-    python experiments/judgement.py     # writes results/judgement.json and the table of docs/similarities.md
+    make reproduce NAME=judgement     # writes results/judgement.json and the table of docs/similarities.md
 """
 
 from __future__ import annotations
@@ -19,13 +19,10 @@ from typing import Any
 
 import numpy as np
 
-if __package__ in (None, ""):
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from experiments.settings import HERE, ROOT, Folders
 from experiments.steps import write_json
 from experiments.vocabulary import plain_words
-from rangevote.errors import MissingExtra, RangevoteError
+from rangevote.errors import MissingExtra
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
 from rangevote.hypothesis import Hypotheses
 from rangevote.similarity import get_similarity
@@ -132,10 +129,3 @@ def main() -> None:
     data = agreement(judged, captions)
     write_json(HERE / "results" / "judgement.json", data)
     write_table(data, ROOT / "docs" / "similarities.md")
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except RangevoteError as error:
-        sys.exit(f"error: {error}")

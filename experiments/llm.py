@@ -5,7 +5,7 @@ them, by the answer that stands behind "Answer:", for n from 4 to 100. Writing (
 with given scores from 1 to 10): the score of the elected text, beside the mean, the best and the longest. The
 samples are those of tree-of-thought-llm (Yao et al. 2023).
 
-    python experiments/llm.py                  # writes results/llm.json and RESULTS.md
+    make reproduce NAME=llm     # writes results/llm.json and RESULTS.md
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-if __package__ in (None, ""):
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from experiments.page import write_page
 from experiments.settings import HERE, Folders
@@ -152,10 +149,3 @@ def main() -> None:
     }
     write_json(HERE / "results" / "llm.json", data)
     write_page(HERE / "results", HERE)
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except RangevoteError as error:
-        sys.exit(f"error: {error}")

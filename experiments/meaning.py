@@ -1,7 +1,7 @@
 """Captions elected by meaning: real beams of a captioner, elected by n-grams, by a sentence encoder and by
 both; judged by BLEU-4, by the encoder itself and by another that had no vote.
 
-    python experiments/meaning.py     # writes results/meaning.json; `run.py --render` puts it on the page
+    make reproduce NAME=meaning     # writes results/meaning.json; `run.py --render` puts it on the page
 
 The lists are of test images alone, so nothing is chosen here: every measure stands with every temperature.
 (The weights of the mixture were looked at on these lists before.)
@@ -14,16 +14,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-if __package__ in (None, ""):
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-
 from experiments.measuring import bootstrapped
 from experiments.searching import read_ballots
 from experiments.settings import HERE, Folders
 from experiments.steps import write_json
 from experiments.tables import difference_cell
 from experiments.voting import Choice, elected, first
-from rangevote.errors import RangevoteError
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.evaluate import Evaluator
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
@@ -112,10 +108,3 @@ def main() -> None:
     choices = methods()
     lists = {str(k): judged(folder / f"flickr8k_test.k{k}.jsonl.gz", choices) for k in (10, 100)}
     write_json(HERE / "results" / "meaning.json", {"images": IMAGES, "lists": lists})
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except RangevoteError as error:
-        sys.exit(f"error: {error}")

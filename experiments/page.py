@@ -28,7 +28,7 @@ behind ± is the standard deviation over seeds. In bold: the best of a column (o
 references). Baselines choose the most likely output, by some account; voting elects it.
 """
 _NOTHING = """
-No run has been recorded yet. `make reproduce-captions` and `make reproduce-translation` make them.
+No run has been recorded yet. `make reproduce NAME=captions` and `make reproduce NAME=translation` make them.
 """
 
 

@@ -1,6 +1,6 @@
 """Run the paper's experiments: see README.md beside this file.
 
-.venv/bin/python experiments/run.py captions --scale local     # or: make reproduce-captions
+.venv/bin/python experiments/run.py captions --scale local     # or: make reproduce NAME=captions
 .venv/bin/python experiments/run.py translation --list
 .venv/bin/python experiments/run.py --render                    # RESULTS.md again, from results/*.json
 """

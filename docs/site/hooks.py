@@ -9,7 +9,7 @@ A page may hold, on a line of its own,
     <!-- options -->                                                       the options of an election
 
 so that no number and no option is kept in two places by hand. For those who read the pages in the repository,
-`make pages` writes below each such line what it stands for, up to `<!-- end -->`; the site takes it anew.
+`make docs` writes below each such line what it stands for, up to `<!-- end -->`; the site takes it anew.
 Links lead where they lead in the repository.
 """
 

@@ -56,7 +56,7 @@ def test_pages_made_of_other_files_show_them_in_the_repository_too():
     made = dict(HOOKS["pages"]())
     assert {path.name for path in made} >= {"commands.md", "examples.md", "paper.md", "performance.md"}
     for path, text in made.items():
-        assert path.read_text(encoding="utf-8") == text, f"{path.name} is not up to date: make pages"
+        assert path.read_text(encoding="utf-8") == text, f"{path.name} is not up to date: make docs"
 
 
 def test_what_is_written_in_a_page_is_taken_anew_for_the_site():

@@ -39,7 +39,7 @@ def made_up(number: int) -> list[tuple[list[str], list[float]]]:
 def mbrs() -> str:
     """The page's block, and what asks it; where mbrs is not there, the test is skipped."""
     if not PEERS.exists():
-        pytest.skip("mbrs is not here: benchmarks/setup_peers.sh installs it into .venv-peers")
+        pytest.skip("mbrs is missing: benchmarks/setup.sh peers installs it into .venv-peers")
     tried = subprocess.run(
         [PEERS, "-W", "ignore", "-c", "import mbrs.decoders"], capture_output=True, text=True
     )

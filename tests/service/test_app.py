@@ -181,7 +181,7 @@ async def post(port: int, content: bytes, refused: Counter[str]) -> tuple[int, b
 
 
 def test_case_55_of_many_at_once_as_many_are_answered_as_the_queue_takes():
-    """How quickly is measured by `make bench-service`; here it is how many, and how much is kept for them."""
+    """Speed is measured by `make bench NAME=service`; here it is how many, and how much is kept for them."""
     many, most = 200, 20
     body = json.dumps({"model": "tiny", "messages": MESSAGES, "user": "u" * 50_000}).encode()
     content = HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body

@@ -1,22 +1,27 @@
-"""Elections in memory, all contestants on the same lists in turn; whole commands, file to file; start-up."""
+"""Elections against their peers, on the same lists in turn: in memory, file to file, and start-up."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import platform
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import generate
+import report
 from common import (
     COUNTED_MEMORY,
     EXACT_MEMORY,
     HERE,
-    ROOT,
+    PEERS,
+    REAL,
     SCRATCH,
     Run,
     Worker,
@@ -25,14 +30,12 @@ from common import (
     say,
     write_lists,
 )
-from contestants import CONTESTANTS, LISTS, ROUNDS, SIZES, overlap_2
+from contestants import CONTESTANTS, LISTS, QUICK, ROUNDS, SIZES, overlap_2
 
 Measured = dict[str, dict[str, list[dict[str, Any]]]]  # contestant -> k -> rounds
-REAL = ROOT.parent / "shared" / "data" / "nbest"
+PEER_PACKAGES = ("sacrebleu", "nltk", "fastchrf", "mbrs", "torch")
 REAL_LISTS = {10: 100, 100: 20}
 REAL_ROUNDS = 5  # of the peers, the first only
-#: CPU seconds that a quick contestant may use in one turn.
-QUICK = 0.2
 #: Scores this near are a tie: which of the two a sum of floating-point numbers prefers is chance.
 TIE = 1e-12
 REAL_CONTESTANTS = (
@@ -51,7 +54,92 @@ REAL_CONTESTANTS = (
 )
 
 
-def measure_all(workers: dict[str, Worker], folder: Path) -> tuple[Measured, dict[str, Any]]:
+def measure(quick: bool) -> dict[str, Any]:
+    """All measurements, which take about ten minutes, quick or not."""
+    with (
+        tempfile.TemporaryDirectory() as name,
+        Worker(Path(sys.executable)) as main_worker,
+        Worker(PEERS) as peers,
+    ):
+        folder, workers = Path(name), {"main": main_worker, "peers": peers}
+        data: dict[str, Any] = {"versions": compared(workers)}
+        say("start-up")
+        data["start-up"] = _or_error(start_up)
+        say("file to file")
+        data["files"] = _or_error(lambda: file_to_file(folder))
+        say("elections")
+        data["speed"], data["looks"] = in_memory(workers, folder)
+        data["growth"] = growth(workers, folder)
+        say("real n-best lists" if REAL.exists() else f"skipped: no {REAL.name} lists")
+        data["real"] = real_lists(workers, folder)
+        say("memory")
+        data["memory"] = memory(workers, folder)
+    data["agreement"] = _agreements(data["speed"])
+    for file in data["real"].values():
+        file["agreement"] = _real_agreements(file["answers"])
+    result: dict[str, Any] = without_scores(data)
+    return result
+
+
+def page(data: dict[str, Any]) -> str:
+    """The chapter; results.svg and results.png are drawn beside it where matplotlib is installed."""
+    raw = SCRATCH / "elections.json"
+    subprocess.run([PEERS if PEERS.exists() else sys.executable, HERE / "plot.py", raw])
+    return report.markdown(data)
+
+
+def _or_error(measured: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What was measured; where the command fails, the reason instead."""
+    try:
+        return measured()
+    except RuntimeError as error:
+        say(f"  failed: {error}")
+        return {"error": str(error).strip().splitlines()[-1]}
+
+
+def _agreements(measured: Measured) -> dict[str, Any]:
+    """Every peer against the measure of ours that it shares."""
+    agreed = {}
+    for name, contestant in CONTESTANTS.items():
+        if contestant.like and not contestant.ours:
+            mine, theirs = measured[contestant.like], measured[name]
+            pairs = [
+                pair
+                for k in map(str, SIZES)
+                for pair in zip(mine.get(k, []), theirs.get(k, []), strict=False)
+            ]
+            agreed[name] = agreement(pairs)
+    return agreed
+
+
+def _real_agreements(answers: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: agreement([(answers[CONTESTANTS[name].like][0], answered[0])])
+        for name, answered in answers.items()
+        if not CONTESTANTS[name].ours
+    }
+
+
+def compared(workers: dict[str, Worker]) -> dict[str, str]:
+    """What is compared; a peer that is absent says so."""
+    listed = {"Python": platform.python_version()}
+    wanted = [("main", name) for name in ("rangevote", "numpy", "msgspec")]
+    wanted += [("peers", name) for name in PEER_PACKAGES]
+    for where, name in wanted:
+        answer = workers[where].ask(version=name)
+        listed[name] = answer.get("version", "absent")
+    return listed
+
+
+def without_scores(data: Any) -> Any:
+    """The data without the scores of every election, which fill megabytes."""
+    if isinstance(data, dict):
+        dropped = isinstance(data.get("scores"), list)
+        return {k: without_scores(v) for k, v in data.items() if not (dropped and k == "scores")}
+    return [without_scores(value) for value in data] if isinstance(data, list) else data
+
+
+def in_memory(workers: dict[str, Worker], folder: Path) -> tuple[Measured, dict[str, Any]]:
     """Every contestant at every k of its plan, and what the lists look like."""
     measured: Measured = {name: {} for name in CONTESTANTS}
     looks: dict[str, Any] = {}
@@ -89,7 +177,7 @@ def growth(workers: dict[str, Worker], folder: Path, turns: int = 9) -> list[dic
     """CPU seconds of overlap_2 at k = 1,000 and 10,000, one right after the other, by turns.
 
     Of each turn the fastest pass: a list of 10,000 fills the caches that other work on the machine
-    takes away, so load would be measured as growth. `folder` holds the lists of `measure_all`.
+    takes away, so load would be measured as growth. `folder` holds the lists of `in_memory`.
     """
     times = []
     for turn in range(turns):
@@ -128,7 +216,7 @@ def _read(path: Path, count: int) -> list[tuple[list[str], list[float]]]:
 
 
 def memory(workers: dict[str, Worker], folder: Path) -> dict[str, dict[str, Any]]:
-    """Peak memory, each in a fresh process; `folder` holds the lists of `measure_all`."""
+    """Peak memory, each in a fresh process; `folder` holds the lists of `in_memory`."""
     wanted = [("overlap_2", k) for k in SIZES[1:]] + [("precision_2", 10_000)]
     wanted += [(name, 1_000) for name in ("bleu_4", "smoothed_bleu_4", "chrf")]
     wanted += [(name, 1_000) for name in ("plain overlap_2", "fastchrf")]
