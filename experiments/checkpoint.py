@@ -22,7 +22,7 @@ from experiments.show_and_tell import ShowAndTell, ShowAndTellOptions
 from experiments.transformer import Transformer, TransformerOptions
 from experiments.vocabulary import Vocabulary, read_vocabulary, write_vocabulary
 from rangevote.errors import SetupError, UsageError, nearest
-from rangevote.text import replacing
+from rangevote.text import write_atomically
 
 CARD, WEIGHTS, WORDS = "rangevote.json", "model.safetensors", "vocabulary.json"
 #: Raised when older readers would misunderstand a folder.
@@ -65,7 +65,7 @@ def write_card(model: Model, folder: Folder, training: Mapping[str, Any]) -> Non
         "vocabulary": WORDS,
         "training": dict(training),
     }
-    with replacing(Path(folder, CARD)) as file:
+    with write_atomically(Path(folder, CARD)) as file:
         file.write(json.dumps(card, indent=2, ensure_ascii=False).encode() + b"\n")
 
 
@@ -118,7 +118,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: str = "") ->
     """Write a safetensors file; `about` is a text kept in its head."""
     metadata = {"rangevote": about} if about else None
     packed = save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, metadata)
-    with replacing(path) as file:
+    with write_atomically(path) as file:
         file.write(packed)
 
 

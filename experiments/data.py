@@ -27,7 +27,7 @@ from experiments.show_and_tell import Floats
 from experiments.vocabulary import plain_words
 from rangevote.errors import DataError, MissingExtra, SetupError, nearest
 from rangevote.models.arpa import read_lines
-from rangevote.text import replacing
+from rangevote.text import write_atomically
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _write(
     references: Sequence[Sequence[str]],
     sources: Sequence[str] | None = None,
 ) -> None:
-    with replacing(output) as file:
+    with write_atomically(output) as file:
         for i, id in enumerate(ids):
             row: dict[str, Any] = {"id": id, "references": references[i]}
             if sources is not None:

@@ -26,7 +26,7 @@ from rangevote.errors import MissingExtra
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
 from rangevote.hypothesis import Hypotheses
 from rangevote.similarity import get_similarity
-from rangevote.text import replacing
+from rangevote.text import write_atomically
 
 MEASURES = (
     *("overlap_1", "overlap_2", "overlap_3", "overlap_1-4", "overlap_1-4@0.25", "overlap_1-4@0.5"),
@@ -120,7 +120,7 @@ def write_table(data: Mapping[str, Any], page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     head, _, rest = text.partition(BEGIN)
     tail = rest.partition(END)[2]
-    with replacing(page) as file:
+    with write_atomically(page) as file:
         file.write(f"{head}{BEGIN}\n\n{table(data).strip()}\n\n{END}{tail}".encode())
 
 

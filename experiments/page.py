@@ -17,7 +17,7 @@ from experiments.training_record import duration
 from rangevote.evaluation.metrics import get_metric
 from rangevote.evaluation.plot import Curve, Panel, plot_curves
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, escape_markdown, to_markdown
-from rangevote.text import replacing
+from rangevote.text import write_atomically
 
 PAGE, FIGURES = "RESULTS.md", "figures"
 _HEAD = """# Results of the paper's experiments
@@ -43,7 +43,7 @@ def write_page(results: Path, folder: Path) -> None:
     for found in recorded(results):
         draw(found, folder / FIGURES)
     text = rendered(results, folder).encode()
-    with replacing(folder / PAGE) as file:
+    with write_atomically(folder / PAGE) as file:
         file.write(text)
 
 

@@ -22,7 +22,7 @@ from rangevote.decoding import batches, get_search
 from rangevote.formats import read
 from rangevote.formats.ballot_writer import write_ballot
 from rangevote.hypothesis import Ballot, Hypothesis
-from rangevote.text import replacing
+from rangevote.text import write_atomically
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _part(task: Task, start: int, stop: int, folder: Path) -> Path:
         lines.append(write_ballot(_ballot(task, number, hypotheses)))
     if task.states:  # first, since the part is there once its lines are
         np.save(beside(path), np.array(rows))
-    with replacing(path) as file:
+    with write_atomically(path) as file:
         file.writelines(lines)
     return path
 
@@ -112,7 +112,7 @@ def _join(parts: list[Path], output: Path, states: bool) -> None:
     if states:
         # float16 as in published n-best lists: a cosine changes in the fourth digit, a file halves
         np.save(beside(output), np.concatenate([np.load(beside(part)) for part in parts]))
-    with replacing(output) as file:
+    with write_atomically(output) as file:
         for part in parts:
             with gzip.open(part, "rb") as plain:
                 shutil.copyfileobj(plain, file)

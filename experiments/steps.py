@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from rangevote import __version__
-from rangevote.text import replacing
+from rangevote.text import write_atomically
 
 #: Raised by hand when a step's own code changes what it writes.
 FORMAT = 1
@@ -136,7 +136,7 @@ class Stage:
 
 def write_json(path: Path, data: Any) -> None:
     """Plain data to a file (.gz: packed) that gets its name when it is complete."""
-    with replacing(path) as file:
+    with write_atomically(path) as file:
         file.write(json.dumps(data, indent=1, ensure_ascii=False).encode() + b"\n")
 
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from experiments.checkpoint import load_weights, read_tensors, write_tensors
 from rangevote.errors import SetupError
-from rangevote.text import replacing
+from rangevote.text import write_atomically
 
 STATE, LOG = "training.safetensors", "log.jsonl"
 #: Options that may change while a run goes on: they have no part in the weights.
@@ -127,7 +127,7 @@ class Log:
         """Goes on after `step`: what was logged beyond the state that was saved is done again."""
         self._path = folder / LOG
         kept = [line for line in _lines(self._path) if _step(line) <= step]
-        with replacing(self._path) as file:
+        with write_atomically(self._path) as file:
             file.write("".join(f"{line}\n" for line in kept).encode())
 
     def write(self, facts: Mapping[str, Any]) -> None:

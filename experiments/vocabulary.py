@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rangevote.errors import DataError, SetupError, UsageError, need
-from rangevote.text import replacing
+from rangevote.text import write_atomically
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -154,7 +154,7 @@ VOCABULARIES: dict[str, type[Words] | type[Bpe]] = {"words": Words, "bpe": Bpe}
 
 def write_vocabulary(vocabulary: Vocabulary, path: str | os.PathLike[str]) -> None:
     """Save as JSON."""
-    with replacing(path) as file:
+    with write_atomically(path) as file:
         file.write(json.dumps(vocabulary.to_json(), ensure_ascii=False).encode())
 
 

@@ -27,7 +27,7 @@ from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.similarity import PRESETS
 from rangevote.similarity.neural import shared_model
 from rangevote.similarity.vectors import UNIVERSAL, UniversalSentenceEncoder
-from rangevote.text import replacing
+from rangevote.text import write_atomically
 from rangevote.tuning.tune import tune
 
 
@@ -206,7 +206,7 @@ def tune_ballots(output: Path, *, metric: str, words: str, grid: Mapping[str, An
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangevoteWarning)  # the profile says whether the choice is noise
         found = tune(read_ballots(ballots), metric=metric, units=WordUnits(tokenize=words), **grid)
-    with replacing(output) as file:
+    with write_atomically(output) as file:
         file.write(found.profile().encode())
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import math
 import os
 import stat
 import threading
@@ -10,7 +12,7 @@ import threading
 import pytest
 
 from rangevote.errors import SetupError
-from rangevote.text import is_stream, regular_file, replacing
+from rangevote.text import draft_of, escape_controls, finite, is_stream, regular_file, write_atomically
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="devices, pipes and links as on Unix")
 
@@ -19,7 +21,7 @@ def test_a_file_is_replaced_at_the_end_and_a_link_stays(tmp_path):
     link, target = tmp_path / "link.gz", tmp_path / "target"
     target.write_bytes(b"old")
     link.symlink_to("target")
-    with replacing(link) as file:
+    with write_atomically(link) as file:
         file.write(b"new")
         assert target.read_bytes() == b"old"
     assert gzip.decompress(target.read_bytes()) == b"new"  # packed, as the name that was given says
@@ -32,7 +34,7 @@ def test_a_pipe_is_written_through(tmp_path):
     os.mkfifo(path)
     reader = threading.Thread(target=lambda: read.append(path.read_bytes()))
     reader.start()
-    with replacing(path) as file:
+    with write_atomically(path) as file:
         file.write(b"text")
     reader.join(timeout=20)
     assert read == [b"text"]
@@ -50,3 +52,18 @@ def test_an_open_descriptor_is_a_stream_whatever_it_leads_to(name, tmp_path):
     assert is_stream(link)
     assert not is_stream(tmp_path)
     assert not is_stream(tmp_path / "free")
+
+
+def test_control_characters_are_escaped_and_other_spaces_stay():
+    assert escape_controls("a\u3000b\u00a0c") == "a\u3000b\u00a0c"
+    assert escape_controls("\x1b[2J\u202e\x85\t\n\ud800", keep="\n\t") == "\\x1b[2J\\u202e\\x85\t\n\\ud800"
+
+
+def test_numbers_that_json_cannot_express_become_none():
+    assert [finite(x) for x in (1.5, None, math.inf, -math.inf, math.nan)] == [1.5, None, None, None, None]
+
+
+def test_a_draft_is_deleted_when_writing_fails(tmp_path):
+    with pytest.raises(SetupError, match=r"cannot write .*out: the disk is full"), draft_of(tmp_path / "out"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert os.listdir(tmp_path) == []

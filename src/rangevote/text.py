@@ -1,25 +1,53 @@
-"""Where files are written: one that appears when it is complete, or one that is there and is written through.
+"""What several modules do to strings, numbers and files.
 
-A link is followed and stays a link. Devices, pipes and open descriptors (`/dev/null`, `/dev/stdout`,
-`>(cat)`) take what is written as it comes; they are never replaced by a file.
+A file that is written appears when it is complete. A link is followed and stays a link. Devices, pipes and
+open descriptors (`/dev/null`, `/dev/stdout`, `>(cat)`) are written directly and never replaced by a file.
 """
 
 from __future__ import annotations
 
 import errno
 import gzip
+import math
 import os
 import re
 import stat
+import unicodedata
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from rangevote.errors import SetupError
 
+#: The byte-order mark of UTF-8.
+BOM = b"\xef\xbb\xbf"
+#: Endings of image files that browsers show, and of all that models read.
+WEB_IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
+IMAGE_ENDINGS = (*WEB_IMAGE_ENDINGS, ".bmp", ".tif", ".tiff")
 #: Links that are followed at most, as on Linux.
 MOST_LINKS = 40
+
+
+def finite(number: float | None) -> float | None:
+    """The number, or None where it is infinite or NaN, which JSON cannot express."""
+    return None if number is None or not math.isfinite(number) else float(number)
+
+
+def escape_controls(text: str, keep: str = "") -> str:
+    """The text with control and other invisible characters as escapes, because a terminal would obey them.
+
+    >>> escape_controls("red\\x1b[31m\\n"), escape_controls("a\\nb", keep="\\n") == "a\\nb"
+    ('red\\\\x1b[31m\\\\n', True)
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c
+        if c.isprintable() or c in keep or unicodedata.category(c) == "Zs"
+        else c.encode("unicode_escape", "surrogatepass").decode()
+        for c in text
+    )
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:
@@ -30,7 +58,7 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
         return False
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL byte
         raise cannot_write(path, error) from error
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
@@ -67,33 +95,49 @@ def regular_file(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write into that replaces `path` at the end, and vanishes if the end is not reached.
-
-    Where `path` ends in .gz it is packed; where it is a device or a pipe, that is written.
-    """
-    draft = None
+def _reported(path: str | os.PathLike[str], *errors: type[Exception]) -> Iterator[None]:
+    expected: tuple[type[Exception], ...] = (OSError, UnicodeEncodeError, *errors)  # of a lone surrogate
     try:
-        if is_stream(path):
-            raw = open_stream(path)
-        else:
-            target = regular_file(path)
-            draft = Path(f"{target}.{os.getpid()}.partial")
-            raw = draft.open("wb")
-        with raw:
-            if os.fspath(path).endswith(".gz"):
-                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
-                    yield cast(BinaryIO, packed)
-            else:
-                yield raw
-        if draft is not None:
-            os.replace(draft, target)
-    except (OSError, ValueError) as error:
+        yield
+    except expected as error:
         raise cannot_write(path, error) from error
-    finally:
-        if draft is not None:
+
+
+@contextmanager
+def draft_of(path: str | os.PathLike[str], *errors: type[Exception], mode: int = 0o666) -> Iterator[Path]:
+    """An empty file that replaces `path` at the end of the `with` block, or is deleted if that fails.
+
+    `errors` are what the caller may raise, beside OSError, when the file cannot be written.
+    """
+    target = regular_file(path)
+    draft = Path(f"{target}.{os.getpid()}.partial")
+    with _reported(path, *errors):
+        try:
+            draft.unlink(missing_ok=True)
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+            yield draft
+            os.replace(draft, target)
+        finally:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def write_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write into, which replaces `path` when it is complete; compressed if that ends in .gz.
+
+    A device or a pipe is written directly.
+    """
+    with ExitStack() as stack:
+        stack.enter_context(_reported(path))
+        if is_stream(path):
+            file = stack.enter_context(open_stream(path))
+        else:
+            file = stack.enter_context(stack.enter_context(draft_of(path)).open("wb"))
+        if os.fspath(path).endswith(".gz"):
+            packed = gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0)
+            file = cast(BinaryIO, stack.enter_context(packed))
+        yield file
 
 
 def cannot_write(path: str | os.PathLike[str], error: Exception, hint: str = "") -> SetupError:

@@ -9,7 +9,7 @@ from experiments.voting import first, first_not_empty, read_outputs, reranked, v
 
 import rangevote as rv
 from rangevote.formats.ballot_writer import write_ballot
-from rangevote.text import replacing
+from rangevote.text import write_atomically
 
 TEXTS = ["", "a dog", "a dog runs fast", "a dog runs", "a cat"]
 LOGPROBS = [-1.2, -1.5, -1.6, -1.7, -2.5]
@@ -24,7 +24,7 @@ def ballot(id="x", texts=TEXTS, logprobs=LOGPROBS, **fields):
 
 
 def written(path, ballots):
-    with replacing(path) as file:
+    with write_atomically(path) as file:
         file.writelines(write_ballot(one) for one in ballots)
     return path
 

@@ -152,7 +152,7 @@ def test_items_are_shown_with_both_texts_the_most_disputed_first(tmp_path):
     assert '<i class="faint">(empty)</i>' in items
     assert "<li>annotator-1: voted slightly better</li><li>annotator-2: voted much better</li>" in items
     shown = as_text(findings(path))
-    assert re.search(r"two +4\.00 +\+2 -2 +safe \ufffdgpj.exe", shown)
+    assert re.search(r"two +4\.00 +\+2 -2 +safe \\u202egpj.exe", shown)
     data = items_data(findings(path))
     assert [item["item"] for item in data] == ["two", "one", "three"]
     assert data[1]["outputs"] == {"beam": "a man on a bench", "voted": "a man on a horse"}

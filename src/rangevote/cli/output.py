@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, NoReturn, Protocol
 
 from rangevote.cli.options import format_by_name
 from rangevote.errors import RangevoteError, SetupError, UsageError, need
-from rangevote.text import cannot_write, is_stream, open_stream, regular_file
+from rangevote.text import cannot_write, escape_controls, is_stream, open_stream, regular_file
 
 if TYPE_CHECKING:
     from rangevote.formats.result_writer import ResultRows, ResultShape
@@ -432,11 +432,7 @@ def fingerprint(options: Mapping[str, str]) -> str:
 
 def visible(line: bytes) -> bytes:
     """The line with control characters spelled out, so that a terminal does not obey them."""
-    text = line.decode("utf-8", "replace")
-    return "".join(
-        c if c in "\n\t" or ((c.isprintable() or c.isspace()) and c >= " " and c != "\x7f") else repr(c)[1:-1]
-        for c in text
-    ).encode()
+    return escape_controls(line.decode("utf-8", "replace"), keep="\n\t").encode()
 
 
 def _lock(file: BinaryIO, path: Path) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from rangevote.election.explain import NgramVotes
 from rangevote.election.summary import Quote, why
+from rangevote.text import escape_controls
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -174,9 +175,9 @@ def table(result: Result) -> RenderableType:
     drawn.add_column("")
     for row in listed:
         style = "bold green" if row.elected else None
-        drawn.add_row(row.rank, Text(_printable(row.text)), *row.numbers, row.marks, style=style)
+        drawn.add_row(row.rank, Text(escape_controls(row.text)), *row.numbers, row.marks, style=style)
     footer = f"{summary(result)}{_rest(result, listed)}"
-    return Group(drawn, Text(_printable(footer)), Text(_printable(result.signature), style="dim"))
+    return Group(drawn, Text(escape_controls(footer)), Text(escape_controls(result.signature), style="dim"))
 
 
 def _names(result: Result) -> tuple[str, ...]:
@@ -222,8 +223,3 @@ def _rest(result: Result, listed: list[CandidateRow]) -> str:
 
 def _counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
-def _printable(text: str) -> str:
-    """Control characters as escapes, since a terminal would obey them."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

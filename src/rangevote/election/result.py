@@ -14,6 +14,7 @@ from rangevote.election.rules import order
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
 from rangevote.similarity.base import keys_of, short
 from rangevote.similarity.json_leaves import TextOrToolCalls
+from rangevote.text import finite
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -259,8 +260,8 @@ class Result:
         fields: dict[str, Any] = {
             "winner": self.winner,
             "index": self.index,
-            "score": _finite(self.score),
-            "margin": _finite(self.margin),
+            "score": finite(self.score),
+            "margin": finite(self.margin),
             "signature": self.signature,
         }
         if len(self.elected) > 1:
@@ -272,13 +273,13 @@ class Result:
         if self.panel is not None and self.panel.left_out:
             fields["left_out"] = list(self.panel.left_out)
         if scores:
-            fields["scores"] = [_finite(score) for score in self.scores.tolist()]
+            fields["scores"] = [finite(score) for score in self.scores.tolist()]
         if explain:
             found = self.explain()
             fields["explanation"] = {
                 "ngrams": None if found.ngrams is None else [gram._asdict() for gram in found.ngrams],
                 "voters": [_known(vote._asdict()) for vote in found.voters],
-            } | ({} if found.likelihood is None else {"likelihood": _finite(found.likelihood)})
+            } | ({} if found.likelihood is None else {"likelihood": finite(found.likelihood)})
             if found.fields is not None:
                 fields["explanation"]["fields"] = [field._asdict() for field in found.fields]
         return fields
@@ -317,10 +318,6 @@ class Result:
     def __str__(self) -> str:
         winner = "" if self.winner is None else self.winner
         return winner if isinstance(winner, str) else " ".join(map(str, winner))
-
-
-def _finite(number: float | None) -> float | None:
-    return number if number is not None and math.isfinite(number) else None
 
 
 def _known(fields: dict[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.errors import UsageError, need
 from rangevote.evaluation.evaluate import Comparison
-from rangevote.text import replacing
+from rangevote.text import write_atomically
 
 #: Kinds of picture, by the ending of the file's name.
 KINDS = ("svg", "png", "pdf")
@@ -166,7 +166,7 @@ def _write(figure: Any, path: Path) -> None:
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     picture = io.BytesIO()
     figure.savefig(picture, format=kind, dpi=150, metadata=metadata)
-    with replacing(path) as file:
+    with write_atomically(path) as file:
         file.write(picture.getvalue())
 
 

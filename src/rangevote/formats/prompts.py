@@ -19,10 +19,10 @@ from rangevote.formats.layouts import with_carry
 from rangevote.formats.reader import Entry, Reading, ReadOptions
 from rangevote.formats.stream import MAX_LINE_BYTES, Closing, Stream, open_stream
 from rangevote.hypothesis import Ballot
+from rangevote.text import IMAGE_ENDINGS
 
 #: Endings of the files that are read as JSON, one object a line; all others are lines of text.
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
-IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff")
 #: Where a JSON line has its input unless an option names it: the first of these that is there.
 FIELDS = ("text", "prompt", "source", "messages", "input")
 IMAGE_FIELDS = ("image", "file", "path", *FIELDS)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 
 from rangevote.errors import DataError, SetupError, need
+from rangevote.text import BOM
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -34,7 +35,6 @@ _UNSUPPORTED = {b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip", b"
 CHUNK = 2**19
 #: What a Parquet file begins with; it is no stream, see `random_access`.
 PARQUET = b"PAR1"
-_BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
 Source = str | os.PathLike[str] | BinaryIO
@@ -174,8 +174,8 @@ class Stream(Closing):
         head = self.peek(64 if self.size else 4)
         if self._failure is not None and not head:
             raise self._failure
-        if head.startswith(_BOM):
-            self._ahead = [head[len(_BOM) :]] if len(head) > len(_BOM) else []
+        if head.startswith(BOM):
+            self._ahead = [head[len(BOM) :]] if len(head) > len(BOM) else []
         elif _looks_like_utf16(head[:64]) and not head.startswith(PARQUET):
             raise DataError(
                 "looks like UTF-16 text; only UTF-8 is read. Convert it with: iconv -f UTF-16 -t UTF-8",

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from rangevote.errors import DataError, SetupError
 from rangevote.models.protocol import Integers
-from rangevote.text import replacing
+from rangevote.text import BOM, write_atomically
 
 Floats = NDArray[np.float64]
 
@@ -54,7 +54,6 @@ MISSING_UNKNOWN = -100.0
 _COUNT = re.compile(rb"ngram\s+(\d{1,4})\s*=\s*(\d{1,18})")
 _KENLM = b"mmap lm http://kheafield.com/code"
 _GZIP = b"\x1f\x8b"
-_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ def read_lines(path: str | os.PathLike[str]) -> Generator[bytes, None, None]:
             stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
             for line in stream:
                 number += 1
-                yield line.removeprefix(_MARK) if number == 1 else line
+                yield line.removeprefix(BOM) if number == 1 else line
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(f"damaged or cut off gzip data ({error})", where=f"{name}:{number + 1}") from error
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL byte
@@ -364,7 +363,7 @@ def _word_numbers(lines: _Lines, section: _Section, index: dict[bytes, int]) -> 
 
 def write_arpa(path: str | os.PathLike[str], words: list[str], table: Backoff) -> None:
     """Write the file whole or not at all; a name that ends in .gz is written as gzip."""
-    with replacing(path) as out:
+    with write_atomically(path) as out:
         head = ["\\data\\", *(f"ngram {n}={level.keys.size}" for n, level in enumerate(table.levels, 1))]
         out.write(("\n".join(head) + "\n").encode())
         grams = words

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
 import secrets
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -26,6 +25,7 @@ from rangevote.engines.openai.sample_and_elect import ElectionOutcome
 from rangevote.service.config import Limits
 from rangevote.service.errors import ApiError, internal_error, json_response
 from rangevote.service.requests import CompletionRequest
+from rangevote.text import finite
 
 PREFIXES = {"chat": "chatcmpl-", "completions": "cmpl-", "responses": "resp_"}
 DONE = b"data: [DONE]\n\n"
@@ -133,8 +133,8 @@ class Reply:
             "signature": result.signature,
             "votes": outcome.votes,
             "candidates": len(result.candidates),
-            "score": _finite(result.score),
-            "margin": _finite(result.margin),
+            "score": finite(result.score),
+            "margin": finite(result.margin),
             "near_tie": result.near_tie,
             "no_support": result.no_support,
             "samples": {"asked": outcome.asked, "saved": outcome.saved, **outcome.counts},
@@ -148,7 +148,7 @@ class Reply:
             election["panel"] = {"shares": result.panel.shares, "left_out": list(result.panel.left_out)}
         if self.request.options.explain:
             election["scores"] = [
-                {"text": str(result.candidates.content(i)), "score": _finite(float(result.scores[i]))}
+                {"text": str(result.candidates.content(i)), "score": finite(float(result.scores[i]))}
                 for i in result.ranking
             ]
         return election if page is None else {**election, "election": page}
@@ -207,10 +207,6 @@ class Winner:
 def event(data: Any) -> bytes:
     """One event of a stream, in ASCII: some clients end lines at more characters than the standard does."""
     return b"data: " + json.dumps(data, separators=(",", ":")).encode() + b"\n\n"
-
-
-def _finite(number: float | None) -> float | None:
-    return None if number is None or math.isinf(number) else number
 
 
 def _delta(

@@ -34,7 +34,8 @@ from rangevote.study.plan import (
     coin,
     shuffled,
 )
-from rangevote.web.images import IMAGE_ENDINGS, PageImage, load_image
+from rangevote.text import WEB_IMAGE_ENDINGS
+from rangevote.web.images import PageImage, load_image
 
 SCHEMA = '{"id": "42", "outputs": {"beam": "...", "voted": "..."}, "source": "...", "image": "42.jpg"}'
 #: Longest text of an output or a source, in characters.
@@ -159,10 +160,10 @@ def _image_paths(images: str, order: FileValues[str]) -> tuple[Sequence[str | No
         )
     paths = []
     for id, where in zip(map(str, order.ids), order.where, strict=True):
-        names = [f"{id}{ending}" for ending in IMAGE_ENDINGS if "/" not in id and "\0" not in id]
+        names = [f"{id}{ending}" for ending in WEB_IMAGE_ENDINGS if "/" not in id and "\0" not in id]
         found = next((name for name in names if (folder / name).exists()), None)
         if found is None:
-            looked = f"looked for {id}{{{','.join(IMAGE_ENDINGS)}}}"
+            looked = f"looked for {id}{{{','.join(WEB_IMAGE_ENDINGS)}}}"
             raise DataError(f"there is no image for {id!r} in {folder}; {looked}.", where=where)
         paths.append(found)
     return paths, folder

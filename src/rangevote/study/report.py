@@ -40,6 +40,7 @@ from rangevote.study.analysis import (
 )
 from rangevote.study.plan import COMBINE, StudyPlan
 from rangevote.study.store import Judgement, Snapshot
+from rangevote.text import BOM, escape_controls
 
 #: What is less likely than this is hardly chance.
 SIGNIFICANT = 0.05
@@ -237,8 +238,7 @@ def disputed_tables(findings: Findings) -> list[Table]:
 
 
 def _clipped(text: str) -> str:
-    line = " ".join(text.split())
-    shown = "".join(character if character.isprintable() else "\ufffd" for character in line)
+    shown = escape_controls(" ".join(text.split()))
     return shown if len(shown) <= _CLIP else shown[: _CLIP - 1] + "…"
 
 
@@ -473,7 +473,7 @@ def to_csv(snapshot: Snapshot, *, history: bool = False, mark: bool = False) -> 
         outputs = row.pop("outputs")
         row |= {"baseline_output": outputs[first], "challenger_output": outputs[second]}
         writer.writerow({name: harmless(value) for name, value in row.items()})
-    return ("\ufeff" if mark else "") + out.getvalue()
+    return (BOM.decode() if mark else "") + out.getvalue()
 
 
 def harmless(value: Any) -> Any:

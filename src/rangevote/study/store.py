@@ -23,7 +23,7 @@ import msgspec
 
 from rangevote.errors import DataError, SetupError
 from rangevote.study.plan import Annotator, Assignment, Pair, Study, StudyPlan, canonical, resolved
-from rangevote.text import cannot_write, regular_file
+from rangevote.text import draft_of, regular_file
 from rangevote.web.images import PageImage
 
 T = TypeVar("T")
@@ -193,26 +193,10 @@ def file_system(path: Path, table: str = "/proc/self/mounts") -> str:
     return kinds[max(above, key=len)] if above else ""
 
 
-@contextmanager
-def _draft_of(target: Path, named: object) -> Iterator[Path]:
-    """A file to fill that only its owner may read; it replaces `target` at the end, or vanishes."""
-    draft = target.with_name(target.name + ".partial")
-    try:
-        draft.unlink(missing_ok=True)
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        yield draft
-        os.replace(draft, target)
-    except (OSError, sqlite3.OperationalError) as error:
-        raise cannot_write(str(named), error) from error
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
-
-
 def create_file(path: Path, study: Study, images: Mapping[str, PageImage]) -> None:
     """Write a study; the file appears when it is complete."""
     target = regular_file(path)
-    with _draft_of(target, path) as draft:
+    with draft_of(path, sqlite3.OperationalError, mode=0o600) as draft:
         db = sqlite3.connect(draft, isolation_level=None)
         try:
             create_tables(db)
@@ -421,8 +405,8 @@ class Store:
             self._db.close()
 
     def back_up(self) -> None:
-        backup = regular_file(backup_of(self.path))
-        with _draft_of(backup, f"the backup {backup}") as draft, self._lock:
+        backup = backup_of(self.path)
+        with draft_of(backup, sqlite3.OperationalError, mode=0o600) as draft, self._lock:
             self._db.execute("VACUUM INTO ?", (str(draft),))
 
     @contextmanager

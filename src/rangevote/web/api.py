@@ -69,6 +69,7 @@ from rangevote.similarity.combined import Mixture
 from rangevote.similarity.ngram import Chrf, IndexMeasure
 from rangevote.similarity.pairwise import SequenceMeasure
 from rangevote.similarity.units import Reader, Tokenise
+from rangevote.text import finite
 from rangevote.web import families
 
 Json = dict[str, Any]
@@ -413,11 +414,6 @@ def shows_votes(graded: Json, election: Json, index: int) -> bool:
     """Whether the grades of a ballot hold what every voter gave this candidate."""
     everybody = len(graded.get("voters", ())) == election["voters"]["total"] > 0
     return everybody and index in graded.get("candidates", ())
-
-
-def finite(number: float | None) -> float | None:
-    """JSON knows no infinities."""
-    return None if number is None or not math.isfinite(number) else float(number)
 
 
 class TextUnits:

@@ -21,10 +21,11 @@ from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
 from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Ballot
+from rangevote.text import WEB_IMAGE_ENDINGS
 from rangevote.web import api, clusters
 from rangevote.web.api import ElectedBallot, Json
 from rangevote.web.ballots import BallotLists
-from rangevote.web.images import IMAGE_ENDINGS, PageImage, load_image
+from rangevote.web.images import PageImage, load_image
 from rangevote.web.security import Guard
 from rangevote.web.serving import asset_routes, assets
 from rangevote.web.what_if import WhatIf
@@ -153,7 +154,7 @@ class ElectionPage:
         if self._images is None or ballot is None:
             return None
         names = [
-            str(name) for name in (ballot.source, ballot.id) if str(name).lower().endswith(IMAGE_ENDINGS)
+            str(name) for name in (ballot.source, ballot.id) if str(name).lower().endswith(WEB_IMAGE_ENDINGS)
         ]
         for name in names:
             try:

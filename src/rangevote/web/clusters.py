@@ -25,7 +25,8 @@ from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Array, Ballot
 from rangevote.similarity import PRESETS, get_similarity
 from rangevote.similarity.base import Measure
-from rangevote.web.api import CUT, Json, chosen_tokenisation, finite, readable
+from rangevote.text import finite
+from rangevote.web.api import CUT, Json, chosen_tokenisation, readable
 
 #: The measures that are shown side by side, the paper's first.
 MEASURES = (

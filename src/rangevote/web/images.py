@@ -11,8 +11,6 @@ from typing import NamedTuple
 
 from rangevote.errors import DataError
 
-#: Endings of image names that pages look for.
-IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
 #: Largest file, in bytes.
 MOST_BYTES = 20 * 2**20
 #: (first bytes, media type)

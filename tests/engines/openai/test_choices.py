@@ -217,7 +217,7 @@ def test_usage_adds_up_and_is_nothing_where_it_is_not_reported():
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        ({"message": "slow\x1b[31m\n down"}, "slow [31m down"),
+        ({"message": "slow\x1b[31m\n down"}, "slow\\x1b[31m down"),
         ({"code": 7}, "{'code': 7}"),
         ("x" * 1000, "x" * 300),
         (None, "None"),

@@ -17,6 +17,7 @@ from rangevote.formats.jsonl import shape_error
 from rangevote.formats.openai import UNKNOWN, Part, ended, tool_calls_of
 from rangevote.hypothesis import LOGPROB_SLACK, Hypothesis, ToolCall
 from rangevote.similarity.answers import split_reasoning
+from rangevote.text import escape_controls
 
 #: Text to vote on, nothing, a refusal (its text is the reason), or tool calls.
 ChoiceKind = Literal["text", "null", "refusal", "tool_calls"]
@@ -143,7 +144,7 @@ def error_text(error: object) -> str:
         text = str(message)
     except (ValueError, RecursionError):  # a number of too many digits, lists in lists in lists
         text = "(an error that cannot be shown)"
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:SHOWN]
+    return escape_controls(" ".join(text.split()))[:SHOWN]
 
 
 def _count(value: object) -> int:

@@ -17,9 +17,9 @@ from rangevote.errors import DataError, SetupError, UsageError, need
 from rangevote.models.hub import quiet
 from rangevote.models.huggingface.steps import Net
 from rangevote.models.protocol import Integers
+from rangevote.text import IMAGE_ENDINGS
 
 #: A text that ends so is taken for a file, by models that see.
-SUFFIXES = {".bmp", ".gif", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
 
 #: Tokens that end a sequence, by number or by text.
 End = int | str | Iterable[int | str] | None
@@ -185,7 +185,7 @@ def sees(hf: Net) -> bool:
 def is_image(input: Any) -> bool:
     """Whether this may be an image: an open one, or the path of a file."""
     if isinstance(input, str):
-        return Path(input).suffix.lower() in SUFFIXES
+        return Path(input).suffix.lower() in IMAGE_ENDINGS
     return isinstance(input, Path) or hasattr(input, "convert")
 
 
