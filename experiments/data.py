@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from experiments.show_and_tell import Floats
 from experiments.vocabulary import plain_words
 from rangevote.errors import DataError, MissingExtra, SetupError, nearest
-from rangevote.models.arpa import read_lines
+from rangevote.models.ngram import read_lines
 from rangevote.text import write_atomically
 
 

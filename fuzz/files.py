@@ -12,8 +12,7 @@ from fuzz.targets import scratch, scratch_file
 from rangevote.election.settings import read_profile, write_tables
 from rangevote.errors import RangevoteError
 from rangevote.evaluation.read import FileValues, align, read_outputs, read_references, read_sources
-from rangevote.models.arpa import read_arpa, write_arpa
-from rangevote.models.ngram import END, START, read_corpus
+from rangevote.models.ngram import END, START, read_arpa, read_corpus, write_arpa
 
 
 def arpa(data: bytes) -> None:

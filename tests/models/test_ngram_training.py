@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from rangevote.errors import DataError, UsageError
-from rangevote.models.arpa import Backoff
-from rangevote.models.ngram import FALLBACK, START, count_ngrams, discounts, estimate, read_corpus
+from rangevote.models.ngram import FALLBACK, START, Backoff, count_ngrams, discounts, estimate, read_corpus
 
 
 def shown(corpus) -> str:

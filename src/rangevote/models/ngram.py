@@ -1,4 +1,4 @@
-"""N-gram models: learned from a text in seconds, read from and written to ARPA files, scoring as KenLM does.
+r"""N-gram models: trained on a text in seconds, read from and written to ARPA files, scoring as KenLM does.
 
 >>> model = NgramModel.train(["a dog runs", "a dog sits", "a cat sits"], order=2)
 >>> model.logprob("a cat runs") > model.logprob("runs cat a")
@@ -7,9 +7,9 @@ True
 >>> model.text([int(step.log_probs[0].argmax())])
 'sits'
 
-Models are learned by modified Kneser-Ney smoothing, interpolated, with the estimator of lmplz (Heafield,
-Pouzyrevsky, Clark and Koehn 2013), which is that of Chen and Goodman (1998). Counts are adjusted: an n-gram
-of fewer than N words counts once for each different word before it, unless it starts with <s>, which nothing
+Training is interpolated modified Kneser-Ney smoothing with the estimator of lmplz (Heafield, Pouzyrevsky,
+Clark and Koehn 2013), which is that of Chen and Goodman (1998). Counts are adjusted: an n-gram of fewer
+than N words counts once for each different word before it, unless it starts with <s>, which nothing
 precedes:
 
     a(u) = c(u)                        if u has N words or starts with <s>
@@ -19,56 +19,73 @@ Each length has three discounts, from the numbers t_k of n-grams with a = k (Che
 
     D_k = k - (k + 1) t_1 t_{k+1} / ((t_1 + 2 t_2) t_k),   D(a) = D_min(a, 3),   D(0) = 0
 
-and every context u passes on what it took away, down to the uniform distribution:
+and every context u passes on what was discounted, down to the uniform distribution:
 
     P(w | u) = (a(u w) - D(a(u w))) / sum_x a(u x)  +  b(u) P(w | u'),   b(u) = sum_x D(a(u x)) / sum_x a(u x)
     P(w)     = the same for the empty u, with 1 / (words without <s>) for P(w | u')
 
-<unk> counts as often as it stands in the text, usually never, and so gets its share of the uniform part, as
+<unk> counts as often as it occurs in the text, usually never, and so gets its share of the uniform part, as
 in lmplz (--interpolate_unigrams, its default). Two differences:
 
 * Where the discounts of a length cannot be estimated (t_1, t_2 or t_3 is 0, or a D_k is not above 0 and at
   most k), lmplz stops without --discount_fallback; here its fallbacks 0.5, 1 and 1.5 are used.
 * lmplz counts the last n-gram of each shorter length into t_k by c instead of a (kenlm issue 405). That is
-  not repeated here; it shows in tiny texts only.
+  not repeated here; it only matters in tiny texts.
+
+An ARPA file lists log10 p and log10 b (no b: 0; the longest n-grams have none), and P(w | u) is p(u w)
+where u w is listed and b(u) P(w | u') where it is not:
+
+    \data\
+    ngram 1=5
+    ngram 2=3
+
+    \1-grams:
+    -0.7    the    -0.3
+    ...
+    \end\
+
+Files are read as KenLM reads them: blank lines and lines with # may precede `\data\`; without <unk>,
+unknown words have log10 p = -100; <UNK> is <unk>; the p of <s> does not matter, since <s> follows nothing.
+<s> and </s> must be listed, and so must the context of an n-gram; its last words need not be. An n-gram
+that is listed twice, which KenLM accepts, is refused.
 """
 
 from __future__ import annotations
 
+import gzip
 import math
 import os
+import re
+import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, islice
-from typing import NamedTuple
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rangevote.errors import DataError, UsageError
-from rangevote.models.arpa import (
-    END,
-    MARKS,
-    START,
-    UNKNOWN,
-    UNKNOWN_WORDS,
-    Backoff,
-    Floats,
-    Level,
-    is_text,
-    read_arpa,
-    read_lines,
-    write_arpa,
-)
+from rangevote.errors import DataError, SetupError, UsageError
 from rangevote.models.protocol import Integers, Step
+from rangevote.text import write_atomically
 
+Floats = NDArray[np.float64]
 #: A prompt: words with white space between them, or their numbers. "" is the start of a sentence.
 Prompt = str | Sequence[int]
 Sentences = str | os.PathLike[str] | Iterable[str]
-_BATCH = 2**16  # lines
+
+#: The numbers of the unknown word and of the marks of start and end.
+UNKNOWN, START, END = 0, 1, 2
+MARKS = ("<unk>", "<s>", "</s>")
 #: D_1, D_2 and D_3 where the text is too small or too odd to estimate them.
 FALLBACK = (0.5, 1.0, 1.5)
+#: log10 p of unknown words where a file has no <unk>.
+MISSING_UNKNOWN = -100.0
+_LN10 = math.log(10)
+_BATCH = 2**16  # lines
 
 
 class NgramModel:
@@ -100,10 +117,10 @@ class NgramModel:
         min_count: int = 1,
         vocabulary: Iterable[str] | None = None,
     ) -> NgramModel:
-        """Learn from sentences, or from a file with one on each line, by modified Kneser-Ney smoothing.
+        """Train on sentences, or on a file with one per line, by modified Kneser-Ney smoothing.
 
-        Words that come fewer than `min_count` times, or are not in the `vocabulary`, are learned as `<unk>`.
-        Texts too small to estimate the discounts are learned with 0.5, 1 and 1.5 (see the module).
+        Words that occur fewer than `min_count` times, or are not in the `vocabulary`, become `<unk>`.
+        Texts too small to estimate the discounts get 0.5, 1 and 1.5 (see the module).
         """
         if order < 1:
             raise UsageError(f"order {order}: an n-gram model has order 1 or more.")
@@ -154,7 +171,13 @@ class NgramModel:
             state = np.column_stack([state, tokens])[:, 1:]  # (rows, order - 1)
         log_probs = self.table.rows(state)
         log_probs[:, START] = -math.inf  # whatever a file says of it
-        return Step(log_probs if self._exact else _normalised(log_probs), state)
+        if not self._exact:
+            peaks = log_probs.max(axis=1, keepdims=True)  # (rows, 1)
+            if (peaks == -math.inf).any():
+                raise DataError("the model gives every word probability 0 after one of the prefixes")
+            log_probs -= peaks
+            log_probs -= np.log(np.exp(log_probs).sum(axis=1, keepdims=True))
+        return Step(log_probs, state)
 
     def select(self, state: Integers, rows: Integers) -> Integers:
         """The chosen rows."""
@@ -189,14 +212,90 @@ class NgramModel:
             )
 
 
-def _normalised(log_probs: Floats) -> Floats:
-    """The distributions (rows, words), each divided by its sum; the argument is overwritten."""
-    peaks = log_probs.max(axis=1, keepdims=True)  # (rows, 1)
-    if (peaks == -math.inf).any():
-        raise DataError("the model gives every word probability 0 after one of the prefixes")
-    log_probs -= peaks
-    log_probs -= np.log(np.exp(log_probs).sum(axis=1, keepdims=True))
-    return log_probs
+@dataclass(frozen=True)
+class Level:
+    """The n-grams of one length: `keys` ascending, natural logs of p and b; all (ngrams,).
+
+    An n-gram is known by its index in its level, a word being its own index in level 1, so that one integer
+    is the sorting key: key(u w) = index(u) * words + w. The words after one context are neighbours, and
+    finding an n-gram takes one binary search for each word.
+    """
+
+    keys: Integers
+    logprobs: Floats
+    backoffs: Floats
+
+    def find(self, contexts: Integers, words: Integers, size: int) -> Integers:
+        """The indices of n-grams, given those of their contexts and their last words; -1: not listed.
+
+        `size`: how many words there are. After a context of -1 nothing is listed: keys are not negative.
+        """
+        if not self.keys.size:
+            return np.full(contexts.shape, -1)
+        keys = contexts * size + words
+        indices = np.minimum(np.searchsorted(self.keys, keys), self.keys.size - 1)
+        return np.where(self.keys[indices] == keys, indices, -1)
+
+
+class Backoff:
+    """P(next word | history) for histories (rows, order - 1) of word numbers; -1: before the start."""
+
+    def __init__(self, size: int, levels: Sequence[Level]) -> None:
+        self.size, self.levels, self.order = size, list(levels), len(levels)
+        # where the n-grams of each context begin in the next level, and after the last one where they end
+        self._begins = [
+            np.searchsorted(longer.keys, np.arange(shorter.keys.size + 1) * size)
+            for shorter, longer in zip(self.levels, self.levels[1:], strict=False)
+        ]
+
+    def contexts(self, history: Integers) -> Integers:
+        """Indices (rows, order - 1) of the last 1, 2, ... words; -1 where they are not listed."""
+        indices = np.full(history.shape, -1)
+        for length in range(1, self.order):
+            index = history[:, -length]  # (rows,)
+            for n in range(2, length + 1):
+                index = self.levels[n - 1].find(index, history[:, n - 1 - length], self.size)
+            indices[:, length - 1] = index
+        return indices
+
+    def score(self, history: Integers, words: Integers) -> Floats:
+        """log P of one word (rows,) after each history."""
+        scores = self.levels[0].logprobs[words]
+        for n, context in enumerate(self.contexts(history).T, 2):
+            lower, level = self.levels[n - 2], self.levels[n - 1]
+            known = context >= 0  # (rows,)
+            scores[known] += lower.backoffs[context[known]]
+            index = level.find(context, words, self.size)  # (rows,)
+            listed = index >= 0  # (rows,)
+            scores[listed] = level.logprobs[index[listed]]
+        return scores
+
+    def rows(self, history: Integers) -> Floats:
+        """log P of every word (rows, words) after each history; equal histories are worked out once."""
+        indices = self.contexts(history)
+        sizes = [level.keys.size for level in self.levels[:-1]]
+        offsets = np.cumsum([0, *sizes])[:-1]  # (order - 1,)
+        # the longest listed context says all: the shorter ones are its last words
+        longest = np.where(indices >= 0, indices + offsets, -1).max(axis=1, initial=-1)  # (rows,)
+        _, first, back = np.unique(longest, return_index=True, return_inverse=True)
+        table = np.empty((len(history), self.size))
+        for row, contexts in zip(first.tolist(), indices[first].tolist(), strict=True):
+            self._fill(table[row], contexts)
+        alike = first[back]  # (rows,): the first row with the same context
+        again = np.flatnonzero(alike != np.arange(len(history)))
+        table[again] = table[alike[again]]
+        return table
+
+    def _fill(self, row: Floats, contexts: Sequence[int]) -> None:
+        """Write log P of every word (words,): first what backs off the furthest, over it what is listed."""
+        known = [(n, index) for n, index in enumerate(contexts) if index >= 0]
+        weights = [float(self.levels[n].backoffs[index]) for n, index in known]
+        np.add(self.levels[0].logprobs, sum(weights), out=row)
+        for i, (n, index) in enumerate(known):
+            begin, end = self._begins[n][index : index + 2]
+            level = self.levels[n + 1]
+            listed = level.keys[begin:end] - index * self.size  # the words after this context
+            row[listed] = level.logprobs[begin:end] + sum(weights[i + 1 :])
 
 
 class TrainingText(NamedTuple):
@@ -209,20 +308,42 @@ class TrainingText(NamedTuple):
 def read_corpus(
     sentences: Sentences, *, min_count: int = 1, vocabulary: Iterable[str] | None = None
 ) -> TrainingText:
-    """Number the words of a file (one sentence a line) or of sentences; an empty line is an empty sentence.
+    """Number the words of a file (one sentence per line) or of sentences; an empty line is an empty sentence.
 
-    Words that come fewer than `min_count` times, or are not in the `vocabulary`, become `<unk>`.
+    Words that occur fewer than `min_count` times, or are not in the `vocabulary`, become `<unk>`.
     """
-    if vocabulary is not None and min_count > 1:
-        raise UsageError("both a vocabulary and min_count were given; each says which words are known.")
-    index = _index(vocabulary)
+    numbers = _new_numbers()
+    if vocabulary is not None:
+        if min_count > 1:
+            raise UsageError("both a vocabulary and min_count were given; each says which words are known.")
+        for i, word in enumerate(_encoded(vocabulary), 1):
+            if word.split() != [word]:
+                shown = word.decode()
+                raise UsageError(f"{shown!r}, word {i} of the vocabulary, is empty or has a space in it.")
+            numbers[word]  # looking it up numbers it
+        numbers.default_factory = lambda: UNKNOWN
     if isinstance(sentences, (str, os.PathLike)):
         with closing(read_lines(sentences)) as lines:
-            tokens = _numbered(lines, index, os.fspath(sentences))
+            tokens = _numbered(lines, numbers, os.fspath(sentences))
     else:
-        tokens = _numbered(_encoded(sentences), index, "sentences")
-    words = [*MARKS, *(word.decode() for word, number in index.items() if number > END)]
-    return _without_rare(TrainingText(words, tokens), min_count)
+        tokens = _numbered(_encoded(sentences), numbers, "sentences")
+    words = _words(numbers)
+    if min_count > 1:
+        kept = np.bincount(tokens, minlength=len(words)) >= min_count  # (words,)
+        kept[: END + 1] = True
+        tokens = np.where(kept, np.cumsum(kept) - 1, UNKNOWN)[tokens]
+        words = [word for word, keep in zip(words, kept.tolist(), strict=True) if keep]
+    return TrainingText(words, tokens)
+
+
+def _new_numbers() -> defaultdict[bytes, int]:
+    """Word -> number, with both spellings of the unknown word; a new word gets the next number."""
+    marks = {b"<unk>": UNKNOWN, b"<UNK>": UNKNOWN, b"<s>": START, b"</s>": END}
+    return defaultdict(count(END + 1).__next__, marks)
+
+
+def _words(numbers: dict[bytes, int]) -> list[str]:
+    return [*MARKS, *(word.decode() for word, number in numbers.items() if number > END)]
 
 
 def _encoded(sentences: Iterable[str]) -> Iterator[bytes]:
@@ -235,33 +356,22 @@ def _encoded(sentences: Iterable[str]) -> Iterator[bytes]:
             raise DataError("contains a lone surrogate", where=f"sentences:{number}") from None
 
 
-def _index(vocabulary: Iterable[str] | None) -> defaultdict[bytes, int]:
-    """Word -> number. A new word gets the next number, or with a vocabulary that of the unknown word."""
-    index: defaultdict[bytes, int] = defaultdict(count(END + 1).__next__)
-    index.update(dict.fromkeys(UNKNOWN_WORDS, UNKNOWN))
-    index.update({b"<s>": START, b"</s>": END})
-    if vocabulary is None:
-        return index
-    for number, word in enumerate(vocabulary, 1):
-        (key,) = _encoded([word])
-        if key.split() != [key]:
-            raise UsageError(f"{word!r}, word {number} of the vocabulary, is empty or has a space in it.")
-        index[key]  # looking it up numbers it
-    index.default_factory = lambda: UNKNOWN
-    return index
-
-
-def _numbered(lines: Iterator[bytes], index: defaultdict[bytes, int], name: str) -> Integers:
+def _numbered(lines: Iterator[bytes], numbers: defaultdict[bytes, int], name: str) -> Integers:
     """All words of all lines (tokens,), with a start and an end for each line."""
     pieces: list[Integers] = []
     done = 0
     while batch := list(islice(lines, _BATCH)):
         text = b"<s> " + b" </s> <s> ".join(batch) + b" </s>"
         words = text.split()
-        tokens = np.fromiter(map(index.__getitem__, words), np.int64, len(words))  # (tokens,)
+        tokens = np.fromiter(map(numbers.__getitem__, words), np.int64, len(words))  # (tokens,)
         marks = np.count_nonzero((tokens == START) | (tokens == END))
-        if marks != 2 * len(batch) or not is_text(text):
-            raise _fault(batch, name, done)
+        if marks != 2 * len(batch) or not _is_text(text):
+            for number, line in enumerate(batch, done + 1):
+                if not _is_text(line):
+                    raise DataError("is not text in UTF-8", where=f"{name}:{number}")
+                if {b"<s>", b"</s>"} & set(line.split()):
+                    problem = "contains the word <s> or </s>, which the model adds itself; remove it"
+                    raise DataError(problem, where=f"{name}:{number}")
         pieces.append(tokens)
         done += len(batch)
     if not pieces:
@@ -269,28 +379,33 @@ def _numbered(lines: Iterator[bytes], index: defaultdict[bytes, int], name: str)
     return np.concatenate(pieces)
 
 
-def _fault(batch: list[bytes], name: str, done: int) -> DataError:
-    """What is wrong with the first bad line of a batch that has one."""
-    for number, line in enumerate(batch, done + 1):
-        if not is_text(line):
-            return DataError("is not text in UTF-8", where=f"{name}:{number}")
-        if {b"<s>", b"</s>"} & set(line.split()):
-            return DataError(
-                "contains the word <s> or </s>, which the model itself puts around every sentence; remove it",
-                where=f"{name}:{number}",
-            )
-    raise AssertionError("a batch was refused without a bad line")
+def _is_text(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
-def _without_rare(corpus: TrainingText, min_count: int) -> TrainingText:
-    """The corpus with the rarest words as the unknown word, and the others numbered anew."""
-    if min_count <= 1:
-        return corpus
-    kept = np.bincount(corpus.tokens, minlength=len(corpus.words)) >= min_count  # (words,)
-    kept[: END + 1] = True
-    numbers = np.where(kept, np.cumsum(kept) - 1, UNKNOWN)  # (words,)
-    words = [word for word, keep in zip(corpus.words, kept.tolist(), strict=True) if keep]
-    return TrainingText(words, numbers[corpus.tokens])
+def read_lines(path: str | os.PathLike[str]) -> Generator[bytes, None, None]:
+    """The lines of a file, plain or gzip (recognised by its first bytes), without a byte order mark.
+
+    Use `contextlib.closing` if you may stop before the last line.
+    """
+    name = os.fspath(path)
+    number = 0
+    try:
+        with Path(path).open("rb") as raw:
+            packed = raw.peek(2).startswith(b"\x1f\x8b")
+            stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
+            for line in stream:
+                number += 1
+                yield line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"damaged or cut off gzip data ({error})", where=f"{name}:{number + 1}") from error
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL byte
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise SetupError(f"cannot read {name}: {reason.lower()}.") from error
 
 
 @dataclass(frozen=True)
@@ -353,8 +468,174 @@ def estimate(levels: Sequence[Counts], size: int, taken: Sequence[Floats] | None
         if n == 0:
             p[START] = 0.0
         else:
-            done[-1] = Level(done[-1].keys, done[-1].logprobs, np.log(b))
+            done[-1] = replace(done[-1], backoffs=np.log(b))
         with np.errstate(divide="ignore"):  # log 0 of <s>
             done.append(Level(level.keys, np.minimum(np.log(p), 0.0), np.zeros(p.size)))
         lower = p
     return done
+
+
+def read_arpa(path: str | os.PathLike[str]) -> tuple[list[str], Backoff]:
+    """The words and the probabilities of an ARPA file, plain or gzip."""
+    with closing(read_lines(path)) as lines:
+        return _ArpaReader(lines, os.fspath(path)).read()
+
+
+class _ArpaReader:
+    """`line` is the line that comes next, without blank ones (None: the file ends), `number` its number."""
+
+    def __init__(self, lines: Iterator[bytes], name: str) -> None:
+        self._name, self._lines, self.number = name, lines, 0
+        self._numbers = _new_numbers()
+        self._advance()
+
+    def _advance(self) -> None:
+        for line in self._lines:
+            self.number += 1
+            self.line: bytes | None = line.strip()
+            if self.line:
+                return
+        self.number, self.line = self.number + 1, None
+
+    def read(self) -> tuple[list[str], Backoff]:
+        sizes = self._header()
+        levels: list[Level] = []
+        for n in range(1, len(sizes) + 1):
+            if self.line != b"\\%d-grams:" % n:
+                raise self._expected(rf"\{n}-grams:")
+            levels.append(self._level(n, sizes, levels))
+        if self.line != b"\\end\\":
+            raise self._expected("\\end\\ after the last n-gram")
+        self._advance()
+        if self.line is not None:
+            raise self._expected("nothing after \\end\\")
+        words = _words(self._numbers)
+        return words, Backoff(len(words), levels)
+
+    def _header(self) -> list[int]:
+        r"""How many n-grams of each length there are, from `\data\` to the first section."""
+        while self.line is not None and self.line.startswith(b"#"):
+            self._advance()
+        if self.line is not None and self.line.startswith(b"mmap lm http://kheafield.com/code"):
+            raise self._fault("is a binary file of KenLM; give the ARPA file it was made from")
+        if self.line != b"\\data\\":
+            raise self._expected("\\data\\ at the beginning")
+        self._advance()
+        sizes: list[int] = []
+        while not sizes or (self.line is not None and not self.line.startswith(b"\\")):
+            match = re.fullmatch(rb"ngram\s+(\d{1,4})\s*=\s*(\d{1,18})", self.line or b"")
+            if match is None or int(match[1]) != len(sizes) + 1:
+                raise self._expected(f"'ngram {len(sizes) + 1}=' and a number")
+            sizes.append(int(match[2]))
+            self._advance()
+        return sizes
+
+    def _level(self, n: int, sizes: list[int], levels: list[Level]) -> Level:
+        """The n-grams of one length, as many as the header says, sorted."""
+        words, logprobs, backoffs, lines = self._section(n, sizes[n - 1], last=n == len(sizes))
+        tokens = self._tokens(words, lines, n)  # (ngrams, n)
+        size, contexts = len(set(self._numbers.values())), np.zeros(len(tokens), np.int64)
+        if n > 1:
+            contexts = tokens[:, 0]  # (ngrams,)
+            for column, level in zip(tokens.T[1:-1], levels[1:], strict=True):
+                contexts = level.find(contexts, column, size)
+        for i in np.flatnonzero(contexts < 0)[:1].tolist():
+            context = b" ".join(words[i * n : (i + 1) * n - 1]).decode()
+            raise self._fault(f"the context {context!r} is not among the {n - 1}-grams", lines[i])
+        keys = contexts * size + tokens[:, -1]
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        for i in np.flatnonzero(keys[1:] == keys[:-1])[:1].tolist():
+            first, again = order[i : i + 2].tolist()
+            gram = b" ".join(words[again * n : (again + 1) * n]).decode()
+            raise self._fault(f"{gram!r} is already in line {lines[first]}", lines[again])
+        if n > 1:
+            return Level(keys, logprobs[order], backoffs[order])
+        for mark in (START, END):
+            if mark not in keys:
+                raise self._fault(f"{MARKS[mark]} is not among the 1-grams; sentences need it")
+        every = Level(np.arange(size), np.full(size, MISSING_UNKNOWN * _LN10), np.zeros(size))
+        every.logprobs[keys], every.backoffs[keys] = logprobs[order], backoffs[order]
+        return every
+
+    def _section(self, n: int, size: int, last: bool) -> tuple[list[bytes], Floats, Floats, list[int]]:
+        """The words of all n-grams, one after the other; the logs of p and b and the lines, (ngrams,)."""
+        words: list[bytes] = []
+        logs: list[float] = []  # p and b in turn
+        lines: list[int] = []
+        self._advance()
+        while (line := self.line) is not None and not line.startswith(b"\\"):
+            if len(lines) == size:
+                raise self._fault(f"there are more {n}-grams than the {size} of the header")
+            fields = line.split()
+            try:
+                logprob, backoff = float(fields[0]), float(fields[n + 1]) if len(fields) == n + 2 else 0.0
+                fits = n < len(fields) <= n + 2
+            except ValueError:
+                fits = False
+            if not fits:
+                form = f"a log10 probability, {n} word{'s' * (n > 1)}"
+                raise self._expected(form if last else f"{form} and perhaps a back-off")
+            if not logprob <= 0:
+                raise self._fault(f"log10 probability {logprob:g}; it must be 0 or less")
+            if not math.isfinite(backoff * _LN10):
+                raise self._fault(f"log10 back-off {backoff:g}; it must be finite")
+            if last and backoff:
+                raise self._fault(f"back-off {backoff:g} of one of the longest n-grams, which have none")
+            logs += (logprob, backoff)
+            words += fields[1 : n + 1]
+            lines.append(self.number)
+            self._advance()
+        if len(lines) < size:
+            cut = "; the file was cut off" if self.line is None else ""
+            raise self._fault(f"only {len(lines)} {n}-grams, where the header says {size}{cut}")
+        with np.errstate(over="ignore"):  # a log10 p of -1e308 is P = 0
+            logprobs, backoffs = np.array(logs).reshape(-1, 2).T * _LN10  # (ngrams,)
+        return words, logprobs, backoffs, lines
+
+    def _tokens(self, words: list[bytes], lines: list[int], n: int) -> Integers:
+        """The numbers (ngrams, n) of the words; those of the 1-grams are numbered as they come."""
+        if n == 1:
+            for word, number in zip(words, lines, strict=True):
+                if not _is_text(word):
+                    raise self._fault(f"the word {word!r} is not text in UTF-8", number)
+        else:
+            self._numbers.default_factory = None
+        try:
+            return np.array([self._numbers[word] for word in words], np.int64).reshape(-1, n)
+        except KeyError:
+            i = next(i for i, word in enumerate(words) if word not in self._numbers)
+            shown = words[i].decode(errors="replace")
+            raise self._fault(f"the word {shown!r} is not among the 1-grams", lines[i // n]) from None
+
+    def _fault(self, problem: str, number: int | None = None) -> DataError:
+        return DataError(problem, where=f"{self._name}:{self.number if number is None else number}")
+
+    def _expected(self, what: str) -> DataError:
+        came = "the file ends" if self.line is None else f"got {self.line[:60].decode(errors='replace')!r}"
+        return self._fault(f"expected {what}, {came}")
+
+
+def write_arpa(path: str | os.PathLike[str], words: list[str], table: Backoff) -> None:
+    """Write the file whole or not at all; a name that ends in .gz is written as gzip.
+
+    Numbers have nine digits: more than the 32 bits that KenLM keeps.
+    """
+    with write_atomically(path) as out:
+        head = ["\\data\\", *(f"ngram {n}={level.keys.size}" for n, level in enumerate(table.levels, 1))]
+        out.write(("\n".join(head) + "\n").encode())
+        grams = words
+        for n, level in enumerate(table.levels, 1):
+            if n > 1:
+                pairs = zip(*(part.tolist() for part in divmod(level.keys, table.size)), strict=True)
+                grams = [f"{grams[context]} {words[word]}" for context, word in pairs]
+            logprobs, backoffs = level.logprobs / _LN10 + 0.0, level.backoffs / _LN10 + 0.0  # + 0: no -0
+            if n == 1:
+                logprobs[START] = -99.0  # by custom
+            out.write(f"\n\\{n}-grams:\n".encode())
+            for gram, logprob, backoff in zip(grams, logprobs.tolist(), backoffs.tolist(), strict=True):
+                listed = f"{logprob:.9g}\t{gram}"
+                out.write(
+                    f"{listed}\n".encode() if n == table.order else f"{listed}\t{backoff:.9g}\n".encode()
+                )
+        out.write(b"\n\\end\\\n")
