@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rangevote.decoding.arrays import Array, Integers
+from rangevote.decoding.arrays import Integers
 from rangevote.decoding.base import Done, Search, SearchState, SearchSum, Task
 from rangevote.decoding.beam import Beam, LengthNormalised
 from rangevote.decoding.diverse import DiverseBeam, DiverseDecoding
@@ -67,8 +67,17 @@ def _one_search(spec: str, common: dict[str, Any]) -> Search:
     size = size.strip()
     if not size.isdecimal() or len(size) > 9:
         raise UsageError(f"search {spec!r}: say how many hypotheses, as in '{name}:10'.")
-    given = dict(_option(kind, spec, option) for option in options if option.strip())
-    shared = {name: value for name, value in common.items() if name in _known(kind)}
+    known = _options(kind)
+    given = {}
+    for each in options:
+        option, equals, value = (part.strip() for part in each.partition("="))
+        if not option and not equals:
+            continue
+        choose(f"option of search {NAMES[kind]}", option, known)
+        if not equals:
+            raise UsageError(f"search {spec!r}: option {option!r} needs a value, as in '{option}=...'.")
+        given[option] = _value(str(known[option]), value)
+    shared = {option: value for option, value in common.items() if option in known}
     return kind(int(size), **{**shared, **given})  # type: ignore[call-arg]
 
 
@@ -78,24 +87,16 @@ def open_options(spec: str) -> set[str]:
     >>> "p" in open_options("sample:5+nucleus:5"), "p" in open_options("sample:5+nucleus:5,p=0.8")
     (True, False)
     """
-    parts = _PLUS.split(spec)
-    kinds = [type(_one_search(part, {})) for part in parts]
-    own = [{option.partition("=")[0].strip() for option in part.split(",")[1:]} for part in parts]
-    return {name for kind, given in zip(kinds, own, strict=True) for name in _known(kind).keys() - given}
+    unset: set[str] = set()
+    for part in _PLUS.split(spec):
+        given = {option.partition("=")[0].strip() for option in part.split(",")[1:]}
+        unset |= _options(type(_one_search(part, {}))).keys() - given
+    return unset
 
 
-def _known(kind: type[Search]) -> dict[str, Any]:
+def _options(kind: type[Search]) -> dict[str, Any]:
     """The options of a search and their types."""
     return {field.name: field.type for field in fields(kind) if field.kw_only}
-
-
-def _option(kind: type[Search], spec: str, option: str) -> tuple[str, Any]:
-    name, equals, value = (part.strip() for part in option.partition("="))
-    known = _known(kind)
-    choose(f"option of search {NAMES[kind]}", name, known)
-    if not equals:
-        raise UsageError(f"search {spec!r}: option {name!r} needs a value, as in '{name}=...'.")
-    return name, _value(str(known[name]), value)
 
 
 def _value(type: str, value: str) -> Any:
@@ -247,45 +248,36 @@ class SearchBatch:
         """Samples, and groups of beams, begin alike: a prefix goes through the model once, whoever has it."""
         search_state = self._search.begin(task)
         model, tokens = self._model, None
-        prefixes, prefix = distinct(search_state.live.owner)
+        prefixes, prefix = _distinct(search_state.live.owner)
         state = model.select(self._state, search_state.live.owner[prefixes])
         while len(search_state.live):
             step = model.step(state, tokens)
-            parents, added = search_state.advance(repeated(step, prefix))
+            if len(prefix) != len(step.log_probs):
+                spread = [None if a is None else a[prefix] for a in (step.hidden, step.ranking)]
+                step = Step(step.log_probs[prefix], step.state, *spread)
+            parents, added = search_state.advance(step)
             if len(added):
                 before = prefix[parents]
-                prefixes, prefix = distinct(before * (int(added.max()) + 1) + added)
+                prefixes, prefix = _distinct(before * (int(added.max()) + 1) + added)
                 tokens = added[prefixes]
                 state = model.select(step.state, before[prefixes])
         return [[self._hypothesis(search_state, done) for done in each] for each in search_state.results()]
 
     def _hypothesis(self, search_state: SearchState, done: Done) -> Hypothesis:
-        sampled = isinstance(self._search, Sampling)
         return Hypothesis(
             text=self._model.text(done.tokens),
             tokens=done.tokens,
             logprob=min(done.logprob, 0.0),
             state=done.state,
             finished=done.finished,
-            sampled=sampled,
+            sampled=isinstance(self._search, Sampling),
             weight=search_state.weight(done) if isinstance(search_state, StochasticBeamState) else None,
             ranked_by=None if done.score == done.logprob else done.score,
         )
 
 
-def distinct(keys: Integers) -> tuple[Integers, Integers]:
+def _distinct(keys: Integers) -> tuple[Integers, Integers]:
     """Rows with different keys, and which of these each row is like; in order where all are different."""
     _, first, index = np.unique(keys, return_index=True, return_inverse=True)
     every = np.arange(len(keys))
     return (every, every) if len(first) == len(keys) else (first, index)
-
-
-def repeated(step: Step[Any], rows: Integers) -> Step[Any]:
-    """A step of distinct prefixes as one of all rows."""
-    if len(rows) == len(step.log_probs):
-        return step
-
-    def spread(array: Array | None) -> Array | None:
-        return None if array is None else array[rows]
-
-    return Step(step.log_probs[rows], step.state, spread(step.hidden), spread(step.ranking))

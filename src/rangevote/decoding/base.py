@@ -8,8 +8,8 @@ lengths, log-probabilities, hidden states and the making of hypotheses are the s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,36 @@ from rangevote.decoding.arrays import Array, Floats, Integers, Mask, as_numpy, h
 from rangevote.decoding.copy_filter import CopyFilter
 from rangevote.errors import DataError, UsageError
 from rangevote.models.protocol import Step
+
+
+def option(default: Any, allowed: Callable[[Any], bool], meaning: str) -> Any:
+    """An option of a search: its default, which values are allowed, and how an error describes those."""
+    return field(default=default, metadata={"allowed": allowed, "meaning": meaning})
+
+
+def whole(default: int, least: int) -> Any:
+    """An option that is a whole number."""
+    return option(default, lambda value: _is_whole(value, least), f"a whole number from {least}")
+
+
+def number(default: float | None, allowed: Callable[[float], bool], meaning: str) -> Any:
+    """An option that is a number; None is allowed where it is the default."""
+
+    def fits(value: Any) -> bool:
+        if value is None or isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+            return value is None and default is None
+        return bool(allowed(float(value)))
+
+    return option(default, fits, meaning)
+
+
+def switch(default: bool) -> Any:
+    """An option that is true or false."""
+    return option(default, lambda value: isinstance(value, bool), "True or False")
+
+
+def _is_whole(value: Any, least: int) -> bool:
+    return not isinstance(value, bool) and isinstance(value, (int, np.integer)) and int(value) >= least
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,16 +61,16 @@ class Search(ABC):
     paper).
     """
 
-    max_new_tokens: int = 64
-    min_new_tokens: int = 0
-    copy_filter: float | None = None
+    max_new_tokens: int = whole(64, 1)
+    min_new_tokens: int = whole(0, 0)
+    copy_filter: float | None = number(None, lambda share: 0 < share <= 1, "a share above 0 and up to 1")
 
     def __post_init__(self) -> None:
-        whole(self, self._size_name, 1)
-        whole(self, "max_new_tokens", 1)
-        whole(self, "min_new_tokens", 0)
-        if self.copy_filter is not None:
-            number(self, "copy_filter", lambda share: 0 < share <= 1, "a share above 0 and up to 1")
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if not (each.metadata["allowed"](value) if each.metadata else _is_whole(value, 1)):
+                meaning = each.metadata.get("meaning", "a whole number from 1")
+                raise UsageError(f"{type(self).__name__}: {each.name} must be {meaning}, got {value!r}.")
 
     @property
     def _size_name(self) -> str:
@@ -169,13 +199,7 @@ class Extensions:
         return len(self.parent)
 
     def __getitem__(self, chosen: NDArray[Any] | slice) -> Extensions:
-        return Extensions(
-            self.parent[chosen],
-            self.token[chosen],
-            self.logprob[chosen],
-            self.score[chosen],
-            self.proposal[chosen],
-        )
+        return Extensions(*(getattr(self, f.name)[chosen] for f in fields(self)))
 
     @classmethod
     def joined(cls, parts: Sequence[Extensions]) -> Extensions:
@@ -225,9 +249,20 @@ class SearchState(ABC):
         if step.ranking is not None:
             self._check(has_nan(step.ranking))
         ranking = step.log_probs if step.ranking is None else step.ranking
-        self._forbid(ranking)
+        if self.live.length < self.search.min_new_tokens:
+            ranking[:, self.task.ends] = -np.inf
+        if self._filter is not None:
+            ranking[self._filter.forbidden()] = -np.inf
         if self.task.states:
-            self._add_hidden(step)
+            if step.hidden is None:
+                raise UsageError(
+                    "this model has no hidden states, so they cannot be kept; leave `states` off, "
+                    "or vote by another similarity."
+                )
+            if self._hidden is None:
+                xp = library(step.hidden)
+                self._hidden = xp.zeros_like(step.hidden, dtype=xp.float32)
+            self._hidden = self._hidden + step.hidden
         kept = self.pick(step.log_probs, ranking)
         if self._hidden is not None:
             self._hidden = self._hidden[kept.parent]
@@ -246,18 +281,15 @@ class SearchState(ABC):
 
     def ending(self, extensions: Extensions) -> NDArray[np.bool_]:
         """Which extensions go no further: those that end, and those that reach the limit."""
-        return self._ends(extensions) | (self.live.length + 1 >= self._limits(extensions))
-
-    def _ends(self, extensions: Extensions) -> NDArray[np.bool_]:
-        return np.isin(extensions.token, self.task.ends)
-
-    def _limits(self, extensions: Extensions) -> Integers:
-        return self.task.limits[self.live.owner[extensions.parent]]
+        limits = self.task.limits[self.live.owner[extensions.parent]]
+        return np.isin(extensions.token, self.task.ends) | (self.live.length + 1 >= limits)
 
     def close(self, extensions: Extensions, worth: Floats) -> list[Done]:
         """Make hypotheses of extensions that go no further; `worth` is what they compete by."""
-        live, ended = self.live, self._ends(extensions)
-        states = self._means(extensions.parent)
+        live, ended = self.live, np.isin(extensions.token, self.task.ends)
+        states = None
+        if self._hidden is not None and len(extensions):  # the means over all tokens, the last one included
+            states = as_numpy(self._hidden[extensions.parent]) / (live.length + 1)
         return [
             Done(
                 int(live.owner[parent]),
@@ -271,29 +303,6 @@ class SearchState(ABC):
             )
             for i, parent in enumerate(extensions.parent.tolist())
         ]
-
-    def _means(self, parents: Integers) -> NDArray[Any] | None:
-        """Mean of the states from which each token, the last one included, was predicted."""
-        if self._hidden is None or not len(parents):
-            return None
-        return as_numpy(self._hidden[parents]) / (self.live.length + 1)
-
-    def _add_hidden(self, step: Step[Any]) -> None:
-        if step.hidden is None:
-            raise UsageError(
-                "this model has no hidden states, so they cannot be kept; leave `states` off, "
-                "or vote by another similarity."
-            )
-        if self._hidden is None:
-            xp = library(step.hidden)
-            self._hidden = xp.zeros_like(step.hidden, dtype=xp.float32)
-        self._hidden = self._hidden + step.hidden
-
-    def _forbid(self, ranking: Array) -> None:
-        if self.live.length < self.search.min_new_tokens:
-            ranking[:, self.task.ends] = -np.inf
-        if self._filter is not None:
-            ranking[self._filter.forbidden()] = -np.inf
 
     def _check(self, bad: Mask) -> None:
         """NaN cannot be ranked, so it is an error."""
@@ -316,26 +325,3 @@ def random_generator(seed: int, stream: int, input: int, draw: int = 0) -> np.ra
     key = np.array([seed & (2**64 - 1), stream], dtype=np.uint64)
     counter = np.array([0, 0, draw, input], dtype=np.uint64)
     return np.random.Generator(np.random.Philox(key=key, counter=counter))
-
-
-def whole(options: object, name: str, least: int) -> None:
-    """Check an option that must be a whole number."""
-    value = getattr(options, name)
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise UsageError(
-            f"{type(options).__name__}: {name} must be a whole number from {least}, got {value!r}."
-        )
-
-
-def switch(options: object, name: str) -> None:
-    """Check an option that must be true or false."""
-    value = getattr(options, name)
-    if not isinstance(value, bool):
-        raise UsageError(f"{type(options).__name__}: {name} must be True or False, got {value!r}.")
-
-
-def number(options: object, name: str, allowed: Any, meaning: str) -> None:
-    """Check an option that must be a number in a range."""
-    value = getattr(options, name)
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not allowed(value):
-        raise UsageError(f"{type(options).__name__}: {name} must be {meaning}, got {value!r}.")

@@ -12,13 +12,15 @@ there.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from rangevote.decoding.arrays import Array, Floats, Integers, Mask, best_extensions, best_tokens, values_at
-from rangevote.decoding.base import Done, Extensions, Live, Search, SearchState, Task, number
+from rangevote.decoding.base import Done, Extensions, Live, Search, SearchState, Task, number, option
 from rangevote.errors import UsageError, choose
 
 
@@ -32,18 +34,14 @@ class Beam(Search):
 
     k: int
     _: KW_ONLY
-    finish: str = "compete"
-    length_penalty: float = 0.0
-    early_stopping: bool | str = False
+    finish: str = option("compete", lambda value: bool(choose("finish", value, FINISH)), "a name")
+    length_penalty: float = number(0.0, math.isfinite, "a number")
+    early_stopping: bool | str = option(
+        False, lambda value: isinstance(value, bool) or value == "never", "True, False or 'never'"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        choose("finish", self.finish, FINISH)
-        number(self, "length_penalty", np.isfinite, "a number")
-        if not isinstance(self.early_stopping, bool) and self.early_stopping != "never":
-            raise UsageError(
-                f"Beam: early_stopping must be True, False or 'never', got {self.early_stopping!r}."
-            )
         if self.finish == "compete" and (self.length_penalty or self.early_stopping):
             raise UsageError(
                 "Beam: length_penalty and early_stopping belong to finish='transformers'; for length "
@@ -65,20 +63,20 @@ class LengthNormalised(Search):
 
     k: int
     _: KW_ONLY
-    alpha: float = 1.0
-    form: str = "length"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        number(self, "alpha", np.isfinite, "a number")
-        choose("form of length normalisation", self.form, FORMS)
+    alpha: float = number(1.0, math.isfinite, "a number")
+    form: str = option(
+        "length", lambda value: bool(choose("form of length normalisation", value, FORMS)), "a name"
+    )
 
     def begin(self, task: Task) -> SearchState:
         return LengthNormalisedState(self, task, self.k)
 
 
 #: form -> what a log-probability is divided by, to the power of alpha
-FORMS = {"length": lambda length: length, "wu": lambda length: (5.0 + length) / 6.0}
+FORMS: dict[str, Callable[[int], float]] = {
+    "length": lambda length: length,
+    "wu": lambda length: (5.0 + length) / 6.0,
+}
 
 
 class BeamState(SearchState):
@@ -94,12 +92,6 @@ class BeamState(SearchState):
         # of each contest, best first
         self.finished: list[list[Done]] = [[] for _ in range(len(task.numbers) * groups)]
         self._settle = FINISH[getattr(search, "finish", "compete")]
-
-    @property
-    def breadth(self) -> int:
-        """Extensions of a contest that may matter: with transformers' rule k must be left when others end."""
-        own_rule = self._settle is not FINISH["transformers"]
-        return self.k if own_rule else self.k * max(2, 1 + len(self.task.ends))
 
     def worth(self, scores: Floats, length: int) -> Floats:
         """What hypotheses of this length compete by, a rising function of their scores."""
@@ -118,7 +110,9 @@ class BeamState(SearchState):
 
     def extend(self, log_probs: Array, ranking: Array) -> Extensions:
         """The best extensions of every contest, best first."""
-        picks = best_extensions(ranking, self.live.score, self.bounds(), self.breadth)
+        # with transformers' rule k must be left when others end
+        several = max(2, 1 + len(self.task.ends)) if self._settle is as_transformers else 1
+        picks = best_extensions(ranking, self.live.score, self.bounds(), self.k * several)
         return self.ordered(self.extended(log_probs, ranking, picks.rows, picks.tokens))
 
     def children(self, log_probs: Array, ranking: Array, n: int) -> Extensions:
@@ -161,11 +155,11 @@ class BeamState(SearchState):
 class LengthNormalisedState(BeamState):
     """Competes by normalised log-probability."""
 
+    search: LengthNormalised
+
     def worth(self, scores: Floats, length: int) -> Floats:
         """log P / |y|^alpha, or Wu et al.'s form."""
-        search = self.search
-        assert isinstance(search, LengthNormalised)
-        return np.asarray(scores / FORMS[search.form](length) ** search.alpha)
+        return np.asarray(scores / FORMS[self.search.form](length) ** self.search.alpha)
 
 
 def compete(state: BeamState, contest: int, extensions: Extensions, stopping: Mask) -> Integers:
@@ -199,7 +193,10 @@ def as_transformers(state: BeamState, contest: int, extensions: Extensions, stop
 
 
 #: name -> how a contest is settled: which extensions go on, after closing those that end
-FINISH = {"compete": compete, "transformers": as_transformers}
+FINISH: dict[str, Callable[[BeamState, int, Extensions, Mask], Integers]] = {
+    "compete": compete,
+    "transformers": as_transformers,
+}
 
 
 def best_first(done: list[Done]) -> list[Done]:

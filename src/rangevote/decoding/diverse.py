@@ -28,15 +28,9 @@ class DiverseDecoding(Search):
 
     k: int
     _: KW_ONLY
-    gamma: float = 0.5
-    accumulate: bool = False
-    at_first: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        number(self, "gamma", lambda gamma: 0 <= gamma < np.inf, "a number from 0")
-        switch(self, "accumulate")
-        switch(self, "at_first")
+    gamma: float = number(0.5, lambda gamma: 0 <= gamma < np.inf, "a number from 0")
+    accumulate: bool = switch(False)
+    at_first: bool = switch(True)
 
     def begin(self, task: Task) -> SearchState:
         return DiverseDecodingState(self, task, self.k)
@@ -53,13 +47,11 @@ class DiverseBeam(Search):
 
     k: int
     _: KW_ONLY
-    groups: int = 2
-    penalty: float = 0.5
+    groups: int = whole(2, 1)
+    penalty: float = number(0.5, lambda penalty: 0 <= penalty < np.inf, "a number from 0")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole(self, "groups", 1)
-        number(self, "penalty", lambda penalty: 0 <= penalty < np.inf, "a number from 0")
         if self.k % self.groups:
             raise UsageError(
                 f"DiverseBeam: k={self.k} hypotheses do not divide into groups={self.groups} equal groups."
@@ -72,17 +64,11 @@ class DiverseBeam(Search):
 class DiverseDecodingState(BeamState):
     """Ranks the children of each parent before they compete."""
 
-    @property
-    def accumulates(self) -> bool:
-        """Whether penalties stay in the score."""
-        assert isinstance(self.search, DiverseDecoding)
-        return self.search.accumulate
+    search: DiverseDecoding
 
     def extend(self, log_probs: Array, ranking: Array) -> Extensions:
         """The k best children of every row, penalised by rank; more of one parent cannot win."""
-        search = self.search
-        assert isinstance(search, DiverseDecoding)
-        gamma = search.gamma if search.at_first or self.live.length else 0.0
+        gamma = self.search.gamma if self.search.at_first or self.live.length else 0.0
         children = self.children(log_probs, ranking, self.k)
         ranks = np.arange(len(children)) % (len(children) // len(self.live))
         return self.ordered(replace(children, score=children.score - gamma * ranks)).possible()
@@ -90,21 +76,21 @@ class DiverseDecodingState(BeamState):
     def settle(self, extensions: Extensions) -> Extensions:
         """Rows that go on lose this step's penalty, unless it accumulates."""
         going = super().settle(extensions)
-        return going if self.accumulates else replace(going, score=going.proposal)
+        return going if self.search.accumulate else replace(going, score=going.proposal)
 
     def close(self, extensions: Extensions, worth: Floats) -> list[Done]:
-        return super().close(extensions, worth if self.accumulates else extensions.proposal)
+        return super().close(extensions, worth if self.search.accumulate else extensions.proposal)
 
 
 class DiverseBeamState(BeamState):
     """One contest for each group of each input, settled in the order of the groups."""
 
+    search: DiverseBeam
+
     def pick(self, log_probs: Array, ranking: Array) -> Extensions:
         """Settle group by group; what a group chose is penalised for the next."""
-        search = self.search
-        assert isinstance(search, DiverseBeam)
         # Earlier groups chose k minus a group's size tokens at most, so a group's best are among the k best.
-        children = self.children(log_probs, ranking, search.k)
+        children = self.children(log_probs, ranking, self.search.k)
         self._vocabulary = int(ranking.shape[1])
         names = self._names(children)
         group = self.live.mark[children.parent]
@@ -112,7 +98,7 @@ class DiverseBeamState(BeamState):
         going = []
         for turn in range(self.groups):
             own = group == turn
-            penalty = search.penalty * occurrences(names[own], np.concatenate(self._chosen))
+            penalty = self.search.penalty * occurrences(names[own], np.concatenate(self._chosen))
             penalised = replace(children[own], score=children.score[own] - penalty)
             going.append(self.settle(self.ordered(penalised).possible()))
             self._chosen.append(self._names(going[-1]))

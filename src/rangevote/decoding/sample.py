@@ -30,13 +30,8 @@ from rangevote.errors import DataError
 class Sampling(Search):
     """What all samplings have: `temperature` divides the log-probabilities, `seed` fixes every draw."""
 
-    temperature: float = 1.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole(self, "seed", 0)
-        number(self, "temperature", lambda value: 0 < value < np.inf, "a number above 0")
+    temperature: float = number(1.0, lambda value: 0 < value < np.inf, "a number above 0")
+    seed: int = whole(0, 0)
 
     @property
     def random(self) -> bool:
@@ -66,11 +61,7 @@ class TopK(Sampling):
 
     n: int
     _: KW_ONLY
-    top: int = 10
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole(self, "top", 1)
+    top: int = whole(10, 1)
 
     def truncation(self) -> Truncation:
         return Truncation(self.temperature, top_k=self.top)
@@ -82,11 +73,7 @@ class Nucleus(Sampling):
 
     n: int
     _: KW_ONLY
-    p: float = 0.9
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        number(self, "p", lambda p: 0 < p <= 1, "a share above 0 and up to 1")
+    p: float = number(0.9, lambda p: 0 < p <= 1, "a share above 0 and up to 1")
 
     def truncation(self) -> Truncation:
         return Truncation(self.temperature, top_p=self.p)
@@ -98,11 +85,7 @@ class Epsilon(Sampling):
 
     n: int
     _: KW_ONLY
-    epsilon: float = 0.02
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        number(self, "epsilon", lambda epsilon: 0 <= epsilon < 1, "a probability below 1")
+    epsilon: float = number(0.02, lambda epsilon: 0 <= epsilon < 1, "a probability below 1")
 
     def truncation(self) -> Truncation:
         return Truncation(self.temperature, epsilon=self.epsilon)
@@ -114,11 +97,7 @@ class MinP(Sampling):
 
     n: int
     _: KW_ONLY
-    p: float = 0.1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        number(self, "p", lambda p: 0 <= p <= 1, "a share from 0 to 1")
+    p: float = number(0.1, lambda p: 0 <= p <= 1, "a share from 0 to 1")
 
     def truncation(self) -> Truncation:
         return Truncation(self.temperature, min_p=self.p)

@@ -33,11 +33,7 @@ class StochasticBeam(Search):
 
     k: int
     _: KW_ONLY
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole(self, "seed", 0)
+    seed: int = whole(0, 0)
 
     @property
     def size(self) -> int:
