@@ -16,7 +16,6 @@ import openai
 
 from rangevote.service.app import service_app
 from rangevote.service.config import Limits, RequestOptions, ServiceConfig
-from rangevote.service.local import LocalModel
 from rangevote.service.metrics import Metrics
 from rangevote.service.middleware import JsonLines, Keys, logger
 from rangevote.service.upstream import Upstream
@@ -48,7 +47,7 @@ class ListHandler(logging.Handler):
 
 
 class Running:
-    """`with Running(url) as service`: the service asks the upstream at `url`, or a local model.
+    """`with Running(url) as service`: the service asks the upstream at `url`.
 
     Fields of `LIMITS` and of `Options` can be given by their names. `log` has the lines of the log.
     """
@@ -57,7 +56,6 @@ class Running:
         self,
         upstream: str | None = None,
         *,
-        model: Any = None,
         keys: tuple[str, ...] = (),
         upstream_key: str | None = None,
         limits: dict[str, Any] | None = None,
@@ -76,12 +74,8 @@ class Running:
         )
         self.metrics, self.log = Metrics(), list[str]()
         self._handler = ListHandler(self.log)
-        source: Upstream | UpstreamPanel | LocalModel
-        if model is None:
-            kind = UpstreamPanel if self.settings.members else Upstream
-            source = kind(self.settings, self.metrics, key=upstream_key)
-        else:
-            source = LocalModel(model, "tiny", self.settings, self.metrics)
+        kind = UpstreamPanel if self.settings.members else Upstream
+        source: Upstream | UpstreamPanel = kind(self.settings, self.metrics, key=upstream_key)
         app = service_app(source, self.settings, self.metrics, keys=Keys(keys), details=details)
         self._up = threading.Event()
         used = self.settings.limits

@@ -94,7 +94,6 @@ def test_what_is_given_beside_a_preset_comes_before_its_own():
         ({"aliases": {"x": Alias("m", "y")}}, "unknown profile 'y'"),
         ({"options": {"samples": 65}}, "65 samples are more than the limit 64"),
         ({"options": {"samples": 8, "min_votes": 9}}, "9 votes cannot come of 8 samples"),
-        ({"options": {"candidates": 4}}, "a search, as 'beam:4'"),
         ({"options": {"similarity": "overlap_1-9"}}, r"counts n-grams of 9 orders; 8 are allowed"),
         ({"upstream": URL, "options": {"candidates": "beam:4"}}, "of a vLLM server"),
         ({"upstream": URL, "options": {"voters": "candidates"}}, "voters are samples where"),

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import logging
-import os
-import time
+import secrets
 import warnings
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rangevote.cli.options import MODEL_SECTIONS, HelpCommand, client_options
 from rangevote.election.settings import CLIENT_OPTIONS
-from rangevote.errors import RangevoteWarning, UsageError, need
+from rangevote.errors import RangevoteWarning, SetupError, UsageError, need
 
 if TYPE_CHECKING:
     from rangevote.service.config import ServiceConfig
-    from rangevote.service.local import LocalModel
-    from rangevote.service.metrics import Metrics
     from rangevote.service.middleware import Keys
-    from rangevote.service.upstream import Upstream
-    from rangevote.service.upstream_panel import UpstreamPanel
 
 PORT = 8720
 #: Addresses that stand for all of the machine's.
@@ -45,14 +42,17 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *
 @click.option(
     "--engine", "source", metavar="NAME", help="What it is: openai, llama_cpp, or vllm, which has beams."
 )
-@click.option("-m", "--model", metavar="NAME", help="A model to serve instead: a name, a folder or a file.")
-@click.option("--device", metavar="NAME", help="As cuda or cpu, for --model.")
-@click.option("--dtype", metavar="NAME", help="As float32 or bfloat16, for --model.")
+@click.option(
+    "-m",
+    "--model",
+    metavar="FILE",
+    help="Start llama.cpp's server on this GGUF file, or smollm2, and sample from it (needs xllamacpp).",
+)
 @click.option("--samples", type=int, metavar="N", help="Samples of a request.  [16]")
 @click.option(
     "--candidates",
     metavar="N|SEARCH",
-    help="How many samples stand for election; of a local model or vLLM a search, as beam:10.",
+    help="How many samples stand for election; of vLLM also a search, as beam:10.",
 )
 @click.option(
     "--adaptive",
@@ -91,7 +91,7 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *
 @click.option("--allow-host", multiple=True, metavar="NAME", help="A further name that clients use.")
 @click.option("--log-details", is_flag=True, help="Log what the upstream says of its failures.")
 def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, **given: Any) -> None:
-    """Answer as OpenAI's API does, with elections: sample --upstream or run --model, and elect.
+    """Answer as OpenAI's API does, with elections: sample --upstream or a --model, and elect.
 
     POST /v1/chat/completions, /v1/completions and /v1/responses; GET /v1/models, /healthz, /readyz, /metrics.
     A request's object `rangevote` sets samples, similarity and the like. Logs are lines of JSON on standard
@@ -102,25 +102,32 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
     from rangevote.service.app import service_app
     from rangevote.service.metrics import Metrics
     from rangevote.service.middleware import log_event, log_to
+    from rangevote.service.upstream import Upstream
+    from rangevote.service.upstream_panel import UpstreamPanel
     from rangevote.web.serving import address, bound
     from rangevote.web.serving import serve as run
 
     keys = _keys(given["keys_env"], given["keys_file"])
     _check_address(host, allow_host, keys)
     own = [] if host in EVERYWHERE else [f"[{host}]" if ":" in host else host]
+    key = _upstream_key(given["upstream_key_env"], given["upstream_key_file"])
     config = _config(given, hosts=(*allow_host, *own))
     warnings.simplefilter("ignore", RangevoteWarning)  # the replies say the same
     log_to(logging.StreamHandler())
     metrics = Metrics()
-    source = _source(config, metrics, given)
+    if given["model"] is not None:
+        key = secrets.token_hex(32)
+        model = _start_model(given["model"], key)
+        config = replace(config, upstream=f"{model.listening_address}/v1", source="llama_cpp")
+    source = (UpstreamPanel if config.members else Upstream)(config, metrics, key=key)
     app = service_app(source, config, metrics, keys=keys, details=log_details)
     listening = bound(host, port)
-    serving = ", ".join(config.members.values()) or config.upstream
-    url, origin = address(listening), serving or f"model {given['model']}"
+    serving = given["model"] or ", ".join(config.members.values()) or config.upstream
+    url = address(listening)
     run(
         app,
         listening,
-        ready=lambda: log_event("ready", address=url, serving=origin),
+        ready=lambda: log_event("ready", address=url, serving=serving),
         drain=config.limits.drain,
         header_seconds=config.limits.header_seconds,
         header_bytes=config.limits.header_bytes,
@@ -165,7 +172,7 @@ def _config(given: dict[str, Any], hosts: tuple[str, ...]) -> ServiceConfig:
         members = dict(file.get("upstreams", {})) or ({"": file["upstream"]} if "upstream" in file else {})
     upstream = next(iter(members.values()), None)
     if (upstream is None) == (given["model"] is None):
-        raise UsageError("give --upstream URL, the server to sample from, or --model NAME, one of the two.")
+        raise UsageError("give --upstream URL, the server to sample from, or --model FILE, one of the two.")
     options: dict[str, Any] = {name: given.get(name) for name in REQUEST_OPTIONS}
     if str(options["candidates"]).isdecimal():
         options["candidates"] = int(options["candidates"])
@@ -209,40 +216,33 @@ def _members(given: tuple[str, ...]) -> dict[str, str]:
     return members
 
 
-def _source(
-    config: ServiceConfig, metrics: Metrics, given: dict[str, Any]
-) -> Upstream | UpstreamPanel | LocalModel:
-    """Where answers come from; a model is loaded before the port is taken."""
+def _upstream_key(variable: str | None, file: str | None) -> str | None:
     from rangevote.cli.options import read_secret, secret_from_environment
 
-    if config.upstream is None:
-        from rangevote.models.load import load
-        from rangevote.models.protocol import Engine
-        from rangevote.service.local import LocalModel
-        from rangevote.service.middleware import log_event
-
-        log_event("loading", model=given["model"])
-        began = time.monotonic()
-        model = load(given["model"], device=given["device"], dtype=given["dtype"])
-        if isinstance(model, Engine):
-            raise UsageError(
-                f"{given['model']} is searched by an engine, which the service does not serve; give a model "
-                f"of transformers, or start the engine's own server and name it with --upstream."
-            )
-        log_event("loaded", model=given["model"], seconds=round(time.monotonic() - began, 1))
-        name = config.models[0] if config.models else os.path.basename(given["model"].rstrip("/\\"))
-        return LocalModel(model, name or given["model"], config, metrics)
-    from rangevote.service.upstream import Upstream
-    from rangevote.service.upstream_panel import UpstreamPanel
-
-    variable, file = given["upstream_key_env"], given["upstream_key_file"]
     if variable is not None and file is not None:
         raise UsageError(
             "--upstream-key-env and --upstream-key-file are two keys for one upstream; give one."
         )
-    key = None
     if variable is not None:
-        key = secret_from_environment(variable).strip()
-    elif file is not None:
-        key = read_secret(file).strip()
-    return (UpstreamPanel if config.members else Upstream)(config, metrics, key=key)
+        return secret_from_environment(variable).strip()
+    return None if file is None else read_secret(file).strip()
+
+
+def _start_model(name: str, key: str) -> Any:
+    """Start llama.cpp's server on a GGUF file; it runs for as long as the object lives."""
+    from rangevote.engines.llama_cpp import start_server
+    from rangevote.models.load import SMOLLM2, smollm2
+    from rangevote.service.middleware import log_event
+
+    path = Path(smollm2() if name == SMOLLM2 else name)
+    if path.suffix != ".gguf":
+        raise UsageError(
+            f"--model serves GGUF files by llama.cpp, and {name} is not one. Start a server for it, for "
+            f"example with: vllm serve {name}; then: rangevote serve --upstream http://127.0.0.1:8000/v1"
+        )
+    if not path.is_file():
+        raise SetupError(f"there is no file {name}.")
+    log_event("loading", model=name)
+    server = start_server(path, key=key)
+    log_event("loaded", model=name)
+    return server

@@ -28,30 +28,35 @@ from rangevote.hypothesis import Hypothesis
 SLOTS = 4
 
 
+def start_server(path: Path, *, key: str = "", context: int = 4096) -> Any:
+    """llama.cpp's own server, in threads of this process; its `listening_address` is on loopback.
+
+    The weights and the chat template are those of the file. With a `key` requests over HTTP need it.
+    """
+    xllamacpp = need("xllamacpp", "llama_cpp", "running llama.cpp")
+    settings = xllamacpp.CommonParams()
+    settings.model.path, settings.model_alias = os.fspath(path), {path.stem}
+    settings.n_ctx, settings.n_parallel = context * SLOTS, SLOTS
+    settings.warmup, settings.verbosity = False, -1
+    if key:
+        settings.api_keys = [key]
+    threads = os.environ.get("OMP_NUM_THREADS", "")
+    if threads.isdecimal() and int(threads) > 0:
+        settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = int(threads)
+    try:
+        return xllamacpp.Server(settings)
+    except (RuntimeError, ValueError) as error:
+        raise SetupError(f"llama.cpp cannot load {path}: {error}.") from None
+
+
 class LlamaCppEngine:
     """A GGUF file in llama.cpp, in this process, through xllamacpp: samples only, since it has no beams.
 
-    The weights stay as they are in the file (8 bits, 4 bits), and so does the model's own chat template.
     Samples follow the seed in the order in which inputs are asked: the same run draws the same.
     """
 
     def __init__(self, path: Path, *, chat: bool = True, context: int = 4096) -> None:
-        xllamacpp = need("xllamacpp", "llama_cpp", "searching by llama.cpp")
-        settings = xllamacpp.CommonParams()
-        settings.model.path = os.fspath(path)
-        settings.n_ctx, settings.n_parallel, settings.warmup, settings.verbosity = (
-            context * SLOTS,
-            SLOTS,
-            False,
-            -1,
-        )
-        threads = os.environ.get("OMP_NUM_THREADS", "")
-        if threads.isdecimal() and int(threads) > 0:
-            settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = int(threads)
-        try:
-            self._server = xllamacpp.Server(settings)
-        except (RuntimeError, ValueError) as error:
-            raise SetupError(f"llama.cpp cannot load {path}: {error}.") from None
+        self._server = start_server(path, context=context)
         self._name, self._chat, self._asked = path.name, chat, 0
 
     def hypotheses(self, inputs: Sequence[Any], search: Search) -> list[list[Hypothesis]]:

@@ -26,7 +26,6 @@ from rangevote.engines.openai.sample_and_elect import ElectionOutcome
 from rangevote.service.chat_api import Completed, ElectionResponse, Reply, new_id
 from rangevote.service.config import ServiceConfig
 from rangevote.service.errors import ApiError, internal_error, json_response, timeout
-from rangevote.service.local import LocalModel
 from rangevote.service.metrics import CONTENT_TYPE, Metrics
 from rangevote.service.middleware import AccessLog, Auth, Keys, Queue, log_event, log_failure
 from rangevote.service.requests import CompletionRequest, Endpoint, read_request
@@ -38,7 +37,7 @@ from rangevote.web.ballots import BallotLists, Ballots
 from rangevote.web.serving import asset_routes
 
 #: Where answers come from.
-AnswerSource = Upstream | UpstreamPanel | LocalModel
+AnswerSource = Upstream | UpstreamPanel
 #: Seconds for the errors of answers that a stopping service cuts short.
 LAST_ERRORS = 2.0
 #: Seconds for which the upstream's state is remembered, good or bad.

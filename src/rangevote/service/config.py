@@ -62,7 +62,6 @@ class Limits:
     total_seconds: float = 300.0
     response_bytes: int = 4 * 2**20
     retries: int = 2
-    max_tokens: int = 4096
     hold: float = 1.0
     keep_alive: float = 10.0
     drain: float = 30.0
@@ -82,11 +81,11 @@ class Limits:
 class RequestOptions:
     """How many samples, who stands and votes, and how the votes are counted.
 
-    `candidates`: with an upstream, how many of the samples (the first ones) stand for election, by default
-    all, or 16 where sampling is adaptive and texts are compared; with a local model the search that finds
-    them. `voters`: with a local model, "samples" or "candidates". `adaptive`: ask for samples in rounds,
-    until the winner is this certain, or certainly at most `within` below the best. `min_votes` usable samples
-    are needed for an answer. `election` are options of `elect`.
+    `candidates`: how many of the samples (the first ones) stand for election, by default
+    all, or 16 where sampling is adaptive and texts are compared; with vLLM also the search that finds them,
+    and then `voters` are "samples" or "candidates". `adaptive`: ask for samples in rounds, until the winner
+    is this certain, or certainly at most `within` below the best. `min_votes` usable samples are needed for
+    an answer. `election` are options of `elect`.
     """
 
     samples: int = 16
@@ -282,11 +281,7 @@ class ServiceConfig:
         return frozenset(name for options in every for name in models_of(options.settings(1).measure))
 
     def check_searches(self, options: RequestOptions) -> None:
-        """Whether the candidates and voters can be had: local models search, few servers do."""
-        if self.upstream is None:
-            if isinstance(options.candidates, int):
-                raise UsageError(f"candidates of a local model are a search, as 'beam:{options.candidates}'.")
-            return
+        """Whether the server has such candidates and voters: few servers search."""
         if not isinstance(options.candidates, str):
             if options.voters == "candidates":
                 raise UsageError("voters are samples where the candidates are.")

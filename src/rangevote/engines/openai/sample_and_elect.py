@@ -157,17 +157,15 @@ class ElectionOutcome:
 
     def finish_reason(self, index: int) -> str:
         """Why candidate `index` ended."""
-        if self.choices:
-            return self.choices[index].finish_reason or "stop"
-        return "stop" if self.ballot.candidates[index].finished else "length"
+        return self.choices[index].finish_reason or "stop"
 
     def reasoning(self, index: int) -> str:
         """What the model wrote to itself before candidate `index`."""
-        return self.choices[index].reasoning if self.choices else ""
+        return self.choices[index].reasoning
 
     def refused(self, index: int) -> bool:
         """Whether candidate `index` is a refusal, and its text the reason."""
-        return bool(self.choices) and self.choices[index].kind == "refusal"
+        return self.choices[index].kind == "refusal"
 
     @property
     def votes(self) -> int:
