@@ -17,10 +17,8 @@ import pytest
 pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 pytest.importorskip("openai", reason="the official client is not installed")
 
-from rangevote.service import server
-from rangevote.service.config import Limits
+from rangevote.service.app import SWITCH_INTERVAL
 from rangevote.service.upstream import count_votes
-from rangevote.web.serving import bound
 from tests.engines.openai.upstream import SENTENCES, Asked, Reply, Upstream, choice, completion
 from tests.service.running import HEAD, MESSAGES, Running, error_of, texts, until
 
@@ -259,14 +257,10 @@ def test_case_57_what_cannot_be_finished_in_time_ends_with_an_error(upstream):
     until(upstream.left.is_set, 20)
 
 
-def test_threads_yield_sooner_while_it_serves_and_as_before_afterwards(monkeypatch):
-    seen, before = [], sys.getswitchinterval()
-
-    class Stub:
-        def run(self, sockets):
-            seen.append(sys.getswitchinterval())
-
-    monkeypatch.setattr(server, "server", lambda *given: Stub())
-    server.serve(None, bound("127.0.0.1", 0), Limits())
-    assert seen == [pytest.approx(server.SWITCH_INTERVAL)]
-    assert sys.getswitchinterval() == before > server.SWITCH_INTERVAL
+def test_threads_yield_sooner_while_it_serves_and_as_before_afterwards(upstream):
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(0.005)
+    with Running(upstream.url):
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL)
+    assert sys.getswitchinterval() == pytest.approx(0.005)
+    sys.setswitchinterval(before)

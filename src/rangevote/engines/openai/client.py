@@ -27,7 +27,6 @@ import anyio
 import httpx
 import msgspec
 
-from rangevote.engines.openai.connections import Connections
 from rangevote.errors import DataError, SetupError, UsageError
 from rangevote.formats.jsonl import parse
 
@@ -35,6 +34,8 @@ ErrorKind = Literal["connect", "timeout", "status", "rate", "redirect", "not_jso
 
 #: Seconds before a call is repeated: doubled each time, and randomly reduced down to a half.
 PAUSE, LONGEST_PAUSE = 0.5, 8.0
+#: Seconds for which a connection is kept without a call: many servers close it after five.
+KEPT = 4.0
 #: Seconds after which a server is asked again for more choices in one call than it gave.
 MOST_KEPT = 300.0
 #: Bytes that are read of an error's body.
@@ -132,8 +133,9 @@ class Client:
 
     async def __aenter__(self) -> Client:
         self._turns = asyncio.Semaphore(self._concurrency)
-        # The connections alone: redirects, cookies and proxies, which a client of httpx adds, are unwanted.
-        self._http = self._transport or Connections(httpx.URL(self.base_url))
+        # The transport alone: redirects, cookies and proxies, which a client of httpx adds, are unwanted.
+        connections = httpx.Limits(keepalive_expiry=KEPT)
+        self._http = self._transport or httpx.AsyncHTTPTransport(trust_env=False, limits=connections)
         return self
 
     async def __aexit__(
