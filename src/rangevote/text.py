@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import errno
 import gzip
+import importlib
 import math
 import os
 import re
 import stat
 import unicodedata
+import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
-from rangevote.errors import SetupError
+from rangevote.errors import DataError, SetupError, need
 
 #: The byte-order mark of UTF-8.
 BOM = b"\xef\xbb\xbf"
+#: First bytes of compressed files that are not read, and what they are.
+_OTHER_CODECS = {b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip", b"\x04\x22\x4d\x18": "lz4"}
 #: Endings of image files that browsers show, and of all that models read.
 WEB_IMAGE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
 IMAGE_ENDINGS = (*WEB_IMAGE_ENDINGS, ".bmp", ".tif", ".tiff")
@@ -48,6 +52,32 @@ def escape_controls(text: str, keep: str = "") -> str:
         else c.encode("unicode_escape", "surrogatepass").decode()
         for c in text
     )
+
+
+class Decompressed(NamedTuple):
+    """The plain content of a file, the codec it was compressed by ("" if none), and what damage raises."""
+
+    file: BinaryIO
+    codec: str
+    errors: tuple[type[Exception], ...]
+
+
+def decompressing(file: BinaryIO, head: bytes) -> Decompressed:
+    """Read a gzip, zstd or plain file, which begins with `head`. A file that is cut off raises EOFError."""
+    if head.startswith(b"\x1f\x8b"):
+        plain = cast(BinaryIO, gzip.GzipFile(fileobj=file, mode="rb"))
+        return Decompressed(plain, "gzip", (gzip.BadGzipFile, zlib.error, EOFError))
+    # a zstd file may begin with a skippable frame, numbered 0x184D2A50 to 5F
+    if head.startswith(b"\x28\xb5\x2f\xfd") or (head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5):
+        try:
+            zstd = importlib.import_module("compression.zstd")  # Python 3.14
+        except ImportError:
+            zstd = need("backports.zstd", "zstd", "reading zstd files")
+        return Decompressed(zstd.ZstdFile(file), "zstd", (zstd.ZstdError, EOFError))
+    for magic, name in _OTHER_CODECS.items():
+        if head.startswith(magic):
+            raise DataError(f"is a {name} file, which is not supported; unpack it first")
+    return Decompressed(file, "", ())
 
 
 def is_stream(path: str | os.PathLike[str]) -> bool:

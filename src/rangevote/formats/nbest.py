@@ -246,7 +246,7 @@ def _mbrs_entries(stream: Stream, size: int, options: ReadOptions, scale: Scale 
     with ExitStack() as opened:
         scores = None
         if options.logprobs is not None and scale is not None:
-            scores = opened.enter_context(open_stream(options.logprobs, max_expansion=options.max_expansion))
+            scores = opened.enter_context(open_stream(options.logprobs))
         lines = stream.lines(options.max_line_bytes)
         values = scores.lines(options.max_line_bytes) if scores is not None else iter(())
 

@@ -23,7 +23,6 @@ import numpy as np
 from rangevote.entry_points import load_plugin, plugins
 from rangevote.errors import DataError, UsageError, choose, nearest
 from rangevote.formats.stream import (
-    MAX_EXPANSION,
     MAX_LINE_BYTES,
     PARQUET,
     OnStream,
@@ -54,7 +53,7 @@ _MOSES = re.compile(rb"\S+\s+\|\|\|")
 _FAIRSEQ = re.compile(rb"^[STHDP]-\d{1,18}(?:\t.*)?\r?$", re.MULTILINE)
 
 #: Options that change nothing in what a ballot of a plain file means.
-UNCHANGING = frozenset({"format", "strict", "unique_ids", "max_expansion", "warn"})
+UNCHANGING = frozenset({"format", "strict", "unique_ids", "warn"})
 
 Decode = Callable[[bytes], Ballot]
 P = ParamSpec("P")
@@ -95,7 +94,6 @@ class ReadOptions:
     strict: bool = False
     unique_ids: bool = True
     max_line_bytes: int = MAX_LINE_BYTES
-    max_expansion: float = MAX_EXPANSION
     warn: Callable[[str], None] = _python_warning
     warned: set[Hashable] = dataclass_field(init=False, repr=False, compare=False, default_factory=set)
 
@@ -267,10 +265,7 @@ def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, 
     its records, where they have another than the ballot file's."""
     if options.format is not None:
         choose("format", options.format, {**plugins("formats"), **FORMATS})
-    if isinstance(source, Stream):
-        stream = source
-    else:
-        stream = open_stream(source, max_expansion=options.max_expansion)
+    stream = source if isinstance(source, Stream) else open_stream(source)
     try:
         if options.format is None and options.per_source is not None:
             return stream, "mbrs", options  # the one format that this option belongs to

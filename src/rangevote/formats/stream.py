@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import stat
 import sys
-import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, BinaryIO, cast
 
-from rangevote.errors import DataError, SetupError, need
-from rangevote.text import BOM
+from rangevote.errors import DataError, SetupError
+from rangevote.text import BOM, decompressing
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 #: A line longer than this is refused unless the caller says otherwise.
 MAX_LINE_BYTES = 256 * 2**20
-#: Plain bytes are gathered up to about this many before they are handed on.
-GATHER = 2**18
-#: Below this many plain bytes, any rate of expansion is let pass.
-EXPANSION_FLOOR = 2**28
-#: Plain bytes per compressed byte above which a file is taken for a decompression bomb.
-MAX_EXPANSION = 500.0
-
-_GZIP = b"\x1f\x8b"
-_ZSTD = b"\x28\xb5\x2f\xfd"
-_UNSUPPORTED = {b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip", b"\x04\x22\x4d\x18": "lz4"}
-#: Raw bytes asked for at a time; a pipe may give fewer.
+#: Plain bytes per compressed byte above which a file is taken for a decompression bomb, once it has given so
+#: many plain bytes.
+MAX_EXPANSION, EXPANSION_FLOOR = 500, 2**26
+#: Bytes asked for at a time; a pipe may give fewer.
 CHUNK = 2**19
 #: What a Parquet file begins with; it is no stream, see `random_access`.
 PARQUET = b"PAR1"
@@ -61,15 +52,13 @@ class Stream(Closing):
     progress bar needs. In memory are one chunk and the current line.
     """
 
-    def __init__(
-        self, raw: BinaryIO, name: str, *, owned: bool = True, max_expansion: float = MAX_EXPANSION
-    ) -> None:
+    def __init__(self, raw: BinaryIO, name: str, *, owned: bool = True) -> None:
         self.name, self.position, self.size = name, 0, _size(raw)
-        self._raw, self._owned = raw, owned
+        self._raw, self._owned, self._head = raw, owned, b""
         self._ahead: list[bytes] = []
         self._failure: DataError | SetupError | None = None  # met while looking ahead
         self._lines: Lines | None = None
-        self._chunks = self._plain(max_expansion)
+        self._chunks = self._plain()
         try:
             self._skip_mark()
         except BaseException:
@@ -135,39 +124,51 @@ class Stream(Closing):
         if self._owned:
             self._raw.close()
 
-    def _taken(self) -> Iterator[bytes]:
-        """Chunks as they stand in the file, counted."""
+    def _read(self, size: int) -> bytes:
+        """Up to `size` bytes of the file as it stands, counted."""
+        if self._head:
+            chunk, self._head = self._head[:size], self._head[size:]
+            return chunk
         # read1 and raw reads give what is there: a pipe is not waited on until a chunk is full
         take = getattr(self._raw, "read1", self._raw.read)
-        while True:
-            try:
-                chunk = take(CHUNK)
-            except OSError as error:
-                raise SetupError(f"cannot read {self.name}: {_reason(error)}.") from error
-            if chunk is None:
-                raise SetupError(f"cannot read {self.name}: it does not wait (non-blocking).")
-            if not chunk:
-                return
-            self.position += len(chunk)
-            yield chunk
-
-    def _plain(self, max_expansion: float) -> Iterator[bytes]:
-        """Chunks after decompression; none is empty."""
-        taken = self._taken()
-        head = b""
-        while len(head) < 8:  # enough to know every kind by
-            chunk = next(taken, b"")
-            if not chunk:
-                break
-            head += chunk
-        whole = chain([head], taken)
         try:
-            codec = codec_of(head)
-            for chunk in expand(whole, codec, max_expansion) if codec else whole:
-                if chunk:
-                    yield chunk
+            chunk = take(size)
+        except OSError as error:
+            raise SetupError(f"cannot read {self.name}: {_reason(error)}.") from error
+        if chunk is None:
+            raise SetupError(f"cannot read {self.name}: it does not wait (non-blocking).")
+        self.position += len(chunk)
+        return cast(bytes, chunk)
+
+    def _plain(self) -> Iterator[bytes]:
+        """Chunks after decompression; none is empty."""
+        head = b""
+        while len(head) < 8 and (chunk := self._read(CHUNK)):  # enough to know every kind by
+            head += chunk
+        self._head = head
+        raw = cast(BinaryIO, SimpleNamespace(read=self._read))
+        try:
+            plain, codec, errors = decompressing(raw, head)
         except DataError as error:
-            raise error.at(self.name) from error
+            raise error.at(self.name) from None
+        take, size = getattr(plain, "read1", plain.read), 0
+        try:
+            while chunk := take(CHUNK):
+                size += len(chunk)
+                if codec and size > max(EXPANSION_FLOOR, MAX_EXPANSION * self.position):
+                    raise DataError(
+                        f"{self.position:,} bytes of {codec} data expand to {size:,}, more than "
+                        f"{MAX_EXPANSION} times as many; if this is not a decompression bomb, unpack the "
+                        f"file first",
+                        where=self.name,
+                    )
+                yield chunk
+        except EOFError:
+            problem = f"the {codec} data is cut off: the file ends in the middle of it"
+            raise DataError(problem, where=self.name) from None
+        except errors as error:
+            problem = f"the {codec} data is damaged near byte {self.position:,} ({error}); everything before "
+            raise DataError(f"{problem}that was read", where=self.name) from error
 
     def _skip_mark(self) -> None:
         """Drop the byte-order mark of UTF-8; refuse UTF-16, and what cannot be read at all."""
@@ -201,21 +202,21 @@ class OnStream(Closing):
         self._stream.close()
 
 
-def open_stream(source: Source, *, max_expansion: float = MAX_EXPANSION) -> Stream:
+def open_stream(source: Source) -> Stream:
     """Open a path, '-' for standard input, or a binary file object."""
     if not isinstance(source, (str, os.PathLike)):
         name = getattr(source, "name", None)
         shown = name if isinstance(name, str) else "input"
-        return Stream(source, shown, owned=False, max_expansion=max_expansion)
+        return Stream(source, shown, owned=False)
     if source == "-":
         if sys.stdin is None:
             raise SetupError("cannot read standard input: there is none.")
-        return Stream(sys.stdin.buffer, "stdin", owned=False, max_expansion=max_expansion)
+        return Stream(sys.stdin.buffer, "stdin", owned=False)
     try:
         raw = cast(BinaryIO, Path(source).open("rb", buffering=0))  # noqa: SIM115
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL byte
         raise SetupError(f"cannot read {os.fspath(source)}: {_reason(error)}.") from error
-    return Stream(raw, os.fspath(source), max_expansion=max_expansion)
+    return Stream(raw, os.fspath(source))
 
 
 def _reason(error: Exception) -> str:
@@ -307,90 +308,3 @@ class Blocks(Lines):
         if self._size:
             self.torn = True
             yield self._line(b"")
-
-
-# Compressed bytes to plain ones
-
-
-class Codec(NamedTuple):
-    """A way to decode. `start` gives an object as `zlib.decompressobj` does; it gets `feed` bytes at a time,
-    so that no single step can fill the memory."""
-
-    name: str
-    start: Callable[[], Any]
-    feed: int
-    errors: tuple[type[Exception], ...]
-
-
-def codec_of(head: bytes) -> Codec | None:
-    """The codec that a file beginning with `head` needs, None for plain bytes."""
-    if head.startswith(_GZIP):
-        # 1 byte of deflate gives at most 1,032: 16 MiB a step
-        return Codec("gzip", lambda: zlib.decompressobj(31), 2**14, (zlib.error,))
-    # a zstd file may begin with a skippable frame, numbered 0x184D2A50 to 5F
-    if head.startswith(_ZSTD) or (head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5):
-        return _zstd()
-    for magic, name in _UNSUPPORTED.items():
-        if head.startswith(magic):
-            raise DataError(f"is a {name} file, which is not supported; unpack it first")
-    return None
-
-
-def _zstd() -> Codec:
-    feed = 2**11  # 4 bytes of zstd give at most 128 KiB: 64 MiB a step
-    try:
-        module = importlib.import_module("compression.zstd")  # Python 3.14
-    except ImportError:
-        module = need("zstandard", "zstd", "reading zstd files")
-        return Codec("zstd", lambda: module.ZstdDecompressor().decompressobj(), feed, (module.ZstdError,))
-    return Codec("zstd", module.ZstdDecompressor, feed, (module.ZstdError,))
-
-
-def expand(chunks: Iterable[bytes], codec: Codec, max_expansion: float = MAX_EXPANSION) -> Iterator[bytes]:
-    """The plain bytes of one or more compressed streams, one after the other (as `cat a.gz b.gz` gives)."""
-    gathered: list[bytes] = []
-    size = 0
-    try:
-        for plain in _steps(chunks, codec, max_expansion):
-            gathered.append(plain)
-            size += len(plain)
-            if size >= GATHER:
-                yield b"".join(gathered)
-                gathered, size = [], 0
-    except DataError:
-        yield b"".join(gathered)
-        raise
-    yield b"".join(gathered)
-
-
-def _steps(chunks: Iterable[bytes], codec: Codec, max_expansion: float) -> Iterator[bytes]:
-    """What each feed of the decoder gives, until the end, the damage or the limit."""
-    engine = codec.start()
-    taken = given = 0
-    starts = ((chunk, start) for chunk in chunks for start in range(0, len(chunk), codec.feed))
-    for chunk, start in starts:
-        piece = chunk[start : start + codec.feed]
-        taken += len(piece)
-        while piece:
-            if engine.eof:
-                piece = piece.lstrip(b"\0")  # tapes and disks pad with zeros
-                if not piece:
-                    break
-                engine = codec.start()
-            try:
-                plain = engine.decompress(piece)
-            except codec.errors as error:
-                raise DataError(
-                    f"the {codec.name} data is damaged near byte {taken:,} ({error}); "
-                    f"everything before that was read"
-                ) from error
-            piece = engine.unused_data if engine.eof else b""
-            given += len(plain)
-            yield plain
-        if given > EXPANSION_FLOOR and given > max_expansion * taken:
-            raise DataError(
-                f"{taken:,} bytes of {codec.name} data expand to {given:,}, more than {max_expansion:g} "
-                f"times as many; if this is no decompression bomb, unpack the file first"
-            )
-    if not engine.eof:
-        raise DataError(f"the {codec.name} data is cut off: the file ends in the middle of it")

@@ -52,25 +52,23 @@ that is listed twice, which KenLM accepts, is refused.
 
 from __future__ import annotations
 
-import gzip
 import math
 import os
 import re
-import zlib
 from collections import defaultdict
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rangevote.errors import DataError, SetupError, UsageError
 from rangevote.models.protocol import Integers, Step
-from rangevote.text import write_atomically
+from rangevote.text import BOM, decompressing, write_atomically
 
 Floats = NDArray[np.float64]
 #: A prompt: words with white space between them, or their numbers. "" is the start of a sentence.
@@ -396,13 +394,16 @@ def read_lines(path: str | os.PathLike[str]) -> Generator[bytes, None, None]:
     number = 0
     try:
         with Path(path).open("rb") as raw:
-            packed = raw.peek(2).startswith(b"\x1f\x8b")
-            stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
-            for line in stream:
-                number += 1
-                yield line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"damaged or cut off gzip data ({error})", where=f"{name}:{number + 1}") from error
+            stream, codec, errors = decompressing(raw, raw.peek(8))
+            try:
+                for line in stream:
+                    number += 1
+                    yield line.removeprefix(BOM) if number == 1 else line
+            except errors as error:
+                problem = f"damaged or cut off {codec} data ({error})"
+                raise DataError(problem, where=f"{name}:{number + 1}") from error
+    except DataError:
+        raise
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL byte
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise SetupError(f"cannot read {name}: {reason.lower()}.") from error
