@@ -20,7 +20,7 @@ from tests.docs.blocks import blocks, commands
 from tests.wheels import CONSTRAINED, LEFT_OUT, ROOT, done
 
 #: Tools for those who work on the package, and all extras together.
-NOT_TRIED = {"all", "dev", "docs"}
+NOT_TRIED = {"all", "dev", "docs", "test"}
 BALLOT = '{"id": 1, "candidates": ["a dog runs", "a dog sits", "a dog runs", "cats"]}\n'
 
 

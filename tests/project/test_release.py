@@ -53,6 +53,20 @@ def test_wheels_are_built_for_every_python_that_the_metadata_names_on_three_syst
     assert workflow["jobs"]["publish"]["needs"] == ["wheels", "archive"]
 
 
+def test_pull_requests_are_tested_on_three_systems_old_and_new_pythons_and_without_a_compiler():
+    jobs = yaml_of(".github/workflows/tests.yml")["jobs"]
+    matrix = jobs["tests"]["strategy"]["matrix"]
+    assert {name.partition("-")[0] for name in matrix["os"]} == {"ubuntu", "macos", "windows"}
+    assert {PYTHONS[0], PYTHONS[-1]} <= set(matrix["python"]) <= set(PYTHONS)
+    assert any(leg["kernels"] == "plain" for leg in matrix["include"])
+    assert {"ruff check .", "ruff format --check .", "mypy"} <= {
+        step.get("run") for step in jobs["lint"]["steps"]
+    }
+    assert "test" in PROJECT["optional-dependencies"]
+    for folder in jobs["tests"]["env"]["LIBRARY"].split():
+        assert (ROOT / folder).is_dir()
+
+
 def test_the_citation_is_of_this_version_and_names_the_paper():
     citation = yaml_of("CITATION.cff")
     assert str(citation["version"]) == rangevote.__version__
