@@ -45,7 +45,14 @@ def test_the_tree_names_what_is_there_and_all_of_it():
 
 def test_the_version_is_the_same_everywhere():
     assert f'version = "{rangevote.__version__}"' in (ROOT / "pyproject.toml").read_text()
-    assert f"## {rangevote.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_changelog_has_what_is_not_released_first_and_no_numbers_of_issues():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
+    assert sections[0] == "Unreleased"
+    assert all(re.match(r"\d+\.\d+\.\d+ - \d{4}-\d{2}-\d{2}$", title) for title in sections[1:])
+    assert not re.search(r"#\d", text)
 
 
 def test_the_core_needs_five_packages_and_no_torch():
