@@ -540,7 +540,7 @@ def test_a_ballot_that_cannot_be_voted_on_and_a_server_that_went_away_are_told(p
     watch.errors.clear()  # Chromium reports the answer 422 and the refused connection
 
 
-def test_case_71_without_scripts_the_page_says_so(new_page, serve, tmp_path: Path):
+def test_without_scripts_the_page_says_so(new_page, serve, tmp_path: Path):
     page = new_page(java_script_enabled=False, viewport=DESK)
     file = tmp_path / "election.html"
     file.write_text(single_file(page_of([FIGURE])), encoding="utf-8")
@@ -572,7 +572,7 @@ def test_it_is_readable_in_light_and_dark_on_a_desk_and_a_phone(new_page, serve,
     assert (ground == "rgb(255, 255, 255)") == look.startswith("light")
 
 
-def test_case_71_at_four_times_the_size_all_can_be_reached(new_page, serve):
+def test_at_four_times_the_size_all_can_be_reached(new_page, serve):
     zoomed = new_page(viewport={"width": 320, "height": 256}, device_scale_factor=4)  # 1280 x 1024 at 400 %
     zoomed.goto(serve([FIGURE, many(30)]))
     settled(zoomed)

@@ -234,7 +234,7 @@ def test_arrows_choose_and_keys_can_be_switched_off(page, serving, tmp_path):
     assert shown(path) == [-2]
 
 
-def test_case_60_double_clicks_and_held_keys_judge_one_item(page, serving, tmp_path):
+def test_double_clicks_and_held_keys_judge_one_item(page, serving, tmp_path):
     path = study_file(tmp_path, 5)
     opened(page, serving(path).links[0])
 
@@ -261,7 +261,7 @@ def test_case_60_double_clicks_and_held_keys_judge_one_item(page, serving, tmp_p
     assert shown(path) == [-2, 1, 2]
 
 
-def test_case_60_two_windows_judge_an_item_once_and_of_two_devices_the_later_wins(
+def test_two_windows_judge_an_item_once_and_of_two_devices_the_later_wins(
     page, new_page, watch, serving, tmp_path
 ):
     path = study_file(tmp_path, 5, annotators=2)
@@ -289,7 +289,7 @@ def test_case_60_two_windows_judge_an_item_once_and_of_two_devices_the_later_win
     assert (shown(path, 0), shown(path, 1)) == ([1, 2], [0])
 
 
-def test_case_59_and_61_a_killed_server_loses_nothing_and_the_page_goes_on(page, watch, serving, tmp_path):
+def test_a_killed_server_loses_nothing_and_the_page_goes_on(page, watch, serving, tmp_path):
     path = study_file(tmp_path, 8)
     server = serving(path)
     opened(page, server.links[0])
@@ -324,7 +324,7 @@ def test_case_59_and_61_a_killed_server_loses_nothing_and_the_page_goes_on(page,
     watch.errors.clear()
 
 
-def test_case_59_a_reply_that_is_lost_makes_no_second_row(page, watch, serving, tmp_path):
+def test_a_reply_that_is_lost_makes_no_second_row(page, watch, serving, tmp_path):
     path = study_file(tmp_path, 3)
     opened(page, serving(path).links[0])
     lost = []
@@ -411,9 +411,7 @@ def test_an_answer_that_is_refused_is_asked_for_again_and_the_item_in_sight_stay
     assert shown(path) == [0, -1]
 
 
-def test_case_62_while_the_server_cannot_save_the_page_says_so_and_takes_no_more(
-    page, watch, serving, tmp_path
-):
+def test_while_the_server_cannot_save_the_page_says_so_and_takes_no_more(page, watch, serving, tmp_path):
     path = study_file(tmp_path, 3)
     opened(page, serving(path).links[0])
     other = sqlite3.connect(path, isolation_level=None)
@@ -476,7 +474,7 @@ SEEN = {
 }
 
 
-def test_case_65_outputs_stay_text_and_what_misleads_is_made_visible(page, serving, tmp_path):
+def test_outputs_stay_text_and_what_misleads_is_made_visible(page, serving, tmp_path):
     path = study_file(tmp_path, HOSTILE)
     opened(page, serving(path).links[0])
     for number, assignment in enumerate(take_snapshot(path).study.assignments, 1):
@@ -493,7 +491,7 @@ def test_case_65_outputs_stay_text_and_what_misleads_is_made_visible(page, servi
     assert page.evaluate("window.hit") is None
 
 
-def test_case_64_images_are_shown_and_one_that_does_not_come_is_reported(page, watch, serving, tmp_path):
+def test_images_are_shown_and_one_that_does_not_come_is_reported(page, watch, serving, tmp_path):
     images, listed = {}, []
     for number in (1, 2, 3):
         (tmp_path / "image").write_bytes(png(640, 420, (50 * number, 90, 120)))
@@ -515,9 +513,7 @@ def test_case_64_images_are_shown_and_one_that_does_not_come_is_reported(page, w
     assert [row.image_missing for row in rows(path)] == [False, True]
 
 
-def test_case_71_and_72_wrong_links_and_browsers_without_scripts_are_told(
-    page, new_page, watch, serving, tmp_path
-):
+def test_wrong_links_and_browsers_without_scripts_are_told(page, new_page, watch, serving, tmp_path):
     link = serving(study_file(tmp_path, 2)).links[0]
     base = link.partition("#")[0]
     for address, title in (
@@ -543,7 +539,7 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_case_71_the_page_is_usable_and_accessible_however_it_is_seen(new_page, serving, tmp_path, look):
+def test_the_page_is_usable_and_accessible_however_it_is_seen(new_page, serving, tmp_path, look):
     path = study_file(tmp_path, CAPTIONS)
     page = opened(new_page(**LOOKS[look]), serving(path).links[0])
     judge(page, "1")

@@ -103,7 +103,7 @@ def test_a_study_compares_two_systems(run, outputs):
     assert (done.code, "pairs have their own fields" in done.err) == (2, True)
 
 
-def test_case_64_a_bad_picture_is_named_with_its_line(run, tmp_path):
+def test_a_bad_picture_is_named_with_its_line(run, tmp_path):
     (tmp_path / "pairs.jsonl").write_bytes(
         lines({"outputs": {"a": "x", "b": "y"}, "image": "../../etc/passwd"})
     )
@@ -220,7 +220,7 @@ def test_serve_prints_a_link_for_each_annotator_and_logs_nothing(tmp_path):
     assert not (tmp_path / "study.db-wal").exists()
 
 
-def test_case_59_a_killed_server_has_kept_every_judgement_it_confirmed(run, tmp_path):
+def test_a_killed_server_has_kept_every_judgement_it_confirmed(run, tmp_path):
     path = study_file(tmp_path, 10)
     process = spawn("study", "serve", path, "--port", 0)
     [link] = links_of(process)

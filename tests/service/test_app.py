@@ -100,7 +100,7 @@ def test_a_bug_is_500_without_a_traceback(service, monkeypatch, where):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_case_54_a_client_that_goes_away_cancels_the_upstream_calls(service, upstream, stream):
+def test_a_client_that_goes_away_cancels_the_upstream_calls(service, upstream, stream):
     upstream.mode = "stalls"
     before = service.metrics.cancelled.value()
     body = json.dumps({"model": "tiny", "messages": MESSAGES, "stream": stream}).encode()
@@ -117,7 +117,7 @@ def test_case_54_a_client_that_goes_away_cancels_the_upstream_calls(service, ups
 
 
 @pytest.mark.parametrize("options", [{}, {"similarity": "chrf"}, {"adaptive": True, "candidates": 4}])
-def test_case_55_counting_the_votes_of_long_samples_leaves_the_process_responsive(
+def test_counting_the_votes_of_long_samples_leaves_the_process_responsive(
     service, upstream, monkeypatch, options
 ):
     """While votes are counted, which here takes as long as the test likes, others are answered."""
@@ -178,7 +178,7 @@ async def post(port: int, content: bytes, refused: Counter[str]) -> tuple[int, b
     return int(head.split()[1]), head
 
 
-def test_case_55_of_many_at_once_as_many_are_answered_as_the_queue_takes():
+def test_of_many_at_once_as_many_are_answered_as_the_queue_takes():
     """Speed is measured by `make bench NAME=service`; here it is how many, and how much is kept for them."""
     many, most = 200, 20
     body = json.dumps({"model": "tiny", "messages": MESSAGES, "user": "u" * 50_000}).encode()
@@ -215,7 +215,7 @@ def test_case_55_of_many_at_once_as_many_are_answered_as_the_queue_takes():
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_case_57_a_service_that_stops_finishes_what_it_has(upstream, stream):
+def test_a_service_that_stops_finishes_what_it_has(upstream, stream):
     upstream.delay = 0.8
     before = threading.active_count()
     with Running(upstream.url) as service, ThreadPoolExecutor(1) as one:
@@ -238,7 +238,7 @@ def refuses(service: Running) -> bool:
     return False
 
 
-def test_case_57_what_cannot_be_finished_in_time_ends_with_an_error(upstream):
+def test_what_cannot_be_finished_in_time_ends_with_an_error(upstream):
     upstream.mode = "stalls"
     question = {"model": "tiny", "messages": MESSAGES, "stream": True}
     limits = {"drain": 1, "read_seconds": 60, "total_seconds": 60}

@@ -97,7 +97,7 @@ def test_an_early_failure_has_its_status_and_a_late_one_is_an_event(service, ups
     ["\U0001f600 ok", "שלום \u202eevil", "\x00\x07\x1b[31m", "a\u2028b\u0085c", "\ufeffx",
      "e" + "\u0301" * 1900],
 )  # fmt: skip
-def test_case_58_every_text_comes_through_unchanged(service, upstream, text):
+def test_every_text_comes_through_unchanged(service, upstream, text):
     upstream.answer = texts(text)
     create = service.client().chat.completions.create
     question = [{"role": "user", "content": text}]
@@ -108,7 +108,7 @@ def test_case_58_every_text_comes_through_unchanged(service, upstream, text):
     assert upstream.asked[0].body["messages"] == question
 
 
-def test_case_58_half_a_character_from_the_upstream_is_502(service, upstream):
+def test_half_a_character_from_the_upstream_is_502(service, upstream):
     upstream.answer = texts("\ud800")
     answer = service.ask()
     assert (answer.status_code, error_of(answer)["code"]) == (502, "upstream_not_json")

@@ -16,7 +16,7 @@ from tests.service.running import MESSAGES, Running, error_of, until
 
 
 @pytest.mark.parametrize("kind", ["refused", "no such name", "no TLS"])
-def test_case_50_an_upstream_that_cannot_be_reached_is_502(upstream, kind):
+def test_an_upstream_that_cannot_be_reached_is_502(upstream, kind):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         closed = free.getsockname()[1]
@@ -33,7 +33,7 @@ def test_case_50_an_upstream_that_cannot_be_reached_is_502(upstream, kind):
     assert (ready.status_code, error_of(ready)["code"]) == (503, "not_ready")
 
 
-def test_case_50_an_upstream_that_stalls_is_504_at_the_deadline(upstream):
+def test_an_upstream_that_stalls_is_504_at_the_deadline(upstream):
     upstream.mode = "stalls"
     with Running(upstream.url, limits={"total_seconds": 0.5}) as service:
         answer = service.ask()
@@ -66,7 +66,7 @@ def test_cases_50_to_52_failures_of_the_upstream_get_a_status_and_its_words_stay
         assert secret not in answer.text + log
 
 
-def test_case_50_what_an_upstream_writes_is_logged_if_wanted_but_never_its_key(upstream):
+def test_what_an_upstream_writes_is_logged_if_wanted_but_never_its_key(upstream):
     upstream.mode = ["denied", "broken", "well"]
     key = "sk-of-the-upstream"
     with Running(upstream.url, upstream_key=key, details=True, limits={"retries": 1}) as service:
@@ -78,7 +78,7 @@ def test_case_50_what_an_upstream_writes_is_logged_if_wanted_but_never_its_key(u
     assert key not in log
 
 
-def test_case_50_a_busy_upstream_is_not_asked_again_and_clients_are_told_when_to_come_back(upstream):
+def test_a_busy_upstream_is_not_asked_again_and_clients_are_told_when_to_come_back(upstream):
     upstream.mode = "busy_for_long"
     with (
         Running(upstream.url, models=("tiny",), limits={"retries": 2}) as service,
@@ -110,7 +110,7 @@ def test_codes_of_the_upstream_that_clients_know_are_passed_on(service, upstream
     assert "secret" not in answer.text
 
 
-def test_case_51_samples_sent_twice_vote_once_and_missing_ones_are_counted(service, upstream):
+def test_samples_sent_twice_vote_once_and_missing_ones_are_counted(service, upstream):
     upstream.mode = "duplicates"
     assert service.ask().json()["rangevote"]["votes"] == 6
     upstream.asked.clear()

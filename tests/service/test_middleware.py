@@ -59,7 +59,7 @@ def head(method: str, path: str, *authorization: bytes) -> bytes:
         [b"Bearer wrong", b"Bearer " + KEY.encode()],
     ],
 )
-def test_case_49_without_a_key_every_path_but_healthz_is_401(locked, upstream, given):
+def test_without_a_key_every_path_but_healthz_is_401(locked, upstream, given):
     for method, path in (*(("GET", path) for path in PATHS), ("POST", "/v1/chat/completions")):
         answer = locked.raw(head(method, path, *given))
         assert answer.startswith(b"HTTP/1.1 401 "), path
@@ -68,7 +68,7 @@ def test_case_49_without_a_key_every_path_but_healthz_is_401(locked, upstream, g
     assert upstream.asked == []
 
 
-def test_case_49_every_key_opens_and_goes_no_further(locked, upstream):
+def test_every_key_opens_and_goes_no_further(locked, upstream):
     for key in (KEY, OTHER):
         answer = locked.http.get("/v1/models", headers={"authorization": b"bearer " + key.encode()})
         assert answer.status_code == 200
@@ -149,7 +149,7 @@ def test_keys_come_from_a_private_file_or_a_variable(tmp_path):
             read_keys(text, "keys")
 
 
-def test_case_45_bodies_are_refused_by_their_length_or_as_they_come(service):
+def test_bodies_are_refused_by_their_length_or_as_they_come(service):
     answer = service.raw(HEAD + b"Content-Length: 10000000000\r\n\r\n")
     assert (answer[:13], code_in(answer)) == (b"HTTP/1.1 413 ", "too_large")
     chunk, sent = b"10000\r\n" + b"x" * 65536 + b"\r\n", 0
@@ -178,13 +178,13 @@ def test_a_request_that_others_may_read_differently_is_refused_and_the_connectio
 
 
 @pytest.mark.parametrize("begun", [b"", HEAD, HEAD + b"X-Slow: "])
-def test_case_46_headers_that_do_not_end_close_the_connection(service, begun):
+def test_headers_that_do_not_end_close_the_connection(service, begun):
     began = time.monotonic()
     assert service.raw(begun) == b""
     assert 0.3 < time.monotonic() - began < 9
 
 
-def test_case_46_headers_of_a_second_request_that_drip_in_close_the_connection_too(service):
+def test_headers_of_a_second_request_that_drip_in_close_the_connection_too(service):
     with socket.create_connection(("127.0.0.1", service.port), timeout=10) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
@@ -215,12 +215,12 @@ def test_cases_45_and_46_a_body_that_does_not_end_is_408(service):
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "", "application/jsonp"])
-def test_case_47_another_content_type_is_415(service, kind):
+def test_another_content_type_is_415(service, kind):
     answer = service.http.post("/v1/chat/completions", content=b"{}", headers={"content-type": kind})
     assert (answer.status_code, error_of(answer)["code"]) == (415, "not_json")
 
 
-def test_case_56_no_client_can_forge_a_line_of_the_log_and_prompts_are_not_in_it(service):
+def test_no_client_can_forge_a_line_of_the_log_and_prompts_are_not_in_it(service):
     service.http.get('/v1/%0a{"event": "forged"}', headers={"user-agent": "x"})
     service.ask(model='other" \\ name')
     service.ask(user="sec\u2028ret")

@@ -106,7 +106,7 @@ def test_cases_48_and_56_what_cannot_be_done_is_refused_by_name_and_never_droppe
 
 
 @pytest.mark.parametrize("name", ["api_base", "base_url", "extra_headers", "API_BASE"])
-def test_case_53_names_that_could_send_the_request_elsewhere_are_refused_anywhere(name):
+def test_names_that_could_send_the_request_elsewhere_are_refused_anywhere(name):
     bad = {name: "http://169.254.169.254/"}
     for body in (
         bad,

@@ -168,7 +168,7 @@ BAD = [
 BODIES = [b"", b"null", b"[]", b"{", b"NaN", b'"x"', b"\xff\xfe", b"[" * 3000, b'{"item": NaN}']
 
 
-def test_case_63_what_is_not_valid_is_400_and_leaves_no_row(page):
+def test_what_is_not_valid_is_400_and_leaves_no_row(page):
     item = page.first()
     for fields in BAD:
         answer = page.post("judgement", message(item) | fields)
@@ -189,20 +189,20 @@ JSON = st.recursive(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(field=st.sampled_from(["item", "value", "key", "time", "duration", "image_missing"]), value=JSON)
-def test_case_63_whatever_a_field_holds_there_is_an_answer_and_no_crash(page, field, value):
+def test_whatever_a_field_holds_there_is_an_answer_and_no_crash(page, field, value):
     """The client of the tests raises what the application does not catch."""
     answer = page.post("judgement", message(page.first()) | {field: value})
     assert answer.status_code in (200, 400, 403)
 
 
-def test_case_63_another_annotators_item_is_403(page):
+def test_another_annotators_item_is_403(page):
     other = next(a.handle for a in page.store.study.assignments if a.annotator == 1)
     assert page.judge(other, 1).status_code == 403
     assert page.judge("0" * 32, 1).status_code == 403
     assert page.rows() == []
 
 
-def test_case_62_a_locked_file_is_503_and_names_no_path(page):
+def test_a_locked_file_is_503_and_names_no_path(page):
     item = page.session()["items"][0]["id"]
     page.store._db.execute("PRAGMA busy_timeout = 20")
     other = sqlite3.connect(page.path, isolation_level=None)
@@ -215,7 +215,7 @@ def test_case_62_a_locked_file_is_503_and_names_no_path(page):
     assert page.judge(item, 1).status_code == 200
 
 
-def test_case_72_a_wrong_link_is_404_and_many_are_429(page):
+def test_a_wrong_link_is_404_and_many_are_429(page):
     for header in (None, "", "Bearer", "Basic abc", "Bearer \xe9", "Bearer " + "x" * 20000):
         headers = {} if header is None else {"authorization": header.encode("latin-1")}
         assert page.client.get("/api/session", headers=headers).status_code == 404
@@ -228,7 +228,7 @@ def test_case_72_a_wrong_link_is_404_and_many_are_429(page):
     assert page.get("/api/session").status_code == 429  # never seen from here
 
 
-def test_case_72_those_at_work_are_not_disturbed_by_a_guesser():
+def test_those_at_work_are_not_disturbed_by_a_guesser():
     now = [0.0]
     auth = LinkAuth([Annotator("one", "right"), Annotator("two", "other")], clock=lambda: now[0])
     assert auth.who("Bearer right", "here") == 0
@@ -244,7 +244,7 @@ def test_case_72_those_at_work_are_not_disturbed_by_a_guesser():
     assert auth.who("bearer other", "here") == 1
 
 
-def test_case_72_links_stay_out_of_the_referrer_and_of_addresses(page):
+def test_links_stay_out_of_the_referrer_and_of_addresses(page):
     answer = page.client.get("/")
     assert answer.headers["referrer-policy"] == "no-referrer"
     assert page.token not in answer.text
@@ -267,7 +267,7 @@ NOWHERE = [
 ]
 
 
-def test_case_64_an_image_is_served_by_its_hash_and_paths_lead_nowhere(tmp_path):
+def test_an_image_is_served_by_its_hash_and_paths_lead_nowhere(tmp_path):
     path, content = tmp_path / "study.db", png()
     for name in ("ab" * 32, hashlib.sha256(content).hexdigest()):
         study = study_of([Pair("1", "a", "b", image=name)])

@@ -51,7 +51,7 @@ def test_links_have_128_bits_and_handles_are_unique():
     assert len(handles) == 20
 
 
-def test_case_66_identical_outputs_are_ties_that_nobody_is_shown_unless_asked_for():
+def test_identical_outputs_are_ties_that_nobody_is_shown_unless_asked_for():
     study = study_of([*pairs(4), Pair("x", "same", "same")])
     assert study.plan.automatic == 1
     assert study.plan.stop == 4

@@ -43,7 +43,7 @@ def test_who_is_left_out_who_is_combined_and_who_judged_twice_is_reported(tmp_pa
     assert data["annotators"][0]["left_right"].keys() == {"left", "right", "p", "share", "interval"}
 
 
-def test_case_66_identical_outputs_count_as_ties_and_are_stated(tmp_path):
+def test_identical_outputs_count_as_ties_and_are_stated(tmp_path):
     path = study_file(tmp_path, [*pairs(3), Pair("x", "same", "same"), Pair("y", "", "")])
     judge(path, [1, 0, -1])
     assert findings(path).ties == 3
@@ -52,7 +52,7 @@ def test_case_66_identical_outputs_count_as_ties_and_are_stated(tmp_path):
     assert as_data(findings(path))["identical_not_shown"] == 2
 
 
-def test_case_69_without_judgements_there_are_no_data_and_ties_alone_have_p_1(tmp_path):
+def test_without_judgements_there_are_no_data_and_ties_alone_have_p_1(tmp_path):
     path = study_file(tmp_path, 3, annotators=2, checks=1)
     result = findings(path)
     assert result.answers.all.p == result.answers.much.p == 1

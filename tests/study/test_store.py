@@ -72,7 +72,7 @@ def test_the_file_is_its_owners_alone_and_as_it_should_be(path, store):
         assert stat.S_IMODE(os.stat(f"{path}{ending}").st_mode) == 0o600
 
 
-def test_case_59_the_same_key_twice_is_one_row(path, store):
+def test_the_same_key_twice_is_one_row(path, store):
     """The reply was lost, so the browser sends the message again."""
     once = answer(handles(store)[0], 2, "the-same-key-again")
     assert store.record(0, once) == store.record(0, once) == SavedAnswer(2, None)
@@ -87,7 +87,7 @@ def test_case_59_the_same_key_twice_is_one_row(path, store):
     assert count(path) == 1
 
 
-def test_case_60_a_later_judgement_supersedes_and_both_are_kept(path, store):
+def test_a_later_judgement_supersedes_and_both_are_kept(path, store):
     handle = handles(store)[0]
     assert store.record(0, answer(handle, -1)) == SavedAnswer(-1, None)
     assert store.record(0, answer(handle, 2)) == SavedAnswer(2, -1)
@@ -112,7 +112,7 @@ def test_an_undo_is_a_further_row(path, store):
     ]
 
 
-def test_case_60_many_threads_at_once_leave_one_judgement_an_item(path, store):
+def test_many_threads_at_once_leave_one_judgement_an_item(path, store):
     handle = handles(store)[0]
     threads = [
         threading.Thread(target=store.record, args=(0, answer(handle, value)))
@@ -147,14 +147,14 @@ def test_times_are_the_servers_and_the_browsers_is_kept_apart(path, store):
     assert row.duration_ms == 1500
 
 
-def test_case_63_another_annotators_item_is_refused(path, store):
+def test_another_annotators_item_is_refused(path, store):
     with pytest.raises(AnswerRefused, match="not one of yours") as refused:
         store.record(1, answer(handles(store, 0)[0], 1))
     assert refused.value.status == 403
     assert count(path) == 0
 
 
-def test_case_63_who_has_finished_can_change_nothing(path, store):
+def test_who_has_finished_can_change_nothing(path, store):
     with pytest.raises(AnswerRefused, match="5 items are not judged yet"):
         store.finish(0)
     sent = [answer(handle, 1) for handle in handles(store)]
@@ -183,7 +183,7 @@ def test_nothing_is_ever_changed_or_taken_away(path, store):
                 store._db.execute(statement)
 
 
-def test_case_62_a_locked_file_is_not_saved_and_tried_again_it_is(path, store):
+def test_a_locked_file_is_not_saved_and_tried_again_it_is(path, store):
     store._db.execute("PRAGMA busy_timeout = 50")
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -206,7 +206,7 @@ def fill(store):
     raise AssertionError("there was always room")
 
 
-def test_case_62_a_full_disk_is_not_saved(path, store):
+def test_a_full_disk_is_not_saved(path, store):
     """A limit on the number of pages gives the same error as a disk without room."""
     (pages,) = store._db.execute("PRAGMA page_count").fetchone()
     store._db.execute(f"PRAGMA max_page_count = {pages}")
@@ -219,13 +219,13 @@ def test_case_62_a_full_disk_is_not_saved(path, store):
     assert count(path) == saved + 1
 
 
-def test_case_62_a_read_only_file_is_not_saved(path, store):
+def test_a_read_only_file_is_not_saved(path, store):
     store._db.execute("PRAGMA query_only = ON")
     with pytest.raises(NotSaved, match="not saved: attempt to write a readonly database"):
         store.record(0, answer(handles(store)[0], 1))
 
 
-def test_case_62_a_file_that_was_moved_away_is_not_written_to(path, store):
+def test_a_file_that_was_moved_away_is_not_written_to(path, store):
     """SQLite would go on writing to the file that no longer has a name."""
     path.rename(path.with_name("elsewhere.db"))
     with pytest.raises(NotSaved, match="moved or replaced"):
@@ -243,7 +243,7 @@ EDITS = [
 
 
 @pytest.mark.parametrize("statement", EDITS)
-def test_case_67_a_study_that_was_edited_is_refused(path, statement):
+def test_a_study_that_was_edited_is_refused(path, statement):
     table = statement.split()[1 if statement.startswith("UPDATE") else 2]
     kind = statement.split()[0].lower()
     edit(path, f"DROP TRIGGER {table}_keeps_{kind}", statement)
@@ -252,7 +252,7 @@ def test_case_67_a_study_that_was_edited_is_refused(path, statement):
             use(path)
 
 
-def test_case_68_a_damaged_file_is_refused_with_its_backup_named(path):
+def test_a_damaged_file_is_refused_with_its_backup_named(path):
     store = Store(path)
     store.back_up()
     store.close()
@@ -278,7 +278,7 @@ def test_a_backup_holds_all_and_is_its_owners_alone(path, store):
     assert take_snapshot(backup_of(path)).rows == take_snapshot(path).rows
 
 
-def test_case_70_what_is_saved_while_a_report_reads_is_not_in_it(path, store, monkeypatch):
+def test_what_is_saved_while_a_report_reads_is_not_in_it(path, store, monkeypatch):
     """Between the reading of the plan and that of the judgements somebody judges."""
     store.record(0, answer(handles(store)[0], 2))
 

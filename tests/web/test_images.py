@@ -35,20 +35,20 @@ def test_the_type_is_that_of_the_bytes_and_the_file_stays_as_it_is(tmp_path, kin
         *(b"<!doctype html><script>alert(1)</script>", b"", b"RIFF\x04\x00\x00\x00WAVE", b"\x00\x00\x01\x00"),
     ],
 )
-def test_case_64_what_is_no_image_is_refused_whatever_its_name(tmp_path, content):
+def test_what_is_no_image_is_refused_whatever_its_name(tmp_path, content):
     (tmp_path / "a.png").write_bytes(content)
     with pytest.raises(DataError, match=r"pairs:1: a.png: is not a PNG, JPEG, WebP or GIF image"):
         load_image(Path("a.png"), tmp_path, "pairs:1")
 
 
-def test_case_64_a_file_of_200_megabytes_is_refused_unread(tmp_path):
+def test_a_file_of_200_megabytes_is_refused_unread(tmp_path):
     with open(tmp_path / "big.png", "wb") as file:
         file.truncate(200 * 10**6)
     with pytest.raises(DataError, match="has 200,000,000 bytes; at most 20,971,520"):
         load_image(Path("big.png"), tmp_path, "pairs:1")
 
 
-def test_case_64_an_image_must_lie_below_its_folder_and_be_there(tmp_path):
+def test_an_image_must_lie_below_its_folder_and_be_there(tmp_path):
     inside = tmp_path / "inside"
     inside.mkdir()
     (tmp_path / "secret.png").write_bytes(png())
