@@ -9,6 +9,7 @@ import pytest
 import rangevote as rv
 from rangevote.similarity import math_answers
 from rangevote.similarity.math_answers import math_answer
+from tests.similarity.answer_texts import MATH
 
 pytest.importorskip("math_verify", reason="the extra math is not installed")
 
@@ -39,6 +40,12 @@ OTHER = [
 def test_the_same_mathematics_is_one_answer(one, other):
     assert math_answer(one) == math_answer(other) is not None
     assert hash(math_answer(one)) == hash(math_answer(other))
+
+
+def test_spellings_of_one_answer_are_equal_and_no_two_answers_are():
+    answers = [{math_answer(text) for text in spellings} for spellings in MATH]
+    assert [len(found) for found in answers] == [1] * len(MATH)
+    assert len(set.union(*answers)) == len(MATH)
 
 
 @pytest.mark.parametrize(("one", "other"), OTHER)

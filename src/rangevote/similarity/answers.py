@@ -4,7 +4,12 @@ What a model wrote to itself before its answer (`split_reasoning`) is cut off be
 
 Numbers are read in two steps. `REWRITES` bring the many ways to write one (LaTeX, Unicode, units) into plain
 characters. Then the last run of digits, and of what joins digits, has to have one of `FORMS`: a run that has
-none is a range, a date, a list or a formula, and no number at all.
+none is a range, a date, a list or a formula, and no number at all. Where there is a box, its content alone
+is looked at, and has to be one number.
+
+A choice is read in three steps. Letters that a negation excludes ("not A", "(A) and (B) are wrong") and
+lists that leave the choice open ("A or B") are struck out. Then the last of `STATED` ("the answer is C")
+wins; where there is none, the `MARKED` letters ("(C)") do, if they agree.
 """
 
 from __future__ import annotations
@@ -51,8 +56,20 @@ LONGEST = 300
 _FRACTION = r"\\frac\s*(?:\{\s*([-+]?[\d.,]+)\s*\}\s*\{\s*([-+]?[\d.,]+)\s*\}|(\d)\s*(\d))"
 _SUPERSCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻"
 
+
+def _repeating(match: re.Match[str]) -> str:
+    r"""0.1\overline{6} as the fraction 15/90."""
+    digits = match["whole"] + match["once"]
+    value = int(digits + match["period"]) - int(digits or "0")
+    return f"{value}/{(10 ** len(match['period']) - 1) * 10 ** len(match['once'])}"
+
+
 #: What is written otherwise, and how it is read; in this order.
 REWRITES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
+    (
+        re.compile(r"(?P<whole>\d{0,50})\.(?P<once>\d{0,50})\\(?:overline|bar)\{(?P<period>\d{1,50})\}"),
+        _repeating,
+    ),
     (re.compile(f"[{_SUPERSCRIPT}]+"), lambda m: "^" + unicodedata.normalize("NFKC", m[0])),
     (re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])"), " "),  # 1½
     (re.compile(r"\\!|\\(?=[$%])"), ""),
@@ -79,8 +96,20 @@ _RUN = re.compile(
     r"(?P<number>(?:(?<![\w.)])\.)?\d+(?:(?:%?[.,:'_-]+[-+$€£¥₹]?|[eE][-+]?| ?/ ?[-+]?| ?\^ ?[{(]?[-+]?"
     r"| ?[*xX] ?(?=\d+ ?\^)| (?=\d+ ?/ ?\d)| (?=\d{3}(?!\d))| -)\d+)*)"
 )
-#: Where a run is no number of its own: x2, x_2, n/2, y^2.
-_GLUED = re.compile(r"(?:[A-Za-z]_?|[/^_]\s?[{(]\s?|[/^]\s?)$")
+#: Before a run that is no number of its own: x2, x_2, n/2, y^2, n + 2, ln 2.
+_FORMULA_BEFORE = re.compile(
+    r"(?:[A-Za-z]_?|[/^_]\s?[{(]\s?|[/^]\s?|(?<![A-Za-z])[a-z]\s?[-+*]\s?|(?<![A-Za-z])(?:ln|log|exp|sin|cos|tan)\s?[({]?\s?)$"
+)
+#: After a run that is no number of its own: 2x, 3i.
+_FORMULA_AFTER = re.compile(r"[binxyz](?![A-Za-z])")
+#: A minus that stands apart from its number, after what a formula cannot end with.
+_MINUS_BEFORE = re.compile(r"(?:(?<![\w)\]}%])(?:minus|negative)|\bis:?\s*-) $")
+_MINUS_ALONE = re.compile(r"(?:\A|:)\s*- ?$")
+#: In a box, what a number may be written with.
+_BOX_COMMANDS = re.compile(
+    r"\\(?:boxed|[dtc]?frac|text(?:bf|rm|it)?|math(?:rm|bf)|mbox|times|cdot|approx|circ|degree|left|right|overline|bar"
+    r"|[^A-Za-z])"
+)
 _NUMBER = r"(?=[\d.])(?:(?!0)\d{1,3}(?:,\d{3})+|\d*)(?:\.\d+)?(?:[eE][-+]?\d{1,3})?"
 #: 1,200.50 or 1e5; 1/2 or 1 1/2; 10^5 or 2.5*10^-3.
 FORMS = (
@@ -96,17 +125,27 @@ def last_number(text: str) -> str | None:
     A percent sign or a unit does not change the number. Where the last number is part of a range ('12-15'), a
     date, a list without spaces, a name ('x2') or a formula with roots or π, nothing is found.
     """
+    box = None
+    if "\\boxed{" in text:
+        box = boxed(text)
+        if box is None or re.search(r"\\[A-Za-z]|[<>≤≥]", _BOX_COMMANDS.sub("", box)):
+            return None
+        text = re.split("=|≈|\\approx", box)[-1]
     for written, plainly in REWRITES:
         text = written.sub(plainly, text)
     runs = list(_RUN.finditer(text))
     if not runs or (number := runs[-1]["number"]) is None or len(number) > LONGEST:
         return None
-    if _GLUED.search(text, max(0, runs[-1].start() - 3), runs[-1].start()):
+    before, after = text[: runs[-1].start()], text[runs[-1].end() :]
+    if _FORMULA_BEFORE.search(before[-9:]) or _FORMULA_AFTER.match(after):
         return None
+    if box is not None and (len(runs) > 1 or re.search("[-+*/^]", before.strip("-+ ")) or after[:1] == "!"):
+        return None
+    minus = _MINUS_BEFORE.search(before) or (_MINUS_ALONE.search(before) and not re.search(r"\w", after))
     for form in FORMS:
         if found := form.fullmatch(number):
             value = _value(found.groupdict())
-            negative = "-" in (runs[-1]["sign"] or "")
+            negative = minus or "-" in (runs[-1]["sign"] or "")
             return None if value is None else _written(-value if negative else value)
     return None
 
@@ -139,47 +178,96 @@ def _written(value: Fraction) -> str:
     return sign + f"{digits[:-places]}.{digits[-places:]}".rstrip("0").rstrip(".")
 
 
-_CUE = r"(?i:\b(?:answer|choice|option|letter|choose|chose|pick|select|go with)\b)"
-_FILLER = r"(?:\W|\b(?i:is|was|be|must|should|would|the|correct|right|option|choice|letter)\b)"
+_BARE = r"(?<![\w'’.-])(?:[B-HJ-Z]|[AI](?! +(?!(?:and|are|but|is|nor|or|since)\b)\w| *[-'’]))(?![\w'’+#]|-\w)"
+_LETTER = rf"(?:(?<!\w)[(\[*_`\"“']{{1,3}}[A-Z][.):]?[)\]*_`\"”']{{1,3}}(?!\w)|{_BARE})"
+_LIST = rf"{_LETTER}(?:(?:, *{_LETTER}){{0,8}},? +(?:and|or|nor|&) +{_LETTER})"
+_IS = r"(?:is|are|was|were|seems?)"
+_ADVERB = r"(?: +(?:both|all|also|clearly|obviously|definitely|simply|just))*"
+#: Letters that are no choice: excluded, or several.
+STRUCK = (
+    re.compile(
+        r"(?i:\b(?:not|never|neither|nor|cannot|rather than|instead of|rul\w+ out|eliminat\w+"
+        r"|exclud\w+|reject\w*|unlike)\b|n['’]t\b)"
+        r"(?i: +(?:be|to|confused|with|the|options?|choices?|answers?|either|correct|right))*"
+        rf" +(?:{_LIST}|{_LETTER})"
+    ),
+    re.compile(
+        rf"(?:{_LIST}|{_LETTER}) +(?:(?:{_IS}|does|do|can|could|would)(?:n['’]t|{_ADVERB} +not)\b"
+        r"|can(?:not|['’]t)\b"
+        rf"|{_IS}{_ADVERB} +(?:incorrect|wrong|false|invalid|impossible|out)\b)"
+    ),
+    re.compile(_LIST),
+)
+_CUE = (
+    r"(?i:\b(?:answer|choose|chose|pick|select|go with)\b"
+    r"|\b(?:choice|option|letter)\b(?=(?:[^\w?:]|\b(?:here|would|should|must)\b)*(?:\b(?:is|be)\b|:)))"
+)
+_FILLER = (
+    r"(?:[^\w?]|\b(?i:is|was|be|must|should|would|the|correct|right|best|final|option|choice|letter|here|clearly|definitely"
+    r"|therefore|thus|then|to|this|question|but|it)\b)"
+)
 #: What can follow a choice: the article A and the pronoun I are followed by other words.
-_CHOICE = r"([B-HJ-Z]|[AI](?! +\w| *[-'’])|[AI](?= +(?:because|since|is|as|which|based|due|given)\b))"
+_CHOICE = (
+    r"([B-HJ-Z]|[AI](?! +\w| *[-'’])"
+    r"|[AI](?= +(?:because|since|is|as|which|based|due|given|rather|instead)\b))"
+)
 
-#: How a choice is marked; the letter is the group.
-CHOICES = (
-    re.compile(r"(?:(?<!\w)[(\[]|\{) *([A-Z]) *[)\]}]"),  # (C), \boxed{C}
+#: How a choice is stated; the letter is the group.
+STATED = (
+    re.compile(
+        _CUE + _FILLER + r"{1,40}(?<!\w)" + _CHOICE + r"(?![\w'’+#]|-\w|[^\w.!\n]*\?)"
+    ),  # the answer is C
+    re.compile(r"(?<![\w'’.-])([A-Z])(?=[)\]*_]* is (?:the )?(?:correct|right|best|answer)\b)"),
+    re.compile(r"\\boxed\{\W{0,9}(?:\\text\w*\{)?\W{0,9}([A-Z])\W{0,9}\}"),
+    re.compile(r"<answer>\W{0,9}([A-Z])\b"),
+    re.compile(r"(?m)^[^\w\n]*([A-Z])[^\w\n?]*$"),  # alone on a line
+)
+#: How a letter is marked as a choice without such words.
+MARKED = (
+    re.compile(r"(?:(?<!\w)[(\[]|\{) *([A-Z]) *[)\]}]"),  # (C), {C}
     re.compile(r"(?<!\w)[*_`\"“']{1,3}\(?([A-HJ-Z])\)?[.:]?[*_`\"”']{1,3}(?!\w)"),  # **C**
     re.compile(r"\*\*\(?([A-Z])[.):] [^*\n]*\*\*"),  # **C) Rome**
-    re.compile(_CUE + _FILLER + r"{1,20}(?<!\w)" + _CHOICE + r"(?![\w'’+#]|-\w)"),  # the answer is C
-    re.compile(r"(?<![\w'’.-])([A-Z])(?= is (?:the )?(?:correct|right|best|answer)\b)"),
-    re.compile(r"(?m)^[^\w\n]*([A-Z])[^\w\n]*$"),  # alone on a line
-    re.compile(r"(?<![\w'’.°-])([A-HJ-Z])[^\w\s+#]*\s*\Z"),  # at the end
-    re.compile(r"\A\W*([A-Z])(?:[.:] |\))"),  # B. Paris
+    re.compile(r"(?i:\b(?:option|choice|letter)\b)\W{1,3}" + _CHOICE + r"(?![\w'’+#]|-\w)"),  # Option C
+    re.compile(r"(?m)^[^\w\n]*([A-Z])(?:[.:] |\))"),  # B. Paris
+    re.compile(r"\A\W*([A-HJ-Z])(?:, | [-–—] )"),  # B, because
+)
+#: A letter that ends the text, after a word that announces it: it wins over other marks.
+_AT_THE_END = re.compile(
+    r"(?:\b(?i:is|be|it['’]s|so|thus|hence|therefore|definitely|certainly|probably|likely|surely|leaves)\b|[:=→,>])[^\w?]*"
+    r"([A-HJ-Z])[^\w\s+#?]*\s*\Z"
 )
 
 
 def choice(text: str) -> str | None:
-    """The last capital letter that is marked as a choice: '(C)', '**C**', 'the answer is C', 'C is correct',
-    alone on a line, at the end of the text, or 'C) ...' at its beginning.
+    """The capital letter that is the choice: the last that is stated ('the answer is C', 'C is correct',
+    alone on a line or in a box), else the one that is marked ('(C)', '**C**', 'option C', 'C) ...').
 
+    Where a negation excludes a letter ('not A', '(A) is wrong'), or several are left, it is none of them.
     Other letters are words, such as I and A, and are no answers.
     """
     text = unicodedata.normalize("NFKC", text)
-    found = [match for form in CHOICES for match in form.finditer(text)]
-    if not found:
-        return None
-    return max(found, key=lambda match: match.start(1))[1]
+    for struck in STRUCK:
+        text = struck.sub(lambda match: "…" * len(match[0]), text)
+    stated = [match for form in STATED for match in form.finditer(text)]
+    if stated:
+        return max(stated, key=lambda match: match.start(1))[1]
+    if at_the_end := _AT_THE_END.search(text[-80:]):
+        return at_the_end[1]
+    marked = {match[1] for form in MARKED for match in form.finditer(text)}
+    return marked.pop() if len(marked) == 1 else None
 
 
 def boxed(text: str) -> str | None:
-    r"""The content of the last \boxed{...}, as mathematics models mark their answers."""
+    r"""The content of the last \boxed{...}, as mathematics models mark their answers; None where it is empty
+    or not closed. An escaped brace, \{ or \}, neither opens nor closes anything."""
     start = text.rfind("\\boxed{")
     if start < 0:
         return None
     depth, begin = 1, start + len("\\boxed{")
-    for i in range(begin, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[i], 0)
+    for brace in re.finditer(r"\\.|[{}]", text[begin:], re.DOTALL):
+        depth += {"{": 1, "}": -1}.get(brace[0], 0)
         if depth == 0:
-            return text[begin:i].strip()
+            return text[begin : begin + brace.start()].strip() or None
     return None
 
 

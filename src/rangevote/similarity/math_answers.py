@@ -1,9 +1,9 @@
 """exact:math: answers that are the same mathematics, as sqrt(8) and 2 sqrt(2), or (x+1)^2 and x^2+2x+1.
 
 The answer is read by math-verify where that is installed, else, of a box alone, by sympy. Two answers are the
-same if they have the same values, to 15 digits, where each of their symbols stands for a number of its own
-that is made of its name. So equality is transitive, as a key needs, and nothing is simplified, which could
-take forever.
+same if they have the same values, to 15 digits (above 1 to 15 places, so that 10^20 is not 10^20 + 1), where
+each of their symbols stands for a number of its own that is made of its name. So equality is transitive, as a
+key needs, and nothing is simplified, which could take forever.
 """
 
 from __future__ import annotations
@@ -103,11 +103,15 @@ def _values(found: Any) -> Hashable:
         return ("name", str(found).casefold())
     endless = (sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit)
     if isinstance(found, sympy.Expr) and not found.has(*endless):
+        exact = {number: sympy.Rational(str(number)) for number in found.atoms(sympy.Float)}
         numbers = {symbol: _number_of(str(symbol)) for symbol in found.free_symbols}
-        value = found.doit().evalf(2 * DIGITS, subs=numbers, chop=True)
+        found = found.xreplace(exact).doit()
+        size = abs(found.evalf(DIGITS, subs=numbers, chop=True))
+        digits = DIGITS + (max(0, int(sympy.log(size, 10)) + 1) if size.is_number and size > 1 else 0)
+        value = found.evalf(digits + DIGITS, subs=numbers, chop=True)
         if value.is_number:
             parts = value.as_real_imag()
-            return tuple("0" if abs(part) < 10.0**-DIGITS else str(part.evalf(DIGITS)) for part in parts)
+            return tuple("0" if abs(part) < 10.0**-DIGITS else str(part.evalf(digits)) for part in parts)
     return ("written", str(found))
 
 
