@@ -49,8 +49,7 @@ from rangevote.study.app import FinishMessage, JudgementMessage, UndoMessage, pa
 from rangevote.study.create import StudyOptions, make_study
 from rangevote.study.plan import Pair
 from rangevote.study.store import Store, create_file
-from rangevote.web.app import ElectionPage, election_app
-from rangevote.web.ballots import BallotLists, Ballots
+from rangevote.web.app import Ballots, ElectionPage, election_app
 from rangevote.web.export_html import data_block
 
 
@@ -303,11 +302,11 @@ def _few(data: bytes) -> Iterator[Ballot]:
 
 def exported(data: bytes) -> None:
     """The block of JSON in an exported page: strict, the same as the answers, and no end of a script."""
-    ballots = Ballots.of("fuzz", _few(data))
+    ballots = Ballots("fuzz", _few(data))
     if not len(ballots):
         return
     for options in ELECTIONS:
-        page = ElectionPage(BallotLists([ballots, ballots]), Settings(**options))
+        page = ElectionPage([ballots, ballots], Settings(**options))
         replies = {f"api/ballots/{n}": dict(page.everything(n, SHOWN)) for n in range(len(ballots))}
         block = data_block([("", dict(page.general())), *replies.items()])
         assert not any(sign in block for sign in UNSAFE), "a text can end the script"
@@ -329,9 +328,7 @@ def exported(data: bytes) -> None:
 def _page() -> ASGIApp:
     listed = [Hypothesis("a b </script>", logprob=-1.0), Hypothesis("a b", logprob=-2.0), Hypothesis("")]
     ballots = [Ballot(listed, id="one"), Ballot([Hypothesis("x y")], id=2), Ballot([])]
-    return election_app(
-        ElectionPage(BallotLists([Ballots.of("k1", ballots), Ballots.of("k2", ballots)]), Settings())
-    )
+    return election_app(ElectionPage([Ballots("k1", ballots), Ballots("k2", ballots)], Settings()))
 
 
 def questions(data: bytes) -> None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import rangevote as rv
@@ -259,7 +260,7 @@ def test_the_map_is_walked_by_keys_and_the_panel_marks_the_shared_n_grams(page, 
     page.keyboard.press("Enter")
     assert page.evaluate("document.activeElement.id") == "pair"
     assert page.locator("dialog").count() == 0
-    names = page.locator("#families q").all_inner_texts()
+    names = page.locator("#clusters q").all_inner_texts()
     assert names
     assert all(any(says(text, name) for text in CAPTIONS) for name in names)
     page.click("#numbers summary")
@@ -387,7 +388,8 @@ def test_a_text_of_many_words_is_cut_in_tables_and_scrolls_in_its_box(page, serv
     settled(page)
     assert len(page.inner_text(".asked")) < 2000
     page.click(".asked summary")
-    assert page.locator(".asked .scroll.text").evaluate("e => e.textContent.length") == len(long)
+    whole_text = "length => document.querySelector('.asked .scroll.text').textContent.length === length"
+    page.wait_for_function(whole_text, arg=len(long))  # it is filled in when the box has opened
     assert "more characters" in page.inner_text("#candidate-list")
     assert len(page.inner_text("#candidate-list")) < 2000
     box = page.locator("#pair .scroll.text").first
@@ -594,12 +596,12 @@ def test_an_export_finds_the_votes_that_the_server_gives(page, serve, similarity
     found = page.evaluate(
         """async (answers) => { const { withVotes } = await import("/static/votes.js");
         return Object.fromEntries(Object.keys(answers).map((path) => [path, withVotes(answers, path)])); }""",
-        {path: answer for n in range(3) for path, answer in answers.everything(n, 100)},
+        msgspec.to_builtins({path: one for n in range(3) for path, one in answers.everything(n, 100)}),
     )
     for number, many_candidates in enumerate((30, 20, 10)):
         for index in range(many_candidates):
             parts = found[f"api/ballots/{number}/candidates/{index}?list=0"]
-            expected = answers.parts(number, 0, index)
+            expected = msgspec.to_builtins(answers.parts(number, 0, index))
             assert parts.keys() == expected.keys()
             votes = {voter: (weight, grade) for voter, weight, grade in expected["votes"]}
             shown = {voter: (weight, grade) for voter, weight, grade in parts["votes"]}
@@ -619,7 +621,7 @@ def test_an_export_opens_from_disk_and_shows_the_same_as_the_server(page, serve,
         details = opened(page, 3)
         parts = details.locator(".by-ngram").inner_text()
         seen.append(
-            [page.inner_text("#outcome"), page.inner_text("#duel"), parts, page.inner_text("#families")]
+            [page.inner_text("#outcome"), page.inner_text("#duel"), parts, page.inner_text("#clusters")]
         )
     assert seen[0] == seen[1]
     assert page.is_hidden("#what-if")  # nothing is elected again in a file

@@ -94,7 +94,7 @@ def test_several_files_are_lists_of_the_same_ballots(run, served, tmp_path):
     small.write_bytes(lines(ballot("x", "a b", "a c"), ballot("y", "d", "e")))
     large.write_bytes(lines(ballot("y", "d", "e", "f"), ballot("z", "g"), ballot("x", "a b", "a c", "a d")))
     done = run("show", small, large)
-    assert "k3 has 1 ballots that k2 has not; they are not shown." in done.err
+    assert "k3 has 1 ballots that are not in k2; they are not shown." in done.err
     assert [one["name"] for one in served.get("/api/election")["lists"]] == ["k2", "k3"]
     assert served.get("/api/ballots/0?list=1")["candidates"]["total"] == 3
     assert served.get("/api/ballots/1/winners?list=1")["candidates"] == 3

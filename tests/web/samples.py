@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import rangevote as rv
 from rangevote.election.settings import Settings
-from rangevote.web.app import ElectionPage
-from rangevote.web.ballots import BallotLists, Ballots
+from rangevote.web.app import Ballots, ElectionPage
 from tests.figure1 import CAPTIONS, LOGPROBS
 
 
@@ -32,5 +31,5 @@ EVERY = [*DECOMPOSING, "bleu_4", "chrf"]
 
 def page_of(*lists: Sequence[rv.Ballot], kept: int | None = None, **options: Any) -> ElectionPage:
     """The page of lists that are called k1, k2 and so on."""
-    named = [Ballots.of(f"k{i}", ballots) for i, ballots in enumerate(lists, 1)]
-    return ElectionPage(BallotLists(named), Settings(**options), kept=kept)
+    named = [Ballots(f"k{i}", ballots) for i, ballots in enumerate(lists, 1)]
+    return ElectionPage(named, Settings(**options), kept=kept)

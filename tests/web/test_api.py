@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.web import api as page
+from rangevote.web import clusters
 from rangevote.web.api import ElectedBallot, TextUnits, chosen_tokenisation
 from tests.election.equations import overlap
 from tests.figure1 import CAPTIONS, LOGPROBS, PROBABILITIES, TOTAL, WINNER
@@ -22,7 +24,8 @@ from tests.web.samples import BALLOTS, DECOMPOSING, EVERY, FIGURE, MIXTURE, ball
 
 def shown(one: rv.Ballot, **options: Any) -> tuple[Result, dict[str, Any]]:
     elected = ElectedBallot(one, Settings(**options))
-    return elected.result, page.election(elected, 0)
+    view = page.election(elected, 0, None, clusters.stability(elected.result), None)
+    return elected.result, msgspec.to_builtins(view)
 
 
 def test_figure_1_is_shown_as_the_paper_has_it():
@@ -72,11 +75,11 @@ def test_what_n_grams_and_voters_gave_sums_to_the_score(similarity, one):
     elected = ElectedBallot(one, Settings(similarity=similarity, weights="probability", likelihood=0.3))
     for index, score in enumerate(elected.result.scores):
         parts = page.score_parts(elected, index)
-        assert parts["score"] == score
-        own = parts["likelihood"]
+        assert parts.score == score
+        own = parts.likelihood
         assert own == elected.result.likelihood[index]
-        assert math.fsum(parts["earned"]["score"]) + own == pytest.approx(score, abs=1e-12)
-        given = math.fsum(weight * grade for _, weight, grade in parts["votes"])
+        assert math.fsum(parts.earned.score) + own == pytest.approx(score, abs=1e-12)
+        given = math.fsum(weight * grade for _, weight, grade in parts.votes)
         assert given + own == pytest.approx(score, abs=1e-12)
 
 
@@ -84,9 +87,9 @@ def test_lists_that_are_cut_keep_the_sum_in_their_rest(monkeypatch):
     monkeypatch.setattr(page, "PARTS", 3)
     elected = ElectedBallot(FIGURE, Settings())
     parts = page.score_parts(elected, elected.result.index)
-    assert (len(parts["votes"]), parts["votes_rest"]["count"]) == (3, 7)
-    listed = math.fsum(weight * grade for _, weight, grade in parts["votes"])
-    assert listed + parts["votes_rest"]["score"] == pytest.approx(elected.result.score, abs=1e-12)
+    assert (len(parts.votes), parts.votes_rest.count) == (3, 7)
+    listed = math.fsum(weight * grade for _, weight, grade in parts.votes)
+    assert listed + parts.votes_rest.score == pytest.approx(elected.result.score, abs=1e-12)
 
 
 def test_each_n_gram_stands_where_its_words_are():
@@ -94,43 +97,40 @@ def test_each_n_gram_stands_where_its_words_are():
         ballot(["a b a b c"], voters=ballot(["a b", "b c"]).candidates), Settings(similarity="overlap_2")
     )
     # "a b" earns the first voter's half, once and where it stands first; "b c" the other's
-    assert page.score_parts(elected, 0)["earned"] == {
-        "begin": [0, 1, 3],
-        "size": [2, 2, 2],
-        "order": [2, 2, 2],
-        "score": [0.5, 0.0, 0.5],
-    }
+    assert page.score_parts(elected, 0).earned == page.NgramColumns(
+        begin=[0, 1, 3], size=[2, 2, 2], order=[2, 2, 2], score=[0.5, 0.0, 0.5]
+    )
 
 
 def test_measures_that_do_not_decompose_have_no_n_grams_but_votes():
     for similarity in ("bleu_4", "0.5*overlap_2+0.5*chrf"):
         elected = ElectedBallot(FIGURE, Settings(similarity=similarity))
         parts = page.score_parts(elected, 3)
-        assert parts["earned"] is None
-        given = math.fsum(weight * grade for _, weight, grade in parts["votes"])
+        assert parts.earned is None
+        given = math.fsum(weight * grade for _, weight, grade in parts.votes)
         assert given == pytest.approx(elected.result.scores[3], abs=1e-12)
 
 
 def test_grades_are_the_papers_equation_voters_in_rows():
     elected = ElectedBallot(FIGURE, Settings(similarity="overlap_2"))
-    result, found = elected.result, page.grades(elected)
-    assert found["voters"] == found["candidates"] == list(result.ranking)
-    for row, voter in zip(found["grades"], found["voters"], strict=True):
-        for grade, candidate in zip(row, found["candidates"], strict=True):
+    result, found = elected.result, clusters.grades(elected)
+    assert found.voters == found.candidates == list(result.ranking)
+    for row, voter in zip(found.grades, found.voters, strict=True):
+        for grade, candidate in zip(row, found.candidates, strict=True):
             expected = overlap(CAPTIONS[voter].split(), CAPTIONS[candidate].split(), 2)
             assert grade == pytest.approx(expected, abs=1e-9)
 
 
 def test_grades_of_large_ballots_are_those_of_the_first_by_rank_and_by_weight(monkeypatch):
-    monkeypatch.setattr(page, "GRADED", 4)
+    monkeypatch.setattr(clusters, "GRADED", 4)
     voters = [rv.Hypothesis(text=t, logprob=p) for t, p in zip(CAPTIONS[::-1], LOGPROBS[::-1], strict=True)]
     one = rv.Ballot(FIGURE.candidates, voters)
     elected = ElectedBallot(one, Settings())
-    result, found = elected.result, page.grades(elected)
-    assert found["candidates"] == list(result.ranking[:4])
-    assert found["voters"] == [9, 8, 7, 6]  # the most probable come last here
+    result, found = elected.result, clusters.grades(elected)
+    assert found.candidates == list(result.ranking[:4])
+    assert found.voters == [9, 8, 7, 6]  # the most probable come last here
     whole = result.similarity.matrix(result.candidates, result.voters)
-    assert found["grades"] == pytest.approx(np.round(whole[found["voters"]][:, found["candidates"]], 9))
+    assert found.grades == pytest.approx(np.round(whole[found.voters][:, found.candidates], 9))
 
 
 def test_long_texts_are_cut_and_come_whole_when_asked_for(monkeypatch):
@@ -139,7 +139,7 @@ def test_long_texts_are_cut_and_come_whole_when_asked_for(monkeypatch):
     result, view = shown(ballot([long, "wörd x"], [-1.0, -2.0]))
     row = next(row for row in view["candidates"]["rows"] if row["index"] == 0)
     assert (len(row["text"]), row["more"]) == (page.CUT, len(long) - page.CUT)
-    assert page.whole_text(result, "candidates", 0)["text"] == long
+    assert page.whole_text(result, "candidates", 0).text == long
 
 
 def test_long_lists_are_cut_but_keep_the_most_likely(monkeypatch):
@@ -225,16 +225,17 @@ def test_winner_and_most_likely_are_judged_by_the_nearest_reference():
     chrf = rv.elect(["a cat sits"], voters=["a dog sits down"], similarity="chrf").score  # sacrebleu's number
     assert view["quality"]["winner"] == pytest.approx(100)
     assert view["quality"]["most_likely"] == pytest.approx(100 * chrf)
-    row = page.outcome(ElectedBallot(one, Settings(similarity="overlap_1")))
-    assert (row["changed"], row["gain"]) == (True, pytest.approx(100 - 100 * chrf))
+    row = page.listed(one, 0)
+    page.add_outcome(row, ElectedBallot(one, Settings(similarity="overlap_1")))
+    assert (row.changed, row.gain) == (True, pytest.approx(100 - 100 * chrf))
 
 
-def test_families_stand_together_and_are_named_by_what_they_share():
+def test_clusters_stand_together_and_are_named_by_what_they_share():
     texts = ["a red bus stops", "a red bus waits", "two dogs run", "two dogs run fast", "a red bus", "snow"]
-    found = page.grades(ElectedBallot(ballot(texts), Settings(similarity="overlap_2")))
-    families = {family["name"]: sorted(family["members"]) for family in found["families"]}
-    assert families == {"a red bus": [0, 1, 4], "two dogs run": [2, 3]}
-    shown_order = [found["candidates"][column] for column in found["by_family"]["candidates"]]
+    found = clusters.grades(ElectedBallot(ballot(texts), Settings(similarity="overlap_2")))
+    named = {cluster.name: sorted(cluster.members) for cluster in found.clusters}
+    assert named == {"a red bus": [0, 1, 4], "two dogs run": [2, 3]}
+    shown_order = [found.candidates[column] for column in found.by_cluster.candidates]
     places = [shown_order.index(i) for i in (0, 1, 4)]
     assert max(places) - min(places) == 2
     assert sorted(shown_order) == list(range(6))

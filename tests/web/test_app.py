@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,11 @@ from starlette.testclient import TestClient
 
 import rangevote as rv
 from rangevote.election.elect import elect_ballot
-from rangevote.web.app import NotFound, election_app
+from rangevote.election.settings import Settings
+from rangevote.errors import DataError
+from rangevote.formats import read
+from rangevote.web.app import Ballots, ElectionPage, NotFound, election_app, names_of
+from rangevote.web.clusters import WhatIf
 from rangevote.web.serving import assets
 from tests.figure1 import CAPTIONS, WINNER
 from tests.web.samples import FIGURE, ballot, page_of
@@ -83,29 +89,34 @@ MISSING = {
     "/api/ballots/0?list=2": "there is no number 2 among the 2 lists",
     "/api/ballots/0?list=1": "the list k2 has no such ballot",
     "/api/ballots/0/candidates/10": "there is no number 10 among the 10 candidates",
-    "/api/ballots/0/text?role=nobody": "a role is candidates or voters, not 'nobody'",
     "/api/ballots/0/text?index=10": "there is no number 10",
-    "/api/ballots?page=1": "there is no page 1; pages go from 0 to 0",
+    "/api/ballots?page=1": "there is no number 1 among the 1 pages",
 }
-NOT_NUMBERS = [
+MALFORMED = [
     *("/api/ballots/-1", "/api/ballots/1.5", "/api/ballots/٣", "/api/ballots/1234567890"),
-    *("/api/ballots/0?list=x", "/api/ballots/0?list=", "/api/ballots?page=1e3"),
+    *("/api/ballots/0?list=x", "/api/ballots?page=-1", "/api/ballots/0/text?role=nobody"),
     *("/api/ballots/0/candidates/%00", "/api/ballots/0/text?index=0x1"),
+    "/api/ballots/0?similarity=embedding:any/model",  # it would be loaded
+    f"/api/ballots/0?similarity={'x' * 5000}",
+    *(f"/api/ballots/0?{one}" for one in ("temperature=0", "temperature=nan", "likelihood=-1")),
+    *(f"/api/ballots/0?{one}" for one in ("likelihood=1e999", "without=-1", f"without={'9' * 50}")),
+    *(f"/api/ballots/0?{one}" for one in ("weights=importance; drop", "voters=nobody")),
 ]
 
 
-def test_what_is_not_there_is_404_what_is_no_number_400_what_cannot_be_voted_on_422(client):
+def test_what_is_not_there_is_404_what_is_malformed_400_what_cannot_be_voted_on_422(client):
     for path, message in MISSING.items():
         answer = client.get(path)
         assert (answer.status_code, message in answer.json()["error"]) == (404, True), path
     for path in ("/api/nothing", "/static/election.html", "/static/../app.py", "/static/%2e%2e/app.py"):
         assert client.get(path).status_code == 404, path
-    for path in NOT_NUMBERS:
+    for path in MALFORMED:
         answer = client.get(path)
         assert answer.status_code == 400, path
-        assert "must be a whole number from 0" in answer.json()["error"]
-    answer = client.get("/api/ballots/1")
-    assert (answer.status_code, "there are no candidates" in answer.json()["error"]) == (422, True)
+        assert len(answer.json()["error"]) < 6000
+    for path, why in (("1", "there are no candidates"), ("0?without=10", "there is no voter 10")):
+        answer = client.get(f"/api/ballots/{path}")
+        assert (answer.status_code, why in answer.json()["error"]) == (422, True)
     assert client.post("/api/election", json={}).status_code == 405
 
 
@@ -123,10 +134,10 @@ def test_nothing_is_elected_before_it_is_asked_for_and_few_elections_are_kept(mo
         "rangevote.web.api.elect_ballot", lambda *given: held.append(given) or elect_ballot(*given)
     )
     page = page_of([ballot([f"a {i}", "a"], [-1.0, -2.0]) for i in range(500)])
-    assert (page.about()["ballots"], held) == (500, [])
-    assert page.page(4)["pages"] == 5
-    last = page.page(4)["ballots"][-1]
-    assert (last["number"], last["title"], last["candidates"]) == (499, "a 499", 2)
+    assert (page.about().ballots, held) == (500, [])
+    assert page.page(4).pages == 5
+    last = page.page(4).ballots[-1]
+    assert (last.number, last.title, last.candidates) == (499, "a 499", 2)
     held.clear()
     for ask in (page.election, page.grades):
         ask(7, 0)
@@ -146,3 +157,105 @@ def test_an_export_has_the_ballots_that_are_kept():
     assert not [path for path in paths if path.startswith("api/ballots/2")]
     with pytest.raises(NotFound):
         page.election(2, 0)
+
+
+PAPER = {"similarity": "overlap_2", "temperature": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("query", "options"),
+    [
+        ({"similarity": "chrf"}, {"similarity": "chrf"}),
+        ({"temperature": "4"}, {"temperature": 4.0}),
+        ({"likelihood": "0.5"}, {"likelihood": 0.5}),
+        ({"weights": "count"}, {"weights": "count", "temperature": None}),
+        ({"similarity": "overlap_1", "likelihood": "0.1"}, {"similarity": "overlap_1", "likelihood": 0.1}),
+        ({"similarity": "", "temperature": ""}, {}),
+    ],
+)
+def test_changed_settings_give_the_election_with_them(query, options):
+    client = TestClient(election_app(page_of([FIGURE], **PAPER)), base_url="http://localhost")
+    shown = client.get("/api/ballots/0", params=query).json()
+    expected, before = rv.elect(FIGURE, **(PAPER | options)), rv.elect(FIGURE, **PAPER)
+    assert shown["signature"] == expected.signature
+    assert [row["index"] for row in shown["candidates"]["rows"]] == list(expected.ranking)
+    if options:
+        assert shown["before"]["winner"] == before.index
+        assert shown["before"]["ranks"][str(before.ranking[4])] == 5
+    else:
+        assert shown["before"] is None
+
+
+def test_a_voter_can_be_left_out_and_candidates_can_vote_instead_of_the_voters():
+    given = ballot(CAPTIONS[:4], voters=ballot(CAPTIONS[4:]).candidates)
+    page = page_of([given], similarity="overlap_2")
+    without = page.election(0, 0, WhatIf(without=2))
+    voters = [text for i, text in enumerate(CAPTIONS[4:]) if i != 2]
+    assert without.signature == rv.elect(CAPTIONS[:4], voters=voters, similarity="overlap_2").signature
+    assert sorted(row.text for row in without.voters.rows) == sorted(voters)
+    own = page.election(0, 0, WhatIf(voters="candidates"))
+    assert own.score == rv.elect(CAPTIONS[:4], similarity="overlap_2").score
+    assert own.voters.same
+
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+    "1f15c4890000000a49444154789c6360000002000154a24f5d0000000049454e44ae426082"
+)
+
+
+def test_a_picture_is_shown_where_source_or_id_names_one_below_the_folder(tmp_path: Path):
+    (tmp_path / "in").mkdir()
+    for name in ("in/a.png", "outside.png"):
+        (tmp_path / name).write_bytes(PIXEL)
+    (tmp_path / "in" / "text.png").write_text("not an image")
+    ids = ["a.png", "../outside.png", str(tmp_path / "outside.png"), "text.png", "none.png", "a"]
+    ballots = Ballots("k", [ballot(["a b", "a c"], id=id) for id in ids])
+    page = ElectionPage([ballots], Settings(similarity="overlap_2"), images=tmp_path / "in")
+    client = TestClient(election_app(page), base_url="http://localhost")
+    paths = [page.election(number, 0).ballot.image for number in range(len(ids))]
+    assert paths == ["api/ballots/0/image?list=0", None, None, None, None, None]
+    answer = client.get("/api/ballots/0/image")
+    assert (answer.status_code, answer.headers["content-type"], answer.content) == (200, "image/png", PIXEL)
+    for number in (1, 2, 3, 5, 99):
+        assert client.get(f"/api/ballots/{number}/image").status_code == 404
+    exported = dict(page.everything(0, 1))["api/ballots/0?list=0"]
+    assert exported.ballot.image.startswith("data:image/png;base64,iVBOR")
+
+
+def test_ballots_come_back_as_they_were_by_number_and_by_id():
+    many = [
+        ballot([f"text {i}", "é\u2028\x00"], [-1.0, -math.inf], id=i if i % 2 else None) for i in range(50)
+    ]
+    kept = Ballots("x", many)
+    assert len(kept) == 50
+    assert [kept[i] for i in (49, 0, 17)] == [many[49], many[0], many[17]]
+    assert (kept.find("17"), kept.find("16")) == (17, None)
+    with pytest.raises(IndexError):
+        kept[50]
+
+
+def test_a_file_without_ballots_and_one_with_a_bad_ballot_are_refused(tmp_path):
+    path = tmp_path / "x.jsonl"
+    for content, where in (("", "x: holds no ballots"), ('{"candidates": ["a"]}\n{}\n', r"x\.jsonl:2")):
+        path.write_text(content)
+        with read(path) as entries, pytest.raises(DataError, match=where):
+            Ballots.read("x", entries)
+
+
+def test_lists_are_matched_by_id_or_else_by_place():
+    a, b, c = (ballot([name], id=name) for name in "abc")
+    x, y = ballot(["x"]), ballot(["y"])
+    for first, second, partners, unmatched in (
+        ([a, b], [c, b], [None, b], 1),
+        ([x, y], [y], [y, None], 0),
+        ([a], [x, y], [None], 2),
+    ):
+        page = page_of(first, second)
+        assert [page._ballot(number, 1) for number in range(len(first))] == partners
+        assert list(page.unmatched()) == ([("k2", unmatched)] if unmatched else [])
+
+
+def test_names_of_standard_input_and_of_files_that_would_be_called_the_same():
+    assert names_of(["-", "k4.jsonl"]) == ["standard input", "k4"]
+    assert names_of(["k4.jsonl", "k4.moses"]) == ["k4.jsonl", "k4.moses"]

@@ -23,27 +23,27 @@ def test_leaving_a_voter_out_gives_the_winner_of_an_election_without_it(one, sim
     result = elect_ballot(one, Settings(**options))
     found = clusters.stability(result)
     if len(one.candidates) < 2:
-        assert "one voter" in found["why"]
+        assert "one voter" in found.why
         return
-    changed = {change["voter"]: change for change in found["changes"]}
+    changed = {change.voter: change for change in found.changes}
     margins = []
     for voter in range(len(one.candidates)):
         others = [h for i, h in enumerate(one.candidates) if i != voter]
         by_hand = rv.elect(rv.Ballot(one.candidates, others), **options)
         margin = math.inf if by_hand.margin is None else by_hand.margin
-        winner = changed[voter]["winner"] if voter in changed else result.index
+        winner = changed[voter].winner if voter in changed else result.index
         if winner != by_hand.index:  # only where rounding decides
             assert margin < 1e-11
         elif voter in changed:
-            assert changed[voter]["margin"] == pytest.approx(margin, abs=1e-10)
+            assert changed[voter].margin == pytest.approx(margin, abs=1e-10)
         else:
             margins.append(margin)
-    assert found["tried"] == found["voters"] == len(one.candidates)
-    assert found["same"] + len(changed) == found["tried"]
+    assert found.tried == found.voters == len(one.candidates)
+    assert found.same + len(changed) == found.tried
     if min(margins, default=math.inf) < math.inf:
-        assert found["smallest_margin"] == pytest.approx(min(margins), abs=1e-10)
+        assert found.smallest_margin == pytest.approx(min(margins), abs=1e-10)
     else:
-        assert found["smallest_margin"] is None
+        assert found.smallest_margin is None
 
 
 @pytest.mark.parametrize("x", [None, 0.01])
@@ -54,48 +54,48 @@ def test_leaving_out_a_voter_of_nearly_all_weight_counts_the_others_exactly(x):
     found = clusters.stability(result)
     options = {"voters": texts[1:], "voter_logprobs": logprobs[1:], "similarity": "overlap_1"}
     by_hand = rv.elect(texts, logprobs, likelihood=x, **options)
-    [change] = found["changes"]
-    assert (change["voter"], change["winner"]) == (0, by_hand.index)
-    assert change["margin"] == pytest.approx(by_hand.margin, rel=1e-9)
+    [change] = found.changes
+    assert (change.voter, change.winner) == (0, by_hand.index)
+    assert change.margin == pytest.approx(by_hand.margin, rel=1e-9)
 
 
 def test_without_voters_nothing_is_left_out():
-    assert clusters.stability(elect_ballot(FIGURE, Settings(rule="most_likely")))["why"] == "nobody voted."
+    assert clusters.stability(elect_ballot(FIGURE, Settings(rule="most_likely"))).why == "nobody voted."
 
 
 def test_the_winner_under_each_measure_is_that_of_elect():
     found = clusters.winners(FIGURE, "k10", Settings(similarity="bleu_4"))
-    rows = {row["measure"]: row for row in found["measures"]}
+    rows = {row.measure: row for row in found.measures}
     for name in (*clusters.MEASURES[:-1], *clusters.BASELINES):
         row, rule = rows[name], name in clusters.BASELINES
         won = rv.elect(FIGURE, **({"rule": name} if rule else {"similarity": name}))
-        assert (row["winner"], row["text"], row["margin"]) == (won.index, won.winner, won.margin)
-        assert rule or row["signature"] == won.signature
+        assert (row.winner, row.text, row.margin) == (won.index, won.winner, won.margin)
+        assert rule or row.signature == won.signature
 
 
 def test_states_stand_among_the_measures_where_they_are_known():
     states = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]
     one = rv.Ballot([rv.Hypothesis(text=t, state=s) for t, s in zip("abc", states, strict=True)])
-    rows = {row["measure"]: row for row in clusters.winners(one, "x", Settings())["measures"]}
-    assert rows["states"]["winner"] == rv.elect(one, similarity="states").index
-    assert "log" in rows["most_likely"]["why"]
-    without = {row["measure"]: row for row in clusters.winners(FIGURE, "x", Settings())["measures"]}
-    assert "have no state vectors" in without["states"]["why"]
+    rows = {row.measure: row for row in clusters.winners(one, "x", Settings()).measures}
+    assert rows["states"].winner == rv.elect(one, similarity="states").index
+    assert "log" in rows["most_likely"].why
+    without = {row.measure: row for row in clusters.winners(FIGURE, "x", Settings()).measures}
+    assert "have no state vectors" in without["states"].why
 
 
 def test_other_measures_keep_the_tokenisation_weights_and_temperature():
     settings = Settings(tokenize="chars", weights="probability", temperature=3.0)
-    rows = {row["measure"]: row for row in clusters.winners(FIGURE, "x", settings)["measures"]}
-    assert "on:chars|w:probability|T:3" in rows["overlap_1"]["signature"]
-    assert "on:chars|w:probability|T:3" in rows["blend"]["signature"]
-    rows = {row["measure"]: row for row in clusters.winners(FIGURE, "x", Settings())["measures"]}
-    assert "|T:1|" in rows["overlap_1"]["signature"]
-    assert "|T:2|" in rows["blend"]["signature"]
+    rows = {row.measure: row for row in clusters.winners(FIGURE, "x", settings).measures}
+    assert "on:chars|w:probability|T:3" in rows["overlap_1"].signature
+    assert "on:chars|w:probability|T:3" in rows["blend"].signature
+    rows = {row.measure: row for row in clusters.winners(FIGURE, "x", Settings()).measures}
+    assert "|T:1|" in rows["overlap_1"].signature
+    assert "|T:2|" in rows["blend"].signature
 
 
 def test_pairs_that_take_too_long_are_left_to_the_command_line(monkeypatch):
     monkeypatch.setattr(clusters, "PAIRS", 50)
-    rows = {row["measure"]: row for row in clusters.winners(FIGURE, "x", Settings())["measures"]}
-    assert rows["bleu_4"]["why"] == "100 pairs are more than a page waits for; use rangevote vote."
-    assert rows["overlap_2"]["text"] == WINNER
-    assert clusters.stability(elect_ballot(FIGURE, Settings()))["tried"] == 5
+    rows = {row.measure: row for row in clusters.winners(FIGURE, "x", Settings()).measures}
+    assert rows["bleu_4"].why == "100 pairs are too many for a page; use rangevote vote."
+    assert rows["overlap_2"].text == WINNER
+    assert clusters.stability(elect_ballot(FIGURE, Settings())).tried == 5

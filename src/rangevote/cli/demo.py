@@ -236,15 +236,14 @@ def _write_page(path: str, results: Sequence[Result], settings: Settings) -> Non
     from rangevote.cli.progress import Notes
     from rangevote.cli.show import export_page
     from rangevote.hypothesis import Ballot
-    from rangevote.web.app import ElectionPage
-    from rangevote.web.ballots import BallotLists, Ballots
+    from rangevote.web.app import Ballots, ElectionPage
 
     ballots = [
         Ballot(list(result.candidates), id=number, source=prompt)
         for number, (prompt, result) in enumerate(zip(PROMPTS, results, strict=True), 1)
     ]
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    page = ElectionPage(BallotLists([Ballots.of("demo", ballots)]), settings, kept=len(ballots))
+    page = ElectionPage([Ballots("demo", ballots)], settings, kept=len(ballots))
     export_page(page, path, force=True, quiet=True, notes=Notes(quiet=True))
 
 

@@ -19,8 +19,7 @@ from rangevote.errors import UsageError, need
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
     from rangevote.formats import Entry, Reading, ReadOptions
-    from rangevote.web.app import ElectionPage
-    from rangevote.web.ballots import BallotLists
+    from rangevote.web.app import Ballots, ElectionPage
 
 
 @click.command(cls=HelpCommand, example="rangevote show k4.jsonl k10.jsonl --export elections.html")
@@ -78,13 +77,14 @@ def show(
     check_inputs(ballots)
     refuse_input(export, ballots)
     lists = _lists(ballots, reading, quiet) if ballots else _figure_1()
-    for name, number in lists.unmatched():
-        notes.tell(f"{name} has {number:,} ballots that {lists.lists[0].name} has not; they are not shown.")
-    images = _images(ballots, image_root)
+    kept = None if export is None else limit
+    page = ElectionPage(lists, settings, kept=kept, images=_images(ballots, image_root))
+    for name, number in page.unmatched():
+        notes.tell(f"{name} has {number:,} ballots that are not in {lists[0].name}; they are not shown.")
     if export is not None:
-        export_page(ElectionPage(lists, settings, kept=limit, images=images), export, force, quiet, notes)
+        export_page(page, export, force, quiet, notes)
     else:
-        _serve(ElectionPage(lists, settings, images=images), host, port, allow_host, not no_browser, notes)
+        _serve(page, host, port, allow_host, not no_browser, notes)
 
 
 def _images(ballots: Sequence[str], root: str | None) -> Path | None:
@@ -96,15 +96,15 @@ def _images(ballots: Sequence[str], root: str | None) -> Path | None:
     return Path(root)
 
 
-def _lists(paths: Sequence[str], reading: ReadOptions, quiet: bool) -> BallotLists:
+def _lists(paths: Sequence[str], reading: ReadOptions, quiet: bool) -> list[Ballots]:
     from rangevote.formats import read
-    from rangevote.web.ballots import BallotLists, Ballots, names_of
+    from rangevote.web.app import Ballots, names_of
 
     lists = []
     for path, name in zip(paths, names_of(paths), strict=True):
         with read(path, reading) as entries:
             lists.append(Ballots.read(name, _counted(entries, quiet)))
-    return BallotLists(lists)
+    return lists
 
 
 def _counted(entries: Reading, quiet: bool) -> Iterator[Entry]:
@@ -118,15 +118,15 @@ def _counted(entries: Reading, quiet: bool) -> Iterator[Entry]:
         bar.close()
 
 
-def _figure_1() -> BallotLists:
+def _figure_1() -> list[Ballots]:
     """The ten captions of the paper's figure 1, as `rangevote demo` has them."""
     from rangevote.cli.demo import FIGURE_1
     from rangevote.hypothesis import Ballot, Hypothesis
-    from rangevote.web.ballots import BallotLists, Ballots
+    from rangevote.web.app import Ballots
 
     captions = [Hypothesis(text=text, logprob=math.log(p)) for text, p in FIGURE_1.items()]
     source = "a photograph (figure 1 of Borgeaud and Emerson 2020: ten captions found by beam search)"
-    return BallotLists([Ballots.of("figure 1", [Ballot(captions, id="figure 1", source=source)])])
+    return [Ballots("figure 1", [Ballot(captions, id="figure 1", source=source)])]
 
 
 class ExportCount:
@@ -154,7 +154,7 @@ def export_page(page: ElectionPage, path: str, force: bool, quiet: bool, notes: 
             bar.close()
         out.write(text.encode())
         out.finish()
-    total = page.about()["ballots"]
+    total = page.about().ballots
     if page.kept < total:
         notes.tell(f"{path} has the first {page.kept:,} of {total:,} ballots; --limit sets how many.")
 

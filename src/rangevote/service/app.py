@@ -32,8 +32,7 @@ from rangevote.service.requests import CompletionRequest, Endpoint, read_request
 from rangevote.service.responses_api import ResponsesReply, ResponsesRequest, read_responses
 from rangevote.service.upstream import Upstream
 from rangevote.service.upstream_panel import UpstreamPanel
-from rangevote.web.app import ElectionPage, election_app
-from rangevote.web.ballots import BallotLists, Ballots
+from rangevote.web.app import Ballots, ElectionPage, election_app
 from rangevote.web.serving import asset_routes
 
 #: Where answers come from.
@@ -378,6 +377,6 @@ class ElectionPages:
     def _page(self, id: str) -> ASGIApp:
         kept = self._kept[id]
         if kept.page is None:
-            lists = BallotLists([Ballots.of("this answer", [kept.outcome.ballot])])
+            lists = [Ballots("this answer", [kept.outcome.ballot])]
             kept.page = election_app(ElectionPage(lists, kept.outcome.settings), hosts=self._hosts)
         return kept.page

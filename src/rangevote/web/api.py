@@ -1,50 +1,7 @@
-"""What the election page shows of one ballot, as plain data: the same from the server and in an export.
+"""What the election page gets, as typed answers: the same from the server and in an exported file.
 
-Every answer is one JSON object, under the path at which the server gives it (`app.py`). Indices are positions
-in the ballot's own lists; a number that is not finite or not known is null.
-
-    api/election                        {version, lists: [{name, ballots}], ballots, kept, page, measure,
-                                        measures}
-    api/ballots?page=P                  {page, pages, total, ballots: [{number, id, title, candidates, winner,
-                                        likely, changed, margin, near_tie, tried, same, gain, error}]}: `gain`
-                                        is how much better the winner is than the most likely one, by chrF
-                                        against the references; what is not known is null
-    api/find?id=ID                      {number}, null where there is none
-    api/ballots/N?list=L                the election:
-        ballot        {number, id, source, references, image}
-        signature, rule, winner, elected, most_likely, score, margin, near_tie, no_support
-        no_winner     null, or why nobody is elected; then `elected` is empty and `winner` who would have won
-        answers       {answer, votes: {answer: {count, share}}, abstained, entropy}, null where none are
-                      compared
-        why           [[text, quoted]]: the sentence that says why it won, see `election/summary.py`
-        groups        [{candidates, share, answer}], best first; share of the vote and answer where answers
-                      are compared, else null
-        stability     without single voters: see `clusters.py`
-        quality       {metric, winner, most_likely} against the references, or null
-        settings      {temperature, likelihood, weights, known}: what a reader can turn
-        before        {winner, ranks}: the page's own election, where a reader turned something; else null
-        measure       {name, orders, unit, lowest}
-        length_in     "words" or "tokens"
-        candidates    {total, rows: [{index, text, more, units, logprob, share, likelihood, score, rank,
-                      likelihood_rank, length, supporters, finished}]}, by rank
-        voters        {total, same, rows: [{index, text, more, units, weight}]}, by weight; where `same`, the
-                      candidates vote: the rows are in the candidates' order, and without the texts
-    api/ballots/N/grades?list=L         {voters: [index], candidates: [index], grades: [[number]], families:
-                                        [{name, members}]}: a row for each voter; the lists by rank and by
-                                        weight, the order of families in `by_family: {voters, candidates}`.
-                                        In an export a row may be packed: `packed_grades`
-    api/ballots/N/candidates/C?list=L   {index, score, likelihood, earned: {begin, size, order, score} or
-                                        null, fields: [[path, value, agree, of, share]] or null, of JSON,
-                                        votes: [[voter, weight, grade]], votes_rest: {count, score}}:
-                                        `earned` has columns, a row for each n-gram: where it stands among
-                                        the units of the text, and what it earned. An export leaves out votes
-                                        that follow from grades and weights: `static/votes.js` puts them in
-    api/ballots/N/text?list=L&role=R&index=I      {text, units}, whole; R is candidates or voters
-    api/ballots/N/winners?list=L        {name, candidates, measures: [...]}: see `clusters.py`
-
-A query may turn settings, on all of a ballot's answers: see `what_if.py`. `text` is cut, `more` is the number
-of characters cut. `units` is null where a text's n-grams are made of its words or characters as they are
-there (`measure.unit`), else the list of what they are made of.
+`app.py` names the path of each answer. Indices are positions in the ballot's own lists. A number that is
+infinite or unknown is null.
 """
 
 from __future__ import annotations
@@ -55,9 +12,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET, Struct, UnsetType
 
 from rangevote.election.elect import elect_ballot
-from rangevote.election.explain import NgramVotes, field_agreement
+from rangevote.election.explain import FieldAgreement, NgramVotes, field_agreement
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.election.summary import Quote, most_likely, probability_shares, why
@@ -70,33 +28,291 @@ from rangevote.similarity.ngram import Chrf, IndexMeasure
 from rangevote.similarity.pairwise import SequenceMeasure
 from rangevote.similarity.units import Reader, Tokenise
 from rangevote.text import finite
-from rangevote.web import families
-
-Json = dict[str, Any]
 
 #: Characters of a text that come with the election, at least, and of all texts together; the rest on request.
 CUT = 1000
 ALL_TEXTS = 1_000_000
 #: Candidates and voters that are listed, best first.
 LISTED = 1000
-#: Rows and columns of grades that are shown.
-GRADED = 300
-#: Digits of a grade after the point: more than are shown.
+#: Digits after the point of a grade: more than the page shows.
 DIGITS = 9
-#: Signs for the distinct grades of a row in an export.
-SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 #: Votes of one candidate that are listed.
 PARTS = 200
 #: Pairs of voter and candidate that are graded as soon as a ballot is opened.
 PAIRS = 2_000_000
-#: What an election adds to a ballot in the list.
-OUTCOME = ("winner", "likely", "changed", "margin", "near_tie", "tried", "same", "gain", "error")
 #: Characters of a ballot's title in the list.
 TITLE = 120
 
 
+class NamedList(Struct):
+    name: str
+    ballots: int
+
+
+class About(Struct):
+    """The lists of ballots; `measures` are those that the reader can choose."""
+
+    version: str
+    lists: list[NamedList]
+    ballots: int
+    kept: int
+    page: int
+    measure: str
+    measures: list[str]
+
+
+class Listed(Struct):
+    """One ballot in the list. `tried` voters were left out one by one; in `same` cases the winner stayed.
+
+    `gain`: chrF of the winner minus chrF of the most likely candidate, against the references.
+    """
+
+    number: int
+    id: str | int | None
+    title: str
+    candidates: int
+    winner: str | None = None
+    likely: str | None = None
+    changed: bool | None = None
+    margin: float | None = None
+    near_tie: bool | None = None
+    tried: int | None = None
+    same: int | None = None
+    gain: float | None = None
+    error: str | None = None
+
+
+class BallotPage(Struct):
+    page: int
+    pages: int
+    total: int
+    ballots: list[Listed]
+
+
+class Found(Struct):
+    """The number of the ballot with a certain id."""
+
+    number: int | None
+
+
+class Text(Struct, kw_only=True):
+    """`text` without its last `more` characters. `units` are what its n-grams are made of; null where the
+    page finds them in the text itself (`PageMeasure.unit`)."""
+
+    index: int
+    text: str
+    more: int = 0
+    units: list[str] | None = None
+
+
+class Candidate(Text, kw_only=True):
+    logprob: float | None
+    share: float | None
+    likelihood: float | None
+    score: float | None
+    rank: int
+    likelihood_rank: int | None
+    length: int
+    supporters: int | None
+    finished: bool
+
+
+class Voter(Struct, kw_only=True):
+    """Without its text where the candidates vote."""
+
+    index: int
+    weight: float
+    text: str | UnsetType = UNSET
+    more: int | UnsetType = UNSET
+    units: list[str] | UnsetType | None = UNSET
+
+
+class Candidates(Struct):
+    """By rank."""
+
+    total: int
+    rows: list[Candidate]
+
+
+class Voters(Struct):
+    """By weight; in the order of the candidates where these vote (`same`)."""
+
+    total: int
+    same: bool
+    rows: list[Voter]
+
+
+class PageMeasure(Struct):
+    name: str
+    orders: list[int]
+    bag: bool
+    short: bool
+    unit: str
+    lowest: float
+
+
+class Group(Struct):
+    """Candidates that the measure cannot tell apart."""
+
+    candidates: list[int]
+    share: float | None
+    answer: str | None
+
+
+class Change(Struct):
+    """Without this voter another candidate wins."""
+
+    voter: int
+    weight: float
+    winner: int
+    margin: float | None
+
+
+class Stability(Struct, kw_only=True):
+    """The elections in which one of the `tried` voters of most weight is left out; `same` winners stay.
+
+    `why` says why none was tried. `smallest_margin` is the winner's smallest in these elections.
+    """
+
+    voters: int
+    tried: int = 0
+    same: int = 0
+    changes: list[Change] = []
+    smallest_margin: float | None = None
+    why: str | None = None
+
+
+class Quality(Struct):
+    """Against the nearest reference, from 0 to 100."""
+
+    metric: str
+    winner: float
+    most_likely: float | None
+
+
+class PageSettings(Struct):
+    """What a reader can change; `known`: every candidate has a log-probability."""
+
+    temperature: float
+    likelihood: float
+    weights: str
+    known: bool
+
+
+class Before(Struct):
+    """The page's own election, where the reader changed a setting."""
+
+    winner: int
+    ranks: dict[str, int]
+
+
+class BallotFields(Struct):
+    number: int
+    id: str | int | None
+    source: str | None
+    references: list[str]
+    image: str | None
+
+
+class Election(Struct, kw_only=True):
+    """The election of one ballot. `no_winner` says why nobody is elected; then `elected` is empty and
+    `winner` is the candidate with the highest score. `why` is a sentence in parts (text, is quoted)."""
+
+    ballot: BallotFields
+    signature: str
+    rule: str
+    winner: int
+    elected: list[int]
+    most_likely: int | None
+    score: float | None
+    margin: float | None
+    near_tie: bool
+    no_support: bool
+    no_winner: str | None
+    answers: dict[str, Any] | None
+    why: list[tuple[str, bool]]
+    groups: list[Group]
+    stability: Stability
+    quality: Quality | None
+    settings: PageSettings
+    before: Before | None
+    measure: PageMeasure
+    length_in: str
+    candidates: Candidates
+    voters: Voters
+
+
+class NgramColumns(Struct):
+    """Columns with one entry per n-gram: its place among the units of the text, and what it earned."""
+
+    begin: list[int]
+    size: list[int]
+    order: list[int]
+    score: list[float]
+
+
+class VotesRest(Struct, frozen=True):
+    count: int = 0
+    score: float = 0.0
+
+
+class Parts(Struct, kw_only=True):
+    """What earned a candidate its score. Votes are (voter, weight, grade); an export leaves out those that
+    follow from grades and weights. Fields of JSON are (path, value, agree, of, share)."""
+
+    index: int
+    score: float | None
+    likelihood: float | None
+    earned: NgramColumns | None = None
+    fields: list[FieldAgreement] | None = None
+    votes: list[tuple[int, float, float]] | UnsetType = []
+    votes_rest: VotesRest | UnsetType = VotesRest()
+
+
+class Cluster(Struct):
+    """Candidates that say much the same, and the passage that sets them apart."""
+
+    name: str
+    members: list[int]
+
+
+class Order(Struct):
+    voters: list[int]
+    candidates: list[int]
+
+
+class Grades(Struct):
+    """How each voter (row) grades each candidate. An export may pack a row: see `clusters.packed_grades`."""
+
+    voters: list[int]
+    candidates: list[int]
+    grades: list[list[Any]]
+    clusters: list[Cluster]
+    by_cluster: Order
+
+
+class Won(Struct, omit_defaults=True):
+    """The winner under one measure, or why there is none."""
+
+    measure: str
+    why: str | UnsetType = UNSET
+    winner: int | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+    score: float | UnsetType | None = UNSET
+    margin: float | UnsetType | None = UNSET
+    near_tie: bool | UnsetType = UNSET
+    signature: str | UnsetType = UNSET
+
+
+class MeasureWinners(Struct):
+    name: str
+    candidates: int
+    voters: int
+    measures: list[Won]
+
+
 class ElectedBallot:
-    """An election that is looked at, with what several of its answers need."""
+    """An election that is looked at, with what several answers need."""
 
     def __init__(self, ballot: Ballot, settings: Settings) -> None:
         self.ballot, self.settings = ballot, settings
@@ -115,159 +331,135 @@ class ElectedBallot:
         return NgramVotes(self.result)
 
 
-def election(elected: ElectedBallot, number: int) -> Json:
+def listed(ballot: Ballot, number: int) -> Listed:
+    """A ballot in the list before its election."""
+    first = ballot.candidates[0].content if ballot.candidates else ""
+    title = ballot.source or (first if isinstance(first, str) else " ".join(map(str, first)))
+    return Listed(number, ballot.id, title[:TITLE], len(ballot.candidates))
+
+
+def add_outcome(row: Listed, elected: ElectedBallot) -> None:
+    """Fill in what the election adds to a row of the list."""
+    result = elected.result
+    likely, compared = most_likely(result.candidates), quality(elected.ballot, result)
+    text = readable(result.candidates, result.leader)
+    row.winner, row.margin, row.near_tie = text[:TITLE], finite(result.margin), result.near_tie
+    if likely is not None:
+        other = readable(result.candidates, likely)
+        row.likely, row.changed = other[:TITLE], other != text
+    if compared is not None and compared.most_likely is not None:
+        row.gain = compared.winner - compared.most_likely
+
+
+def election(
+    elected: ElectedBallot, number: int, image: str | None, stability: Stability, before: Before | None
+) -> Election:
     """The election of one ballot: the winner, why it won, all candidates and voters."""
-    ballot, result = elected.ballot, elected.result
+    ballot, result, settings = elected.ballot, elected.result, elected.settings
     candidates, voters = result.candidates, result.voters
     units = TextUnits(result.similarity, candidates)
     likely = likely_order(candidates)
-    return {
-        "ballot": {
-            "number": number,
-            "id": ballot.id,
-            "source": ballot.source,
-            "references": list(ballot.references),
-        },
-        "signature": result.signature,
-        "rule": elected.settings.rule,
-        "winner": result.leader,
-        "elected": list(result.elected),
-        "most_likely": likely[0] if likely else None,
-        "score": finite(result.score),
-        "margin": finite(result.margin),
-        "near_tie": result.near_tie,
-        "no_support": result.no_support,
-        "no_winner": result.no_winner,
-        "answers": result.answer_fields() or None,
-        "why": [[str(part), isinstance(part, Quote)] for part in why(result)],
-        "groups": _groups(result),
-        "quality": quality(ballot, result),
-        "settings": {
-            "temperature": elected.settings.vote_temperature,
-            "likelihood": elected.settings.own_likelihood,
-            "weights": next((p[2:] for p in result.signature.split("|") if p.startswith("w:")), "none"),
-            "known": candidates.complete,
-        },
-        "measure": _measure(result.similarity, units.name),
-        "length_in": "tokens" if candidates.texts is None else "words",
-        "candidates": {"total": len(candidates), "rows": _candidates(elected, units, likely)},
-        "voters": {"total": len(voters), "same": voters is candidates, "rows": _voters(result, units)},
-    }
+    return Election(
+        ballot=BallotFields(number, ballot.id, ballot.source, list(ballot.references), image),
+        signature=result.signature,
+        rule=settings.rule,
+        winner=result.leader,
+        elected=list(result.elected),
+        most_likely=likely[0] if likely else None,
+        score=finite(result.score),
+        margin=finite(result.margin),
+        near_tie=result.near_tie,
+        no_support=result.no_support,
+        no_winner=result.no_winner,
+        answers=result.answer_fields() or None,
+        why=[(str(part), isinstance(part, Quote)) for part in why(result)],
+        groups=_groups(result),
+        stability=stability,
+        quality=quality(ballot, result),
+        settings=PageSettings(
+            settings.vote_temperature,
+            settings.own_likelihood,
+            next((part[2:] for part in result.signature.split("|") if part.startswith("w:")), "none"),
+            candidates.complete,
+        ),
+        before=before,
+        measure=_measure(result.similarity, units.name),
+        length_in="tokens" if candidates.texts is None else "words",
+        candidates=Candidates(len(candidates), _candidates(elected, units, likely)),
+        voters=Voters(len(voters), voters is candidates, _voters(result, units)),
+    )
 
 
-def summary(ballot: Ballot, number: int) -> Json:
-    """What the list of ballots shows before an election: nothing is known yet."""
-    first = ballot.candidates[0].content if ballot.candidates else ""
-    title = ballot.source or (first if isinstance(first, str) else " ".join(map(str, first)))
-    unknown = dict.fromkeys(OUTCOME)
-    return {
-        "number": number,
-        "id": ballot.id,
-        "title": title[:TITLE],
-        "candidates": len(ballot.candidates),
-        **unknown,
-    }
-
-
-def outcome(elected: ElectedBallot) -> Json:
-    """What the list of ballots shows of an election."""
-    result = elected.result
-    likely = most_likely(result.candidates)
-    compared = quality(elected.ballot, result)
-    known = compared is not None and compared["most_likely"] is not None
-    text = readable(result.candidates, result.leader)
-    other = None if likely is None else readable(result.candidates, likely)
-    return {
-        "winner": text[:TITLE],
-        "likely": None if other is None else other[:TITLE],
-        "changed": None if other is None else other != text,
-        "margin": finite(result.margin),
-        "near_tie": result.near_tie,
-        "gain": compared["winner"] - compared["most_likely"] if compared is not None and known else None,
-    }
-
-
-def quality(ballot: Ballot, result: Result) -> Json | None:
-    """chrF of the winner and of the most likely one against the nearest reference, from 0 to 100."""
+def quality(ballot: Ballot, result: Result) -> Quality | None:
+    """chrF of the winner and of the most likely candidate."""
     references = [text for text in ballot.references if text.strip()]
     if not references or result.candidates.texts is None:
         return None
     likely = most_likely(result.candidates)
-    chosen = [result.leader] if likely is None else [result.leader, likely]
-    grades = get_similarity("chrf").matrix(
-        result.candidates.pick(chosen), Hypotheses.of(references, role="references")
-    )
+    chosen = result.candidates.pick([result.leader] if likely is None else [result.leader, likely])
+    grades = get_similarity("chrf").matrix(chosen, Hypotheses.of(references, role="references"))
     best = (100 * grades.max(axis=0)).tolist()
-    return {"metric": "chrF", "winner": best[0], "most_likely": None if likely is None else best[1]}
+    return Quality("chrF", best[0], None if likely is None else best[1])
 
 
-def _groups(result: Result) -> list[Json]:
+def _groups(result: Result) -> list[Group]:
     label = getattr(result.similarity, "label", None)
     keys = None if label is None else keys_of(result.similarity, result.candidates)
     groups = []
     for group in result.groups[:LISTED]:
         key = None if keys is None else keys[group.candidates[0]]
-        groups.append(
-            {
-                "candidates": list(group.candidates),
-                "share": None if keys is None else group.share,
-                "answer": None if key is None or label is None else str(label(key))[:TITLE],
-            }
-        )
+        answer = None if key is None or label is None else str(label(key))[:TITLE]
+        groups.append(Group(list(group.candidates), None if keys is None else group.share, answer))
     return groups
 
 
-def _measure(similarity: Similarity, unit: str) -> Json:
-    counted = list(_ngram_measures(similarity))
-    return {
-        "name": similarity.name,
-        "orders": sorted({order for measure in counted for order in measure.orders}),
-        "bag": any(measure.bag for measure in counted),
-        "short": any(measure.short for measure in counted),
-        "unit": unit,
-        "lowest": float(getattr(similarity, "lowest", -1.0)),
-    }
+def _measure(similarity: Similarity, unit: str) -> PageMeasure:
+    counted = [part for part in _parts(similarity) if isinstance(part, IndexMeasure)]
+    return PageMeasure(
+        similarity.name,
+        sorted({order for measure in counted for order in measure.orders}),
+        any(measure.bag for measure in counted),
+        any(measure.short for measure in counted),
+        unit,
+        float(getattr(similarity, "lowest", -1.0)),
+    )
 
 
-def _candidates(elected: ElectedBallot, units: TextUnits, likely: Sequence[int]) -> list[Json]:
+def _candidates(elected: ElectedBallot, units: TextUnits, likely: Sequence[int]) -> list[Candidate]:
     result = elected.result
-    candidates = result.candidates
-    supporters = _supporters(elected)
+    candidates, own = result.candidates, result.likelihood
+    supporters: list[int] | None = None  # voters that count and grade the candidate above 0
+    if elected.matrix is not None:
+        supporters = (elected.matrix[np.flatnonzero(result.weights)] > 0).sum(axis=0).tolist()
     likelihood_ranks = {index: rank for rank, index in enumerate(likely, 1)}
     shares = probability_shares(candidates)
-    cut = _cut(len(candidates))
-    rows = []
-    for rank, index in enumerate(result.ranking, 1):
-        if rank > LISTED and index not in (*result.elected, *likely[:1]):
-            continue
-        rows.append(
-            {
-                "index": index,
-                **_text(candidates, index, units, cut),
-                "logprob": finite(candidates.logprob(index)),
-                "share": None if shares is None else float(shares[index]),
-                "likelihood": None if result.likelihood is None else finite(float(result.likelihood[index])),
-                "score": finite(float(result.scores[index])),
-                "rank": rank,
-                "likelihood_rank": likelihood_ranks.get(index),
-                "length": _length(candidates, index),
-                "supporters": None if supporters is None else supporters[index],
-                "finished": candidates[index].finished,
-            }
-        )
-    return rows
-
-
-def _voters(result: Result, units: TextUnits) -> list[Json]:
-    """The voters, in the order in which they are shown; without texts where these are the candidates'."""
-    voters, weights = result.voters, result.weights
-    same, cut = voters is result.candidates, _cut(len(voters))
     return [
-        {
-            "index": index,
-            **({} if same else _text(voters, index, units, cut)),
-            "weight": float(weights[index]),
-        }
+        Candidate(
+            index=index,
+            **_text(candidates, index, units),
+            logprob=finite(candidates.logprob(index)),
+            share=None if shares is None else float(shares[index]),
+            likelihood=None if own is None else finite(float(own[index])),
+            score=finite(float(result.scores[index])),
+            rank=rank,
+            likelihood_rank=likelihood_ranks.get(index),
+            length=_length(candidates, index),
+            supporters=None if supporters is None else supporters[index],
+            finished=candidates[index].finished,
+        )
+        for rank, index in enumerate(result.ranking, 1)
+        if rank <= LISTED or index in (*result.elected, *likely[:1])
+    ]
+
+
+def _voters(result: Result, units: TextUnits) -> list[Voter]:
+    same = result.voters is result.candidates
+    return [
+        Voter(
+            index=index,
+            weight=float(result.weights[index]),
+            **({} if same else _text(result.voters, index, units)),
+        )
         for index in voter_order(result)[:LISTED]
     ]
 
@@ -288,30 +480,18 @@ def likely_order(candidates: Hypotheses) -> list[int]:
     return [int(i) for i in order if not math.isnan(candidates.logprobs[i])]
 
 
-def _supporters(elected: ElectedBallot) -> list[int] | None:
-    """How many voters that count grade each candidate above 0; None where that takes too many pairs."""
-    if elected.matrix is None:
-        return None
-    counts: list[int] = (elected.matrix[np.flatnonzero(elected.result.weights)] > 0).sum(axis=0).tolist()
-    return counts
-
-
-def _cut(number: int) -> int:
-    """Characters that are shown of each of so many texts."""
-    return max(CUT, ALL_TEXTS // max(1, min(number, LISTED)))
-
-
-def _text(hypotheses: Hypotheses, index: int, units: TextUnits, cut: int) -> Json:
+def _text(hypotheses: Hypotheses, index: int, units: TextUnits) -> dict[str, Any]:
+    """The fields of `Text`; of few texts more characters are shown."""
     text = readable(hypotheses, index)
+    cut = max(CUT, ALL_TEXTS // max(1, min(len(hypotheses), LISTED)))
     listed = units.listed(hypotheses, index) if len(text) <= cut else None
     return {"text": text[:cut], "more": max(0, len(text) - cut), "units": listed}
 
 
-def whole_text(result: Result, role: str, index: int) -> Json:
-    """One text in full, with what its n-grams are made of."""
+def whole_text(result: Result, role: str, index: int) -> Text:
     hypotheses = result.candidates if role == "candidates" else result.voters
     units = TextUnits(result.similarity, result.candidates)
-    return {"text": readable(hypotheses, index), "units": units.listed(hypotheses, index)}
+    return Text(index=index, text=readable(hypotheses, index), units=units.listed(hypotheses, index))
 
 
 def readable(hypotheses: Hypotheses, index: int) -> str:
@@ -325,95 +505,33 @@ def _length(candidates: Hypotheses, index: int) -> int:
     return len(content.split()) if isinstance(content, str) else len(content)
 
 
-def grades(elected: ElectedBallot, digits: int = DIGITS) -> Json:
-    """How each voter grades each candidate: the first `GRADED` of both, rows are voters."""
-    result = elected.result
-    rows, columns = voter_order(result)[:GRADED], list(result.ranking[:GRADED])
-    same = result.voters is result.candidates
-    few = result.candidates.pick(columns)
-    matrix: Array = np.zeros((0, len(columns)))
-    if rows and elected.matrix is not None:
-        matrix = elected.matrix[np.ix_(rows, columns)]
-    elif rows:
-        matrix = result.similarity.matrix(few, few if same else result.voters.pick(rows))
-    listed, order = (
-        _families(matrix if same else result.similarity.matrix(few, few), few) if rows else ([], [])
-    )
-    if same:
-        by_voter = order
-    else:  # beside the family that they support most
-        place = {candidate: at for at, candidate in enumerate(order)}
-        favourite = matrix.argmax(axis=1).tolist()
-        by_voter = sorted(range(len(rows)), key=lambda row: place[favourite[row]])
-    for family in listed:
-        family["members"] = [columns[member] for member in family["members"]]
-    return {
-        "voters": rows,
-        "candidates": columns,
-        "grades": np.round(matrix, digits).tolist(),
-        "families": listed,
-        "by_family": {"voters": by_voter, "candidates": order},
-    }
-
-
-def packed_grades(row: Sequence[float]) -> list[Any]:
-    """A row of grades as [its distinct grades, a sign for each grade]; `static/votes.js` reads it.
-
-    >>> packed_grades([0.5, 0.0, 0.5, 1.0])
-    [[0.0, 0.5, 1.0], 'BABC']
-    """
-    distinct = sorted(set(row))
-    if len(distinct) > len(SIGNS):
-        return list(row)
-    signs = dict(zip(distinct, SIGNS, strict=False))
-    return [distinct, "".join(signs[grade] for grade in row)]
-
-
-def _families(alike: Array, candidates: Hypotheses) -> tuple[list[Json], list[int]]:
-    found, order = families.families((alike + alike.T) / 2)
-    words = [readable(candidates, i).split() for i in range(len(candidates))]
-    return families.named(found, words), order
-
-
-def score_parts(elected: ElectedBallot, index: int) -> Json:
+def score_parts(elected: ElectedBallot, index: int) -> Parts:
     """What each n-gram and each voter gave a candidate; with its own likelihood both sum to its score."""
-    result = elected.result
-    score, likelihood = float(result.scores[index]), result.likelihood
-    parts: Json = {
-        "index": index,
-        "score": finite(score),
-        "likelihood": None if likelihood is None else finite(float(likelihood[index])),
-        "earned": None,
-        "fields": None,
-        "votes": [],
-        "votes_rest": {"count": 0, "score": 0.0},
-    }
+    result, own = elected.result, elected.result.likelihood
+    likelihood = None if own is None else finite(float(own[index]))
+    parts = Parts(index=index, score=finite(float(result.scores[index])), likelihood=likelihood)
     if not len(result.voters):
         return parts
     earned = elected.ngram_votes.earned(index)
     if earned is not None:
-        names = ("begin", "size", "order", "score")
-        parts["earned"] = {name: [getattr(one, name) for one in earned] for name in names}
+        parts.earned = NgramColumns(
+            *([getattr(one, name) for one in earned] for name in NgramColumns.__struct_fields__)
+        )
     if (fields := field_agreement(result, index)) is not None:
-        parts["fields"] = [list(field) for field in fields[:PARTS]]
+        parts.fields = list(fields[:PARTS])
     if elected.matrix is not None:
         given = elected.matrix[:, index]
     else:
         given = result.similarity.matrix(result.candidates.only(index), result.voters)[:, 0]
     # in the order in which static/votes.js finds them from `grades`
     votes = sorted(
-        ([v, w, g] for v, (w, g) in enumerate(zip(result.weights.tolist(), given.tolist(), strict=True))),
+        zip(range(len(given)), result.weights.tolist(), given.tolist(), strict=True),
         key=lambda vote: (-vote[1] * round(vote[2], DIGITS), vote[0]),
     )
     left = votes[PARTS:]
-    rest = {"count": len(left), "score": math.fsum(weight * grade for _, weight, grade in left)}
-    return {**parts, "votes": votes[:PARTS], "votes_rest": rest}
-
-
-def shows_votes(graded: Json, election: Json, index: int) -> bool:
-    """Whether the grades of a ballot hold what every voter gave this candidate."""
-    everybody = len(graded.get("voters", ())) == election["voters"]["total"] > 0
-    return everybody and index in graded.get("candidates", ())
+    parts.votes = votes[:PARTS]
+    parts.votes_rest = VotesRest(len(left), math.fsum(weight * grade for _, weight, grade in left))
+    return parts
 
 
 class TextUnits:
@@ -437,28 +555,24 @@ class TextUnits:
             [read] = self._reader.read(hypotheses.only(index))
         except RangevoteError:  # no tokens here, under a measure that needs none
             return []
-        items: list[Any] = read.split() if isinstance(read, str) else list(read)
-        return [self._reader.spell([item]) if not isinstance(read, str) else item for item in items]
+        return read.split() if isinstance(read, str) else [self._reader.spell([item]) for item in read]
 
 
 def chosen_tokenisation(similarity: Similarity) -> Tokenise:
-    """The tokenisation that was asked for: chrF has characters whatever it is."""
+    """The tokenisation that was asked for: chrF always has characters."""
     return next(_tokenisations(similarity, but=Chrf), "words")
 
 
 def _tokenisations(similarity: Similarity, but: type | tuple[()] = ()) -> Iterator[Tokenise]:
-    """What a measure compares; of a mixture, each of its parts."""
-    if isinstance(similarity, Mixture):
-        for _, part in similarity.parts:
-            yield from _tokenisations(part, but)
-    elif isinstance(similarity, (IndexMeasure, SequenceMeasure)) and not isinstance(similarity, but):
-        yield similarity.tokenize
+    for part in _parts(similarity):
+        if isinstance(part, (IndexMeasure, SequenceMeasure)) and not isinstance(part, but):
+            yield part.tokenize
 
 
-def _ngram_measures(similarity: Similarity) -> Iterator[IndexMeasure]:
-    """The measure, or the parts of a mixture, that count n-grams."""
+def _parts(similarity: Similarity) -> Iterator[Similarity]:
+    """The measure itself, or each part of a mixture."""
     if isinstance(similarity, Mixture):
         for _, part in similarity.parts:
-            yield from _ngram_measures(part)
-    elif isinstance(similarity, IndexMeasure):
+            yield from _parts(part)
+    else:
         yield similarity

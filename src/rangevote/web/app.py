@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import msgspec
+from msgspec import UNSET, Meta
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -19,228 +22,283 @@ from starlette.routing import Route
 from rangevote import __version__
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
-from rangevote.errors import RangevoteError
+from rangevote.errors import DataError, RangevoteError
+from rangevote.formats.ballot_writer import write_ballot
+from rangevote.formats.jsonl import decode_ballot
+from rangevote.formats.reader import Entry, ReadOptions
 from rangevote.hypothesis import Ballot
 from rangevote.text import WEB_IMAGE_ENDINGS
 from rangevote.web import api, clusters
-from rangevote.web.api import ElectedBallot, Json
-from rangevote.web.ballots import BallotLists
+from rangevote.web.clusters import WhatIf
 from rangevote.web.images import PageImage, load_image
 from rangevote.web.security import Guard
 from rangevote.web.serving import asset_routes, assets
-from rangevote.web.what_if import WhatIf
 
-#: Ballots of the list that come at a time.
+#: Ballots per page of the list.
 PAGE = 100
-#: Elections that are kept, so that the parts of a page are not elected again.
+#: Elections that are kept, so that the answers about one ballot do not elect again.
 KEPT = 8
 #: Digits of a grade after the point in an export.
 EXPORT_DIGITS = 4
-#: Digits of the largest number that a request may name.
-DIGITS = 9
 #: What JavaScript's encodeURIComponent leaves as it is.
 UNQUOTED = "-_.!~*'()"
 AS_IS = WhatIf()
+#: Warnings were given when the file was read.
+_QUIET = ReadOptions(warn=lambda message: None)
+
+Index = Annotated[int, Meta(ge=0, lt=10**9)]
 
 
 class NotFound(Exception):
     """There is no such ballot, list or candidate."""
 
 
-class BadNumber(Exception):
-    """A request with something else where a whole number belongs."""
+class PageQuery(msgspec.Struct):
+    """What an address can name beside the settings of `WhatIf`."""
+
+    number: Index = 0
+    list: Index = 0
+    page: Index = 0
+    index: Index = 0
+    role: Literal["candidates", "voters"] = "candidates"
+    id: str = ""
+
+
+class Ballots:
+    """The ballots of one input; `name` is what the page calls it.
+
+    They are in a temporary database, most of it on the disk: so a page shows one state of the input even if
+    the file changes, and any number of ballots fits.
+    """
+
+    def __init__(self, name: str, ballots: Iterable[Ballot]) -> None:
+        self.name = name
+        self._lock = Lock()  # requests come from several threads
+        self._db = sqlite3.connect("", check_same_thread=False)
+        self._db.execute("CREATE TABLE ballot (number INTEGER PRIMARY KEY, id TEXT, line BLOB)")
+        rows = (
+            (number, None if ballot.id is None else str(ballot.id), write_ballot(ballot))
+            for number, ballot in enumerate(ballots)
+        )
+        self._db.executemany("INSERT INTO ballot VALUES (?, ?, ?)", rows)
+        self._db.execute("CREATE INDEX by_id ON ballot (id)")
+        self._length = int(self._db.execute("SELECT count(*) FROM ballot").fetchone()[0])
+        self.ids = {id for (id,) in self._db.execute("SELECT id FROM ballot WHERE id IS NOT NULL")}
+
+    @classmethod
+    def read(cls, name: str, entries: Iterable[Entry]) -> Ballots:
+        """Keep what a reader gives; the first ballot that cannot be read ends it with its error."""
+        kept = cls(name, (entry.get() for entry in entries))
+        if not len(kept):
+            raise DataError("holds no ballots, so there is nothing to show.", where=name)
+        return kept
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, number: int) -> Ballot:
+        if (found := self._first("line", "number", number)) is None:
+            raise IndexError(number)
+        return decode_ballot(found, _QUIET)
+
+    def find(self, id: str) -> int | None:
+        number: int | None = self._first("number", "id", id)
+        return number
+
+    def _first(self, column: str, by: str, value: object) -> Any:
+        with self._lock:
+            query = f"SELECT {column} FROM ballot WHERE {by} = ? ORDER BY number LIMIT 1"  # noqa: S608
+            row = self._db.execute(query, (value,)).fetchone()
+        return row and row[0]
+
+
+def names_of(paths: Sequence[str]) -> list[str]:
+    """What a page calls files: their names without endings, unless two would be called the same.
+
+    >>> names_of(["runs/k4.jsonl", "runs/k10.jsonl.gz"]), names_of(["a/beam.jsonl", "b/beam.jsonl"])
+    (['k4', 'k10'], ['a/beam.jsonl', 'b/beam.jsonl'])
+    """
+    names = ["standard input" if path == "-" else Path(path).name.partition(".")[0] or path for path in paths]
+    return names if len(set(names)) == len(names) else list(paths)
 
 
 class ElectionPage:
     """All that the page can ask about the ballots of some lists; nothing is elected before it is asked for.
 
+    Several lists are of the same elections, such as beams of different sizes; the first names the ballots.
     `kept` is the number of ballots that the page has, where an export leaves some out. `images` is the
-    folder in which pictures lie that a ballot's source, or else its id, names.
+    folder of the pictures that a ballot's source or id names.
     """
 
     def __init__(
         self,
-        lists: BallotLists,
+        lists: Sequence[Ballots],
         settings: Settings,
         *,
         kept: int | None = None,
         images: Path | None = None,
     ) -> None:
         self._lists, self._settings, self._images = lists, settings, images
-        self.kept = len(lists) if kept is None else min(kept, len(lists))
-        self._elected: OrderedDict[tuple[int, int, WhatIf], ElectedBallot] = OrderedDict()
+        self.kept = len(lists[0]) if kept is None else min(kept, len(lists[0]))
+        self._elected: OrderedDict[tuple[int, int, WhatIf], api.ElectedBallot] = OrderedDict()
         self._lock = Lock()
 
-    def about(self) -> Json:
+    def about(self) -> api.About:
         """The lists, and how elections are held."""
-        return {
-            "version": __version__,
-            "lists": [{"name": ballots.name, "ballots": len(ballots)} for ballots in self._lists.lists],
-            "ballots": len(self._lists),
-            "kept": self.kept,
-            "page": PAGE,
-            "measure": self._settings.measure.name,
-            "measures": list(clusters.MEASURES) if self._settings.rule not in WITHOUT_VOTERS else [],
-        }
+        return api.About(
+            version=__version__,
+            lists=[api.NamedList(ballots.name, len(ballots)) for ballots in self._lists],
+            ballots=len(self._lists[0]),
+            kept=self.kept,
+            page=PAGE,
+            measure=self._settings.measure.name,
+            measures=list(clusters.MEASURES) if self._settings.rule not in WITHOUT_VOTERS else [],
+        )
 
-    def page(self, page: int) -> Json:
+    def unmatched(self) -> Iterator[tuple[str, int]]:
+        """Name of each further list that has ballots without a partner in the first, and how many."""
+        first = self._lists[0]
+        for other in self._lists[1:]:
+            shared = len(other.ids & first.ids) if other.ids or first.ids else min(len(first), len(other))
+            if len(other) > shared:
+                yield other.name, len(other) - shared
+
+    def page(self, page: int) -> api.BallotPage:
         """A part of the list of ballots, with the outcome of each."""
         pages = -(-self.kept // PAGE)
-        if not 0 <= page < pages:
-            raise NotFound(f"there is no page {page}; pages go from 0 to {pages - 1}.")
+        _index(page, pages, "pages")
         numbers = range(page * PAGE, min((page + 1) * PAGE, self.kept))
-        return {
-            "page": page,
-            "pages": pages,
-            "total": self.kept,
-            "ballots": [self._listed(number) for number in numbers],
-        }
+        return api.BallotPage(page, pages, self.kept, [self._listed(number) for number in numbers])
 
-    def _listed(self, number: int) -> Json:
-        ballot = self._lists.lists[0][number]
-        row = api.summary(ballot, number)
+    def _listed(self, number: int) -> api.Listed:
+        ballot = self._lists[0][number]
+        row = api.listed(ballot, number)
         try:
-            elected = ElectedBallot(ballot, self._settings)
+            elected = api.ElectedBallot(ballot, self._settings)
             recounts = clusters.recounts(elected.result, elected.matrix)
-            stays = int((recounts.winners == elected.result.leader).sum())
-            return row | api.outcome(elected) | {"tried": len(recounts.tried), "same": stays}
+            api.add_outcome(row, elected)
+            row.tried = len(recounts.tried)
+            row.same = int((recounts.winners == elected.result.leader).sum())
         except RangevoteError as error:
-            return row | {"error": str(error)}
+            row.error = str(error)
+        return row
 
-    def find(self, id: str) -> Json:
-        """The number of the ballot of this id, null where there is none."""
-        number = self._lists.lists[0].find(id)
-        return {"number": number if number is not None and number < self.kept else None}
+    def find(self, id: str) -> api.Found:
+        number = self._lists[0].find(id)
+        return api.Found(number if number is not None and number < self.kept else None)
 
-    def election(self, number: int, list: int, turned: WhatIf = AS_IS) -> Json:
-        elected = self._elect(number, list, turned)
-        answer = api.election(elected, number)
-        answer["ballot"]["image"] = self._image_path(number, list)
-        answer["stability"] = clusters.stability(elected.result, elected.matrix)
-        answer["before"] = None if turned == AS_IS else self._before(number, list)
-        return answer
+    def election(self, number: int, list: int, what_if: WhatIf = AS_IS) -> api.Election:
+        elected = self._elect(number, list, what_if)
+        image = None if self.image(number, list) is None else f"api/ballots/{number}/image?list={list}"
+        before = None
+        if what_if != AS_IS:
+            own = self._elect(number, list).result
+            ranks = {str(index): rank for rank, index in enumerate(own.ranking[: api.LISTED], 1)}
+            before = api.Before(own.leader, ranks)
+        stability = clusters.stability(elected.result, elected.matrix)
+        return api.election(elected, number, image, stability, before)
 
-    def _before(self, number: int, list: int) -> Json:
-        """What a reader who turned the settings compares with."""
-        result = self._elect(number, list).result
-        ranks = {str(index): rank for rank, index in enumerate(result.ranking[: api.LISTED], 1)}
-        return {"winner": result.leader, "ranks": ranks}
+    def grades(self, number: int, list: int, what_if: WhatIf = AS_IS, digits: int = api.DIGITS) -> api.Grades:
+        return clusters.grades(self._elect(number, list, what_if), digits)
 
-    def grades(self, number: int, list: int, turned: WhatIf = AS_IS, digits: int = api.DIGITS) -> Json:
-        """Its grades, voter by candidate."""
-        return api.grades(self._elect(number, list, turned), digits)
-
-    def parts(self, number: int, list: int, index: int, turned: WhatIf = AS_IS) -> Json:
+    def parts(self, number: int, list: int, index: int, what_if: WhatIf = AS_IS) -> api.Parts:
         """What earned one candidate its score."""
-        elected = self._elect(number, list, turned)
+        elected = self._elect(number, list, what_if)
         return api.score_parts(elected, _index(index, len(elected.result.candidates), "candidates"))
 
-    def text(self, number: int, list: int, role: str, index: int, turned: WhatIf = AS_IS) -> Json:
-        result = self._elect(number, list, turned).result
-        if role not in ("candidates", "voters"):
-            raise NotFound(f"a role is candidates or voters, not {role!r}.")
+    def text(self, number: int, list: int, role: str, index: int, what_if: WhatIf = AS_IS) -> api.Text:
+        result = self._elect(number, list, what_if).result
         return api.whole_text(result, role, _index(index, len(getattr(result, role)), role))
 
-    def winners(self, number: int, list: int, turned: WhatIf = AS_IS) -> Json:
+    def winners(self, number: int, list: int, what_if: WhatIf = AS_IS) -> api.MeasureWinners:
         """The winners under other measures, none where the list has no such ballot."""
-        ballot, name, settings = self._ballot(number, list), self._lists.lists[list].name, self._settings
+        ballot, settings = self._ballot(number, list), self._settings
         if ballot is not None:
-            ballot, settings = turned.apply(ballot, settings)
-        return clusters.winners(ballot, name, settings)
+            ballot, settings = what_if.apply(ballot, settings)
+        return clusters.winners(ballot, self._lists[list].name, settings)
 
     def image(self, number: int, list: int) -> PageImage | None:
         """The picture that a ballot is about."""
         ballot = self._ballot(number, list)
-        if self._images is None or ballot is None:
-            return None
-        names = [
-            str(name) for name in (ballot.source, ballot.id) if str(name).lower().endswith(WEB_IMAGE_ENDINGS)
-        ]
+        names = () if ballot is None or self._images is None else (str(ballot.source), str(ballot.id))
         for name in names:
-            try:
-                return load_image(Path(name), self._images, "ballots")[1]
-            except RangevoteError:  # a text that ends like a picture's name, or a picture that is not here
-                continue
+            if name.lower().endswith(WEB_IMAGE_ENDINGS):
+                try:
+                    return load_image(Path(name), self._images or Path(), "ballots")[1]
+                except RangevoteError:  # a text that ends like a picture's name, or a picture that is missing
+                    continue
         return None
 
-    def _image_path(self, number: int, list: int) -> str | None:
-        return None if self.image(number, list) is None else f"api/ballots/{number}/image?list={list}"
-
     def _ballot(self, number: int, list: int) -> Ballot | None:
+        """The ballot of a list that belongs to ballot `number` of the first: the one with its id, or, where
+        neither list has ids, the one with the same number. None where there is none."""
         _index(number, self.kept, "ballots")
-        _index(list, len(self._lists.lists), "lists")
-        return self._lists.ballot(number, list)
+        wanted = self._lists[_index(list, len(self._lists), "lists")]
+        ballot = self._lists[0][number]
+        if list == 0:
+            return ballot
+        other = number if ballot.id is None and not wanted.ids else wanted.find(str(ballot.id))
+        return wanted[other] if other is not None and other < len(wanted) else None
 
-    def _elect(self, number: int, list: int, turned: WhatIf = AS_IS) -> ElectedBallot:
-        key = (number, list, turned)
+    def _elect(self, number: int, list: int, what_if: WhatIf = AS_IS) -> api.ElectedBallot:
+        key = (number, list, what_if)
         with self._lock:
             if key in self._elected:
                 self._elected.move_to_end(key)
                 return self._elected[key]
         ballot = self._ballot(number, list)
         if ballot is None:
-            raise NotFound(f"the list {self._lists.lists[list].name} has no such ballot.")
-        ballot, settings = turned.apply(ballot, self._settings)
-        elected = ElectedBallot(ballot, settings)
+            raise NotFound(f"the list {self._lists[list].name} has no such ballot.")
+        elected = api.ElectedBallot(*what_if.apply(ballot, self._settings))
         with self._lock:
             self._elected[key] = elected
             while len(self._elected) > KEPT:
                 self._elected.popitem(last=False)
         return elected
 
-    def general(self) -> Iterator[tuple[str, Json]]:
+    def general(self) -> Iterator[tuple[str, object]]:
         """Each path of the page that belongs to no single ballot, with its answer, for an export."""
-        yield "api/election", {**self.about(), "measures": []}  # nothing is elected again in a file
+        yield "api/election", msgspec.structs.replace(self.about(), measures=[])  # a file elects nothing
         for page in range(-(-self.kept // PAGE)):
             yield f"api/ballots?page={page}", self.page(page)
         for number in range(self.kept):
-            id = self._lists.lists[0][number].id
+            id = self._lists[0][number].id
             if id is not None:
-                yield f"api/find?id={quote(str(id), safe=UNQUOTED)}", {"number": number}
+                yield f"api/find?id={quote(str(id), safe=UNQUOTED)}", api.Found(number)
 
-    def everything(self, number: int, explained: int) -> Iterator[tuple[str, Json]]:
+    def everything(self, number: int, explained: int) -> Iterator[tuple[str, object]]:
         """Each path that a page can ask for about one ballot, with its answer, for an export.
 
         The parts of the first `explained` candidates are in it, without the votes that the page finds by
         itself. What fails is kept as its message.
         """
-        for list in range(len(self._lists.lists)):
-            yield from self._all_of(number, list, explained)
-
-    def _all_of(self, number: int, list: int, explained: int) -> Iterator[tuple[str, Json]]:
-        start, end = f"api/ballots/{number}", f"?list={list}"
-        yield f"{start}/winners{end}", _or_error(lambda: self.winners(number, list))
-        shown = _or_error(lambda: self.election(number, list))
-        yield start + end, shown
-        if "error" in shown:
-            return
-        if (image := self.image(number, list)) is not None:
-            shown["ballot"]["image"] = f"data:{image.type};base64,{b64encode(image.content).decode()}"
-        graded = _or_error(lambda: self.grades(number, list, digits=EXPORT_DIGITS))
-        packed = [api.packed_grades(row) for row in graded.get("grades", ())]
-        yield f"{start}/grades{end}", graded | ({} if "error" in graded else {"grades": packed})
-        rows = shown["candidates"]["rows"]
-        wanted = [row["index"] for row in rows[:explained]]
-        if shown["most_likely"] not in (None, *wanted):
-            wanted.append(shown["most_likely"])
-        for index in wanted:
-            parts = self.parts(number, list, index)
-            if api.shows_votes(graded, shown, index):
-                del parts["votes"], parts["votes_rest"]
-            yield f"{start}/candidates/{index}{end}", parts
-        for role in ("candidates", "voters"):
-            for row in shown[role]["rows"]:
-                if row.get("more"):
-                    index = row["index"]
-                    text = self.text(number, list, role, index)
-                    yield f"{start}/text{end}&role={role}&index={index}", text
-
-
-def _or_error(answer: Callable[[], Json]) -> Json:
-    try:
-        return answer()
-    except (RangevoteError, NotFound) as error:
-        return {"error": str(error)}
+        for list in range(len(self._lists)):
+            start, end = f"api/ballots/{number}", f"?list={list}"
+            try:
+                yield f"{start}/winners{end}", self.winners(number, list)
+                shown = self.election(number, list)
+            except (RangevoteError, NotFound) as error:
+                yield start + end, {"error": str(error)}
+                continue
+            if (image := self.image(number, list)) is not None:
+                shown.ballot.image = f"data:{image.type};base64,{b64encode(image.content).decode()}"
+            yield start + end, shown
+            graded = self.grades(number, list, digits=EXPORT_DIGITS)
+            for index in dict.fromkeys(
+                [*(row.index for row in shown.candidates.rows[:explained]), shown.most_likely]
+            ):
+                if index is not None:
+                    parts = self.parts(number, list, index)
+                    if len(graded.voters) == shown.voters.total > 0 and index in graded.candidates:
+                        parts.votes = parts.votes_rest = UNSET
+                    yield f"{start}/candidates/{index}{end}", parts
+            graded.grades = [clusters.packed_grades(row) for row in graded.grades]
+            yield f"{start}/grades{end}", graded
+            for role, rows in (("candidates", shown.candidates.rows), ("voters", shown.voters.rows)):
+                for row in rows:
+                    if row.more:
+                        text = self.text(number, list, role, row.index)
+                        yield f"{start}/text{end}&role={role}&index={row.index}", text
 
 
 def _index(index: int, length: int, name: str) -> int:
@@ -251,29 +309,24 @@ def _index(index: int, length: int, name: str) -> int:
 
 def election_app(page: ElectionPage, *, hosts: Sequence[str] = ()) -> Starlette:
     """The application; `hosts` are further host names that it answers to."""
-    answers: dict[str, Callable[[Request], Json]] = {
-        "/api/election": lambda request: page.about(),
-        "/api/ballots": lambda request: page.page(_query_number(request, "page")),
-        "/api/find": lambda request: page.find(request.query_params.get("id", "")),
-        "/api/ballots/{number}": lambda request: page.election(*_ballot_of(request), _turned(request)),
-        "/api/ballots/{number}/grades": lambda request: page.grades(*_ballot_of(request), _turned(request)),
-        "/api/ballots/{number}/candidates/{index}": lambda request: page.parts(
-            *_ballot_of(request), _number(request.path_params["index"], "index"), _turned(request)
+    ballot = "/api/ballots/{number}"
+    answers: dict[str, Callable[[PageQuery, WhatIf], object]] = {
+        "/api/election": lambda query, what_if: page.about(),
+        "/api/ballots": lambda query, what_if: page.page(query.page),
+        "/api/find": lambda query, what_if: page.find(query.id),
+        ballot: lambda query, what_if: page.election(query.number, query.list, what_if),
+        f"{ballot}/grades": lambda query, what_if: page.grades(query.number, query.list, what_if),
+        f"{ballot}/candidates/{{index}}": lambda query, what_if: page.parts(
+            query.number, query.list, query.index, what_if
         ),
-        "/api/ballots/{number}/text": lambda request: page.text(
-            *_ballot_of(request),
-            request.query_params.get("role", "candidates"),
-            _query_number(request, "index"),
-            _turned(request),
+        f"{ballot}/text": lambda query, what_if: page.text(
+            query.number, query.list, query.role, query.index, what_if
         ),
-        "/api/ballots/{number}/winners": lambda request: page.winners(*_ballot_of(request), _turned(request)),
+        f"{ballot}/winners": lambda query, what_if: page.winners(query.number, query.list, what_if),
+        f"{ballot}/image": lambda query, what_if: page.image(query.number, query.list),
     }
-    routes = [Route(path, _json_endpoint(answer)) for path, answer in answers.items()]
-    routes += [
-        Route("/api/ballots/{number}/image", _image_endpoint(page)),
-        Route("/", _html),
-        *asset_routes("rangevote.web"),
-    ]
+    routes = [Route(path, _endpoint(answer)) for path, answer in answers.items()]
+    routes += [Route("/", _html), *asset_routes("rangevote.web")]
     return Starlette(routes=routes, middleware=[Middleware(Guard, hosts=hosts)])
 
 
@@ -282,51 +335,27 @@ async def _html(request: Request) -> Response:
     return Response(page.content, media_type=page.media_type)
 
 
-def _json_endpoint(answer: Callable[[Request], Json]) -> Callable[[Request], Response]:
+def _endpoint(answer: Callable[[PageQuery, WhatIf], object]) -> Callable[[Request], Response]:
     """A plain function, which Starlette runs in a thread: counting votes does not block the server."""
 
     def respond(request: Request) -> Response:
+        given = {name: value for name, value in request.query_params.items() if value} | request.path_params
         try:
-            return _json(answer(request), 200)
-        except BadNumber as error:
-            return _json({"error": str(error)}, 400)
+            found = answer(
+                msgspec.convert(given, PageQuery, strict=False), msgspec.convert(given, WhatIf, strict=False)
+            )
+        except msgspec.ValidationError as error:
+            return _json({"error": f"{error}."}, 400)
         except NotFound as error:
             return _json({"error": str(error)}, 404)
         except RangevoteError as error:  # a ballot that cannot be voted on in this way
             return _json({"error": str(error)}, 422)
+        if isinstance(found, PageImage):
+            return Response(found.content, media_type=found.type)
+        return Response(status_code=404) if found is None else _json(found, 200)
 
     return respond
 
 
-def _image_endpoint(page: ElectionPage) -> Callable[[Request], Response]:
-    def respond(request: Request) -> Response:
-        try:
-            image = page.image(*_ballot_of(request))
-        except (BadNumber, NotFound):
-            image = None
-        return Response(status_code=404) if image is None else Response(image.content, media_type=image.type)
-
-    return respond
-
-
-def _turned(request: Request) -> WhatIf:
-    return WhatIf.of(request.query_params)
-
-
-def _json(answer: Json, status: int) -> Response:
+def _json(answer: object, status: int) -> Response:
     return Response(msgspec.json.encode(answer), status, media_type="application/json")
-
-
-def _ballot_of(request: Request) -> tuple[int, int]:
-    return _number(request.path_params["number"], "number"), _query_number(request, "list")
-
-
-def _query_number(request: Request, name: str) -> int:
-    """A number in the query; 0 where it is not there."""
-    return _number(request.query_params.get(name, "0"), name)
-
-
-def _number(text: str, name: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= DIGITS):
-        raise BadNumber(f"{name} must be a whole number from 0, of at most {DIGITS} digits.")
-    return int(text)

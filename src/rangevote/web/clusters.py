@@ -1,108 +1,220 @@
-"""How robust a winner is: under other measures, with other lists, and without single voters, as plain data.
-
-`winners` is {name, candidates, voters, measures: [...]}, with {measure, winner, text, score, margin,
-near_tie, signature} for each measure, or {measure, why} where it cannot be counted here.
-
-`stability` is {voters, tried, same, changes: [{voter, weight, winner, margin}], smallest_margin, why}: each
-of the `tried` weightiest voters was left out once, and in `same` of these elections the winner stayed;
-`smallest_margin` is its smallest one in them. `why` says why none was tried, or is null.
-"""
+"""How firm a winner is: which candidates are alike, who grades whom, and who wins under other settings."""
 
 from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 
 from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
 from rangevote.election.rules import order
 from rangevote.election.settings import Settings
-from rangevote.errors import RangevoteError
+from rangevote.election.weights import WEIGHTS
+from rangevote.errors import RangevoteError, UsageError, need
 from rangevote.hypothesis import Array, Ballot
 from rangevote.similarity import PRESETS, get_similarity
 from rangevote.similarity.base import Measure
 from rangevote.text import finite
-from rangevote.web.api import CUT, Json, chosen_tokenisation, readable
+from rangevote.web.api import (
+    CUT,
+    DIGITS,
+    Change,
+    Cluster,
+    ElectedBallot,
+    Grades,
+    MeasureWinners,
+    Order,
+    Stability,
+    Won,
+    chosen_tokenisation,
+    readable,
+    voter_order,
+)
 
 #: The measures that are shown side by side, the paper's first.
 MEASURES = (
-    "overlap_1",
-    "overlap_2",
-    "precision_1",
-    "precision_2",
-    "overlap_1-4",
-    "blend",
-    "bleu_4",
-    "smoothed_bleu_4",
-    "chrf",
-    "states",
+    *("overlap_1", "overlap_2", "precision_1", "precision_2", "overlap_1-4", "blend", "bleu_4"),
+    *("smoothed_bleu_4", "chrf", "states"),
 )
-#: Rules in which nobody votes, beside them.
+#: Rules without voters, shown beside them.
 BASELINES = ("most_likely", "length_normalised")
-#: Pairs that a page waits for: what takes longer belongs on the command line.
+#: Pairs of voter and candidate that a page waits for.
 PAIRS = 4_000_000
+#: Rows and columns of grades that are shown.
+GRADED = 300
+#: Characters that stand for the distinct grades of a row in an export.
+SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 #: Left-out voters whose new winner is listed.
 CHANGES = 100
+#: Clusters that get a name, and the words of a name and of a text that is read for it.
+NAMED, LONGEST, READ = 8, 5, 300
 
 
-def winners(ballot: Ballot | None, name: str, settings: Settings) -> Json:
+class WhatIf(msgspec.Struct, frozen=True):
+    """What a reader of the page changes of its election; None: as it is.
+
+    `voters="candidates"`: they vote instead of the voters given. `without`: this voter is left out. Only
+    measures that the page offers can be named, since others may load models.
+    """
+
+    similarity: Literal[MEASURES] | None = None  # type: ignore[valid-type]
+    temperature: Annotated[float, Meta(ge=0.01, le=100)] | None = None
+    likelihood: Annotated[float, Meta(ge=0, le=100)] | None = None
+    weights: Literal[tuple(WEIGHTS)] | None = None  # type: ignore[valid-type]
+    voters: Literal["candidates"] | None = None
+    without: Annotated[int, Meta(ge=0, lt=10**9)] | None = None
+
+    def apply(self, ballot: Ballot, settings: Settings) -> tuple[Ballot, Settings]:
+        """The ballot and the settings of the other election."""
+        changed: dict[str, Any] = {}
+        if self.similarity is not None:
+            changed = _under(self.similarity, settings)
+        for name in ("temperature", "likelihood", "weights"):
+            if getattr(self, name) is not None:
+                changed[name] = getattr(self, name)
+        if self.weights not in (None, "probability"):
+            changed["temperature"] = None  # it applies to probabilities
+        voters = None if self.voters is not None else ballot.voters
+        if self.without is not None:
+            electors = ballot.candidates if voters is None else voters
+            if self.without >= len(electors) or len(electors) < 2:
+                raise UsageError(f"there is no voter {self.without} to leave out of {len(electors):,}.")
+            voters = [voter for v, voter in enumerate(electors) if v != self.without]
+        return msgspec.structs.replace(ballot, voters=voters), settings.replace(**changed)
+
+
+def _under(name: str, settings: Settings) -> dict[str, Any]:
+    """The options for another measure, with the tokenisation that was chosen."""
+    measure = get_similarity(name, chosen_tokenisation(settings.measure))
+    return {"similarity": measure, "preset": name if name in PRESETS else None}
+
+
+def grades(elected: ElectedBallot, digits: int = DIGITS) -> Grades:
+    """How each voter grades each candidate: the first `GRADED` of both, rows are voters."""
+    result = elected.result
+    rows, columns = voter_order(result)[:GRADED], list(result.ranking[:GRADED])
+    if not rows:
+        return Grades([], columns, [], [], Order([], []))
+    same, few = result.voters is result.candidates, result.candidates.pick(columns)
+    if elected.matrix is not None:
+        matrix: Array = elected.matrix[np.ix_(rows, columns)]
+    else:
+        matrix = result.similarity.matrix(few, few if same else result.voters.pick(rows))
+    alike = matrix if same else result.similarity.matrix(few, few)
+    found, by_candidate = clusters((alike + alike.T) / 2)
+    words = [readable(few, i).split()[:READ] for i in range(len(few))]
+    listed = [Cluster(one.name, [columns[member] for member in one.members]) for one in named(found, words)]
+    by_voter = by_candidate
+    if not same:  # beside the cluster that they support most
+        place = np.argsort(by_candidate)
+        by_voter = np.argsort(place[matrix.argmax(axis=1)], kind="stable").tolist()
+    return Grades(rows, columns, np.round(matrix, digits).tolist(), listed, Order(by_voter, by_candidate))
+
+
+def packed_grades(row: Sequence[float]) -> list[Any]:
+    """A row of grades as [its distinct grades, a character for each grade]; `static/votes.js` reads it.
+
+    >>> packed_grades([0.5, 0.0, 0.5, 1.0])
+    [[0.0, 0.5, 1.0], 'BABC']
+    """
+    distinct = sorted(set(row))
+    if len(distinct) > len(SIGNS):
+        return list(row)
+    signs = dict(zip(distinct, SIGNS, strict=False))
+    return [distinct, "".join(signs[grade] for grade in row)]
+
+
+def clusters(alike: Array) -> tuple[list[list[int]], list[int]]:
+    """Clusters by average linkage of `alike` (n, n), symmetric; and an order that keeps clusters together.
+
+    Candidates are joined while they are more alike than the mean pair by over a standard deviation.
+    """
+    n = len(alike)
+    if n < 2:
+        return [list(range(n))], list(range(n))
+    hierarchy = need("scipy.cluster.hierarchy", "web", "clusters of candidates")
+    pairs = alike[np.triu_indices(n, 1)]
+    joins = hierarchy.linkage(pairs.max() - pairs, "average")
+    usual = pairs.max() - pairs.mean() - pairs.std()
+    numbers = hierarchy.fcluster(joins, np.nextafter(usual, -np.inf), "distance")
+    found = [np.flatnonzero(numbers == number).tolist() for number in range(1, numbers.max() + 1)]
+    return found, hierarchy.leaves_list(joins).tolist()
+
+
+def named(found: Sequence[Sequence[int]], words: Sequence[Sequence[str]]) -> list[Cluster]:
+    """Clusters of several members, largest first, each with the passage that sets it apart.
+
+    That is the passage that most of its members and few others have, longer ones before shorter.
+    """
+    passages = [
+        {tuple(one[i : i + n]) for n in range(1, LONGEST + 1) for i in range(len(one) - n + 1)}
+        for one in words
+    ]
+    total = Counter(passage for one in passages for passage in one)
+    listed = []
+    for members in sorted((list(one) for one in found if len(one) > 1), key=len, reverse=True)[:NAMED]:
+        inside = Counter(passage for index in members for passage in passages[index])
+        apart = {
+            passage: (count / len(members) - total[passage] / len(words)) * count * len(passage) ** 0.5
+            for passage, count in inside.items()
+        }
+        best: tuple[str, ...] = max(apart, key=lambda passage: (apart[passage], passage), default=())
+        listed.append(Cluster(" ".join(best), members))
+    return listed
+
+
+def winners(ballot: Ballot | None, name: str, settings: Settings) -> MeasureWinners:
     """The winner of one ballot under every measure; without a ballot there is none under any."""
     if ballot is None:
         why = f"the list {name} has no such ballot."
-        rows = [{"measure": named, "why": why} for named, _ in variants(settings)]
-        return {"name": name, "candidates": 0, "voters": 0, "measures": rows}
+        return MeasureWinners(name, 0, 0, [Won(named, why) for named, _ in variants(settings)])
     voters = ballot.candidates if ballot.voters is None else ballot.voters
-    pairs = len(voters) * len(ballot.candidates)
-    return {
-        "name": name,
-        "candidates": len(ballot.candidates),
-        "voters": len(voters),
-        "measures": [_row(named, under, ballot, pairs) for named, under in variants(settings)],
-    }
+    rows = [_won(named, under, ballot, len(voters)) for named, under in variants(settings)]
+    return MeasureWinners(name, len(ballot.candidates), len(voters), rows)
 
 
 def variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
-    """Each measure by name, with everything else that was given for the page's own election; a preset has
-    its own temperature if none was given. Under BLEU and the like this is minimum Bayes risk decoding."""
-    tokenize = chosen_tokenisation(settings.measure)
+    """Each measure by name, with everything else as in the page's own election; a preset has its own
+    temperature if none was given. Under BLEU and the like this is minimum Bayes risk decoding."""
     voting = settings.replace(rule="range", winners=1)
     for name in MEASURES:
-        preset = name if name in PRESETS else None
-        yield name, voting.replace(similarity=get_similarity(name, tokenize), preset=preset)
+        yield name, voting.replace(**_under(name, settings))
     for rule in BASELINES:
         yield rule, voting.replace(rule=rule, temperature=None, likelihood=None)
 
 
-def _row(name: str, settings: Settings, ballot: Ballot, pairs: int) -> Json:
-    measure = settings.measure
+def _won(name: str, settings: Settings, ballot: Ballot, voters: int) -> Won:
+    measure, pairs = settings.measure, voters * len(ballot.candidates)
     linear = settings.rule in BASELINES or (isinstance(measure, Measure) and measure.linear)
     if not linear and pairs > PAIRS:
-        why = f"{pairs:,} pairs are more than a page waits for; use rangevote vote."
-        return {"measure": name, "why": why}
+        return Won(name, f"{pairs:,} pairs are too many for a page; use rangevote vote.")
     try:
         result = elect_ballot(ballot, settings)
     except RangevoteError as error:
-        return {"measure": name, "why": str(error)}
-    return {
-        "measure": name,
-        "winner": result.leader,
-        "text": readable(result.candidates, result.leader)[:CUT],
-        "score": finite(result.score),
-        "margin": finite(result.margin),
-        "near_tie": result.near_tie,
-        "signature": result.signature,
-    }
+        return Won(name, str(error))
+    return Won(
+        name,
+        winner=result.leader,
+        text=readable(result.candidates, result.leader)[:CUT],
+        score=finite(result.score),
+        margin=finite(result.margin),
+        near_tie=result.near_tie,
+        signature=result.signature,
+    )
 
 
 class Recounts(NamedTuple):
-    """The elections in which one voter each stays away."""
+    """The elections in which one voter each is left out."""
 
-    voters: int  # that count; without the others nothing changes
-    tried: list[int]  # the weightiest
+    voters: int  # with a weight
+    tried: list[int]  # those of most weight
     scores: Array  # (tried, candidates)
     winners: Array  # (tried,)
 
@@ -127,37 +239,29 @@ def recounts(result: Result, matrix: Array | None = None) -> Recounts:
     return Recounts(len(voting), tried, left, np.where(left == best, places, np.inf).argmin(axis=1))
 
 
-def stability(result: Result, matrix: Array | None = None) -> Json:
-    """How often the winner stays without a single voter, and who wins else."""
+def stability(result: Result, matrix: Array | None = None) -> Stability:
+    """How often the winner stays without a single voter, and who wins otherwise."""
     voters, tried, left, winners = recounts(result, matrix)
     if not tried:
         why = "there is one voter; without it nobody votes." if voters else "nobody voted."
-        none: Json = {"tried": 0, "same": 0, "changes": [], "smallest_margin": None}
-        return {"voters": voters, **none, "why": why}
-    best = left.max(axis=1)
-    margins = best - _best_of_others(left, winners, result)
+        return Stability(voters=voters, why=why)
+    margins = left.max(axis=1) - _best_of_others(left, winners, result)
     same = winners == result.leader
     changes = [
-        {
-            "voter": tried[row],
-            "weight": float(result.weights[tried[row]]),
-            "winner": int(winners[row]),
-            "margin": finite(float(margins[row])),
-        }
+        Change(tried[row], float(result.weights[tried[row]]), int(winners[row]), finite(float(margins[row])))
         for row in np.flatnonzero(~same)[:CHANGES].tolist()
     ]
-    return {
-        "voters": voters,
-        "tried": len(tried),
-        "same": int(same.sum()),
-        "changes": changes,
-        "smallest_margin": finite(float(margins[same].min(initial=np.inf))),
-        "why": None,
-    }
+    return Stability(
+        voters=voters,
+        tried=len(tried),
+        same=int(same.sum()),
+        changes=changes,
+        smallest_margin=finite(float(margins[same].min(initial=np.inf))),
+    )
 
 
 def _without(result: Result, tried: Sequence[int], grades: Array) -> Array:
-    """The scores when one of `tried`, whose `grades` are a row, stays away; shape (tried, candidates).
+    """The scores when one of `tried`, whose `grades` are a row, is left out; shape (tried, candidates).
 
     Rounded far below a near-tie, so that what is 0 without the voter is 0 and the tie order decides.
     """
@@ -166,9 +270,8 @@ def _without(result: Result, tried: Sequence[int], grades: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         given = weights * (grades + np.maximum(own, -sys.float_info.max))  # own likelihood stays
         left: Array = (result.scores - given) / (1.0 - weights)
-    for row in np.flatnonzero(
-        weights > 0.5
-    ).tolist():  # a difference would have few right digits: count the others
+    for row in np.flatnonzero(weights > 0.5).tolist():
+        # a difference would have few right digits: count the others
         others = [int(v) for v in np.flatnonzero(result.weights) if v != tried[row]]
         masses = result.weights[others] / math.fsum(result.weights[others].tolist())
         left[row] = result.similarity.tally(result.candidates, result.voters.pick(others), masses) + own

@@ -77,7 +77,7 @@ def data_block(answers: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
     """Answers by the beginning of their paths, each part compressed, as JSON for a script element."""
     parts, size = {}, 0
     for start, some in answers:
-        packed = zlib.compress(msgspec.json.encode(_shorter(some)), 9)
+        packed = zlib.compress(msgspec.json.encode(_shorter(msgspec.to_builtins(some))), 9)
         parts[start] = base64.b64encode(packed).decode()
         size += len(parts[start])
         if size > LARGEST:
@@ -89,12 +89,12 @@ def data_block(answers: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
 
 
 def _shorter(answer: Any) -> Any:
-    """The same with numbers of `PRECISION` digits."""
+    """Plain data with numbers of `PRECISION` digits."""
     if isinstance(answer, float):
         return float(f"{answer:.{PRECISION}g}")
-    if isinstance(answer, Mapping):
+    if isinstance(answer, dict):
         return {name: _shorter(value) for name, value in answer.items()}
-    return [_shorter(value) for value in answer] if isinstance(answer, list) else answer
+    return [_shorter(value) for value in answer] if isinstance(answer, (list, tuple)) else answer
 
 
 def joined(main: str) -> str:

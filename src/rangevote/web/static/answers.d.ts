@@ -1,4 +1,4 @@
-// What the server answers, for the type checker alone: no page loads this file. `web/page_data.py` describes it.
+// What the server answers, for the type checker alone: no page loads this file. `web/api.py` has the same fields.
 
 /** api/election */
 export interface About {
@@ -62,7 +62,7 @@ export interface Voter extends Partial<Text> {
   weight: number;
 }
 
-export interface Measure {
+export interface PageMeasure {
   name: string;
   orders: number[];
   bag: boolean;
@@ -116,7 +116,7 @@ export interface Election {
   quality: { metric: string; winner: number; most_likely: number | null } | null;
   settings: { temperature: number; likelihood: number; weights: string; known: boolean };
   before: { winner: number; ranks: Record<string, number> } | null;
-  measure: Measure;
+  measure: PageMeasure;
   length_in: string;
   candidates: { total: number; rows: Candidate[] };
   voters: { total: number; same: boolean; rows: Voter[] };
@@ -127,12 +127,12 @@ export interface Grades {
   voters: number[];
   candidates: number[];
   grades: number[][];
-  families: { name: string; members: number[] }[];
-  by_family: { voters: number[]; candidates: number[] };
+  clusters: { name: string; members: number[] }[];
+  by_cluster: { voters: number[]; candidates: number[] };
 }
 
 /** Columns, a row for each n-gram of a candidate: where it stands among the units of its text, what it earned. */
-export interface Earned {
+export interface NgramColumns {
   begin: number[];
   size: number[];
   order: number[];
@@ -145,7 +145,7 @@ export interface Parts {
   fields: [path: string, value: string, agree: number, of: number, share: number][] | null;
   score: number | null;
   likelihood: number | null;
-  earned: Earned | null;
+  earned: NgramColumns | null;
   votes: [voter: number, weight: number, grade: number][];
   votes_rest: { count: number; score: number };
 }
@@ -163,7 +163,7 @@ export interface Won {
 }
 
 /** api/ballots/N/winners?list=L */
-export interface Winners {
+export interface MeasureWinners {
   name: string;
   candidates: number;
   voters: number;

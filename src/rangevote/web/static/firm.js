@@ -19,7 +19,7 @@ const DOTS = 120;
 /**
  * @param {HTMLElement} container
  * @param {import("./answers").Election} election
- * @param {(import("./answers").Winners | Error)[]} lists answers of api/ballots/N/winners, or why there is none
+ * @param {(import("./answers").MeasureWinners | Error)[]} lists answers of api/ballots/N/winners, or why there is none
  * @param {string[]} names of the lists
  * @param {number} list the one that is looked at
  * @param {((voter: number) => void) | null} without recounts without a voter, where the page can
@@ -38,7 +38,7 @@ export function showFirm(container, election, lists, names, list, without) {
   container.replaceChildren(strips, tables);
 }
 
-/** @param {import("./answers").Winners} own @param {import("./answers").Election} election */
+/** @param {import("./answers").MeasureWinners} own @param {import("./answers").Election} election */
 function measureDots(own, election) {
   const elected = rowOf(election, election.winner).text;
   const counts = own.measures.filter((one) => !one.why);
@@ -89,7 +89,7 @@ function lead({ margin, score, near_tie }) {
 
 /**
  * The winners of all lists, measure by measure.
- * @param {(import("./answers").Winners | Error)[]} lists
+ * @param {(import("./answers").MeasureWinners | Error)[]} lists
  * @param {string[]} names
  * @param {string} elected the text that won on this page
  */

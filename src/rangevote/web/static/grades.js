@@ -1,4 +1,4 @@
-// Who supports whom: the map of all grades, families of like candidates together, and the pair of the current cell.
+// Who supports whom: the map of all grades, clusters of like candidates together, and the pair of the current cell.
 
 import { HeatMap } from "./heatmap.js";
 import { button, faint, make, output, scrolling } from "./text.js";
@@ -58,7 +58,7 @@ export function showGrades(container, graded, election, whole) {
     redraw();
     map.moveTo(map.row, map.column);
   };
-  const left = make("div", {}, box, scaleOf(view), familyList(graded));
+  const left = make("div", {}, box, scaleOf(view), clusterList(graded));
   container.replaceChildren(view.explained(), toggles(view, changed), make("div", { class: "map-and-pair" }, left, panel), numbers);
   redraw();
   /** @param {number} voter @param {number} candidate */
@@ -94,28 +94,28 @@ function following(map, redraw) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw, { signal });
 }
 
-/** Grades, or grades times weights, in the order of the families or of the scores. */
+/** Grades, or grades times weights, in the order of the clusters or of the scores. */
 class View {
   /** @param {import("./answers").Grades} graded @param {import("./answers").Election} election */
   constructor(graded, election) {
     this.graded = graded;
     this.election = election;
     this.weighted = false;
-    this.byFamily = graded.by_family.candidates.length > 2;
+    this.byCluster = graded.by_cluster.candidates.length > 2;
     this.texts = voterTexts(election);
     this.weights = new Map(election.voters.rows.map((row) => [row.index, row.weight]));
     /** @type {Map<number, number>} */
-    this.family = new Map(graded.families.flatMap(({ members }, number) => members.map((one) => [one, number])));
+    this.cluster = new Map(graded.clusters.flatMap(({ members }, number) => members.map((one) => [one, number])));
   }
 
   /** Rows of the grades in the order in which they are shown. */
   rows() {
-    return this.byFamily ? this.graded.by_family.voters : this.graded.voters.map((_, i) => i);
+    return this.byCluster ? this.graded.by_cluster.voters : this.graded.voters.map((_, i) => i);
   }
 
   /** Columns, likewise. */
   columns() {
-    return this.byFamily ? this.graded.by_family.candidates : this.graded.candidates.map((_, i) => i);
+    return this.byCluster ? this.graded.by_cluster.candidates : this.graded.candidates.map((_, i) => i);
   }
 
   /** @param {number} row @param {number} column */
@@ -133,7 +133,7 @@ class View {
 
   /** @returns {import("./heatmap.js").Grid} */
   grid() {
-    const { graded, election, family } = this;
+    const { graded, election, cluster } = this;
     const [rows, columns] = [this.rows(), this.columns()];
     const { same } = election.voters;
     return {
@@ -141,9 +141,9 @@ class View {
       largest: this.largest(),
       rows: rows.map((row) => (same ? String(rowOf(election, graded.voters[row]).rank) : String(row + 1))),
       columns: columns.map((column) => String(rowOf(election, graded.candidates[column]).rank)),
-      families: {
-        rows: rows.map((row) => (same ? family.get(graded.voters[row]) ?? null : null)),
-        columns: columns.map((column) => family.get(graded.candidates[column]) ?? null),
+      clusters: {
+        rows: rows.map((row) => (same ? cluster.get(graded.voters[row]) ?? null : null)),
+        columns: columns.map((column) => cluster.get(graded.candidates[column]) ?? null),
       },
     };
   }
@@ -171,15 +171,15 @@ function scaleOf(view) {
 }
 
 /**
- * The families by name.
+ * The clusters by name.
  * @param {import("./answers").Grades} graded
  */
-function familyList(graded) {
-  const items = graded.families.map(({ name, members }, number) => {
-    const swatch = make("span", { class: `swatch family-${number}` });
+function clusterList(graded) {
+  const items = graded.clusters.map(({ name, members }, number) => {
+    const swatch = make("span", { class: `swatch cluster-${number}` });
     return make("li", {}, swatch, " ", make("q", {}, output(name)), ` × ${grouped(members.length)}`);
   });
-  return make("ul", { id: "families", class: "chips", "aria-label": "Families, by what they say" }, ...items);
+  return make("ul", { id: "clusters", class: "chips", "aria-label": "Clusters, by what they say" }, ...items);
 }
 
 /** @param {View} view @param {() => void} changed */
@@ -200,7 +200,7 @@ function toggles(view, changed) {
     box.append(fields);
   };
   group("Shown", "shown", [["plain", "grade"], ["weighted", "weight × grade"]], "plain", (value) => (view.weighted = value === "weighted"));
-  group("Order", "ordered", [["family", "families"], ["score", "score"]], view.byFamily ? "family" : "score", (value) => (view.byFamily = value === "family"));
+  group("Order", "ordered", [["cluster", "clusters"], ["score", "score"]], view.byCluster ? "cluster" : "score", (value) => (view.byCluster = value === "cluster"));
   return box;
 }
 

@@ -23,7 +23,7 @@ export function voterTexts(election) {
 
 /**
  * What each unit of a text earned: an equal part of every n-gram over it.
- * @param {import("./answers").Earned} earned
+ * @param {import("./answers").NgramColumns} earned
  * @param {number} units
  */
 export function wordVotes(earned, units) {
