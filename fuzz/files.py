@@ -11,7 +11,7 @@ import numpy as np
 from fuzz.targets import scratch, scratch_file
 from rangevote.election.settings import read_profile, write_tables
 from rangevote.errors import RangevoteError
-from rangevote.evaluation.read import FileValues, align, read_outputs, read_references, read_sources
+from rangevote.evaluation.corpus import FileValues, align, read_outputs, read_references, read_sources
 from rangevote.models.ngram import END, START, read_arpa, read_corpus, write_arpa
 
 

@@ -13,11 +13,10 @@ from rangevote.errors import UnknownName
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.evaluate import evaluate
 from rangevote.evaluation.metrics import (
-    character_matches,
+    METRICS,
     f_score,
     get_metric,
     sacre_bleu,
-    sacre_matches,
     word_bleu,
     word_matches,
 )
@@ -50,7 +49,7 @@ def test_word_bleu_is_nltks_and_bleu_is_sacrebleus(items):
     for order in range(1, 5):
         expected = by_nltk(outputs, references, order)
         assert float(word_bleu(order)(sums)) / 100 == pytest.approx(expected, abs=1e-12, rel=1e-9)
-    score = float(sacre_bleu(rows_of(sacre_matches, outputs, references).sum(axis=0)))
+    score = float(sacre_bleu(rows_of(METRICS["bleu"].statistics, outputs, references).sum(axis=0)))
     most = max(map(len, references))
     columns = [[item[i] if i < len(item) else None for item in references] for i in range(most)]
     assert score == pytest.approx(sacrebleu.corpus_bleu(outputs, columns, force=True).score, abs=1e-9)
@@ -61,7 +60,7 @@ def test_word_bleu_is_nltks_and_bleu_is_sacrebleus(items):
 def test_chrf_is_sacrebleus_with_one_reference_and_with_two(items):
     outputs, references = [output for output, _ in items], [listed for _, listed in items]
     for number in (1, 2):
-        rows = rows_of(character_matches, outputs, [item[:number] for item in references])
+        rows = rows_of(METRICS["chrf"].statistics, outputs, [item[:number] for item in references])
         columns = [[item[i] for item in references] for i in range(number)]
         expected = sacrebleu.corpus_chrf(outputs, columns).score
         assert float(f_score(rows.sum(axis=0))) == pytest.approx(expected, abs=1e-9)
@@ -117,7 +116,7 @@ def test_sacrebleu_tokenises_and_folds_case_as_it_is_told():
     outputs, references = ["Hello, World!", "Das ist gut."], [["hello, world!"], ["das ist sehr gut."]]
     for tokenize, lowercase in (("13a", False), ("13a", True), ("none", False), ("char", True)):
         units = WordUnits(bleu_tokenize=tokenize, lowercase=lowercase)
-        score = sacre_bleu(rows_of(sacre_matches, outputs, references, units).sum(axis=0))
+        score = sacre_bleu(rows_of(METRICS["bleu"].statistics, outputs, references, units).sum(axis=0))
         metric = sacrebleu.BLEU(tokenize=tokenize, lowercase=lowercase)
         columns = [[item[0] for item in references]]
         assert float(score) == pytest.approx(metric.corpus_score(outputs, columns).score, abs=1e-9)
@@ -127,9 +126,9 @@ def test_signatures_are_sacrebleus_own_and_name_the_words():
     metric = sacrebleu.BLEU()
     metric.corpus_score(["a b", "c"], [["a b", "c"], ["b", "d"]])
     corpus = EvaluationCorpus.of(2, [["a b", "b"], ["c", "d"]])
-    assert sacre_matches(corpus, WordUnits()).signature == str(metric.get_signature())
+    assert METRICS["bleu"].statistics(corpus, WordUnits()).signature == str(metric.get_signature())
     uneven = EvaluationCorpus.of(2, [["a"], ["b", "c"]])
-    assert sacre_matches(uneven, WordUnits()).signature.startswith("nrefs:var|")
+    assert METRICS["bleu"].statistics(uneven, WordUnits()).signature.startswith("nrefs:var|")
     units = WordUnits("13a", lowercase=True)
     assert word_matches(EvaluationCorpus.of(1, ["a"]), units).signature == "nltk|nrefs:1|on:13a|case:lc"
 
@@ -196,7 +195,7 @@ def test_unknown_tokenisations_offer_the_nearest():
     with pytest.raises(UnknownName, match=r"unknown tokenisation 'word'\. Did you mean 'words'\?"):
         value("length", ["a"], units=WordUnits("word"))
     with pytest.raises(UnknownName, match=r"unknown tokenisation of sacreBLEU '13b'\. Did you mean '13a'\?"):
-        sacre_matches(EvaluationCorpus.of(1, ["a"]), WordUnits(bleu_tokenize="13b"))
+        METRICS["bleu"].statistics(EvaluationCorpus.of(1, ["a"]), WordUnits(bleu_tokenize="13b"))
 
 
 def test_the_metric_of_an_embedding_is_the_mean_cosine_to_the_references_in_percent():

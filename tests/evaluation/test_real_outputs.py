@@ -10,7 +10,7 @@ import pytest
 import rangevote as rv
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.evaluate import compare, evaluate, selection, texts_of
-from rangevote.evaluation.metrics import sacre_bleu, sacre_matches
+from rangevote.evaluation.metrics import METRICS, sacre_bleu
 from rangevote.evaluation.significance import paired_bootstrap
 from rangevote.formats import read
 
@@ -89,7 +89,7 @@ def test_two_systems_on_newstest2014_have_sacrebleus_p_value():
     systems = [("google", first[:1000]), ("microsoft", second[:1000])]
     metric = metrics.BLEU(references=[references[:1000]])
     _, expected = significance.PairedTest(systems, {"BLEU": metric}, None, "bs", n_samples=300)()
-    statistics = sacre_matches(EvaluationCorpus.of(1000, references[:1000]), WordUnits())
+    statistics = METRICS["bleu"].statistics(EvaluationCorpus.of(1000, references[:1000]), WordUnits())
     rows = [statistics.rows(outputs) for _, outputs in systems]
     found = paired_bootstrap(sacre_bleu, rows[1], rows[0], resamples=300, p_value="centred")
     assert found.p == pytest.approx(expected["BLEU"][1].p_value, abs=1e-12)

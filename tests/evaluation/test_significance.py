@@ -9,11 +9,10 @@ from rangevote.errors import DataError, UnknownName, UsageError
 from rangevote.evaluation import significance
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.metrics import (
-    character_matches,
+    METRICS,
     f_score,
     mean,
     sacre_bleu,
-    sacre_matches,
 )
 from rangevote.evaluation.significance import (
     centred,
@@ -55,7 +54,10 @@ def test_p_values_are_sacrebleus_under_its_definition_and_its_seed(spoiled):
     )
     _, expected = test()
     corpus = EvaluationCorpus.of(len(references), references)
-    for name, build, score in (("BLEU", sacre_matches, sacre_bleu), ("chrF2", character_matches, f_score)):
+    for name, build, score in (
+        ("BLEU", METRICS["bleu"].statistics, sacre_bleu),
+        ("chrF2", METRICS["chrf"].statistics, f_score),
+    ):
         statistics = build(corpus, WordUnits())
         found = paired_bootstrap(
             score, statistics.rows(second), statistics.rows(first), resamples=400, p_value="centred"

@@ -24,9 +24,9 @@ from rangevote.errors import SetupError, UsageError, choose, nearest
 from rangevote.text import is_stream
 
 if TYPE_CHECKING:
+    from rangevote.evaluation.corpus import FileValues
     from rangevote.evaluation.evaluate import Comparison, Selection
     from rangevote.evaluation.plot import CurvePoint
-    from rangevote.evaluation.read import FileValues
     from rangevote.hypothesis import Ballot
 
 #: What is measured unless the user says otherwise.
@@ -77,7 +77,7 @@ def compare(
     A FILE is text, one output a line, or what `rangevote vote` wrote; all are of the same items. For curves,
     K is the beam size or the number of voters; `vote` has written it, and the method, into its files.
     """
-    from rangevote.evaluation.read import read_beam, read_outputs
+    from rangevote.evaluation.corpus import read_beam, read_outputs
     from rangevote.evaluation.significance import P_VALUES
 
     notes = Notes(quiet=quiet)
@@ -198,8 +198,8 @@ def _references(
 
 def _selections(outputs: Mapping[str, FileValues[str]], ballots: FileValues[Ballot]) -> dict[str, Selection]:
     """What became of each system's outputs in the beam of the last one."""
+    from rangevote.evaluation.corpus import align
     from rangevote.evaluation.evaluate import selection, texts_of
-    from rangevote.evaluation.read import align
 
     beams = [texts_of(ballot) for ballot in ballots.values]
     winners = {name: align(listing, ballots) for name, listing in outputs.items()}

@@ -16,9 +16,8 @@ from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import UsageError, choose
 
 if TYPE_CHECKING:
-    from rangevote.evaluation.corpus import WordUnits
+    from rangevote.evaluation.corpus import FileValues, WordUnits
     from rangevote.evaluation.evaluate import Comparison
-    from rangevote.evaluation.read import FileValues
 
 
 @dataclass(frozen=True)
@@ -145,7 +144,7 @@ def evaluate(outputs: str, evaluation: EvaluationOptions, writing: TableOutput, 
     are named: chrf++, ter, comet:MODEL, bleurt:MODEL, metricx:MODEL, bertscore:MODEL,
     embedding:MODEL (cosine to the references, in percent).
     """
-    from rangevote.evaluation.read import read_outputs
+    from rangevote.evaluation.corpus import read_outputs
 
     notes = Notes(quiet=quiet)
     inputs = [outputs, *evaluation.files]
@@ -172,7 +171,7 @@ def read_given_references(
     evaluation: EvaluationOptions,
 ) -> tuple[FileValues[list[str]] | None, FileValues[str] | None]:
     """References and sources as the options name them."""
-    from rangevote.evaluation.read import read_references, read_sources
+    from rangevote.evaluation.corpus import read_references, read_sources
 
     references, sources = None, None
     if evaluation.references:
@@ -199,9 +198,8 @@ def measure(
     from rich.console import Console
     from rich.progress import track
 
-    from rangevote.evaluation.corpus import EvaluationCorpus
+    from rangevote.evaluation.corpus import EvaluationCorpus, align
     from rangevote.evaluation.evaluate import Evaluator, compare_measured
-    from rangevote.evaluation.read import align
 
     order: FileValues[Any] = references or next(iter(systems.values()))
     outputs = {name: align(listing, order) for name, listing in systems.items()}

@@ -16,7 +16,7 @@ from rangevote.cli.progress import Bar, Notes, check_inputs
 from rangevote.errors import DataError
 
 if TYPE_CHECKING:
-    from rangevote.evaluation.read import FileValues
+    from rangevote.evaluation.corpus import FileValues
     from rangevote.formats import Entry, ReadOptions
     from rangevote.hypothesis import Ballot
     from rangevote.tuning.tune import Tuning
@@ -143,9 +143,8 @@ def tune(
     the set that is reported.
     """
     from rangevote.errors import choose
-    from rangevote.evaluation.corpus import UNITS, WordUnits
+    from rangevote.evaluation.corpus import UNITS, WordUnits, read_references
     from rangevote.evaluation.metrics import spelled_metric
-    from rangevote.evaluation.read import read_references
     from rangevote.formats import pair, read
     from rangevote.tuning.tune import tune as tune_settings
 

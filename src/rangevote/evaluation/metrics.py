@@ -1,8 +1,8 @@
-"""Metrics of a corpus: BLEU, chrF, chrF++, TER, learned metrics, length, diversity, copies.
+"""Metrics of a corpus: BLEU, chrF, TER, learned metrics, accuracy, length, diversity, copies.
 
 A `Metric` is statistics of sentences that are summed, and a score of the sums: a bootstrap only adds the same
 statistics up anew. A `Distinct` is a count over all outputs. Each is one entry in `METRICS`, or named with a
-model, as comet:Unbabel/wmt22-comet-da (`learned`).
+model or key, for example comet:Unbabel/wmt22-comet-da (`learned`) or accuracy:last_number.
 """
 
 from __future__ import annotations
@@ -11,21 +11,19 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import Any, Literal
 
 import numpy as np
 
-from rangevote import __version__
-from rangevote.errors import UnknownName, UsageError, choose, nearest, need, respelled
+from rangevote.errors import UsageError, choose, need, respelled
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.similarity import get_similarity
 from rangevote.similarity.answers import get_key
 from rangevote.similarity.exact import Exact
 from rangevote.similarity.neural import NeuralMeasure, Scored
-from rangevote.similarity.ngram import CHRF_WORD_ORDERS, chrf_words
 from rangevote.similarity.vectors import Embedding
 
 #: Which value of a column is the best: "closest" is the one nearest to the references' own.
@@ -36,24 +34,20 @@ Words = Sequence[str]
 
 @dataclass(frozen=True)
 class Statistics:
-    """Numbers for each output, made for one corpus: what is taken from its references is kept.
-
-    `row` gives the numbers that are summed, for the index and the text of an output; `batch` those of all
-    outputs, shape (outputs, statistics), where that is quicker than one by one.
-    """
+    """Numbers for each output of one corpus: `rows` turns all outputs into shape (outputs, statistics)."""
 
     signature: str
-    row: Callable[[int, str], Sequence[float]]
-    batch: Callable[[Sequence[str]], Array] | None = None
-
-    def rows(self, outputs: Sequence[str]) -> Array:
-        """Shape (outputs, statistics)."""
-        if self.batch is not None:
-            return self.batch(outputs)
-        return np.array([self.row(i, text) for i, text in enumerate(outputs)], dtype=np.float64)
+    rows: Callable[[Sequence[str]], Array]
 
 
 Builder = Callable[[EvaluationCorpus, WordUnits], Statistics]
+
+
+def by_output(signature: str, row: Callable[[int, str], Sequence[float]]) -> Statistics:
+    """Statistics that are made from one output at a time: its index and its text."""
+    return Statistics(
+        signature, lambda outputs: np.array([row(*item) for item in enumerate(outputs)], dtype=np.float64)
+    )
 
 
 @dataclass(frozen=True)
@@ -124,7 +118,7 @@ def word_matches(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
         closest = min(sizes[i], key=lambda length: (abs(length - size), length))
         return [size, closest, *matches, *(max(1, size - n) for n in range(BLEU_ORDER))]
 
-    return Statistics(f"nltk|{corpus.signature}|{units.signature}", row)
+    return by_output(f"nltk|{corpus.signature}|{units.signature}", row)
 
 
 def word_bleu(order: int) -> Callable[[Array], Array]:
@@ -144,46 +138,29 @@ def word_bleu(order: int) -> Callable[[Array], Array]:
     return score
 
 
-def sacre_matches(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
-    """Matches of sacreBLEU's tokens, counted by sacrebleu; n-grams may be 0. Rows of 10 numbers."""
-    options = {"tokenize": units.bleu_tokenize, "lowercase": units.lowercase}
-    metrics = need("sacrebleu.metrics", "evaluate", "sacreBLEU")
-    known = metrics.BLEU.TOKENIZERS
-    if units.bleu_tokenize not in known:
-        raise UnknownName(
-            f"unknown tokenisation of sacreBLEU {units.bleu_tokenize!r}."
-            f"{nearest(units.bleu_tokenize, known)} Choose from: {', '.join(sorted(known))}."
-        )
-    # effective order changes the score of a sentence, not its counts, and keeps sacrebleu from
-    # warning about sentences: the scores are ours
-    counter = metrics.BLEU(effective_order=True, **options)
-    references = corpus.references or ()
-    signature = sacre_signature(metrics.BLEU(references=[[""]], **options), corpus)
+def sacrebleu_statistics(
+    corpus: EvaluationCorpus, units: WordUnits, metric: str, **options: Any
+) -> Statistics:
+    """The numbers that a metric of sacrebleu sums, counted by sacrebleu, and its own signature.
 
-    def row(i: int, text: str) -> list[int]:
-        score = counter.sentence_score(text, references[i])
-        return [score.sys_len, score.ref_len, *score.counts, *score.totals]
-
-    return Statistics(str(signature), row)
-
-
-def sacre_signature(metric: Any, corpus: EvaluationCorpus) -> str:
-    """sacrebleu's own. It has one only once it has references: any will do, and their number is set here."""
-    signature = metric.get_signature()
-    signature.update("nrefs", corpus.signature.removeprefix("nrefs:"))
-    return str(signature)
-
-
-def edits(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
-    """The fewest edits to a reference and the references' mean length, counted by sacrebleu: rows of 2."""
-    metrics = need("sacrebleu.metrics", "evaluate", "TER")
-    counter, references = metrics.TER(), corpus.references or ()
-
-    def row(i: int, text: str) -> tuple[float, float]:
-        score = counter.sentence_score(text, references[i])
-        return score.num_edits, score.ref_length
-
-    return Statistics(sacre_signature(metrics.TER(references=[[""]]), corpus), row)
+    BLEU has rows of 10 numbers, as above; chrF three for each order: n-grams of the output, of the reference
+    with the best score, and in both; TER the fewest edits and the references' mean length.
+    """
+    metrics = need("sacrebleu.metrics", "evaluate", metric)
+    if metric == "BLEU":
+        tokenisers = dict.fromkeys(metrics.BLEU.TOKENIZERS)
+        choose("tokenisation of sacreBLEU", units.bleu_tokenize, tokenisers)
+        options |= {"tokenize": units.bleu_tokenize, "force": True}  # no warning about tokenised texts
+    if metric != "TER":
+        options["lowercase"] = units.lowercase
+    references, (_, most) = corpus.references or (), corpus.references_per_item
+    columns = [[item[i] if i < len(item) else None for item in references] for i in range(most)]
+    counter = getattr(metrics, metric)(references=columns, **options)
+    # private, but what sacrebleu's own significance tests call
+    return Statistics(
+        str(counter.get_signature()),
+        lambda outputs: np.array(counter._extract_corpus_statistics(outputs, None), dtype=np.float64),
+    )
 
 
 def edit_rate(sums: Array) -> Array:
@@ -217,67 +194,12 @@ def _brevity(sums: Array) -> Array:
     return result
 
 
-# chrF: F-score of character n-grams of orders 1 to 6, the same numbers as sacrebleu's. chrF++: and of word
-# n-grams of orders 1 and 2.
+# chrF: F-score of character n-grams of orders 1 to 6; chrF++: also of word n-grams of orders 1 and 2.
 #
 #     P, R = means over the orders n of matches_n / n-grams of the outputs, of the references
 #     chrF = 100 * (1 + beta^2) P R / (beta^2 P + R),    beta = 2, white space left out
 
-CHRF_ORDER = 6
 BETA = 2
-
-ChrfCounts = list[Counter[Sequence[str]]]  # one for each order
-
-
-def character_matches(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
-    """What chrF counts: rows of 18 numbers."""
-    return _chrf_matches(corpus, units, ())
-
-
-def character_and_word_matches(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
-    """What chrF++ counts: rows of 24 numbers."""
-    return _chrf_matches(corpus, units, CHRF_WORD_ORDERS)
-
-
-def _chrf_matches(corpus: EvaluationCorpus, units: WordUnits, word_orders: Sequence[int]) -> Statistics:
-    """For each order the n-grams of the output, of the reference, and those in both.
-
-    Of several references the one counts under which the sentence has the best score.
-    """
-
-    def count(units: Sequence[str], n: int) -> Counter[Sequence[str]]:
-        return Counter(units[i : i + n] for i in range(len(units) - n + 1))
-
-    def read(text: str) -> ChrfCounts:
-        text = text.lower() if units.lowercase else text
-        joined, words = "".join(text.split()), tuple(chrf_words(text) if word_orders else ())
-        return [
-            *(count(joined, n) for n in range(1, CHRF_ORDER + 1)),
-            *(count(words, n) for n in word_orders),
-        ]
-
-    references = [[read(text) for text in item] for item in corpus.references or ()]
-
-    def row(i: int, text: str) -> Sequence[int]:
-        output = read(text)
-        against = [_matches(output, reference) for reference in references[i]]
-        best = np.argmax(f_score(np.array(against, dtype=np.float64))) if len(against) > 1 else 0
-        return against[best]
-
-    signature = (
-        f"rv:{__version__.rpartition('.')[0]}|{corpus.signature}|case:{units.case}|eff:yes|"
-        f"nc:{CHRF_ORDER}|nw:{len(word_orders)}|space:no|beta:{BETA}"
-    )
-    return Statistics(signature, row)
-
-
-def _matches(output: ChrfCounts, reference: ChrfCounts) -> list[int]:
-    row = []
-    for ours, theirs in zip(output, reference, strict=True):
-        common = sum(min(count, theirs[ngram]) for ngram, count in ours.items() if ngram in theirs)
-        # an order that the reference does not have is not counted against the output
-        row += [ours.total() if theirs else 0, theirs.total(), common]
-    return row
 
 
 def f_score(sums: Array) -> Array:
@@ -305,59 +227,45 @@ def learned(name: str) -> Metric:
     """
     measure = get_similarity(name)
     if isinstance(measure, Embedding):
-        label = f"cosine by {name.partition(':')[2]} (%)"
-        return by_scores(label, measure.name, lambda: cosines(measure))
+        build = partial(mean_scores, signature=measure.name, score=partial(cosines, measure))
+        return Metric(f"cosine by {name.partition(':')[2]} (%)", build, mean)
     if not isinstance(measure, NeuralMeasure):
-        raise UsageError(f"{name!r} is a similarity of two texts alone, and no metric of outputs.")
+        raise UsageError(f"{name!r} is a similarity of two texts; it is not a metric.")
+    build = partial(mean_scores, signature=measure.name, score=measure.scores)
     needs: Need = "references and sources" if measure.reads_source else "references"
     best: Best = "highest" if measure.higher_is_better else "lowest"
-    return by_scores(name, measure.name, lambda: lambda texts: measure.scores(texts, {}), needs, best, 4)
+    return Metric(name, build, mean, needs, best, decimals=4)
 
 
-def cosines(measure: Embedding) -> Callable[[Sequence[Scored]], Array]:
-    """Of candidates to references, in percent; each text is encoded once."""
-    known: dict[str, Array] = {}
-
-    def of(texts: Sequence[Scored]) -> Array:
-        vectors = [
-            measure.vectors([getattr(text, side) for text in texts], known)
-            for side in ("candidate", "reference")
-        ]
-        found: Array = 100 * np.einsum("ij,ij->i", *vectors)
-        return found
-
-    return of
+def cosines(measure: Embedding, texts: Sequence[Scored], known: dict[str, Array]) -> Array:
+    """Of candidates to references, in percent; `known` keeps the vector of every text."""
+    candidates = measure.vectors([text.candidate for text in texts], known)
+    references = measure.vectors([text.reference for text in texts], known)
+    result: Array = 100 * np.einsum("ij,ij->i", candidates, references)
+    return result
 
 
-def by_scores(
-    label: str,
+def mean_scores(
+    corpus: EvaluationCorpus,
+    units: WordUnits,
     signature: str,
-    scorer: Callable[[], Callable[[Sequence[Scored]], Array]],
-    needs: Need = "references",
-    best: Best = "highest",
-    decimals: int = 2,
-) -> Metric:
-    """A mean over outputs, of several references of an output over them; a `scorer` is made for a corpus."""
+    score: Callable[[Sequence[Scored], Any], Array],
+) -> Statistics:
+    """The mean score of each output over its references, and a one."""
+    sources, references = corpus.sources or [""] * corpus.size, corpus.references or ()
+    known: dict[str, Any] = {}
 
-    def build(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
-        sources, references = corpus.sources or [""] * corpus.size, corpus.references or ()
-        score = scorer()
+    def rows(outputs: Sequence[str]) -> Array:
+        texts = [
+            Scored(sources[i], text, reference)
+            for i, text in enumerate(outputs)
+            for reference in references[i]
+        ]
+        ends = np.cumsum([len(references[i]) for i in range(len(outputs))])[:-1]
+        means = [part.mean() for part in np.split(score(texts, known), ends)]
+        return np.stack([means, np.ones(len(means))], axis=1)
 
-        def scores(indexed: Sequence[tuple[int, str]]) -> Array:
-            texts = [
-                Scored(sources[i], text, reference) for i, text in indexed for reference in references[i]
-            ]
-            ends = np.cumsum([len(references[i]) for i, _ in indexed])[:-1]
-            means = [part.mean() for part in np.split(score(texts), ends)]
-            return np.stack([means, np.ones(len(means))], axis=1)
-
-        return Statistics(
-            f"{signature}|{corpus.signature}",
-            lambda i, text: scores([(i, text)])[0].tolist(),
-            lambda outputs: scores(list(enumerate(outputs))),
-        )
-
-    return Metric(label, build, mean, needs, best, decimals)
+    return Statistics(f"{signature}|{corpus.signature}", rows)
 
 
 def mean(sums: Array) -> Array:
@@ -379,16 +287,19 @@ def accuracy(key: str) -> Metric:
         return measure.keys(Hypotheses.of(list(texts), role="references"))
 
     def build(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
-        known: list[set[Hashable]] = []
-        for item in corpus.references or ():
-            found = zip(item, answers(item), strict=True)
-            known.append({text.strip() if answer is None else answer for text, answer in found})
+        right: list[set[Hashable]] = [
+            {
+                text.strip() if answer is None else answer
+                for text, answer in zip(item, answers(item), strict=True)
+            }
+            for item in corpus.references or ()
+        ]
 
         def row(i: int, text: str) -> tuple[bool, int]:
             [answer] = answers([text])
-            return answer is not None and answer in known[i], 1
+            return answer is not None and answer in right[i], 1
 
-        return Statistics(f"{measure.name}|{corpus.signature}", row)
+        return by_output(f"{measure.name}|{corpus.signature}", row)
 
     return Metric("accuracy (%)", build, percent)
 
@@ -411,22 +322,18 @@ def get_metric(name: str) -> Metric | Distinct:
 
 def lengths(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
     split = units.splitter()
-    return Statistics(units.signature, lambda _, text: (len(split(text)), 1))
+    return by_output(units.signature, lambda _, text: (len(split(text)), 1))
 
 
 def empties(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
-    return Statistics("white space alone is empty", lambda _, text: (not text.strip(), 1))
+    return by_output("white space alone is empty", lambda _, text: (not text.strip(), 1))
 
 
-def copies(is_copy: Callable[[Words, Words], bool]) -> Builder:
+def copies(corpus: EvaluationCorpus, units: WordUnits, is_copy: Callable[[Words, Words], bool]) -> Statistics:
     """Outputs for which `is_copy(words of the output, words of the source)`."""
-
-    def build(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
-        split = units.splitter()
-        sources = [split(text) for text in corpus.sources or ()]
-        return Statistics(units.signature, lambda i, text: (is_copy(split(text), sources[i]), 1))
-
-    return build
+    split = units.splitter()
+    sources = [split(text) for text in corpus.sources or ()]
+    return by_output(units.signature, lambda i, text: (is_copy(split(text), sources[i]), 1))
 
 
 def whole_source(words: Words, source: Words) -> bool:
@@ -466,19 +373,22 @@ def distinct_ngrams(order: int) -> Callable[[Sequence[Words]], int]:
 
 
 METRICS: dict[str, Metric | Distinct] = {
-    "bleu": Metric("BLEU", sacre_matches, sacre_bleu),
-    "bleu_1": Metric("BLEU-1", word_matches, word_bleu(1)),
-    "bleu_2": Metric("BLEU-2", word_matches, word_bleu(2)),
-    "bleu_3": Metric("BLEU-3", word_matches, word_bleu(3)),
-    "bleu_4": Metric("BLEU-4", word_matches, word_bleu(4)),
-    "chrf": Metric("chrF", character_matches, f_score),
-    "chrf++": Metric("chrF++", character_and_word_matches, f_score, usual=False),
-    "ter": Metric("TER", edits, edit_rate, best="lowest", usual=False),
+    "bleu": Metric("BLEU", partial(sacrebleu_statistics, metric="BLEU"), sacre_bleu),
+    **{f"bleu_{n}": Metric(f"BLEU-{n}", word_matches, word_bleu(n)) for n in range(1, BLEU_ORDER + 1)},
+    "chrf": Metric("chrF", partial(sacrebleu_statistics, metric="CHRF"), f_score),
+    "chrf++": Metric(
+        "chrF++", partial(sacrebleu_statistics, metric="CHRF", word_order=2), f_score, usual=False
+    ),
+    "ter": Metric("TER", partial(sacrebleu_statistics, metric="TER"), edit_rate, best="lowest", usual=False),
     "length": Metric("length", lengths, mean, "", "closest"),
     "distinct_outputs": Distinct("distinct outputs", distinct_outputs),
     "distinct_unigrams": Distinct("distinct unigrams", distinct_ngrams(1)),
     "distinct_bigrams": Distinct("distinct bigrams", distinct_ngrams(2)),
     "empty": Metric("empty (%)", empties, percent, "", "lowest", 1),
-    "exact_copies": Metric("exact copies (%)", copies(whole_source), percent, "sources", "lowest", 1),
-    "partial_copies": Metric("partial copies (%)", copies(half_of_source), percent, "sources", "lowest", 1),
+    "exact_copies": Metric(
+        "exact copies (%)", partial(copies, is_copy=whole_source), percent, "sources", "lowest", 1
+    ),
+    "partial_copies": Metric(
+        "partial copies (%)", partial(copies, is_copy=half_of_source), percent, "sources", "lowest", 1
+    ),
 }

@@ -18,7 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rangevote.errors import DataError, UsageError, choose
-from rangevote.evaluation.read import FileValues, align, read_outputs, read_sources
+from rangevote.evaluation.corpus import FileValues, align, read_outputs, read_sources
 from rangevote.formats.jsonl import decode_as
 from rangevote.formats.stream import open_stream
 from rangevote.study.plan import (

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from rangevote.errors import DataError, UsageError
-from rangevote.evaluation.read import align, read_beam, read_outputs, read_references, read_sources
+from rangevote.evaluation.corpus import align, read_beam, read_outputs, read_references, read_sources
 
 
 def stream(text):
@@ -47,7 +47,7 @@ def test_results_in_csv_go_with_ids_of_json(tmp_path):
     assert piped.values == found.values
     path.write_text("id,winner,error\n8,,is bad\n", encoding="utf-8")
     with pytest.raises(
-        DataError, match=r"winners\.csv:2: there is no winner, because the ballot was bad \(is bad\)"
+        DataError, match=r"winners\.csv:2: there is no winner, since the ballot is bad \(is bad\)"
     ):
         read_outputs(path)
     assert read_outputs(path, plain=True).values == ["id,winner,error", "8,,is bad"]
@@ -72,7 +72,7 @@ def test_a_text_that_looks_like_json_stays_a_text():
         (b'{"winner": [3, 4]}\n', r"input:1: winner: holds token ids"),
         (b'{"winner": 3}\n', r"input:1: winner: expected a string"),
         (b'{"winner": "a"}\n{"id": 4, "error": "bad"}\n', r"input:2: there is no winner, .*\(bad\)"),
-        (b'{"id": 1, "candidates": ["a"]}\n', r"input:1: is a ballot and not an output; .*rangevote vote"),
+        (b'{"id": 1, "candidates": ["a"]}\n', r"input:1: is a ballot, not an output; .*rangevote vote"),
         (
             b'{"id": 1, "winner": "a"}\n{"id": 1, "winner": "b"}\n',
             r"input:2: id: 1 was used before, at input:1",
@@ -110,8 +110,8 @@ def test_sources_that_not_every_item_has_do_not_travel_along():
     [
         (["a\nb\n", "c\n"], DataError, r"input has 1 lines and input 2; without ids in both, line n"),
         (['{"references": ["a"]}\n', "c\n"], UsageError, r"several files of references must be plain text"),
-        (['{"id": 9, "references": []}\n'], DataError, r"input:1: references: there are none for the id 9"),
-        (['{"references": ["a"]}\n{"id": 9}\n'], DataError, r"input:2: references: there are none"),
+        (['{"id": 9, "references": []}\n'], DataError, r"input:1: references: is missing for the id 9"),
+        (['{"references": ["a"]}\n{"id": 9}\n'], DataError, r"input:2: references: is missing"),
         (['{"references": ["a", 3]}\n'], DataError, r"input:1: references"),
         ([""], DataError, r"there are no references in it"),
     ],
@@ -122,7 +122,7 @@ def test_bad_references_are_named(files, error, message):
 
 
 def test_a_source_that_is_missing_is_named():
-    with pytest.raises(DataError, match=r"input:2: source: there is none for the id 2"):
+    with pytest.raises(DataError, match=r"input:2: source: is missing for the id 2"):
         read_sources(json_lines({"id": 1, "source": "x"}, {"id": 2}))
 
 
