@@ -87,6 +87,21 @@ def test_chrf_plus_plus_and_ter_are_measured_where_they_are_named():
     assert named.metrics["ter"].best == "lowest"
 
 
+def test_rouge_has_the_numbers_of_the_package_rouge_score():
+    outputs = ["The quick brown dog jumps, twice!", "It is a cat.", "nothing here", ""]
+    references = [
+        ["A quick brown fox jumps over the lazy dog.", "The dog jumps twice"],
+        ["it is the cat it was"],
+        ["something else"],
+        ["a"],
+    ]
+    scores = evaluate(
+        outputs, references, metrics=["rouge_1", "rouge_2", "rouge_l"], resamples=0
+    ).first.scores
+    assert [score.value for score in scores.values()] == pytest.approx([35.0, 18.75, 35.0])
+    assert evaluate(["Ñandú gris"], ["ñandú"], metrics=["rouge_1"]).first.scores["rouge_1"].value > 60
+
+
 def test_the_example_of_nltks_own_documentation_has_its_score():
     outputs = [
         "It is a guide to action which ensures that the military always obeys the commands of the party",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
@@ -188,7 +188,7 @@ class FileValues(Generic[T_co]):
                 values.append(value_of(value))
             except DataError as error:
                 raise error.at(where) from None
-        return replace(self, values=values)  # type: ignore[arg-type]
+        return FileValues(self.name, values, self.where, self.ids, self.signatures, self.table)
 
 
 def read_outputs(source: Source, *, plain: bool = False) -> FileValues[str]:

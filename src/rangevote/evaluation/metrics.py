@@ -1,4 +1,4 @@
-"""Metrics of a corpus: BLEU, chrF, TER, learned metrics, accuracy, length, diversity, copies.
+"""Metrics of a corpus: BLEU, chrF, TER, ROUGE, learned metrics, accuracy, length, diversity, copies.
 
 A `Metric` is statistics of sentences that are summed, and a score of the sums: a bootstrap only adds the same
 statistics up anew. A `Distinct` is a count over all outputs. Each is one entry in `METRICS`, or named with a
@@ -7,6 +7,7 @@ model or key, for example comet:Unbabel/wmt22-comet-da (`learned`) or accuracy:l
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
@@ -215,6 +216,36 @@ def f_score(sums: Array) -> Array:
     return result
 
 
+_ROUGE_WORDS = re.compile(r"\w+")
+
+
+def rouge(corpus: EvaluationCorpus, units: WordUnits, order: int) -> Statistics:
+    """F1 of the n-grams of one order, or (order 0) of the longest common subsequence, for each output.
+
+    As the package rouge-score computes them without stemming, but with letters of every script: words are
+    runs of letters and digits in lower case, and the reference with the highest F1 counts (Lin 2004).
+    """
+
+    def read(text: str) -> Any:
+        words = _ROUGE_WORDS.findall(text.lower())
+        return words if not order else Counter(zip(*(words[i:] for i in range(order)), strict=False))
+
+    subsequence: Any = order or need("rapidfuzz.distance", "evaluate", "ROUGE").LCSseq.similarity
+
+    def common(ours: Any, theirs: Any) -> int:
+        return int((ours & theirs).total() if order else subsequence(ours, theirs))
+
+    size = Counter.total if order else len
+    references = [[read(text) for text in item] for item in corpus.references or ()]
+
+    def row(i: int, text: str) -> tuple[float, int]:
+        ours = read(text)
+        sizes = [(size(ours) + size(theirs), common(ours, theirs)) for theirs in references[i]]
+        return max(200 * matches / both if matches else 0.0 for both, matches in sizes), 1
+
+    return by_output(f"rouge|{corpus.signature}|case:lc|stem:no", row)
+
+
 #: Measures with a model that can be named as metrics.
 LEARNED = ("comet", "bleurt", "metricx", "bertscore", "embedding")
 
@@ -380,6 +411,9 @@ METRICS: dict[str, Metric | Distinct] = {
         "chrF++", partial(sacrebleu_statistics, metric="CHRF", word_order=2), f_score, usual=False
     ),
     "ter": Metric("TER", partial(sacrebleu_statistics, metric="TER"), edit_rate, best="lowest", usual=False),
+    "rouge_1": Metric("ROUGE-1", partial(rouge, order=1), mean, usual=False),
+    "rouge_2": Metric("ROUGE-2", partial(rouge, order=2), mean, usual=False),
+    "rouge_l": Metric("ROUGE-L", partial(rouge, order=0), mean, usual=False),
     "length": Metric("length", lengths, mean, "", "closest"),
     "distinct_outputs": Distinct("distinct outputs", distinct_outputs),
     "distinct_unigrams": Distinct("distinct unigrams", distinct_ngrams(1)),
