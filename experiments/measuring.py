@@ -162,8 +162,8 @@ def _selections(
                         "method": method,
                         "k": smaller,
                         "large": k,
-                        "absent": one.absent_share,
-                        "again": one.again_share,
+                        "absent": one.absent,
+                        "again": one.chosen_again,
                     }
 
 

@@ -139,9 +139,9 @@ def test_comet_is_a_metric_of_outputs_with_the_packages_own_scores(encoding, tmp
             for text, reference, source in outputs
         ]
         assert system.scores[name].value == pytest.approx(sum(own) / 2, abs=1e-6)
-    assert result.systems[1].against[name].difference is not None
+    assert result.systems[1].against_first[name].p is not None
     for references, sources, missing in ((["a"], None, "sources"), (None, ["die"], "references")):
-        with pytest.raises(rv.UsageError, match=f"the metric .* needs {missing}, and none are given"):
+        with pytest.raises(rv.UsageError, match=f"the metric .* needs {missing}; there are none"):
             compare({"first": ["a"]}, references, sources, metrics=[name])
 
 

@@ -210,12 +210,10 @@ def _selections(outputs: Mapping[str, FileValues[str]], ballots: FileValues[Ball
 def _format(comparison: Comparison, selections: dict[str, Selection], format: str) -> str:
     from rangevote.evaluation import tables
 
-    larger = comparison.systems[-1].name
     if format == "json":
-        extra = {"selection": tables.selection_data(selections, larger)} if selections else {}
-        data = {**tables.comparison_data(comparison), **extra}
+        data = tables.comparison_data(comparison, selections)
         return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
-    listed = [tables.score_table(comparison)]
-    listed += [tables.difference_table(comparison)] if comparison.resamples else []
-    listed += [tables.selection_table(selections, larger)] if selections else []
-    return "\n".join(tables.render(table, format) for table in listed)
+    parts = [tables.score_table(comparison)]
+    parts += [tables.difference_table(comparison)] if comparison.resamples else []
+    parts += [tables.selection_table(selections, comparison.systems[-1].name)] if selections else []
+    return "\n".join(tables.render(table, format) for table in parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from rangevote.evaluation.significance import (
     P_VALUES,
     RESAMPLES,
     SEED,
-    Difference,
     Interval,
     difference,
     interval,
@@ -35,10 +34,10 @@ class Measured:
 
 
 class Evaluator:
-    """The metrics chosen for a corpus; what the references give is computed once for all systems.
+    """The metrics chosen for a corpus; the references are counted once for all systems.
 
-    `metrics` are names of `METRICS`, or a mapping from names to metrics of one's own; None takes all that
-    the corpus has references and sources for.
+    `metrics` are names of `METRICS`, or a mapping from names to your own metrics; None takes all that the
+    corpus has references and sources for.
     """
 
     def __init__(
@@ -55,19 +54,18 @@ class Evaluator:
     def signature(self, name: str) -> str:
         """Everything that decides the value of the metric `name`, except the texts."""
         metric = self.metrics[name]
-        if isinstance(metric, Metric):
-            return self._statistics[metric.statistics].signature
-        return self.units.signature
+        known = self._statistics[metric.statistics] if isinstance(metric, Metric) else self.units
+        return known.signature
 
     def measure(self, outputs: Sequence[str]) -> Measured:
         """Every metric of one system's outputs, in the order of the corpus."""
         if len(outputs) != self.corpus.size:
-            numbers = f"{len(outputs):,} outputs but {self.corpus.size:,} items"
-            raise DataError(f"there are {numbers}; there must be one for each.")
+            counts = f"{len(outputs):,} outputs but {self.corpus.size:,} items"
+            raise DataError(f"there are {counts}; there must be one for each.")
         return self._measure(outputs, self.metrics)
 
     def references(self) -> dict[str, float]:
-        """Length, diversity, copies of the references, one an item; of several, the mean over the choices."""
+        """Length, diversity and copies of the references, one per item; with several, the mean over them."""
         metrics = {name: metric for name, metric in self.metrics.items() if metric.needs != "references"}
         columns = [self._measure(column, metrics).values for column in self.corpus.columns()]
         if not columns:
@@ -75,12 +73,12 @@ class Evaluator:
         return {name: sum(values[name] for values in columns) / len(columns) for name in metrics}
 
     def _measure(self, outputs: Sequence[str], metrics: Mapping[str, Metric | Distinct]) -> Measured:
-        words: list[Sequence[str]] | None = None
+        words: list[Sequence[str]] = []
         values: dict[str, float] = {}
         rows: dict[Builder, Array] = {}
         for name, metric in metrics.items():
             if isinstance(metric, Distinct):
-                words = [self._split(text) for text in outputs] if words is None else words
+                words = words or [self._split(text) for text in outputs]
                 values[name] = float(metric.count(words))
                 continue
             if metric.statistics not in rows:
@@ -91,25 +89,27 @@ class Evaluator:
 
 def choose_metrics(metrics: MetricChoice, corpus: EvaluationCorpus) -> dict[str, Metric | Distinct]:
     """The metrics by name; asking for one that lacks its references or sources is an error."""
-    given = {"", *(["references"] if corpus.references else []), *(["sources"] if corpus.sources else [])}
-    given |= {"references and sources"} if len(given) == 3 else set()
+    known = {"references": corpus.references, "sources": corpus.sources}
+
+    def missing(metric: Metric | Distinct) -> list[str]:
+        return [part for part in metric.needs.split(" and ") if part and not known[part]]
+
     if metrics is None:
         usual = {name: metric for name, metric in METRICS.items() if getattr(metric, "usual", True)}
-        return {name: metric for name, metric in usual.items() if metric.needs in given}
+        return {name: metric for name, metric in usual.items() if not missing(metric)}
     if isinstance(metrics, str):
         raise UsageError(f"metrics is one string, {metrics!r}; pass a list of names.")
     if not isinstance(metrics, Mapping):
         metrics = {name: get_metric(name) for name in metrics}
     for name, metric in metrics.items():
-        if metric.needs not in given:
-            missing = [part for part in metric.needs.split(" and ") if part not in given]
-            raise UsageError(f"the metric {name!r} needs {' and '.join(missing)}, and none are given.")
+        if missing(metric):
+            raise UsageError(f"the metric {name!r} needs {' and '.join(missing(metric))}; there are none.")
     return dict(metrics)
 
 
 @dataclass(frozen=True)
 class Score:
-    """A value, with the interval of its resamples where there is one."""
+    """A value, with the interval of its resamples if there are any."""
 
     value: float
     interval: Interval | None = None
@@ -117,15 +117,15 @@ class Score:
 
 @dataclass(frozen=True)
 class Against:
-    """A system beside the first: the difference, and on how many sentences it is above or below it.
+    """A system compared with the first: the difference with interval and p-value, and the number of
+    sentences that score higher and lower, with the p-value of their sign test."""
 
-    `sign_p` is the p-value of the sign test of these sentences; those that are equal are left out.
-    """
-
-    difference: Difference
+    difference: float
+    interval: Interval
+    p: float
     above: int
     below: int
-    sign_p: float
+    sign_test_p: float
 
 
 @dataclass(frozen=True)
@@ -134,14 +134,14 @@ class SystemScores:
 
     name: str
     scores: dict[str, Score]
-    against: dict[str, Against] = field(default_factory=dict)
+    against_first: dict[str, Against]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Systems measured on one corpus; `references` holds what can be measured of the references themselves.
+    """Systems measured on one corpus; `references` are the values of the references themselves.
 
-    Without resampling (`resamples=0`) there are neither intervals nor p-values.
+    Without resampling (`resamples=0`) there are no intervals and p-values.
     """
 
     systems: tuple[SystemScores, ...]
@@ -193,8 +193,8 @@ def compare(
 ) -> Comparison:
     """Measure systems on the same items, and test each against the first.
 
-    `systems` maps names to outputs, one an item; `references` has a text or several for each item, `sources`
-    a text. All systems are resampled alike: `p_value` is one of `P_VALUES`.
+    `systems` maps names to outputs, one per item; `references` has one or several texts for each item,
+    `sources` one. All systems are resampled alike; `p_value` is one of `P_VALUES`.
     """
     if not systems:
         raise UsageError("there are no systems to compare.")
@@ -215,14 +215,25 @@ def compare_measured(
     seed: int = SEED,
     p_value: str = "two_tailed",
 ) -> Comparison:
-    """The comparison of systems that are measured already, the first being the baseline."""
+    """The comparison of systems that are measured already; the first is the baseline."""
     samples = _resample(evaluator, measured, resamples, seed)
     first = next(iter(measured))
     systems = []
-    for name, own in measured.items():
-        intervals = {key: interval(scores) for key, scores in samples[name].items()}
-        scores = {key: Score(value, intervals.get(key)) for key, value in own.values.items()}
-        against = {} if name == first else _against(evaluator, measured, samples, (name, first), p_value)
+    for name, system in measured.items():
+        drawn = samples[name]
+        scores = {
+            key: Score(value, interval(drawn[key]) if key in drawn else None)
+            for key, value in system.values.items()
+        }
+        against = {}
+        for key in drawn if name != first else ():
+            metric, base = evaluator.metrics[key], measured[first]
+            assert isinstance(metric, Metric)  # only these are resampled
+            gap = difference(drawn[key], samples[first][key], system.values[key] - base.values[key], p_value)
+            rows, base_rows = system.rows[metric.statistics], base.rows[metric.statistics]
+            sentences = metric.score(rows) - metric.score(base_rows)  # (sentences,)
+            above, below = int((sentences > 0).sum()), int((sentences < 0).sum())
+            against[key] = Against(gap.value, gap.interval, gap.p, above, below, sign_test(above, below))
         systems.append(SystemScores(name, scores, against))
     return Comparison(
         tuple(systems),
@@ -237,70 +248,37 @@ def compare_measured(
     )
 
 
-Samples = dict[str, dict[str, Array]]  # system -> metric -> (resamples,)
-
-
-def _resample(evaluator: Evaluator, measured: Mapping[str, Measured], resamples: int, seed: int) -> Samples:
-    """Scores of all systems under the same resamples; the sums of everything are one product."""
+def _resample(
+    evaluator: Evaluator, measured: Mapping[str, Measured], resamples: int, seed: int
+) -> dict[str, dict[str, Array]]:
+    """Scores by system and metric, shape (resamples,), under the same resamples; all sums are one product."""
     tables = [rows for system in measured.values() for rows in system.rows.values()]
     if not resamples or not tables:
         return {name: {} for name in measured}
     sums = resampled_sums(np.hstack(tables), resamples=resamples, seed=seed)
     pieces = iter(np.split(sums, np.cumsum([rows.shape[1] for rows in tables])[:-1], axis=1))
-    samples: Samples = {}
+    samples = {}
     for name, system in measured.items():
-        own = {builder: next(pieces) for builder in system.rows}
+        by_statistics = {builder: next(pieces) for builder in system.rows}
         samples[name] = {
-            key: metric.score(own[metric.statistics])
+            key: metric.score(by_statistics[metric.statistics])
             for key, metric in evaluator.metrics.items()
             if isinstance(metric, Metric)
         }
     return samples
 
 
-def _against(
-    evaluator: Evaluator,
-    measured: Mapping[str, Measured],
-    samples: Samples,
-    names: tuple[str, str],
-    p_value: str,
-) -> dict[str, Against]:
-    """One system against the baseline, in every metric that was resampled."""
-    ours, theirs = (measured[name] for name in names)
-    our_samples, their_samples = (samples[name] for name in names)
-    against = {}
-    for key, scores in our_samples.items():
-        metric = evaluator.metrics[key]
-        assert isinstance(metric, Metric)  # only these are resampled
-        observed = ours.values[key] - theirs.values[key]
-        gap = metric.score(ours.rows[metric.statistics]) - metric.score(theirs.rows[metric.statistics])
-        above, below = int((gap > 0).sum()), int((gap < 0).sum())
-        bootstrapped = difference(scores, their_samples[key], observed, p_value)
-        against[key] = Against(bootstrapped, above, below, sign_test(above, below))
-    return against
-
-
 @dataclass(frozen=True)
 class Selection:
-    """What became of the winners of a small beam in a larger one (section 4.2.1): counts of items.
+    """What became of the winners of a small beam in a larger one (section 4.2.1), in percent of the items.
 
-    `absent` are not in the larger beam at all, `again` were chosen again; the rest are in it and lost. That
+    `absent` are not in the larger beam, `chosen_again` were chosen again; the rest are in it and lost. That
     tells why a larger beam does worse: other candidates, or other voters' preferences.
     """
 
     items: int
-    absent: int
-    again: int
-
-    @property
-    def absent_share(self) -> float:
-        """In percent."""
-        return 100 * self.absent / self.items
-
-    @property
-    def again_share(self) -> float:
-        """In percent."""
-        return 100 * self.again / self.items
+    absent: float
+    chosen_again: float
 
 
 def selection(
@@ -308,26 +286,24 @@ def selection(
 ) -> Selection:
     """What became of `winners`, item by item, in the larger `beam` and among its own winners.
 
-    >>> selection(["a", "b", "c"], [["a", "x"], ["b", "x"], ["x"]], ["a", "x", "x"])
-    Selection(items=3, absent=1, again=1)
+    >>> selection(["a", "b"], [["a", "x"], ["x"]], ["a", "x"])
+    Selection(items=2, absent=50.0, chosen_again=50.0)
     """
-    if not len(winners) == len(beam) == len(winners_of_beam):
+    size = len(winners)
+    if not size == len(beam) == len(winners_of_beam) or not size:
         raise DataError(
-            f"there are {len(winners):,} winners, {len(beam):,} larger beams and {len(winners_of_beam):,} "
-            f"winners of these; there must be one of each for every item."
+            f"there are {size:,} winners, {len(beam):,} larger beams and {len(winners_of_beam):,} "
+            f"winners of these; there must be one of each for every item, and at least one item."
         )
-    if not winners:
-        raise DataError("there are no winners, so there is nothing to look for.")
     absent = sum(text not in candidates for text, candidates in zip(winners, beam, strict=True))
     again = sum(text == other for text, other in zip(winners, winners_of_beam, strict=True))
-    return Selection(len(winners), absent, again)
+    return Selection(size, 100 * absent / size, 100 * again / size)
 
 
 def texts_of(ballot: Ballot) -> list[str]:
     """The candidates' texts, as `selection` takes a beam."""
-    texts = [candidate.text for candidate in ballot.candidates]
-    if None in texts:
-        raise DataError(
-            "has no text; winners are looked for by their text.", field=f"candidates[{texts.index(None)}]"
-        )
-    return [text for text in texts if text is not None]
+    texts = [candidate.text for candidate in ballot.candidates if candidate.text is not None]
+    if len(texts) < len(ballot.candidates):
+        number = next(i for i, candidate in enumerate(ballot.candidates) if candidate.text is None)
+        raise DataError("has no text; winners are looked up by text.", field=f"candidates[{number}]")
+    return texts

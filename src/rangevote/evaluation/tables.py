@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
+import msgspec
+
 from rangevote.errors import UsageError, choose
-from rangevote.evaluation.evaluate import Comparison, Selection, SystemScores
+from rangevote.evaluation.evaluate import Comparison, Selection
 from rangevote.evaluation.metrics import Best
 from rangevote.evaluation.significance import CONFIDENCE, Interval
 
@@ -71,52 +73,42 @@ class Table:
     def headings(self) -> list[str]:
         return [self.corner, *(column.heading for column in self.columns)]
 
-    def written(self, row: int, column: int) -> str:
-        """A cell's value as text, without its marks."""
-        value = self.rows[row].cells[column].value
-        if value is None:
-            return ""
-        return value if isinstance(value, str) else f"{value:.{self.columns[column].decimals}f}"
-
     def ends_group(self, row: int) -> bool:
         """Whether a line is drawn below the row."""
         return row + 1 < len(self.rows) and self.rows[row].group != self.rows[row + 1].group
 
     def best(self) -> set[tuple[int, int]]:
         """The (row, column) of the best values, several where they are written alike; none if all are."""
-        return {(row, i) for i, column in enumerate(self.columns) for row in self._best(column, i)}
+        best = set()
+        for j, column in enumerate(self.columns):
+            numbers = {
+                i: round(value, column.decimals)
+                for i, row in enumerate(self.rows)
+                if row.competes and isinstance(value := row.cells[j].value, (int, float))
+            }
+            if len(set(numbers.values())) < 2 or not column.best:
+                continue
+            if column.best == "closest":
+                if column.target is None:
+                    continue
+                numbers = {i: -abs(number - column.target) for i, number in numbers.items()}
+            elif column.best == "lowest":
+                numbers = {i: -number for i, number in numbers.items()}
+            best |= {(i, j) for i, number in numbers.items() if number == max(numbers.values())}
+        return best
 
-    def _best(self, column: Column, index: int) -> list[int]:
-        values = {
-            number: round(row.cells[index].value, column.decimals)  # type: ignore[arg-type]
-            for number, row in enumerate(self.rows)
-            if row.competes and isinstance(row.cells[index].value, (int, float))
-        }
-        if len(set(values.values())) < 2 or not column.best:
-            return []
-        if column.best == "closest":
-            if column.target is None:
-                return []
-            values = {number: -abs(value - column.target) for number, value in values.items()}
-        elif column.best == "lowest":
-            values = {number: -value for number, value in values.items()}
-        return [number for number, value in values.items() if value == max(values.values())]
-
-    def lines(
-        self, escape: Callable[[str], str], bold: Callable[[str], str], mark: Callable[[str], str]
-    ) -> list[list[str]]:
-        """Every row as texts; `bold` is for the best values, `mark` for what stands behind values."""
-        best = self.best()
-
-        def cell(i: int, j: int) -> str:
-            text = escape(self.written(i, j))
-            marks = self.rows[i].cells[j].marks
-            return (bold(text) if (i, j) in best else text) + (mark(marks) if marks else "")
-
-        return [
-            [escape(row.name), *(cell(i, j) for j in range(len(row.cells)))]
-            for i, row in enumerate(self.rows)
-        ]
+    def texts(self, escape: Callable[[str], str], bold: str, marks: Callable[[str], str]) -> list[list[str]]:
+        """Every row as texts; `bold` is a format for the best values, `marks` writes what follows values."""
+        best, rows = self.best(), []
+        for i, row in enumerate(self.rows):
+            texts = [escape(row.name)]
+            for j, cell in enumerate(row.cells):
+                value = "" if cell.value is None else cell.value
+                text = escape(value if isinstance(value, str) else f"{value:.{self.columns[j].decimals}f}")
+                text = bold.format(text) if (i, j) in best else text
+                texts.append(text + (marks(cell.marks) if cell.marks else ""))
+            rows.append(texts)
+        return rows
 
 
 #: Stands before the best values of a column, since plain text has no bold.
@@ -124,7 +116,7 @@ BEST = ">"
 
 
 def to_text(table: Table) -> str:
-    """Title, table, notes; what the mark of the best values means is said at the end."""
+    """Title, table, notes; the last note explains the mark of the best values."""
     from rich.align import Align
     from rich.box import Box
     from rich.console import Console
@@ -136,20 +128,19 @@ def to_text(table: Table) -> str:
     drawn = RichTable(box=box, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for j, heading in enumerate(table.headings):
         drawn.add_column(Text(heading), justify="right" if j else "left", no_wrap=True)
-    columns = range(len(table.columns))
-    widths = [max((len(row.cells[j].marks) for row in table.rows), default=0) for j in columns]
-    best = table.best()
-    for i, row in enumerate(table.rows):
+    widths = [
+        max((len(row.cells[j].marks) for row in table.rows), default=0) for j in range(len(table.columns))
+    ]
+    for i, (name, *texts) in enumerate(table.texts(str, BEST + "{}", str)):
         cells = [
-            (BEST if (i, j) in best else "") + table.written(i, j) + cell.marks.ljust(widths[j])
-            for j, cell in enumerate(row.cells)
+            # justified to the left, a text keeps the spaces at its end: marks hang over, numbers are aligned
+            Align.right(Text(text + " " * (width - len(cell.marks)), justify="left"))
+            for text, cell, width in zip(texts, table.rows[i].cells, widths, strict=True)
         ]
-        # justified to the left, a text keeps the spaces at its end: marks hang over, numbers stand in line
-        aligned = [Align.right(Text(cell, justify="left")) for cell in cells]
-        drawn.add_row(Text(row.name), *aligned, end_section=table.ends_group(i))
+        drawn.add_row(Text(name), *cells, end_section=table.ends_group(i))
     output = StringIO()
     Console(file=output, width=100_000, color_system=None).print(drawn)
-    notes = [*table.notes, *([f"{BEST} best of its column"] if best else [])]
+    notes = [*table.notes, *([f"{BEST} best of its column"] if table.best() else [])]
     top = [table.title, ""] if table.title else []
     lines = [*top, *output.getvalue().splitlines(), *(["", *notes] if notes else [])]
     return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -167,7 +158,7 @@ def escape_markdown(text: str) -> str:
 def to_markdown(table: Table) -> str:
     """GitHub's Markdown, the best values bold; the title above and the notes below."""
     headings = [escape_markdown(text) for text in table.headings]
-    rows = table.lines(escape_markdown, "**{}**".format, escape_markdown)
+    rows = table.texts(escape_markdown, "**{}**", escape_markdown)
     lines = [headings, ["---", *("---:" for _ in table.columns)], *rows]
     top = [f"**{escape_markdown(table.title)}**", ""] if table.title else []
     bottom = [line for note in table.notes for line in ("", escape_markdown(note))]
@@ -203,7 +194,7 @@ def to_latex(table: Table) -> str:
         return guard + " & ".join(cells) + r" \\"
 
     lines = [line([escape_latex(text) for text in table.headings]), r"\hline"]
-    for i, row in enumerate(table.lines(escape_latex, r"\textbf{{{}}}".format, "$^{{{}}}$".format)):
+    for i, row in enumerate(table.texts(escape_latex, r"\textbf{{{}}}", "$^{{{}}}$".format)):
         lines += [line(row), *([r"\hline"] if table.ends_group(i) else [])]
     title, *notes = [f"% {' '.join(text.split())}" for text in (table.title, *table.notes)]
     begin = rf"\begin{{tabular}}{{l {' '.join('r' * len(table.columns))}}}"
@@ -240,9 +231,7 @@ def stars(p: float) -> str:
 def evaluation_table(comparison: Comparison) -> Table:
     """One system: a row for each metric, the references beside it."""
     system, references = comparison.first, comparison.references
-    columns = [Column("outputs")]
-    columns += [Column(f"{100 * CONFIDENCE:.0f} % interval")] if comparison.resamples else []
-    columns += [Column("references")] if references else []
+    columns = ["outputs", *([f"{100 * CONFIDENCE:.0f} % interval"] if comparison.resamples else [])]
     rows = []
     for name, metric in comparison.metrics.items():
         score, decimals = system.scores[name], metric.decimals
@@ -250,17 +239,22 @@ def evaluation_table(comparison: Comparison) -> Table:
         cells += [_between(score.interval, decimals)] if comparison.resamples else []
         if references:
             cells.append(f"{references[name]:.{decimals}f}" if name in references else "")
-        rows.append(TableRow(metric.label, [Cell(text) for text in cells]))
-    return Table(columns, rows, notes=[_items(comparison), *_signatures(comparison)])
+        rows.append(TableRow(metric.label, list(map(Cell, cells))))
+    columns += ["references"] if references else []
+    return Table(list(map(Column, columns)), rows, notes=[_items(comparison), *_signatures(comparison)])
 
 
 def score_table(comparison: Comparison) -> Table:
-    """A row for each system, a column for each metric; stars tell what differs from the first system."""
+    """A row for each system, a column for each metric; stars mark what differs from the first system."""
     columns = [
         Column(metric.label, "", metric.decimals, metric.best, comparison.references.get(name))
         for name, metric in comparison.metrics.items()
     ]
-    rows = [_score_row(comparison, system) for system in comparison.systems]
+    rows = []
+    for system in comparison.systems:
+        marks = {name: stars(against.p) for name, against in system.against_first.items()}
+        cells = [Cell(score.value, marks.get(name, "")) for name, score in system.scores.items()]
+        rows.append(TableRow(system.name, cells))
     if comparison.references:
         cells = [Cell(comparison.references.get(name)) for name in comparison.metrics]
         rows.append(TableRow("references", cells, "references", competes=False))
@@ -270,94 +264,56 @@ def score_table(comparison: Comparison) -> Table:
     return Table(columns, rows, "system", notes=[*notes, *_signatures(comparison)])
 
 
-def _score_row(comparison: Comparison, system: SystemScores) -> TableRow:
-    cells = []
-    for name in comparison.metrics:
-        against = system.against.get(name)
-        cells.append(Cell(system.scores[name].value, stars(against.difference.p) if against else ""))
-    return TableRow(system.name, cells)
-
-
 def difference_table(comparison: Comparison) -> Table:
     """A row for each system and metric: interval of the score, difference from the first, both tests."""
     names = ["score", "95 % interval", "difference", "95 % interval", "p", "above : below", "sign test p"]
-    rows = [
-        _difference_row(comparison, system, name)
-        for system in comparison.systems
-        for name in comparison.metrics
-        if system.scores[name].interval is not None
-    ]
+    rows = []
+    for system in comparison.systems:
+        for name, score in system.scores.items():
+            if score.interval is None:
+                continue
+            metric, against = comparison.metrics[name], system.against_first.get(name)
+            digits = metric.decimals
+            cells = [Cell(f"{score.value:.{digits}f}"), Cell(_between(score.interval, digits)), *[Cell()] * 5]
+            if against is not None:
+                cells[2:] = [
+                    Cell(f"{against.difference:+.{digits}f}"),
+                    Cell(_between(against.interval, digits)),
+                    Cell(_p(against.p), stars(against.p)),
+                    Cell(f"{against.above} : {against.below}"),
+                    Cell(_p(against.sign_test_p)),
+                ]
+            rows.append(TableRow(f"{system.name}, {metric.label}", cells, system.name))
     notes = [
         f"difference, p: from {comparison.first.name}, {_test(comparison)}",
         "above : below: sentences that score higher and lower, with the exact two-tailed sign test; "
         "equal ones are left out",
     ]
-    return Table([Column(name) for name in names], rows, "system, metric", notes=notes)
-
-
-def _difference_row(comparison: Comparison, system: SystemScores, name: str) -> TableRow:
-    metric, score, against = comparison.metrics[name], system.scores[name], system.against.get(name)
-    digits = metric.decimals
-    cells = [Cell(f"{score.value:.{digits}f}"), Cell(_between(score.interval, digits)), *[Cell()] * 5]
-    if against is not None:
-        gap = against.difference
-        cells[2:] = [
-            Cell(f"{gap.value:+.{digits}f}"),
-            Cell(_between(gap.interval, digits)),
-            Cell(_p(gap.p), stars(gap.p)),
-            Cell(f"{against.above} : {against.below}"),
-            Cell(_p(against.sign_p)),
-        ]
-    return TableRow(f"{system.name}, {metric.label}", cells, system.name)
+    return Table(list(map(Column, names)), rows, "system, metric", notes=notes)
 
 
 def selection_table(selections: dict[str, Selection], larger: str) -> Table:
     """What became of each system's outputs in the beam from which `larger` was chosen."""
     columns = [Column("absent from the beam (%)", decimals=1), Column("chosen again (%)", decimals=1)]
-    rows = [TableRow(name, [Cell(s.absent_share), Cell(s.again_share)]) for name, s in selections.items()]
-    return Table(columns, rows, "system", notes=[f"the beam is that of {larger}, which chose again or not"])
+    rows = [TableRow(name, [Cell(s.absent), Cell(s.chosen_again)]) for name, s in selections.items()]
+    return Table(columns, rows, "system", notes=[f"the beam is the one that {larger} was chosen from"])
 
 
-def comparison_data(comparison: Comparison) -> dict[str, Any]:
+def comparison_data(comparison: Comparison, selections: dict[str, Selection] | None = None) -> dict[str, Any]:
     """The whole comparison as plain data; numbers are not rounded."""
     fewest, most = comparison.references_per_item
-    return {
+    data = {
         "items": comparison.items,
         "references_per_item": fewest if fewest == most else [fewest, most],
         "references": comparison.references,
-        "bootstrap": {
-            "resamples": comparison.resamples,
-            "seed": comparison.seed,
-            "p_value": comparison.p_value,
-        },
+        "bootstrap": {name: getattr(comparison, name) for name in ("resamples", "seed", "p_value")},
         "signatures": comparison.signatures,
-        "systems": [_system_data(system) for system in comparison.systems],
+        "systems": msgspec.to_builtins(comparison.systems),
     }
-
-
-def _system_data(system: SystemScores) -> dict[str, Any]:
-    scores = {name: asdict(score) for name, score in system.scores.items()}
-    against = {
-        name: {
-            "difference": one.difference.value,
-            "interval": list(one.difference.interval),
-            "p": one.difference.p,
-            "above": one.above,
-            "below": one.below,
-            "sign_test_p": one.sign_p,
-        }
-        for name, one in system.against.items()
-    }
-    return {"name": system.name, "scores": scores, "against_first": against}
-
-
-def selection_data(selections: dict[str, Selection], larger: str) -> dict[str, Any]:
-    """The same for selections."""
-    systems = [
-        {"name": name, "items": s.items, "absent": s.absent_share, "chosen_again": s.again_share}
-        for name, s in selections.items()
-    ]
-    return {"larger": larger, "systems": systems}
+    if selections:
+        systems = [{"name": name, **msgspec.to_builtins(one)} for name, one in selections.items()]
+        data["selection"] = {"larger": comparison.systems[-1].name, "systems": systems}
+    return data
 
 
 def _p(p: float) -> str:

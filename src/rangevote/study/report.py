@@ -349,11 +349,9 @@ def as_html(findings: Findings) -> str:
 def _html_table(table: Table, *, heading: bool = True) -> str:
     head = "".join(f'<th scope="col">{escape(column.name)}</th>' for column in table.columns)
     rows = []
-    for i, row in enumerate(table.rows):
-        cells = "".join(
-            f"<td>{escape(table.written(i, j) + cell.marks)}</td>" for j, cell in enumerate(row.cells)
-        )
-        rows.append(f'<tr><th scope="row">{escape(row.name)}</th>{cells}</tr>')
+    for name, *texts in table.texts(escape, "{}", escape):
+        cells = "".join(f"<td>{text}</td>" for text in texts)
+        rows.append(f'<tr><th scope="row">{name}</th>{cells}</tr>')
     notes = "".join(f"<li>{escape(note)}</li>" for note in table.notes)
     title = f"<h2>{escape(table.title)}</h2>" if heading and table.title else ""
     label = escape(table.title)
