@@ -134,18 +134,18 @@ def test_all_rows_may_vanish(tiny_model):
 
 REFUSED = [
     ("llama", [], r"inputs\[1\]: has no tokens.*Give a text"),
-    ("llama", [5, 40], r"inputs\[1\]: holds the token 40; the model knows 0 to 39"),
-    ("llama", [5, 6.5], r"inputs\[1\]\[1\]: 6.5 is no token id"),
-    ("llama", [True], r"inputs\[1\]\[0\]: True is no token id"),
+    ("llama", [5, 40], r"inputs\[1\]: contains the token 40; the model knows 0 to 39"),
+    ("llama", [5, 6.5], r"inputs\[1\]\[1\]: 6.5 is not a token id"),
+    ("llama", [True], r"inputs\[1\]\[0\]: True is not a token id"),
     ("llama", np.array([[5, 6]]), r"inputs\[1\]: is an array \(1, 2\); give a text"),
     ("llama", 3.5, r"inputs\[1\]: is 3.5; give a text, a chat or a list of token ids"),
     (
         "llama",
         [5] * ROOM,
-        r"inputs\[1\]: has 64 tokens, and the model takes at most 64, with what it is to write",
+        r"inputs\[1\]: has 64 tokens; the model takes at most 64, with what it is to write",
     ),
-    ("bart", [5] * (ROOM + 1), r"inputs\[1\]: has 65 tokens, and the model takes at most 64. Shorten it"),
-    ("llama", "the \ud800 dog", r"inputs\[1\]: is no text that can be encoded"),
+    ("bart", [5] * (ROOM + 1), r"inputs\[1\]: has 65 tokens; the model takes at most 64. Shorten it"),
+    ("llama", "the \ud800 dog", r"inputs\[1\]: cannot be encoded as UTF-8"),
     (
         "llama",
         [{"role": "user", "content": "a"}],
@@ -201,7 +201,7 @@ def test_what_is_no_image_is_refused_with_its_number(tiny_model, tmp_path):
     images()[2].save(cut)
     cut.write_bytes(cut.read_bytes()[:60])
     for input, message in [
-        ("a dog", r"inputs\[1\]: is 'a dog', and the model takes images"),
+        ("a dog", r"inputs\[1\]: is 'a dog'; the model takes images"),
         ([5, 6], r"inputs\[1\]: is \[5, 6\], and the model takes images"),
         (list(range(99)), r"inputs\[1\]: is a list, and the model takes images"),
         (tmp_path / "none.png", r"inputs\[1\]: there is no file '.*none.png'"),
@@ -295,5 +295,5 @@ def test_a_model_that_talks_about_images_takes_chats_with_them(talker):
 @pytest.mark.parametrize("input", [3.5, [{"role": "user"}]])
 def test_what_is_no_chat_is_refused(talker, input):
     net, processor = talker
-    with pytest.raises(DataError, match=r"inputs\[1\]: is no image, text or chat"):
+    with pytest.raises(DataError, match=r"inputs\[1\]: is not an image, text or chat"):
         HuggingFace(net, processor=processor).start(["the dog", input])

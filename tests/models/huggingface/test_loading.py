@@ -107,8 +107,8 @@ def test_a_processor_that_is_given_is_used(tmp_path):
     [
         ({"dtype": "int8"}, r"dtype='int8' is unknown. Choose from: float32"),
         ({"device": "tpu"}, r"device='tpu' is not available here"),
-        ({"end": "nothing"}, r"end='nothing' is no token of this model"),
-        ({"end": 40}, r"end=40 is no token of this model"),
+        ({"end": "nothing"}, r"end='nothing' is not a token of this model"),
+        ({"end": 40}, r"end=40 is not a token of this model"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused(tmp_path, options, message):

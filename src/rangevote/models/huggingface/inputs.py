@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,10 @@ class InputEncoder:
             tensors = self._images.encode(inputs)
             mask = tensors.get("attention_mask")
             return Encoded(tensors, None if mask is None else mask.sum(dim=1).cpu().numpy())
-        ids = [self._checked(self._ids(input, i), i) for i, input in enumerate(inputs)]
+        ids = []
+        for i, input in enumerate(inputs):
+            with _naming_input(i):
+                ids.append(self._checked(self._ids(input)))
         if not self._masks and len(set(map(len, ids))) > 1:
             raise UsageError(
                 f"{type(self._hf).__name__} takes no attention mask, so inputs of different lengths cannot "
@@ -74,62 +78,61 @@ class InputEncoder:
         with quiet():
             return list(self._tokenizer(**side, add_special_tokens=False)["input_ids"])
 
-    def _ids(self, input: Any, i: int) -> list[int]:
+    def _ids(self, input: Any) -> list[int]:
         if isinstance(input, str) and not self._chat:
-            return self._tokenised(input, i, special=True)
-        if isinstance(input, str):
-            return self._templated([{"role": "user", "content": input}], i)
-        if is_chat(input):
-            return self._templated(input, i)
-        return token_ids(input, i)
+            return self._tokenised(input, special=True)
+        messages = [{"role": "user", "content": input}] if isinstance(input, str) else input
+        if not is_chat(messages):
+            return token_ids(input)
+        if not self._template:
+            raise DataError("is a chat, but the model has no tokenizer with a chat template. Give a text.")
+        return self._tokenised(_templated(self._tokenizer, messages, tokenize=False), special=False)
 
-    def _tokenised(self, text: str, i: int, special: bool) -> list[int]:
+    def _tokenised(self, text: str, special: bool) -> list[int]:
         if self._tokenizer is None:
             raise DataError(
                 f"is the text {_short(text)}, but the model was loaded without a tokenizer. "
-                "Give a list of token ids, or load the model with its tokenizer.",
-                field=_field(i),
+                "Give a list of token ids, or load the model with its tokenizer."
             )
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise DataError(f"is no text that can be encoded: {error}.", field=_field(i)) from None
+            raise DataError(f"cannot be encoded as UTF-8: {error}.") from None
         with quiet():
             return list(self._tokenizer(text, add_special_tokens=special)["input_ids"])
 
-    def _templated(self, messages: Sequence[Mapping[str, Any]], i: int) -> list[int]:
-        """A chat, up to where the answer begins."""
-        if not self._template:
-            raise DataError(
-                "is a chat, but the model has no tokenizer with a chat template. Give a text.",
-                field=_field(i),
-            )
-        try:
-            text = self._tokenizer.apply_chat_template(
-                [dict(message) for message in messages], add_generation_prompt=True, tokenize=False
-            )
-        except Exception as error:  # templates are programs, and raise anything
-            raise DataError(f"is a chat the model's template refuses: {error}.", field=_field(i)) from error
-        return self._tokenised(text, i, special=False)
-
-    def _checked(self, ids: list[int], i: int) -> list[int]:
+    def _checked(self, ids: list[int]) -> list[int]:
         if not ids:
             raise DataError(
-                "has no tokens: there is nothing to go on from. Give a text, or the token that begins one.",
-                field=_field(i),
+                "has no tokens, so there is nothing to continue. Give a text, or the token that begins one."
             )
         size = vocabulary(self._hf)
         wrong = next((token for token in ids if not 0 <= token < size), None)
         if wrong is not None:
-            raise DataError(f"holds the token {wrong}; the model knows 0 to {size - 1}.", field=_field(i))
+            raise DataError(f"contains the token {wrong}; the model knows 0 to {size - 1}.")
         most = longest_source(self._hf) if self._encoder else longest_output(self._hf)
         if most is not None and len(ids) > (most if self._encoder else most - 1):
             written = "" if self._encoder else ", with what it is to write"
-            raise DataError(
-                f"has {len(ids)} tokens, and the model takes at most {most}{written}. Shorten it.",
-                field=_field(i),
-            )
+            raise DataError(f"has {len(ids)} tokens; the model takes at most {most}{written}. Shorten it.")
         return ids
+
+
+@contextmanager
+def _naming_input(i: int) -> Iterator[None]:
+    """Name the input in errors."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(error.problem, field=f"inputs[{i}]{error.field}") from error
+
+
+def _templated(source: Any, messages: Sequence[Mapping[str, Any]], **options: Any) -> str:
+    """A chat as text, up to where the answer begins; `source` has the template."""
+    try:
+        text = source.apply_chat_template(list(map(dict, messages)), add_generation_prompt=True, **options)
+    except Exception as error:  # templates are programs, and raise anything
+        raise DataError(f"is a chat the model's template refuses: {error}.") from error
+    return str(text)
 
 
 def padded(ids: Sequence[Sequence[int]], *, left: bool, pad: int, device: torch.device) -> dict[str, Tensor]:
@@ -151,7 +154,7 @@ def is_chat(input: Any) -> bool:
     return isinstance(input, (list, tuple)) and len(input) > 0 and all(isinstance(m, Mapping) for m in input)
 
 
-def token_ids(input: Any, i: int) -> list[int]:
+def token_ids(input: Any) -> list[int]:
     """A list or array of whole numbers."""
     if isinstance(input, Tensor):
         input = input.cpu().numpy()
@@ -159,17 +162,11 @@ def token_ids(input: Any, i: int) -> list[int]:
         input = input.tolist()
     if not isinstance(input, (list, tuple)):
         kind = f"an array {input.shape}" if isinstance(input, np.ndarray) else _short(input)
-        raise DataError(f"is {kind}; give a text, a chat or a list of token ids.", field=_field(i))
+        raise DataError(f"is {kind}; give a text, a chat or a list of token ids.")
     for j, token in enumerate(input):
         if isinstance(token, bool) or not isinstance(token, (int, np.integer)):
-            raise DataError(
-                f"{_short(token)} is no token id; ids are whole numbers.", field=f"{_field(i)}[{j}]"
-            )
+            raise DataError(f"{_short(token)} is not a token id; ids are whole numbers.", field=f"[{j}]")
     return [int(token) for token in input]
-
-
-def _field(i: int) -> str:
-    return f"inputs[{i}]"
 
 
 def _short(thing: Any) -> str:
@@ -207,74 +204,62 @@ class ImageEncoder:
                 "the model takes images, but came without an image processor. Load it from a folder or name "
                 "that has one, or give one: load(model, processor=...)."
             )
-        tensors = self._chatted(inputs) if self._chats else self._seen(inputs)
-        floating = {name for name, tensor in tensors.items() if tensor.is_floating_point()}
+        texts: list[str] = []
+        images: list[Any] = []
+        for i, input in enumerate(inputs):
+            with _naming_input(i):
+                if not self._chats:
+                    images.append(open_image(input))
+                    continue
+                messages = _messages(input)
+                parts = [part for message in messages for part in message["content"]]
+                images.append([part["image"] for part in parts if part["type"] == "image"])
+                texts.append(_templated(self._processor, messages))
+        with quiet():
+            if self._chats:
+                given = {"images": images} if any(images) else {}
+                padding = {"padding": True, "padding_side": "left"}
+                tensors = self._processor(text=texts, **given, **padding, return_tensors="pt")
+            else:
+                alone = getattr(self._processor, "image_processor", self._processor)
+                tensors = {"pixel_values": alone(images=images, return_tensors="pt")["pixel_values"]}
+        device, dtype = self._hf.device, self._hf.dtype
         return {
-            name: tensor.to(self._hf.device, self._hf.dtype if name in floating else None)
+            name: tensor.to(device, dtype if tensor.is_floating_point() else None)
             for name, tensor in tensors.items()
         }
 
-    def _seen(self, inputs: Sequence[Any]) -> dict[str, Any]:
-        images = [open_image(input, f"inputs[{i}]") for i, input in enumerate(inputs)]
-        alone = getattr(self._processor, "image_processor", self._processor)
-        with quiet():
-            return {"pixel_values": alone(images=images, return_tensors="pt")["pixel_values"]}
 
-    def _chatted(self, inputs: Sequence[Any]) -> dict[str, Any]:
-        texts, images = [], []
-        for i, input in enumerate(inputs):
-            messages = _messages(input, f"inputs[{i}]")
-            parts = [part for message in messages for part in message["content"]]
-            images.append([part["image"] for part in parts if part["type"] == "image"])
-            try:
-                texts.append(self._processor.apply_chat_template(messages, add_generation_prompt=True))
-            except Exception as error:  # templates are programs, and raise anything
-                raise DataError(
-                    f"is a chat the model's template refuses: {error}.", field=f"inputs[{i}]"
-                ) from error
-        given = {"images": images} if any(images) else {}
-        with quiet():
-            return dict(
-                self._processor(text=texts, **given, padding=True, padding_side="left", return_tensors="pt")
-            )
-
-
-def _messages(input: Any, field: str) -> list[dict[str, Any]]:
+def _messages(input: Any) -> list[dict[str, Any]]:
     """A chat whose messages are lists of parts, with images opened."""
     if is_image(input):
         input = [{"role": "user", "content": [{"type": "image", "image": input}]}]
     elif isinstance(input, str):
         input = [{"role": "user", "content": input}]
+    messages = []
     try:
-        return [{"role": message["role"], "content": _parts(message["content"], field)} for message in input]
+        for message in input:
+            content = message["content"]
+            parts = [{"type": "text", "text": content}] if isinstance(content, str) else map(dict, content)
+            opened = [
+                {**part, "image": open_image(part["image"])} if part["type"] == "image" else part
+                for part in parts
+            ]
+            messages.append({"role": message["role"], "content": opened})
     except (TypeError, KeyError) as error:
         raise DataError(
-            f"is no image, text or chat ({error!r}). A chat is a list of "
+            f"is not an image, text or chat ({error!r}). A chat is a list of "
             '{"role": ..., "content": ...}, the content a text or a list of {"type": "text", "text": ...} '
-            'and {"type": "image", "image": ...}.',
-            field=field,
+            'and {"type": "image", "image": ...}.'
         ) from None
+    return messages
 
 
-def _parts(content: Any, field: str) -> list[dict[str, Any]]:
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    return [
-        {"type": "image", "image": open_image(part["image"], field)}
-        if part["type"] == "image"
-        else dict(part)
-        for part in content
-    ]
-
-
-def open_image(input: Any, field: str) -> Any:
+def open_image(input: Any) -> Any:
     """An image in red, green and blue."""
     pil = need("PIL.Image", "models", "reading images")
     if not is_image(input):
-        kind = repr(input) if len(repr(input)) <= 60 else f"a {type(input).__name__}"
-        raise DataError(
-            f"is {kind}, and the model takes images. Give a PIL image or the path of one.", field=field
-        )
+        raise DataError(f"is {_short(input)}; the model takes images. Give a PIL image or the path of one.")
     bombs = (pil.DecompressionBombError, pil.DecompressionBombWarning)
     try:
         with warnings.catch_warnings():
@@ -284,17 +269,25 @@ def open_image(input: Any, field: str) -> Any:
             with pil.open(input) as image:
                 return image.convert("RGB")
     except FileNotFoundError:
-        raise DataError(f"there is no file {str(input)!r}.", field=field) from None
+        raise DataError(f"there is no file {str(input)!r}.") from None
     except (OSError, ValueError, SyntaxError, *bombs) as error:
-        raise DataError(f"{str(input)!r} cannot be read as an image: {error}.", field=field) from error
+        raise DataError(f"{str(input)!r} cannot be read as an image: {error}.") from error
 
 
 def ends(hf: Net, tokenizer: Any, end: End) -> tuple[int, ...]:
     """The tokens that end a sequence: those named, else the generation configuration's or the tokenizer's."""
     if end is not None:
-        several = [end] if isinstance(end, (int, str)) else list(end)
-        return tuple(dict.fromkeys(_token(hf, tokenizer, one) for one in several))
-    tokens = _configured(hf)
+        found: dict[int, None] = {}
+        for one in [end] if isinstance(end, (int, str)) else end:
+            token = tokenizer.get_vocab().get(one) if isinstance(one, str) and tokenizer is not None else one
+            if isinstance(token, bool) or not isinstance(token, int) or not 0 <= token < vocabulary(hf):
+                raise UsageError(f"end={one!r} is not a token of this model; give its id or text.")
+            found[token] = None
+        return tuple(found)
+    if ends_at_separator(hf):
+        tokens = hf.config.text_config.sep_token_id
+    else:
+        tokens = getattr(getattr(hf, "generation_config", None), "eos_token_id", None)
     if tokens is None and tokenizer is not None:
         tokens = tokenizer.eos_token_id
     if tokens is None:
@@ -305,22 +298,9 @@ def ends(hf: Net, tokenizer: Any, end: End) -> tuple[int, ...]:
     return tuple(tokens) if isinstance(tokens, (list, tuple)) else (int(tokens),)
 
 
-def _configured(hf: Net) -> Any:
-    if ends_at_separator(hf):
-        return hf.config.text_config.sep_token_id
-    return getattr(getattr(hf, "generation_config", None), "eos_token_id", None)
-
-
 def ends_at_separator(hf: Net) -> bool:
     """Whether a model's `generate` ends at the separator, whatever the configuration names."""
     return bool(hf.config.model_type == "blip")
-
-
-def _token(hf: Net, tokenizer: Any, end: Any) -> int:
-    token = tokenizer.get_vocab().get(end) if isinstance(end, str) and tokenizer is not None else end
-    if isinstance(token, int) and not isinstance(token, bool) and 0 <= token < vocabulary(hf):
-        return token
-    raise UsageError(f"end={end!r} is no token of this model. Give a token id or the text of one token.")
 
 
 def vocabulary(hf: Net) -> int:

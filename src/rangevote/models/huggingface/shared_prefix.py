@@ -9,13 +9,13 @@ Which models allow this is not documented, so it is tried: the first prompts of 
 the plain path (`steps.py`) and on this one, and rows share only where both give the same.
 
 Transformers looks attention up by the name in a model's configuration. Ours is registered as "rangevote", and
-the name is put back when a pass is over. Other threads that use the model meanwhile get transformers' own.
+the name is restored after each pass. Other threads that use the model meanwhile get transformers' own.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +34,8 @@ from rangevote.models.huggingface.steps import Net, Prediction, Prompt, Rows, of
 from rangevote.models.protocol import Integers
 
 NAME = "rangevote"
+#: Where transformers keeps the name of a network's attention.
+CONFIGURED = "_attn_implementation_internal"
 #: Scores of one layer that are in memory at a time (numbers, not bytes).
 MOST_SCORES = 1 << 24
 #: Tensors that layers pass along and that do not change the attention of one token over all before it.
@@ -128,13 +130,16 @@ def attend(
     `bias` (1, heads, 1, length) is added to the scores. Heads may share keys: then there are fewer of those.
     """
     tag: KeyTag | None = getattr(key, "rangevote", None)
-    if tag is None or mask is not None or query.shape[2] != 1 or _unknown(options):
+    unknown = any(options.get(name) is not None for name in ("softcap", "s_aux", "sliding_window"))
+    unknown |= any(isinstance(given, Tensor) and name not in HARMLESS for name, given in options.items())
+    if tag is None or mask is not None or query.shape[2] != 1 or unknown:
         raise Unshareable
     rows, heads, _, size = query.shape
     scale = size**-0.5 if scaling is None else scaling
     queries = query.reshape(rows, key.shape[1], -1, size) * scale  # (rows, key heads, queries of each, size)
-    if tag.prefix is None:
-        out = _own(queries, key, value, bias)
+    if tag.prefix is None:  # all that is attended to is the rows' own
+        scores = queries @ key.transpose(2, 3)  # (rows, key heads, queries, length)
+        out = _softmax(scores if bias is None else scores + bias.reshape(1, *scores.shape[1:])) @ value
     elif not tag.own:
         out = _crossed(queries, tag.prefix, tag.groups, bias)
     elif bias is None:
@@ -144,23 +149,8 @@ def attend(
     return out.reshape(rows, 1, heads, value.shape[3])
 
 
-def _unknown(options: dict[str, Any]) -> bool:
-    """Whether there are options such as a soft cap, sinks or a window."""
-    if any(options.get(name) is not None for name in ("softcap", "s_aux", "sliding_window")):
-        return True
-    return any(isinstance(option, Tensor) and name not in HARMLESS for name, option in options.items())
-
-
 def _softmax(scores: Tensor) -> Tensor:
     return scores.softmax(dim=-1, dtype=torch.float32).to(scores.dtype)
-
-
-def _own(queries: Tensor, keys: Tensor, values: Tensor, bias: Tensor | None) -> Tensor:
-    """All that is attended to is the rows' own."""
-    scores = queries @ keys.transpose(2, 3)  # (rows, key heads, queries, length)
-    if bias is not None:
-        scores += bias.reshape(1, *scores.shape[1:])
-    return _softmax(scores) @ values
 
 
 def _crossed(queries: Tensor, prefix: SharedLayer, groups: Groups, bias: Tensor | None) -> Tensor:
@@ -214,13 +204,8 @@ def _by_row(grouped: Tensor, width: int) -> Tensor:
     return grouped.view(inputs, heads, width, queries // width, size).transpose(1, 2)
 
 
-class _Running(threading.local):
-    """Whether this thread is inside one of our passes."""
-
-    active = False
-
-
-_running = _Running()
+#: `ours` is set while this thread is inside one of our passes.
+_thread = threading.local()
 
 
 def attention(
@@ -234,7 +219,7 @@ def attention(
     **options: Any,
 ) -> tuple[Tensor, None]:
     """What transformers calls in every layer."""
-    if _running.active:
+    if hasattr(_thread, "ours"):
         return attend(query, key, value, attention_mask, scaling, position_bias, options), None
     if position_bias is not None:
         options["position_bias"] = position_bias
@@ -243,45 +228,35 @@ def attention(
 
 def mask(*args: Any, **kwargs: Any) -> Any:
     """No mask inside our passes, where a new token sees all before it and padding is kept with the prefix."""
-    return None if _running.active else sdpa_mask(*args, **kwargs)
+    return None if hasattr(_thread, "ours") else sdpa_mask(*args, **kwargs)
 
 
 AttentionInterface.register(NAME, attention)
 AttentionMaskInterface.register(NAME, mask)
 
 
-class AttentionSwitch:
-    """Turns the attention of a network to ours and back."""
-
-    def __init__(self, net: Net) -> None:
-        configs: list[Any] = [getattr(module, "config", None) for module in net.modules()]
-        self._configs = [*{id(c): c for c in configs if hasattr(c, "_attn_implementation_internal")}.values()]
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def on(self) -> Iterator[None]:
-        """For the length of one pass; passes of two threads take turns."""
-        with self._lock:
-            before = [config._attn_implementation_internal for config in self._configs]
-            _running.active = True
-            for config in self._configs:
-                config._attn_implementation_internal = NAME
-            try:
-                yield
-            finally:
-                _running.active = False
-                for config, name in zip(self._configs, before, strict=True):
-                    config._attn_implementation_internal = name
+#: The configurations of a network in which its attention is named, and a lock for passes of several threads.
+_switches: WeakKeyDictionary[Net, tuple[list[Any], threading.Lock]] = WeakKeyDictionary()
 
 
-_switches: WeakKeyDictionary[Net, AttentionSwitch] = WeakKeyDictionary()
-
-
-def switch_of(net: Net) -> AttentionSwitch:
-    """The one switch of a network."""
+@contextmanager
+def our_attention(net: Net) -> Iterator[None]:
+    """Switch a network to our attention for the length of one pass; passes of two threads take turns."""
     if net not in _switches:
-        _switches[net] = AttentionSwitch(net)
-    return _switches[net]
+        named = {id(c): c for m in net.modules() if hasattr(c := getattr(m, "config", None), CONFIGURED)}
+        _switches[net] = list(named.values()), threading.Lock()
+    configs, lock = _switches[net]
+    with lock:
+        before = [getattr(config, CONFIGURED) for config in configs]
+        _thread.ours = True
+        for config in configs:
+            setattr(config, CONFIGURED, NAME)
+        try:
+            yield
+        finally:
+            del _thread.ours
+            for config, name in zip(configs, before, strict=True):
+                setattr(config, CONFIGURED, name)
 
 
 #: Prompts up to this length are copied to the rows: cheaper than attention in two parts.
@@ -294,7 +269,7 @@ TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3, torch.bfloat16: 0.05, tor
 #: A buffer of each shape (without rows) that is not in use.
 Spare = dict[torch.Size, Tensor]
 #: Kinds of prompts that were tried, and whether their rows can share.
-Trials = dict[tuple[str | bool, ...], bool]
+Trials = dict[tuple[object, ...], bool]
 
 
 @dataclass(frozen=True)
@@ -310,33 +285,33 @@ class SharedPrompt(Prompt):
 
 def shared_where_possible(prompt: Prompt, most: int | None, trials: Trials) -> Prompt:
     """The prompt with rows that share, or as it is; `most` tokens fit into the network."""
-    prefix = _prefix_of(prompt.net, prompt.kwargs)
-    if prefix is None or (most is not None and prompt.ids.shape[1] + 2 > most):  # no room to try anything
-        return prompt
-    kwargs = without(prompt.kwargs, "past_key_values")
-    shared = SharedPrompt(prompt.net, prompt.first, prompt.ids, prompt.processors, kwargs, prefix)
-    kind: tuple[str | bool, ...] = (type(prompt.net).__name__, *prefix.kind)
-    if kind not in trials:
-        owner = _most_and_least_padded(prefix)
-        trials[kind] = _agree(prompt.net, _two_steps(prompt, owner), lambda: _two_steps(shared, owner))
-    return shared if trials[kind] else prompt
-
-
-def _prefix_of(net: Net, kwargs: dict[str, Any]) -> SharedPrefix | None:
-    """What can be shared of the cache. A decoder's mask already has a column for the next token."""
+    net, kwargs = prompt.net, without(prompt.kwargs, "past_key_values")
     mask = kwargs.get("attention_mask")
     if net.config.is_encoder_decoder:
-        return SharedPrefix.of(kwargs.get("past_key_values"), None, mask)
-    own = None if mask is None else mask[:, :-1]
-    return SharedPrefix.of(kwargs.get("past_key_values"), own, kwargs.get("encoder_attention_mask"))
-
-
-def _most_and_least_padded(prefix: SharedPrefix) -> Integers:
-    """Owners of three rows, repeated and out of order: of the most padded input and of the least padded."""
-    masks = [half[0].mask for half in (prefix.own, prefix.cross) if half and half[0].mask is not None]
-    padding = masks[0].isinf().sum(dim=(1, 2, 3)).cpu().numpy() if masks else np.arange(prefix.inputs)
-    most, least = int(padding.argmax()), int(padding.argmin())
-    return np.array([most, least, most])
+        masks = None, mask
+    else:  # the mask already has a column for the next token
+        masks = None if mask is None else mask[:, :-1], kwargs.get("encoder_attention_mask")
+    prefix = SharedPrefix.of(prompt.kwargs.get("past_key_values"), *masks)
+    if prefix is None or (most is not None and prompt.ids.shape[1] + 2 > most):  # no room to try anything
+        return prompt
+    shared = SharedPrompt(net, prompt.first, prompt.ids, prompt.processors, kwargs, prefix)
+    padding = [half[0].mask if half else None for half in (prefix.own, prefix.cross)]
+    kind = (type(net).__name__, prefix.copied, *(mask is not None for mask in padding))
+    if kind not in trials:
+        owner = np.array([0, prefix.inputs - 1, 0])
+        for one in padding:
+            if one is not None:  # the rows of the most and of the least padded input, out of order
+                padded = one.isinf().sum(dim=(1, 2, 3))
+                owner = np.array([int(padded.argmax()), int(padded.argmin()), int(padded.argmax())])
+                break
+        plain = _two_steps(prompt, owner)
+        spread = (plain - plain.mean(dim=-1, keepdim=True)).square().mean().sqrt()
+        try:
+            difference = (plain - _two_steps(shared, owner)).square().mean().sqrt()
+            trials[kind] = bool(difference <= TOLERANCE.get(net.dtype, 0.0) * spread)
+        except Exception:  # whatever a network of unknown build makes of a cache it does not know
+            trials[kind] = False
+    return shared if trials[kind] else prompt
 
 
 def _two_steps(prompt: Prompt, owner: Integers) -> Tensor:
@@ -348,15 +323,6 @@ def _two_steps(prompt: Prompt, owner: Integers) -> Tensor:
     rows.step(ids)
     rows.select(order)
     return rows.step(torch.cat([ids, tokens], dim=1)[order]).log_probs
-
-
-def _agree(net: Net, plain: Tensor, shared: Callable[[], Tensor]) -> bool:
-    try:
-        difference = (plain - shared()).square().mean().sqrt()
-    except Exception:  # whatever a network of unknown build makes of a cache it does not know
-        return False
-    spread = (plain - plain.mean(dim=-1, keepdim=True)).square().mean().sqrt()
-    return bool(difference <= TOLERANCE.get(net.dtype, 0.0) * spread)
 
 
 class SharedRows(Rows):
@@ -371,7 +337,7 @@ class SharedRows(Rows):
         self._kwargs = take_all(prompt.kwargs, index, len(prompt.ids), of_inputs(prompt.net))
 
     def step(self, ids: Tensor) -> Prediction:
-        with switch_of(self._net).on():
+        with our_attention(self._net):
             return self._pass(ids, {"past_key_values": self._shared.past})[0]
 
     def _select_cache(self, rows: Integers, index: Tensor, same_inputs: bool) -> None:
@@ -396,19 +362,9 @@ class SharedPrefix:
         return len(self.own[0].keys)
 
     @property
-    def device(self) -> torch.device:
-        """Of the first layer; those of a model that is spread out may be elsewhere."""
-        return self.own[0].keys.device
-
-    @property
     def copied(self) -> bool:
         """Whether the prompts are so short that rows had better have copies of them."""
         return self.own[0].keys.shape[2] <= SHORT_PROMPT and self.own[0].mask is None
-
-    @property
-    def kind(self) -> tuple[bool, ...]:
-        """What makes the attention differ: copies, padding of the prompts, padding of the encoder's part."""
-        return self.copied, self.own[0].mask is not None, bool(self.cross) and self.cross[0].mask is not None
 
     @classmethod
     def of(cls, cache: Any, own_mask: Tensor | None, cross_mask: Tensor | None) -> SharedPrefix | None:
@@ -424,22 +380,16 @@ class SharedPrefix:
         # Windows, quantised and recurrent layers are other classes; layers that use another's are empty.
         if any(type(layer) is not DynamicLayer or layer.get_seq_length() == 0 for layer in (*own, *cross)):
             return None
-        if not own or not _covers(own_mask, own) or not _covers(cross_mask, cross):
-            return None
-        return cls(_layers(own, own_mask), _layers(cross, cross_mask))
-
-
-def _covers(mask: Tensor | None, layers: Sequence[Any]) -> bool:
-    """Whether a mask tells all that is masked of the tokens in the layers."""
-    return mask is None or not layers or mask.shape[1] == layers[0].keys.shape[2] or bool(mask.all())
-
-
-def _layers(layers: Sequence[Any], mask: Tensor | None) -> list[SharedLayer]:
-    added = None
-    if layers and mask is not None and not bool(mask.all()):
-        zero = torch.zeros_like(mask, dtype=layers[0].keys.dtype)
-        added = zero.masked_fill(mask == 0, -torch.inf)[:, None, None]  # (inputs, 1, 1, length)
-    return [SharedLayer(layer.keys.contiguous(), layer.values.contiguous(), added) for layer in layers]
+        shared: list[list[SharedLayer]] = []
+        for layers, mask in ((own, own_mask), (cross, cross_mask)):
+            added = None
+            if layers and mask is not None and not bool(mask.all()):
+                if mask.shape[1] != layers[0].keys.shape[2]:
+                    return None
+                zero = torch.zeros_like(mask, dtype=layers[0].keys.dtype)
+                added = zero.masked_fill(mask == 0, -torch.inf)[:, None, None]  # (inputs, 1, 1, length)
+            shared.append([SharedLayer(kv.keys.contiguous(), kv.values.contiguous(), added) for kv in layers])
+        return cls(*shared) if own else None
 
 
 class SharedCache:
@@ -448,16 +398,16 @@ class SharedCache:
     def __init__(self, prefix: SharedPrefix, owner: Integers) -> None:
         """Rows that have no tokens of their own yet; `owner` (rows,) are the numbers of their inputs."""
         self._prefix = prefix
-        self._groups = Groups(owner, prefix.inputs, prefix.device)
+        self._groups = Groups(owner, prefix.inputs, prefix.own[0].keys.device)
         self._own = [OwnLayer(layer, self._groups, prefix.copied) for layer in prefix.own]
         self._spare: Spare = {}
-        self.past = self._past(_cache(self._own))
+        self.past = self._past()
 
-    def _past(self, own: DynamicCache) -> DynamicCache | EncoderDecoderCache:
-        if not self._prefix.cross:
-            return own
-        cross = [CrossLayer(layer, self._groups) for layer in self._prefix.cross]
-        return EncoderDecoderCache(own, _cache(cross))
+    def _past(self) -> DynamicCache | EncoderDecoderCache:
+        own, cross = DynamicCache(), DynamicCache()
+        own.layers = list(self._own)
+        cross.layers = [CrossLayer(layer, self._groups) for layer in self._prefix.cross]
+        return EncoderDecoderCache(own, cross) if cross.layers else own
 
     def select(self, rows: Integers) -> None:
         """Reorder, repeat and drop rows."""
@@ -467,26 +417,16 @@ class SharedCache:
         if len(self._spare) > 2:  # one for keys and one for values, and some from before they grew
             self._spare.clear()
         owner = self._groups.owner[rows]
-        if not np.array_equal(owner, self._groups.owner):
-            self._regroup(owner)
-
-    def _regroup(self, owner: Integers) -> None:
-        """Rows have other owners now; drop the inputs without rows when they are half of all."""
-        present = np.unique(owner)
+        if np.array_equal(owner, self._groups.owner):
+            return
+        present = np.unique(owner)  # inputs without rows are dropped when they are half of all
         if 2 * len(present) <= self._prefix.inputs:
             self._prefix = self._prefix.take(torch.as_tensor(present, device=self._groups.device))
             owner = np.searchsorted(present, owner)
         self._groups = Groups(owner, self._prefix.inputs, self._groups.device)
         for layer, prefix in zip(self._own, self._prefix.own, strict=True):
             layer.tag = KeyTag(self._groups, None if layer.tag.prefix is None else prefix, own=True)
-        if isinstance(self.past, EncoderDecoderCache):
-            self.past = self._past(self.past.self_attention_cache)
-
-
-def _cache(layers: Sequence[DynamicLayer]) -> DynamicCache:
-    cache = DynamicCache()
-    cache.layers = list(layers)
-    return cache
+        self.past = self._past()
 
 
 class OwnLayer(DynamicLayer):  # type: ignore[no-untyped-call]
@@ -522,7 +462,8 @@ class OwnLayer(DynamicLayer):  # type: ignore[no-untyped-call]
                 self._buffers[i] = larger
             self._buffers[i][:rows, :, first : self.length] = states
             kept.append(self._buffers[i][:rows, :, : self.length])
-        return _tagged(kept[0], self.tag), kept[1]
+        kept[0].rangevote = self.tag  # type: ignore[attr-defined]
+        return kept[0], kept[1]
 
     def get_seq_length(self) -> int:
         """Tokens before the next one, shared and own."""
@@ -545,14 +486,10 @@ class CrossLayer(DynamicLayer):  # type: ignore[no-untyped-call]
 
     def __init__(self, prefix: SharedLayer, groups: Groups) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        keys = prefix.keys.view_as(prefix.keys)  # the tag is not for others that have the same prefix
-        self.keys, self.values = _tagged(keys, KeyTag(groups, prefix, own=False)), prefix.values
+        self.keys = prefix.keys.view_as(prefix.keys)  # the tag is not for others that have the same prefix
+        self.keys.rangevote = KeyTag(groups, prefix, own=False)  # type: ignore[attr-defined]
+        self.values = prefix.values
         self.is_initialized = True
-
-
-def _tagged(keys: Tensor, tag: KeyTag) -> Tensor:
-    keys.rangevote = tag  # type: ignore[attr-defined]
-    return keys
 
 
 def _buffer(like: Tensor, rows: int, tokens: int) -> Tensor:

@@ -94,8 +94,8 @@ class Rows:
         """One pass of the network, with arguments as transformers' own loop makes and keeps them."""
         net, length = self._net, 1 if cache else None
         given = net.prepare_inputs_for_generation(ids, next_sequence_length=length, **self._kwargs, **cache)
-        prediction, output = predict(net, dict(given))
-        self._kwargs = without(updated(net, output, self._kwargs), *CACHES)
+        prediction, output, kwargs = predict(net, dict(given), self._kwargs)
+        self._kwargs = without(kwargs, *CACHES)
         return prediction, output
 
     def select(self, rows: Integers) -> None:
@@ -115,23 +115,22 @@ class Rows:
             self._cache = reordered(self._net, self._cache, index, same_inputs)
 
 
-def predict(net: Net, inputs: dict[str, Any]) -> tuple[Prediction, Any]:
-    """Run the network and look at the last position; also returns its output as it is."""
+def predict(
+    net: Net, inputs: dict[str, Any], kwargs: dict[str, Any]
+) -> tuple[Prediction, Any, dict[str, Any]]:
+    """Run the network and look at the last position; also returns its output and the arguments afterwards."""
     with output_layer(net) as states:
         output = net(**inputs, return_dict=True)
     logits = output.logits  # (rows, positions, vocabulary)
     last = logits[:, -1] if logits.shape[1] == 1 else logits[:, -1].clone()  # the rest need not be kept
+    log_probs = last.float()
+    size = max(1, LOGITS_AT_A_TIME // log_probs.shape[1])
+    for first in range(0, len(log_probs), size):
+        log_probs[first : first + size] = log_probs[first : first + size].log_softmax(dim=-1)
     hidden = states[-1][:, -1].float() if states else None  # (rows, dimension)
-    return Prediction(normalise(last), hidden), output
-
-
-def normalise(logits: Tensor) -> Tensor:
-    """Logits (rows, vocabulary) to log-probabilities, in place where they are float32 already."""
-    logits = logits.float()
-    size = max(1, LOGITS_AT_A_TIME // logits.shape[1])
-    for first in range(0, len(logits), size):
-        logits[first : first + size] = logits[first : first + size].log_softmax(dim=-1)
-    return logits
+    encoder = net.config.is_encoder_decoder
+    after = net._update_model_kwargs_for_generation(output, kwargs, is_encoder_decoder=encoder)
+    return Prediction(log_probs, hidden), output, dict(after)
 
 
 @contextmanager
@@ -146,12 +145,6 @@ def inference(net: Net) -> Iterator[None]:
     finally:
         for module in training:
             module.training = True
-
-
-def updated(net: Net, output: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments after a pass, with the cache of its output."""
-    encoder = net.config.is_encoder_decoder
-    return dict(net._update_model_kwargs_for_generation(output, kwargs, is_encoder_decoder=encoder))
 
 
 def cache_name(kwargs: Any) -> str | None:
@@ -179,7 +172,7 @@ def take_all(kwargs: dict[str, Any], rows: Tensor, count: int, fixed: tuple[str,
 def take(name: str, value: Any, rows: Tensor, count: int) -> Any:
     """Rows of an argument that has `count` of them; what has no rows stays as it is."""
     if isinstance(value, Tensor) and value.ndim > 1:
-        dimension = batch_dimension(name, value)
+        dimension = 1 if name == "position_ids" and value.ndim == 3 else 0  # positions (3, rows, length)
         return value.index_select(dimension, rows) if value.shape[dimension] == count else value
     if isinstance(value, dict):  # the output of an encoder
         taken = copy.copy(value)
@@ -187,11 +180,6 @@ def take(name: str, value: Any, rows: Tensor, count: int) -> Any:
             taken[part] = take(part, value[part], rows, count)
         return taken
     return value
-
-
-def batch_dimension(name: str, value: Tensor) -> int:
-    """Which dimension are the rows: the first, but that positions may be (3, rows, length)."""
-    return 1 if name == "position_ids" and value.ndim == 3 else 0
 
 
 def cached_tokens(cache: Any) -> int:
@@ -341,8 +329,15 @@ class Prepared:
     @classmethod
     def by(cls, hf: Net, encoded: dict[str, Any]) -> Prepared:
         """Let transformers prepare `encoded` inputs."""
+
+        def as_given(
+            model: Net, input_ids: Tensor, logits_processor: Any, generation_config: Any, **kwargs: Any
+        ) -> Prepared:
+            del kwargs["stopping_criteria"]
+            return cls(model, input_ids, logits_processor, generation_config, kwargs)
+
         with quiet():
-            prepared: Prepared = hf.generate(**encoded, **OVERRULED, custom_generate=_as_given)
+            prepared: Prepared = hf.generate(**encoded, **OVERRULED, custom_generate=as_given)
         forced_end = logits_process.ForcedEOSTokenLogitsProcessor  # at a greatest length, which there is not
         kept = [processor for processor in prepared.processors if not isinstance(processor, forced_end)]
         return replace(prepared, processors=_checked(kept))
@@ -368,22 +363,10 @@ class Prepared:
         given = net.prepare_inputs_for_generation(
             self.ids, next_sequence_length=length, is_first_iteration=True, **kwargs
         )
-        first, output = predict(net, dict(given))
-        kwargs = updated(net, output, kwargs)
+        first, _, kwargs = predict(net, dict(given), kwargs)
         if cache_name(kwargs) is not None:
             kwargs = without(kwargs, *OF_PROMPTS)
         return Prompt(net, first, self.ids, self.processors, kwargs)
-
-
-def _as_given(
-    model: Net,
-    input_ids: Tensor,
-    logits_processor: Any,
-    stopping_criteria: Any,
-    generation_config: Any,
-    **kwargs: Any,
-) -> Prepared:
-    return Prepared(model, input_ids, logits_processor, generation_config, kwargs)
 
 
 def _dynamic(value: Any, net: Net) -> Any:
@@ -399,7 +382,7 @@ def _dynamic(value: Any, net: Net) -> Any:
 def _every(net: Net, name: str, value: Any, k: int) -> Any:
     """Undo the repetition of rows: in every tensor, in the encoder's output, and in a user's cache."""
     if isinstance(value, Tensor):
-        count = value.shape[batch_dimension(name, value)]
+        count = len(value) if name != "position_ids" or value.ndim < 3 else value.shape[1]
         return take(name, value, torch.arange(0, count, k, device=value.device), count)
     if isinstance(value, dict):
         return type(value)({part: _every(net, part, inside, k) for part, inside in value.items()})
