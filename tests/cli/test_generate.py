@@ -539,7 +539,7 @@ def test_a_folder_answers_texts_and_token_ids(run, folder, tmp_path):
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
     done = run("generate", "-m", folder, "-i", data, "--max-new-tokens", "6", "--on-error", "skip")
     assert done.code == 4  # the model refuses one input, and only that is skipped
-    assert f"{data}:3: holds the token 99" in done.err
+    assert f"{data}:3: contains the token 99" in done.err
     inputs = ["the dog", [5, 9, 12], "red"]
     results = rv.generate(rv.load(folder), inputs, candidates=rv.Beam(10, max_new_tokens=6))
     assert [line["winner"] for line in done.results() if "winner" in line] == [

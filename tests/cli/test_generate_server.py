@@ -214,23 +214,20 @@ def test_no_key_is_written_anywhere(ask, monkeypatch, tmp_path):
     assert not any(KEY.encode() in file.read_bytes() for file in kept)
 
 
-def test_a_key_that_others_could_read_on_its_way_is_told():
-    from rangevote.cli.generate_options import ModelOptions, server_elector
+def test_a_key_that_others_could_read_on_its_way_is_told(monkeypatch):
+    from rangevote.cli.generate import GenerateOptions
     from rangevote.election.settings import Settings
     from rangevote.errors import RangevoteWarning
-    from rangevote.generation.plan import GenerationPlan
 
-    plan = GenerationPlan.of(Settings(), "sample:2")
-    model = ModelOptions("tiny", None, None, False)
-    calls = {"extra": {}, "concurrency": 1, "timeout": 1.0, "skip": False}
-
-    def elector(url: str, key: str | None) -> None:
-        server_elector("openai", url, key, model, plan, **calls)
+    def elector(url: str, key: str) -> None:
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+        options = GenerateOptions("tiny", engine="openai", base_url=url, candidates="sample:2")
+        options.server(options.plan(Settings()), skip=False)
 
     with pytest.warns(RangevoteWarning, match="the API key goes to http://example.org/v1 unencrypted"):
         elector("http://example.org/v1", KEY)
     elector("https://example.org/v1", KEY)
-    elector("http://example.org/v1", None)
+    elector("http://example.org/v1", "")
 
 
 @pytest.mark.parametrize(
@@ -289,7 +286,7 @@ def test_samples_that_fail_are_told_and_the_others_elect(ask, tmp_path):
     ("options", "message"),
     [
         (["--engine", "openai"], "--engine openai needs --base-url"),
-        (["--base-url", "http://127.0.0.1/v1"], "--base-url is for servers; say which kind with --engine"),
+        (["--base-url", "http://127.0.0.1/v1"], "--base-url is for servers; give --engine"),
         (["--engine", "openai", "--base-url", "h/v1"], "the base URL must be as http"),
         (["--engine", "openai", "--base-url", "http://h/v1", "--body", "[]"], "--body must be a JSON object"),
         (

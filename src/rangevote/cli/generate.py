@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
-from rangevote.cli.generate_options import ModelOptions, model_options, search_options, server_options
 from rangevote.cli.options import (
+    COMMANDLINE,
     MODEL_SECTIONS,
     HelpCommand,
     check_one_winner,
     election_options,
+    grouped,
+    read_secret,
     result_options,
+    secret_from_environment,
 )
 from rangevote.cli.output import ResultsAndBallots, open_outputs
 from rangevote.cli.progress import Bar, Notes, check_input, loading
 from rangevote.cli.resume import keeping_results, skip_done
-from rangevote.errors import DataError
+from rangevote.errors import DataError, UsageError, need, warn
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
     from rangevote.formats.result_writer import ResultLine, ResultShape
     from rangevote.generation.generate import Elected, Elector, Request
     from rangevote.generation.plan import GenerationPlan
+    from rangevote.models.protocol import Engine, LanguageModel
 
     #: An input, and its election or why there is none.
     Answer = tuple[Entry, Elected | DataError]
@@ -40,6 +46,253 @@ OPTIONS_FREE_TO_CHANGE_ON_RESUME = frozenset(
     {"source", "output", "ballots", "max_rows", "on_error", "resume", "force", "quiet"}
     | {"base_url", "key_env", "key_file", "concurrency", "timeout"}
 )
+#: Bytes of a response: hundreds of samples with their log-probabilities.
+LONGEST_RESPONSE = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class GenerateOptions:
+    """Which model or server, and how to search."""
+
+    model: str
+    voter_models: tuple[str, ...] = ()
+    device: str | None = None
+    dtype: str | None = None
+    no_chat: bool = False
+    engine: str | None = None
+    base_url: str | None = None
+    key_env: str | None = None
+    key_file: str | None = None
+    body: str | None = None
+    concurrency: int = 16
+    timeout: float = 600.0
+    candidates: str = "beam:10"
+    voters: str | None = None
+    adaptive: float | None = None
+    within: float = 0.0
+    sampling_temperature: float | None = None
+    max_new_tokens: int | None = None
+    seed: int | None = None
+    copy_filter: float | None = None
+    states: bool = False
+    max_rows: int = 256
+
+    def plan(self, settings: Settings) -> GenerationPlan:
+        """The searches for candidates and voters, with the options they have in common, and the election."""
+        from rangevote.decoding import get_search, open_options
+        from rangevote.generation.plan import GenerationPlan, usual_voters
+
+        voters = usual_voters(settings) if self.voters is None else self.voters
+        searches = [self.candidates] if voters is None else [self.candidates, voters]
+        values = {
+            "temperature": self.sampling_temperature,
+            "max_new_tokens": self.max_new_tokens,
+            "seed": self.seed,
+            "copy_filter": self.copy_filter,
+        }
+        common = {name: value for name, value in values.items() if value is not None}
+        for name in common:
+            if not any(name in open_options(spec) for spec in searches):
+                warn(
+                    f"--{name.replace('_', '-')} has no effect: it is for searches that have this option and "
+                    f"do not set it themselves, not for {' and '.join(searches)}."
+                )
+        plan = GenerationPlan.of(
+            settings,
+            *(get_search(spec, **common) for spec in searches),
+            adaptive=self.adaptive,
+            within=self.within,
+            states=self.states or None,
+            max_rows=self.max_rows,
+        )
+        plan.check_voters(self.voter_models)
+        return plan
+
+    def load(self, name: str) -> LanguageModel[Any] | Engine:
+        from rangevote.models.load import load
+
+        return load(name, device=self.device, dtype=self.dtype, chat=not self.no_chat)
+
+    def server(self, plan: GenerationPlan, *, skip: bool) -> Elector | None:
+        """What elects by the server, None if there is none; nothing is sent before the first request."""
+        engine, models = self.engine, self.voter_models
+        if engine is None:
+            for name in ("base_url", "key_env", "key_file", "body"):
+                if getattr(self, name) is not None:
+                    flag = f"--{name.replace('_', '-')}"
+                    raise UsageError(
+                        f"{flag} is for servers; give --engine too, for example --engine openai."
+                    )
+            return None
+        if self.base_url is None:
+            raise UsageError(f"--engine {engine} needs --base-url, as --base-url http://127.0.0.1:8000/v1.")
+        for flag, value in (("--device", self.device), ("--dtype", self.dtype)):
+            if value is not None:
+                raise UsageError(f"{flag} is for models in this process, but --engine {engine} is not.")
+        if len(models) > 1:
+            raise UsageError(f"--engine {engine} takes one --voter-model; for a panel of servers use serve.")
+        key, extra = self._key(), self._extra_fields()
+        need("httpx", "web", "asking a server")
+        from rangevote.engines.openai.client import CallLimits, Client
+        from rangevote.engines.openai.generating import RequestBuilder, ServerElector
+
+        builder = RequestBuilder.of(
+            engine,
+            self.model,
+            plan,
+            chat=not self.no_chat,
+            extra=extra,
+            voter_model=models[0] if models else None,
+        )
+        limits = CallLimits(read=self.timeout, total=self.timeout, response_bytes=LONGEST_RESPONSE)
+        client = Client(self.base_url, key=key, limits=limits, concurrency=self.concurrency)
+        if key is not None and exposed(client.base_url):
+            warn(f"the API key goes to {client.base_url} unencrypted; if you can, use https.")
+        return ServerElector(client, builder, plan, ahead=2 * self.concurrency, skip=skip)
+
+    def _key(self) -> str | None:
+        """The API key; servers of one's own mostly want none."""
+        if self.key_env is not None and self.key_file is not None:
+            raise UsageError("--key-env and --key-file are both given; a server has one key.")
+        if self.key_file is not None:
+            return read_secret(self.key_file).strip()
+        if self.key_env is not None:
+            return secret_from_environment(self.key_env).strip()
+        return os.environ.get("OPENAI_API_KEY", "").strip() or None
+
+    def _extra_fields(self) -> dict[str, Any]:
+        from rangevote.formats.jsonl import parse
+
+        if self.body is None:
+            return {}
+        try:
+            fields = parse(self.body.encode())
+        except DataError as error:
+            raise UsageError(f"--body is {error.problem}.") from None
+        if not isinstance(fields, dict):
+            raise UsageError(f'--body must be a JSON object, as {{"stop": ["\\n"]}}, got {self.body!r}.')
+        return fields
+
+
+def exposed(url: str) -> bool:
+    """Whether others can read what goes there.
+
+    >>> exposed("http://example.org/v1"), exposed("https://example.org/v1"), exposed("http://[::1]:80/v1")
+    (True, False, False)
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return parts.scheme == "http" and host not in ("localhost", "::1") and not host.startswith("127.")
+
+
+def _default_candidates(context: click.Context, option: click.Parameter, candidates: str) -> str:
+    """Samples of a server, since most servers have no beams."""
+    explicit = context.get_parameter_source("candidates") is COMMANDLINE
+    return candidates if explicit or context.params.get("engine") is None else "sample:10"
+
+
+#: The options of `GenerateOptions`. `engine` is read before the others, which depend on it.
+OPTIONS = {
+    "model": click.option(
+        "-m",
+        "--model",
+        required=True,
+        metavar="NAME",
+        help="Hugging Face name, folder, GGUF or ARPA file, smollm2, or a name that the server knows.",
+    ),
+    "voter_models": click.option(
+        "--voter-model",
+        "voter_models",
+        multiple=True,
+        metavar="NAME",
+        help="Another model for --voters; several are a panel, with equal --shares or those given.",
+    ),
+    "device": click.option("--device", metavar="NAME", help="cuda or cpu, for example."),
+    "dtype": click.option(
+        "--dtype", metavar="NAME", help="float32 or bfloat16, for example; by default that of the weights."
+    ),
+    "no_chat": click.option(
+        "--no-chat", is_flag=True, help="Do not put inputs into the model's chat template."
+    ),
+    "candidates": click.option(
+        "--candidates",
+        default=GenerateOptions.candidates,
+        show_default=True,
+        metavar="SEARCH",
+        callback=_default_candidates,
+        help="Who can be elected; sample:10 for servers.",
+    ),
+    "voters": click.option(
+        "--voters", metavar="SEARCH", help="Who votes, for example sample:100; by default the candidates."
+    ),
+    "adaptive": click.option(
+        "--adaptive",
+        is_flag=False,
+        flag_value=0.99,
+        type=float,
+        metavar="[CONFIDENCE]",
+        help="Draw voters only until the winner is certain; 0.99 if no number follows.",
+    ),
+    "within": click.option(
+        "--within",
+        type=float,
+        default=GenerateOptions.within,
+        metavar="E",
+        help="With --adaptive: or certainly at most E below the best, for example 0.02.",
+    ),
+    "sampling_temperature": click.option(
+        "--temperature",
+        "sampling_temperature",
+        type=float,
+        metavar="T",
+        help="Sample from P^(1/T) of each token; for the votes' own see --vote-temperature.",
+    ),
+    "max_new_tokens": click.option(
+        "--max-new-tokens", type=int, metavar="N", help="Longest output, in both searches."
+    ),
+    "seed": click.option("--seed", type=int, metavar="N", help="For random searches."),
+    "copy_filter": click.option(
+        "--copy-filter", type=float, metavar="SHARE", help="Prune outputs that copy this share of the input."
+    ),
+    "states": click.option("--states", is_flag=True, help="Keep hidden states in the ballots."),
+    "max_rows": click.option(
+        "--max-rows",
+        type=int,
+        default=GenerateOptions.max_rows,
+        show_default=True,
+        help="Outputs extended at a time.",
+    ),
+    "engine": click.option(
+        "--engine",
+        is_eager=True,
+        type=click.Choice(["openai", "vllm", "llama_cpp"]),
+        help="Ask an OpenAI-compatible server, or one of these that can do more.",
+    ),
+    "base_url": click.option(
+        "--base-url", metavar="URL", help="Address of the server, for example http://127.0.0.1:8000/v1."
+    ),
+    "key_env": click.option(
+        "--key-env", metavar="NAME", help="Variable with its API key; by default OPENAI_API_KEY, if set."
+    ),
+    "key_file": click.option("--key-file", metavar="FILE", help="File with its API key."),
+    "body": click.option(
+        "--body", metavar="JSON", help='More fields for requests; null drops one, as {"seed": null}.'
+    ),
+    "concurrency": click.option(
+        "--concurrency",
+        type=click.IntRange(1),
+        default=GenerateOptions.concurrency,
+        show_default=True,
+        help="Calls at a time.",
+    ),
+    "timeout": click.option(
+        "--timeout",
+        type=click.FloatRange(0, min_open=True),
+        default=GenerateOptions.timeout,
+        show_default=True,
+        help="Seconds for a call.",
+    ),
+}
 
 
 @click.command(
@@ -47,7 +300,7 @@ OPTIONS_FREE_TO_CHANGE_ON_RESUME = frozenset(
     sections=MODEL_SECTIONS,
     example="rangevote generate -m smollm2 -i prompts.txt --candidates sample:20 -o answers.jsonl",
 )
-@model_options
+@partial(grouped, name="options", options=OPTIONS, build=GenerateOptions)
 @click.option(
     "-i",
     "--input",
@@ -56,8 +309,6 @@ OPTIONS_FREE_TO_CHANGE_ON_RESUME = frozenset(
     metavar="FILE",
     help="Lines of text, JSON lines, or images: a folder or a list.",
 )
-@search_options
-@server_options
 @partial(election_options, sampling=True)
 @click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
 @click.option("--ballots", metavar="FILE", help="Keep candidates and voters, for rangevote vote.")
@@ -65,7 +316,7 @@ OPTIONS_FREE_TO_CHANGE_ON_RESUME = frozenset(
 @click.option(
     "--format",
     type=click.Choice(["text", "jsonl"]),
-    help="Format of the input; else by the file's name.",
+    help="Format of the input; by default from the file's name.",
 )
 @click.option("--field", metavar="NAME", help="Where JSON lines have the text, messages, ids or image.")
 @click.option(
@@ -73,16 +324,14 @@ OPTIONS_FREE_TO_CHANGE_ON_RESUME = frozenset(
     type=click.Choice(["stop", "skip"]),
     default="stop",
     show_default=True,
-    help="At a bad input.",
+    help="What to do at a bad input.",
 )
-@click.option("--resume", is_flag=True, help="Go on with unfinished output files.")
+@click.option("--resume", is_flag=True, help="Continue unfinished output files.")
 @click.option("--force", is_flag=True, help="Replace the output files, or start again.")
 @click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
 def generate(
-    chosen: ModelOptions,
+    options: GenerateOptions,
     source: str,
-    plan_for: Callable[[Settings], GenerationPlan],
-    server: Callable[..., Elector] | None,
     settings: Settings,
     output: str | None,
     ballots: str | None,
@@ -111,20 +360,17 @@ def generate(
         name: value for name, value in given.items() if name not in OPTIONS_FREE_TO_CHANGE_ON_RESUME
     }
     remembered["ballots"] = ballots is not None
-    plan, skip, images = plan_for(settings), on_error == "skip", False
-    plan.check_voters(chosen.voter_models)
+    plan, skip, images = options.plan(settings), on_error == "skip", False
+    elector = options.server(plan, skip=skip)
     with ExitStack() as files:
         sink = files.enter_context(
             open_outputs(output, ballots, source, remembered, resume=resume, force=force)
         )
-        elector: Elector
-        if server is None:
-            with loading(chosen.model, quiet=quiet):
-                model = chosen.load()
-                plan = plan.voted_by({name: chosen.load(name) for name in chosen.voter_models})
+        if elector is None:
+            with loading(options.model, quiet=quiet):
+                model = options.load(options.model)
+                plan = plan.voted_by({name: options.load(name) for name in options.voter_models})
             elector, images = partial(elect_batches, model, plan=plan), getattr(model, "reads_images", False)
-        else:
-            elector = server(chosen, plan, skip=skip)
         entries = files.enter_context(
             read_inputs(source, format=format, field=field, images=images, carry=shape.carry)
         )
@@ -219,12 +465,9 @@ def _matched(batch: Iterable[Elected | DataError], waiting: deque[Entry]) -> Ite
     for answer in chain([None], batch):
         if answer is not None:
             entry = waiting.popleft()
-            yield entry, _at(entry.where, answer) if isinstance(answer, DataError) else answer
+            if isinstance(answer, DataError):  # named by its line in the file, not by its number in the run
+                field = "" if answer.field.startswith("inputs[") else answer.field
+                answer = DataError(answer.problem, field=field, where=entry.where)
+            yield entry, answer
         while waiting and (error := waiting[0].error) is not None:
             yield waiting.popleft(), error
-
-
-def _at(where: str, error: DataError) -> DataError:
-    """The error with the line of the input in its file, instead of its number in the run."""
-    field = "" if error.field.startswith("inputs[") else error.field
-    return DataError(error.problem, field=field, where=where)

@@ -202,8 +202,8 @@ def test_what_is_no_image_is_refused_with_its_number(tiny_model, tmp_path):
     cut.write_bytes(cut.read_bytes()[:60])
     for input, message in [
         ("a dog", r"inputs\[1\]: is 'a dog'; the model takes images"),
-        ([5, 6], r"inputs\[1\]: is \[5, 6\], and the model takes images"),
-        (list(range(99)), r"inputs\[1\]: is a list, and the model takes images"),
+        ([5, 6], r"inputs\[1\]: is \[5, 6\]; the model takes images"),
+        (list(range(99)), r"inputs\[1\]: is \[0, 1, .*; the model takes images"),
         (tmp_path / "none.png", r"inputs\[1\]: there is no file '.*none.png'"),
         (broken, r"inputs\[1\]: '.*broken.png' cannot be read as an image"),
         (cut, r"inputs\[1\]: '.*cut.png' cannot be read as an image"),
