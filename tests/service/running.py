@@ -19,7 +19,6 @@ from rangevote.service.config import Limits, RequestOptions, ServiceConfig
 from rangevote.service.metrics import Metrics
 from rangevote.service.middleware import JsonLines, Keys, logger
 from rangevote.service.upstream import Upstream
-from rangevote.service.upstream_panel import UpstreamPanel
 from rangevote.web.serving import address, bound, server
 from tests.engines.openai.upstream import Asked, choice, completion
 from tests.engines.openai.upstream import Reply as UpstreamReply
@@ -54,7 +53,7 @@ class Running:
 
     def __init__(
         self,
-        upstream: str | None = None,
+        upstream: str,
         *,
         keys: tuple[str, ...] = (),
         upstream_key: str | None = None,
@@ -74,8 +73,7 @@ class Running:
         )
         self.metrics, self.log = Metrics(), list[str]()
         self._handler = ListHandler(self.log)
-        kind = UpstreamPanel if self.settings.members else Upstream
-        source: Upstream | UpstreamPanel = kind(self.settings, self.metrics, key=upstream_key)
+        source = Upstream(self.settings, self.metrics, key=upstream_key)
         app = service_app(source, self.settings, self.metrics, keys=Keys(keys), details=details)
         self._up = threading.Event()
         used = self.settings.limits

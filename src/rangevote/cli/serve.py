@@ -103,7 +103,6 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
     from rangevote.service.metrics import Metrics
     from rangevote.service.middleware import log_event, log_to
     from rangevote.service.upstream import Upstream
-    from rangevote.service.upstream_panel import UpstreamPanel
     from rangevote.web.serving import address, bound
     from rangevote.web.serving import serve as run
 
@@ -119,7 +118,7 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
         key = secrets.token_hex(32)
         model = _start_model(given["model"], key)
         config = replace(config, upstream=f"{model.listening_address}/v1", source="llama_cpp")
-    source = (UpstreamPanel if config.members else Upstream)(config, metrics, key=key)
+    source = Upstream(config, metrics, key=key)
     app = service_app(source, config, metrics, keys=keys, details=log_details)
     listening = bound(host, port)
     serving = given["model"] or ", ".join(config.members.values()) or config.upstream
@@ -170,8 +169,8 @@ def _config(given: dict[str, Any], hosts: tuple[str, ...]) -> ServiceConfig:
     members = _members(given["upstreams"])
     if not members and not given["model"]:
         members = dict(file.get("upstreams", {})) or ({"": file["upstream"]} if "upstream" in file else {})
-    upstream = next(iter(members.values()), None)
-    if (upstream is None) == (given["model"] is None):
+    upstream = next(iter(members.values()), "")
+    if bool(upstream) == bool(given["model"]):
         raise UsageError("give --upstream URL, the server to sample from, or --model FILE, one of the two.")
     options: dict[str, Any] = {name: given.get(name) for name in REQUEST_OPTIONS}
     if str(options["candidates"]).isdecimal():

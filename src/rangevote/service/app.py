@@ -31,12 +31,9 @@ from rangevote.service.middleware import AccessLog, Auth, Keys, Queue, log_event
 from rangevote.service.requests import CompletionRequest, Endpoint, read_request
 from rangevote.service.responses_api import ResponsesReply, ResponsesRequest, read_responses
 from rangevote.service.upstream import Upstream
-from rangevote.service.upstream_panel import UpstreamPanel
 from rangevote.web.app import Ballots, ElectionPage, election_app
 from rangevote.web.serving import asset_routes
 
-#: Where answers come from.
-AnswerSource = Upstream | UpstreamPanel
 #: Seconds for the errors of answers that a stopping service cuts short.
 LAST_ERRORS = 2.0
 #: Seconds for which the upstream's state is remembered, good or bad.
@@ -74,7 +71,7 @@ LARGEST_KEPT = 4 * 2**20
 
 
 def service_app(
-    source: AnswerSource,
+    source: Upstream,
     config: ServiceConfig,
     metrics: Metrics,
     *,
@@ -110,7 +107,7 @@ class Service:
 
     def __init__(
         self,
-        source: AnswerSource,
+        source: Upstream,
         config: ServiceConfig,
         metrics: Metrics,
         details: bool,

@@ -14,13 +14,14 @@ import secrets
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from rangevote.election.result import first
-from rangevote.engines.openai.choices import ServerChoice, Usage
+from rangevote.engines.openai.choices import Usage
 from rangevote.engines.openai.sample_and_elect import ElectionOutcome
 from rangevote.service.config import Limits
 from rangevote.service.errors import ApiError, internal_error, json_response
@@ -81,14 +82,15 @@ class Reply:
             yield event({**head, "choices": [], "usage": self._usage()})
         yield DONE
 
-    @property
+    @cached_property
     def winners(self) -> list[Winner]:
         """All that were elected: of the first prompt, of the next, ..."""
-        return [Winner(outcome, index) for outcome in self.outcomes for index in self._elected(outcome)]
-
-    def _elected(self, outcome: ElectionOutcome) -> tuple[int, ...]:
-        result = outcome.result
-        return (result.leader,) if result.no_winner else first(result, self.request.n)
+        logprobs = self.request.body.get("logprobs", False) is not False
+        return [
+            Winner.of(outcome, index, logprobs)
+            for outcome in self.outcomes
+            for index in first(outcome.result, 1 if outcome.result.no_winner else self.request.n)
+        ]
 
     @property
     def usage(self) -> Usage:
@@ -154,54 +156,35 @@ class Reply:
         return election if page is None else {**election, "election": page}
 
 
-@dataclass(frozen=True)
-class Winner:
-    """One that was elected, as the model's server sent it; or the leader of an election without a winner."""
+class Winner(NamedTuple):
+    """One that was elected, as the model's server sent it; or the leader of an election without a winner.
 
-    outcome: ElectionOutcome
-    index: int
+    `message` is what a chat answers: an answer, tool calls, or a refusal where every sample is one or nobody
+    is elected. `reasoning` is what the model wrote to itself before.
+    """
 
-    @property
-    def text(self) -> str:
-        if self.outcome.result.no_winner:
-            return ""
-        return str(self.outcome.result.candidates.content(self.index))
+    text: str
+    reason: str
+    message: dict[str, Any]
+    reasoning: dict[str, str]
+    logprobs: Any
 
-    @property
-    def choice(self) -> ServerChoice | None:
-        return self.outcome.choices[self.index] if self.outcome.choices else None
-
-    @property
-    def reason(self) -> str:
-        return self.outcome.finish_reason(self.index)
-
-    @property
-    def logprobs(self) -> Any:
-        """Those of its tokens, if the client asked for them: of an election by them they are not its own."""
-        raw = self.choice.raw if self.choice is not None and not self.outcome.result.no_winner else None
-        return raw.logprobs if raw is not None and self.outcome.logprobs else None
-
-    @property
-    def message(self) -> dict[str, Any]:
-        """What a chat answers: an answer, calls of tools, or a refusal where every sample is one or nobody is
-        elected."""
-        if why := self.outcome.result.no_winner:
-            return {"refusal": f"The samples do not agree enough for an answer: {why}."}
-        if self.outcome.refused(self.index):
-            return {"refusal": self.text}
-        choice = self.choice
-        if choice is None or not choice.calls:
-            return {"content": self.text}
-        sent = choice.raw.message if choice.raw is not None else None
-        assert sent is not None
-        called = {"tool_calls": sent.tool_calls} if sent.tool_calls else {"function_call": sent.function_call}
-        return {"content": choice.text, **called}
-
-    @property
-    def reasoning(self) -> dict[str, str]:
-        """What the model wrote to itself before this answer, where it did."""
-        reasoning = "" if self.outcome.result.no_winner else self.outcome.reasoning(self.index)
-        return {"reasoning_content": reasoning} if reasoning else {}
+    @classmethod
+    def of(cls, outcome: ElectionOutcome, index: int, logprobs: bool) -> Winner:
+        choice, result = outcome.choices[index], outcome.result
+        reason = choice.finish_reason or "stop"
+        if result.no_winner:
+            refusal = f"The samples do not agree enough for an answer: {result.no_winner}."
+            return cls("", reason, {"refusal": refusal}, {}, None)
+        raw, text = choice.raw, str(result.candidates.content(index))
+        assert raw is not None
+        message: dict[str, Any] = {"refusal" if choice.kind == "refusal" else "content": text}
+        if choice.calls and raw.message is not None:
+            calls = raw.message.tool_calls
+            called = {"tool_calls": calls} if calls else {"function_call": raw.message.function_call}
+            message = {"content": choice.text, **called}
+        reasoning = {"reasoning_content": choice.reasoning} if choice.reasoning else {}
+        return cls(text, reason, message, reasoning, raw.logprobs if logprobs else None)
 
 
 def event(data: Any) -> bytes:

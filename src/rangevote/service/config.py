@@ -204,7 +204,7 @@ class ServiceConfig:
     that clients may ask for, none: those that the upstream lists. `kept` elections can be looked at. Several
     servers are the `members` of a panel, by name, whose model is called `panel`; `upstream` is the first."""
 
-    upstream: str | None = None
+    upstream: str = ""
     source: str = "openai"
     options: RequestOptions = field(default_factory=RequestOptions)
     limits: Limits = field(default_factory=Limits)

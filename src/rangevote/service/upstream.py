@@ -1,10 +1,15 @@
-"""Answers from another server: sample there, or search if it can, and elect here."""
+"""The servers behind the service: sample there, or search if they can, and elect here.
+
+Several servers are a panel: each member has its share of the vote, however many samples it gave. Clients ask
+for the panel by a name of its own, or for one member by the member's. A member that fails is left out of the
+election and named in the answer.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import TracebackType
@@ -15,13 +20,14 @@ from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.election.weights import CONFIDENCE
-from rangevote.engines.openai.choices import CHAT, COMPLETIONS
+from rangevote.engines.openai.choices import CHAT, COMPLETIONS, Usage
 from rangevote.engines.openai.client import CallLimits, Client, UpstreamError
 from rangevote.engines.openai.sample_and_elect import (
     ElectionOutcome,
     Query,
     SamplePool,
     ServerElection,
+    fetch,
     needs_logprobs,
 )
 from rangevote.engines.openai.sampling import Samples, is_greedy
@@ -44,68 +50,86 @@ MODELS_KEPT = 60.0
 
 
 class Upstream:
-    """One OpenAI-compatible server behind the service."""
+    """One OpenAI-compatible server, or the members of a panel by name; all are called with the same key."""
 
     def __init__(self, config: ServiceConfig, metrics: Metrics, *, key: str | None = None) -> None:
-        assert config.upstream is not None
         limits = config.limits
         self.config, self.metrics = config, metrics
         self.workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="rangevote-election")
-        self.client = Client(
-            config.upstream,
-            key=key,
-            limits=CallLimits(
-                limits.connect_seconds,
-                limits.read_seconds,
-                limits.total_seconds,
-                limits.response_bytes,
-                limits.retries,
-                busy_again=False,  # clients are told when to come back
-            ),
-            concurrency=limits.upstream_calls,
+        calls = CallLimits(
+            limits.connect_seconds,
+            limits.read_seconds,
+            limits.total_seconds,
+            limits.response_bytes,
+            limits.retries,
+            busy_again=False,  # clients are told when to come back
         )
-        self._models: tuple[str, ...] = ()
-        self._listed_at = -MODELS_KEPT
+        self.clients = {
+            name: Client(url, key=key, limits=calls, concurrency=limits.upstream_calls)
+            for name, url in (config.members or {"": config.upstream}).items()
+        }
+        self._listed: dict[str, tuple[float, tuple[str, ...]]] = {}
 
     async def __aenter__(self) -> Upstream:
-        await self.client.__aenter__()
+        for client in self.clients.values():
+            await client.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.workers.shutdown(wait=False, cancel_futures=True)
-        await self.client.__aexit__(kind, error, trace)
+        for client in self.clients.values():
+            await client.__aexit__(kind, error, trace)
 
     async def models(self) -> tuple[str, ...]:
         """The models that clients may ask for: those of the configuration, or those that the server lists."""
-        if self.config.models:
-            return self.config.models
-        if time.monotonic() - self._listed_at > MODELS_KEPT:
+        if self.config.members:
+            return (self.config.panel, *self.clients)
+        return self.config.models or await self._list("")
+
+    async def model_of(self, member: str) -> str:
+        """What a member's server calls its model: by the member's own name where it lists that, else the
+        first."""
+        listed = await self._list(member)
+        if not listed:
+            raise ApiError(502, "the model's server lists no model", code="upstream_shape")
+        return member if member in listed else listed[0]
+
+    async def _list(self, member: str) -> tuple[str, ...]:
+        at, listed = self._listed.get(member, (-MODELS_KEPT, ()))
+        if time.monotonic() - at > MODELS_KEPT:
             try:
-                self._models = tuple(await self.client.models())
+                listed = tuple(await self.clients[member].models())
             except UpstreamError as error:
-                if not self._models:  # else the last list will do
+                if not listed:  # otherwise the last list will do
                     raise upstream_failure(error) from None
-            self._listed_at = time.monotonic()
-        return self._models
+            self._listed[member] = time.monotonic(), listed
+        return listed
 
     async def check_ready(self) -> None:
-        try:
-            await self.client.models()
-        except UpstreamError as error:
-            raise upstream_failure(error) from None
+        """Raise unless one server answers."""
+        answers = await asyncio.gather(
+            *(client.models() for client in self.clients.values()), return_exceptions=True
+        )
+        errors = [answer for answer in answers if isinstance(answer, UpstreamError)]
+        if len(errors) == len(answers):
+            raise upstream_failure(errors[0])
 
     def check(self, request: CompletionRequest) -> None:
         """Refuse what this kind of server cannot do."""
-        options = request.options
+        options, most = request.options, request.options.candidates
+        if self.config.members and request.body["model"] not in self.clients:
+            if options.adaptive is not None:
+                raise invalid("rangevote.adaptive", "is for one model, not for a panel; leave it out")
+            if isinstance(most, str):
+                raise invalid("rangevote.candidates", "must be a number of samples for a panel")
+            if options.election.get("shares", {}).keys() - self.clients:
+                raise invalid("rangevote.shares", f"must be of the members: {', '.join(self.clients)}")
         try:
             self.config.check_searches(options)
         except UsageError as error:
-            raise ApiError(
-                400, f"rangevote: {error}"[:300], code="invalid_value", param="rangevote.candidates"
-            ) from None
-        most = options.candidates
+            raise invalid("rangevote.candidates", f"is wrong: {error}"[:300]) from None
         if isinstance(most, str):
             most = get_search(most).size
             if most > self.config.limits.samples:
@@ -116,17 +140,32 @@ class Upstream:
             raise invalid("n", f"must be at most the number of candidates, {most}")
 
     async def elect(self, request: CompletionRequest, deadline: float) -> ElectionOutcome:
-        return await UpstreamElection(self, request, deadline).outcome(request)
+        name = request.body["model"]
+        members = {name: self.clients[name]} if name in self.clients else self.clients
+        try:
+            return await UpstreamElection(self, members, request, deadline).elect()
+        except DataError as error:  # a choice that cannot be a hypothesis
+            raise ApiError(
+                502, "the model's server failed to answer", code="upstream_shape", note=str(error)
+            ) from None
 
 
 class UpstreamElection(ServerElection):
-    """The election of one request; failures become errors of the API."""
+    """The election of one request by one server or by several, who draw as many samples each; failures become
+    errors of the API."""
 
-    def __init__(self, upstream: Upstream, request: CompletionRequest, deadline: float) -> None:
-        options, self._upstream = request.options, upstream
+    def __init__(
+        self, upstream: Upstream, members: Mapping[str, Client], request: CompletionRequest, deadline: float
+    ) -> None:
+        options, self._upstream, self._members = request.options, upstream, members
+        settings = options.settings(request.n)
+        if len(members) > 1:
+            shares = settings.shares or dict.fromkeys(members, 1.0)
+            settings = settings.replace(shares=dict(shares))
+            self._members = {name: client for name, client in members.items() if name in shares}
         super().__init__(
-            upstream.client,
-            options.settings(request.n),
+            next(iter(members.values())),
+            settings,
             _beams(request) if isinstance(options.candidates, str) else options.candidates,
             None if options.voters == "candidates" else _samples(request),
             confidence=options.adaptive if request.n == 1 else None,
@@ -137,21 +176,39 @@ class UpstreamElection(ServerElection):
             deadline=deadline,
         )
 
-    async def outcome(self, request: CompletionRequest) -> ElectionOutcome:
-        try:
-            outcome = await self.elect()
-        except DataError as error:  # a choice that cannot be a hypothesis
-            raise ApiError(
-                502, "the model's server failed to answer", code="upstream_shape", note=str(error)
-            ) from None
-        return replace(outcome, logprobs=request.body.get("logprobs", False) is not False)
-
     async def fetch(self, query: Query, draws: range) -> Samples:
         began = time.monotonic()
         try:
-            return await super().fetch(query, draws)
+            if len(self._members) == 1:
+                return await self._ask_member(next(iter(self._members)), query, draws)
+            return await self._ask_panel(query, draws)
         finally:
             self._upstream.metrics.upstream_seconds.add(time.monotonic() - began)
+
+    async def _ask_member(self, name: str, query: Query, draws: range) -> Samples:
+        if name:
+            query = replace(query, body={**query.body, "model": await self._upstream.model_of(name)})
+        return await fetch(self._members[name], query, draws, self.deadline)
+
+    async def _ask_panel(self, query: Query, draws: range) -> Samples:
+        """Samples of all members; those of members that fail are missing."""
+        each = range(draws.start, draws.start - (-len(draws) // len(self._members)))
+        answers = await asyncio.gather(
+            *(self._ask_member(name, query, each) for name in self._members), return_exceptions=True
+        )
+        choices, usage, calls, failed = [], Usage(), 0, list[UpstreamError]()
+        for name, answer in zip(self._members, answers, strict=True):
+            if isinstance(answer, (UpstreamError, ApiError)):
+                failed.append(answer if isinstance(answer, UpstreamError) else UpstreamError(answer.message))
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                choices += [choice._replace(member=name) for choice in answer.choices]
+                usage, calls = usage + answer.usage, calls + answer.calls
+                failed += answer.failed
+        if not choices:
+            raise failed[0]
+        return Samples(choices, usage, calls, failed)
 
     async def run(self, work: Callable[[], T], light: bool) -> T:
         """Do heavy work in a thread: the event loop stays responsive."""
@@ -201,7 +258,7 @@ def _samples(request: CompletionRequest) -> Query:
     body, settings = dict(request.body), request.options.settings(request.n)
     if needs_logprobs(settings):
         body["logprobs"] = body.get("logprobs") or LOGPROBS[request.endpoint]
-    return Query(PATHS[request.endpoint], body, _size(request), request.seed)
+    return Query(PATHS[request.endpoint], body, _size(request), request.body.get("seed"))
 
 
 def _size(request: CompletionRequest) -> int:

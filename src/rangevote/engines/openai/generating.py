@@ -278,7 +278,7 @@ class ServerElector:
         candidates, voters = outcome.ballot.candidates, outcome.ballot.voters
         ballot = msgspec.structs.replace(request.blank, candidates=candidates, voters=voters)
         searching = perf_counter() - began - outcome.seconds
-        reasoning = outcome.reasoning(outcome.result.leader) if outcome.result.elected else ""
+        reasoning = outcome.choices[outcome.result.leader].reasoning if outcome.result.elected else ""
         return Elected(ballot, outcome.result, searching, outcome.seconds, reasoning)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from time import perf_counter
 from typing import Any, TypeVar
@@ -47,6 +47,15 @@ class Query:
     n: int
     seed: int | None = None
     beams: bool = False
+
+
+async def fetch(client: Client, query: Query, draws: range, deadline: float | None = None) -> Samples:
+    """Some of a query's samples, or all its beams."""
+    if query.beams:
+        answer = await client.call(query.path, {**query.body, "n": query.n}, deadline=deadline)
+        return Samples(answered(answer, query.path)[: query.n], usage_of(answer), 1, [])
+    seed = None if query.seed is None else query.seed + draws.start
+    return await sample(client, query.path, query.body, len(draws), seed=seed, deadline=deadline)
 
 
 def needs_logprobs(settings: Settings) -> bool:
@@ -141,31 +150,18 @@ class SamplePool:
 class ElectionOutcome:
     """One election. `counts` says what became of the samples, `saved` how many were not needed, `certain`
     whether sampling stopped because the winner was certain; `choices` are a server's own, one for each
-    candidate; `seconds` is the time of counting votes, `logprobs` whether the client wants the tokens'."""
+    candidate; `seconds` is the time of counting votes."""
 
     ballot: Ballot
     result: Result
     settings: Settings
     usage: Usage
     asked: int
-    counts: Mapping[str, int] = field(default_factory=dict)
-    saved: int = 0
-    certain: bool = False
-    choices: Sequence[ServerChoice] = ()
-    seconds: float = 0.0
-    logprobs: bool = False
-
-    def finish_reason(self, index: int) -> str:
-        """Why candidate `index` ended."""
-        return self.choices[index].finish_reason or "stop"
-
-    def reasoning(self, index: int) -> str:
-        """What the model wrote to itself before candidate `index`."""
-        return self.choices[index].reasoning
-
-    def refused(self, index: int) -> bool:
-        """Whether candidate `index` is a refusal, and its text the reason."""
-        return self.choices[index].kind == "refusal"
+    counts: Mapping[str, int]
+    saved: int
+    certain: bool
+    choices: Sequence[ServerChoice]
+    seconds: float
 
     @property
     def votes(self) -> int:
@@ -244,17 +240,10 @@ class ServerElection:
         self.received(query, pool, samples, len(draws))
         return True
 
-    async def fetch(self, query: Query, draws: range) -> Samples:
-        if query.beams:
-            body = {**query.body, "n": query.n}
-            answer = await self.client.call(query.path, body, deadline=self.deadline)
-            return Samples(answered(answer, query.path)[: query.n], usage_of(answer), 1, [])
-        seed = None if query.seed is None else query.seed + draws.start
-        return await sample(
-            self.client, query.path, query.body, len(draws), seed=seed, deadline=self.deadline
-        )
-
     # What users of this class override.
+
+    async def fetch(self, query: Query, draws: range) -> Samples:
+        return await fetch(self.client, query, draws, self.deadline)
 
     async def run(self, work: Callable[[], T], light: bool) -> T:
         """The result of `work`; where it is not light, others may not want to wait for it."""
