@@ -35,6 +35,7 @@ def session_service(session_upstream):
         aliases={"elected": Alias("tiny", "many")},
         models=MODELS,
         image_hosts=frozenset({"images.example"}),
+        forward=frozenset({"chat_template_kwargs"}),
         kept=2,
     ) as running:
         yield running

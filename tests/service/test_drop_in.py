@@ -19,7 +19,9 @@ TOOLS = [{"type": "function", "function": {"name": "trains", "parameters": {"typ
 
 @pytest.fixture
 def service(upstream):
-    with Running(upstream.url, models=("tiny",), kept=5) as service:
+    with Running(
+        upstream.url, models=("tiny",), kept=5, forward=frozenset({"guided_regex", "top_a"})
+    ) as service:
         yield service
 
 

@@ -13,9 +13,14 @@ from hypothesis import strategies as st
 
 from rangevote.service.config import CHECKS, ServiceConfig
 from rangevote.service.errors import ApiError
-from rangevote.service.requests import CHAT, COMPLETIONS, OWN, PASSED, UNSUPPORTED, read_request
+from rangevote.service.requests import UNSUPPORTED, ChatBody, PromptBody, read_object
+from rangevote.service.requests import read_request as read
 
-CONFIG = ServiceConfig(upstream="http://127.0.0.1:1/v1", image_hosts=frozenset({"images.example"}))
+CONFIG = ServiceConfig(
+    upstream="http://127.0.0.1:1/v1",
+    image_hosts=frozenset({"images.example"}),
+    forward=frozenset({"chat_template_kwargs"}),
+)
 MESSAGES = [{"role": "user", "content": "a"}]
 leaves = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
 values = st.recursive(
@@ -23,7 +28,9 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
     max_leaves=12,
 )
-NAMES = sorted({*PASSED, *CHAT, *COMPLETIONS, *OWN, *UNSUPPORTED, "tool_choice", "more", "other", "api_base"})
+NAMES = sorted(
+    {*ChatBody.__struct_fields__, *PromptBody.__struct_fields__, *UNSUPPORTED, "other", "api_base"}
+)
 ELECTION = sorted({*CHECKS, "similarity", "preset", "weights", "temperature", "rule", "tokenize", "merge"})
 messages = st.lists(
     st.fixed_dictionaries({"role": st.sampled_from(["user", "system", "x"]) | values, "content": values}),
@@ -36,6 +43,10 @@ bodies = st.fixed_dictionaries(
         "rangevote": st.dictionaries(st.sampled_from(ELECTION), values, max_size=3) | values,
     },
 )
+
+
+def read_request(content, profile, config, endpoint):
+    return read(read_object(content), profile, config, endpoint)
 
 
 def refusal(endpoint="chat", content=None, **body) -> ApiError:
@@ -102,7 +113,7 @@ def test_cases_47_and_58_what_is_no_json_object_is_400(content):
 )
 def test_cases_48_and_56_what_cannot_be_done_is_refused_by_name_and_never_dropped(name, values):
     for value in values:
-        assert refusal(**{name.partition(".")[0]: value}).param == name, value
+        assert refusal(**{name.partition(".")[0]: value}).param.partition("[")[0] == name, value
 
 
 @pytest.mark.parametrize("name", ["api_base", "base_url", "extra_headers", "API_BASE"])
@@ -147,12 +158,29 @@ def test_prompts_come_alone_or_in_a_list():
         assert [request.body["prompt"] for request in requests] == expected
     for prompt in ([], [1, "a"], {}, 7, [True], [[]]):
         error = refusal("completions", json.dumps({"model": "tiny", "prompt": prompt}))
-        assert error.message.startswith("prompt must be a text, a list of token ids, or a list")
+        assert error.param.startswith("prompt")
     assert refusal("completions", json.dumps({"model": "tiny", "prompt": ["a"] * 33})).code == "too_many"
 
 
-def test_what_is_not_known_goes_to_the_model():
-    more = {"tools": [{"type": "function"}], "tool_choice": "auto", "metadata": {"a": "b"}, "temprature": 1}
+@pytest.mark.parametrize(
+    "name",
+    [
+        "user_config",
+        "aws_bedrock_runtime_endpoint",
+        "logits_processors",
+        "temprature",
+        "guided_grammar",
+        "prompt",
+    ],
+)
+def test_only_parameters_that_the_service_or_its_operator_names_go_to_the_model(name):
+    refused = refusal(**{name: {"a": "b"}})
+    assert (refused.code, refused.param) == ("unsupported_parameter", name)
+
+
+def test_known_and_forwarded_parameters_go_to_the_model_as_they_are():
+    more = {"tools": [{"type": "function"}], "tool_choice": "auto", "metadata": {"a": "b"}, "top_k": 1}
+    more["chat_template_kwargs"] = {"enable_thinking": False}
     body = json.dumps({"model": "tiny", "messages": MESSAGES, **more, "logprobs": True}).encode()
     request = read_request(body, None, CONFIG, "chat")
     assert request.body == {"model": "tiny", "messages": MESSAGES, **more, "logprobs": True}

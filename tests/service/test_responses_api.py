@@ -140,7 +140,7 @@ def test_json_is_asked_for_as_in_a_chat_and_an_answer_that_is_cut_off_is_incompl
         ({"previous_response_id": "resp_1"}, "previous_response_id"),
         ({"background": True}, "background"),
         ({"messages": []}, "messages"),
-        ({"metadata": {"api_base": "x"}}, "metadata.api_base"),
+        ({"metadata": {"api_base": "x"}}, "api_base"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_by_name(service, upstream, fields, param):

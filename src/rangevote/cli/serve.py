@@ -192,6 +192,7 @@ def _config(given: dict[str, Any], hosts: tuple[str, ...]) -> ServiceConfig:
         file.get("aliases", {}),
         (*file.get("allow_models", ()), *given["allow_model"]),
         frozenset(name.lower() for name in file.get("allow_image_hosts", ())),
+        frozenset(file.get("forward", ())),
         kept,
         hosts,
         {} if "" in members else members,

@@ -28,7 +28,7 @@ from rangevote.service.config import ServiceConfig
 from rangevote.service.errors import ApiError, internal_error, json_response, timeout
 from rangevote.service.metrics import CONTENT_TYPE, Metrics
 from rangevote.service.middleware import AccessLog, Auth, Keys, Queue, log_event, log_failure
-from rangevote.service.requests import CompletionRequest, Endpoint, read_request
+from rangevote.service.requests import CompletionRequest, Endpoint, read_object, read_request
 from rangevote.service.responses_api import ResponsesReply, ResponsesRequest, read_responses
 from rangevote.service.upstream import Upstream
 from rangevote.web.app import Ballots, ElectionPage, election_app
@@ -202,7 +202,7 @@ class Service:
         def read() -> CompletionRequest | ResponsesRequest:
             if endpoint == "responses":
                 return read_responses(content, profile, self._config)
-            return read_request(content, profile, self._config, endpoint)
+            return read_request(read_object(content), profile, self._config, endpoint)
 
         request = read() if len(content) <= SMALL else await run_in_threadpool(read)
         for one in request.chat.each() if isinstance(request, ResponsesRequest) else request.each():

@@ -201,7 +201,8 @@ class Alias:
 @dataclass(frozen=True)
 class ServiceConfig:
     """`source` is the kind of server that the upstream is, as of `rangevote generate`; `models` are those
-    that clients may ask for, none: those that the upstream lists. `kept` elections can be looked at. Several
+    that clients may ask for, none: those that the upstream lists. `forward` are parameters that go to the
+    server beside those that the service knows. `kept` elections can be looked at. Several
     servers are the `members` of a panel, by name, whose model is called `panel`; `upstream` is the first."""
 
     upstream: str = ""
@@ -212,6 +213,7 @@ class ServiceConfig:
     aliases: Mapping[str, Alias] = field(default_factory=dict)
     models: tuple[str, ...] = ()
     image_hosts: frozenset[str] = frozenset()
+    forward: frozenset[str] = frozenset()
     kept: int = 0
     hosts: tuple[str, ...] = ()
     members: Mapping[str, str] = field(default_factory=dict)
@@ -329,6 +331,7 @@ KEYS: dict[str, type[Any]] = {
     "source": str,
     "allow_models": list,
     "allow_image_hosts": list,
+    "forward": list,
     "keep_elections": int,
     "options": dict,
     "limits": dict,

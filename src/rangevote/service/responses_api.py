@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from rangevote.service.chat_api import Reply, Winner
 from rangevote.service.config import ServiceConfig
 from rangevote.service.errors import invalid
@@ -42,8 +40,7 @@ class ResponsesRequest:
 
 def read_responses(content: bytes, profile: str | None, config: ServiceConfig) -> ResponsesRequest:
     """The request in a body; an `ApiError` names the parameter that is wrong."""
-    body = read_object(content)
-    given = {name: value for name, value in body.items() if value is not None}
+    given = read_object(content)
     if "messages" in given:
         raise invalid("messages", "does not belong to responses; write input", "unsupported_parameter")
     chat = {RENAMED.get(name, name): value for name, value in given.items() if name not in READ - {*RENAMED}}
@@ -56,7 +53,7 @@ def read_responses(content: bytes, profile: str | None, config: ServiceConfig) -
         chat["response_format"] = wanted
     if effort := _object(given.get("reasoning"), "reasoning").get("effort"):
         chat["reasoning_effort"] = effort
-    return ResponsesRequest(given, read_request(msgspec.json.encode(chat), profile, config, "chat"))
+    return ResponsesRequest(given, read_request(chat, profile, config, "chat"))
 
 
 def _messages(given: Mapping[str, Any]) -> list[dict[str, Any]]:
