@@ -9,7 +9,6 @@ import pytest
 
 import rangevote as rv
 from rangevote.hypothesis import Hypothesis
-from rangevote.similarity.base import keys_of
 from tests.similarity.samples import EVERY, columns, full, measure, sentences, weights_for
 
 
@@ -40,7 +39,7 @@ def test_reweighted_range_voting_follows_smiths_definition(label, seed):
     bare = [Hypothesis(text=h.text, tokens=h.tokens, state=h.state) for h in candidates]  # ties: the first
     weights = weights_for(rng, 9)
     grades = measure(label).matrix(columns(bare), columns(voters, "voters"))
-    keys = keys_of(measure(label), columns(bare))
+    keys = measure(label).keys(columns(bare))
     winners = min(4, len(set(keys)))
     expected = reweighted_by_definition(grades, weights, winners, keys)
     named, tokenize = EVERY[label]

@@ -9,7 +9,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.hypothesis import Hypotheses
-from rangevote.similarity.base import StoredPoll, open_poll
+from rangevote.similarity.base import StoredPoll, as_measure
 from tests.similarity.samples import EVERY, SameLength, columns, full, measure, sentences, weights_for
 
 
@@ -18,7 +18,7 @@ def test_a_poll_with_batches_of_voters_counts_as_one_with_all_of_them(label):
     rng = np.random.default_rng(0)
     slate, voters = columns(full(rng, sentences(rng, 6))), full(rng, sentences(rng, 9))
     weights = weights_for(rng, 9)
-    poll = open_poll(measure(label), slate)
+    poll = as_measure(measure(label)).poll(slate)
     for start, end in pairwise((0, 1, 1, 9)):
         poll.add(columns(voters[start:end], "voters"))
     whole = columns(voters, "voters")
@@ -30,7 +30,7 @@ def test_a_poll_with_batches_of_voters_counts_as_one_with_all_of_them(label):
 def test_the_candidates_may_vote_first_and_others_after_them(label):
     rng = np.random.default_rng(2)
     slate, more = columns(full(rng, sentences(rng, 5))), full(rng, sentences(rng, 4))
-    poll = open_poll(measure(label), slate)
+    poll = as_measure(measure(label)).poll(slate)
     poll.add(slate)
     poll.add(columns(more, "voters"))
     poll.add(slate)
@@ -42,7 +42,7 @@ def test_the_candidates_may_vote_first_and_others_after_them(label):
 def test_any_object_with_a_name_a_tally_and_a_matrix_is_a_similarity():
     assert isinstance(SameLength(), rv.Similarity)
     assert not isinstance("overlap_2", rv.Similarity)
-    assert isinstance(open_poll(SameLength(), columns(["a"])), StoredPoll)
+    assert isinstance(as_measure(SameLength()).poll(columns(["a"])), StoredPoll)
     result = rv.elect(["a", "bb", "c"], similarity=SameLength())
     assert result.scores.tolist() == pytest.approx([2 / 3, 1 / 3, 2 / 3])
     assert "|sim:same_length|" in result.signature

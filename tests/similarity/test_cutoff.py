@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import rangevote as rv
+from rangevote.election.settings import Settings
 from rangevote.similarity import get_similarity
-from rangevote.similarity.base import keys_of
-from rangevote.similarity.cutoff import Cutoff, with_cutoff
+from rangevote.similarity.combined import Cutoff
 
 #: Two things are said, and one text that is a little like both.
 TEXTS = [
@@ -54,17 +54,15 @@ def test_streamed_votes_are_those_of_one_election():
 
 
 def test_exact_answers_are_as_similar_as_can_be_so_nothing_is_cut_off():
-    exact = get_similarity("exact", "words")
-    assert with_cutoff(exact, 0.5) is exact
-    overlap = get_similarity("overlap_2", "words")
-    once = with_cutoff(overlap, 0.5)
-    assert isinstance(once, Cutoff)
-    assert with_cutoff(once, None) is overlap
-    again = with_cutoff(once, 0.2)
+    assert Settings(similarity="exact", cutoff=0.5).measure is get_similarity("exact")
+    overlap = get_similarity("overlap_2")
+    once = Settings(similarity="overlap_2", cutoff=0.5)
+    assert once.replace(cutoff=None).measure is overlap
+    again = once.replace(cutoff=0.2).measure
     assert isinstance(again, Cutoff)
-    assert (again.within, again.least) == (overlap, 0.2)
-    settings = rv.elect(TEXTS, similarity="overlap_2", cutoff=0.5).similarity
-    assert keys_of(settings, rv.elect(TEXTS).candidates) == keys_of(overlap, rv.elect(TEXTS).candidates)
+    assert (again.inner, again.least) == (overlap, 0.2)
+    candidates = rv.elect(TEXTS).candidates
+    assert once.measure.keys(candidates) == overlap.keys(candidates)
 
 
 @pytest.mark.parametrize("cutoff", [0, -0.1, 1.5, True, "0.5", float("nan")])

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import rangevote as rv
-from rangevote.similarity.json_leaves import TextOrToolCalls, canonical, json_leaves, leaves, read_json
+from rangevote.similarity.json_leaves import canonical, json_leaves, leaves, read_json
+from rangevote.similarity.tool_calls import TextOrToolCalls
 
 
 def call(name: str, arguments: object = "{}", **more: object) -> rv.Hypothesis:

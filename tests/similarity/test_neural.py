@@ -158,7 +158,7 @@ def test_the_name_of_comet_has_model_and_scale():
     for name in ("comet:Unbabel/wmt22-comet-da", "comet:Unbabel/wmt20-comet-da@4", "comet:a@b"):
         assert rv.get_similarity(name).name == name
     assert rv.get_similarity("comet:x@2.50").name == "comet:x@2.5"
-    with pytest.raises(rv.UsageError, match=r"comet needs a model: a name, folder or file, as comet:"):
+    with pytest.raises(rv.UsageError, match="comet needs a model"):
         rv.get_similarity("comet")
     with pytest.raises(rv.UsageError, match=r"scale must be a number above 0, got 0\.0"):
         rv.get_similarity("comet:x@0")

@@ -15,8 +15,7 @@ import pytest
 import rangevote as rv
 from rangevote.errors import MissingExtra, UsageError
 from rangevote.evaluation.evaluate import evaluate
-from rangevote.similarity.neural import Scored
-from rangevote.similarity.regression import Bleurt, Metricx
+from rangevote.similarity.neural import Bleurt, Metricx, Scored
 from tests.similarity.samples import columns
 
 torch = pytest.importorskip("torch")

@@ -16,7 +16,7 @@ from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.web import api as page
 from rangevote.web import clusters
-from rangevote.web.api import ElectedBallot, TextUnits, chosen_tokenisation
+from rangevote.web.api import ElectedBallot, TextUnits
 from tests.election.equations import overlap
 from tests.figure1 import CAPTIONS, LOGPROBS, PROBABILITIES, TOTAL, WINNER
 from tests.web.samples import BALLOTS, DECOMPOSING, EVERY, FIGURE, MIXTURE, ballot
@@ -181,14 +181,13 @@ def test_units_are_listed_where_they_do_not_stand_in_the_text():
 
 
 def test_the_tokenisation_is_found_in_mixtures_and_chrf_has_characters_whatever_is_asked_for():
-    def names(similarity: str) -> tuple[str, Any]:
+    def unit(similarity: str) -> str:
         measure = Settings(similarity=similarity, tokenize="13a").measure
-        return TextUnits(measure, rv.Hypotheses.of(["a"])).name, chosen_tokenisation(measure)
+        return TextUnits(measure, rv.Hypotheses.of(["a"])).name
 
-    assert names("bleu_4") == names("0.5*states+0.5*overlap_2") == ("listed", "13a")
-    assert names("chrf") == ("chars", "words")
-    assert names("0.5*chrf+0.5*overlap_2") == ("chars", "13a")
-    assert names("states") == ("words", "words")
+    assert unit("bleu_4") == unit("0.5*states+0.5*overlap_2") == "listed"
+    assert unit("chrf") == unit("0.5*chrf+0.5*overlap_2") == "chars"
+    assert unit("states") == "words"
 
 
 def test_the_orders_of_a_mixture_are_those_of_its_parts():

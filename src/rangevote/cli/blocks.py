@@ -16,7 +16,7 @@ from rangevote.formats.result_writer import ResultLine, ResultShape
 from rangevote.formats.stream import PARQUET
 from rangevote.hypothesis import Ballot, Hypotheses
 from rangevote.parallel import map_in_order
-from rangevote.similarity.base import Measure, pair_limit
+from rangevote.similarity.base import pair_limit
 
 if TYPE_CHECKING:
     from rangevote.cli.output import Sink
@@ -48,7 +48,6 @@ class BlockVoting:
     def __init__(self, voting: Voting) -> None:
         settings, shape = voting.settings, voting.shape
         assert settings.one_call is not None
-        assert isinstance(settings.measure, Measure)
         on = settings.measure.signature_on(Hypotheses([""]))
         how: dict[str, Any] = {
             "text": shape.text,

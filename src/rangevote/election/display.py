@@ -6,10 +6,8 @@ import math
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from rangevote.election.explain import NgramVotes
-from rangevote.election.summary import Quote, why
+from rangevote.election.summary import Quote, most_likely, why
 from rangevote.text import escape_controls
 
 if TYPE_CHECKING:
@@ -58,7 +56,7 @@ class CandidateRow(NamedTuple):
 
 def rows(result: Result) -> list[CandidateRow]:
     """The best candidates in their order, and, however far down, the elected and the most likely one."""
-    likely = most_likely(result)
+    likely = most_likely(result.candidates)
     shown = set(result.ranking[:MOST_ROWS]) | set(result.elected[:MOST_ROWS]) | {likely}
     return [
         CandidateRow(
@@ -72,14 +70,6 @@ def rows(result: Result) -> list[CandidateRow]:
         for rank, index in enumerate(result.ranking, 1)
         if index in shown
     ]
-
-
-def most_likely(result: Result) -> int:
-    """The candidate with the highest log-probability; -1 where none is known."""
-    logprobs = result.candidates.logprobs
-    if logprobs is None or np.isnan(logprobs).all():
-        return -1
-    return int(np.nanargmax(logprobs))
 
 
 def summary(result: Result) -> str:
@@ -191,7 +181,7 @@ def _numbers(result: Result, index: int) -> tuple[str, ...]:
     return _number(logprob, ".2f"), _number(float(result.likelihood[index]), ".4f"), score
 
 
-def _marks(result: Result, index: int, likely: int) -> str:
+def _marks(result: Result, index: int, likely: int | None) -> str:
     marks = []
     if index in result.elected:
         number = f" {result.elected.index(index) + 1}" if len(result.elected) > 1 else ""

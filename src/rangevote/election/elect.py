@@ -46,24 +46,11 @@ def elect(
     'a dog runs'
     """
     settings = settings_of(options)
-    result = _at_once(settings, candidates, logprobs, voters, voter_logprobs)
-    if result is not None:
-        return result
-    if isinstance(candidates, Ballot):
-        if logprobs is not None or voters is not None or voter_logprobs is not None:
-            raise UsageError("a Ballot brings its own voters and log-probabilities; give it alone.")
-        return elect_ballot(candidates, settings)
-    if voters is None and voter_logprobs is not None:
-        raise UsageError("voter_logprobs without voters; give the voters, or use logprobs.")
-    checked = Hypotheses.of(candidates, logprobs)
-    if voters is None:
-        return elect_columns(checked, None, settings)
-    if not isinstance(voters, Mapping):
-        return elect_columns(checked, Hypotheses.of(voters, voter_logprobs, role="voters"), settings)  # type: ignore[arg-type]
-    panel = panel_voters(voters, voter_logprobs)
-    if settings.shares is None and voters:  # a member without voters is named as left out
-        settings = settings.replace(shares=dict.fromkeys(voters, 1.0))
-    return elect_columns(checked, panel, settings)
+    if not isinstance(candidates, Ballot):
+        return _elect(settings, candidates, logprobs, voters, voter_logprobs)
+    if logprobs is not None or voters is not None or voter_logprobs is not None:
+        raise UsageError("a Ballot brings its own voters and log-probabilities; give it alone.")
+    return elect_ballot(candidates, settings)
 
 
 def elect_many(
@@ -89,47 +76,50 @@ def elect_many(
 
 def elect_ballot(ballot: Ballot | Listed, settings: Settings) -> Result:
     """The election of one ballot, or among the candidates of a list."""
-    candidates, voters = _sides(ballot)
-    result = _at_once(settings, candidates, None, voters, None)
-    return _elect_general(ballot, settings) if result is None else result
+    candidates, voters, source = _sides(ballot)
+    return _elect(settings, candidates, None, voters, None, source)
 
 
 def _elect_together(ballots: list[Ballot | Listed], settings: Settings) -> list[Result | Exception]:
-    """One call into the kernels for all that need no care; an error for each that cannot be held."""
+    """The elections of several ballots in one call into the kernels; errors are returned, not raised."""
     sides = list(map(_sides, ballots))
-    if settings.one_call is None or (
-        not settings.always_one_call and any(_needs_general(settings, *two) for two in sides)
-    ):
-        answers: list[Any] = [None] * len(ballots)
-    else:
-        answers = settings.one_call.many(sides)
+    counted: list[Any] = [None] * len(ballots)
+    if settings.one_call is not None and not any(_needs_general(settings, *two) for *two, _ in sides):
+        counted = settings.one_call.many([(candidates, voters) for candidates, voters, _ in sides])
     results: list[Result | Exception] = []
-    for ballot, answer in zip(ballots, answers, strict=True):
+    for (candidates, voters, source), answer in zip(sides, counted, strict=True):
         try:
             if answer is None:
-                results.append(_elect_general(ballot, settings))
+                results.append(_elect_general(settings, candidates, None, voters, None, source))
             else:
-                counted, kept = answer
-                results.append(counted_result(counted, kept, settings))
-        except Exception as error:  # raised in the ballot's place
+                numbers, kept = answer
+                results.append(counted_result(numbers, kept, settings))
+        except Exception as error:
             results.append(error)
     return results
 
 
-def _sides(ballot: Ballot | Listed) -> tuple[Any, Any]:
-    return (ballot.candidates, ballot.voters) if isinstance(ballot, Ballot) else (ballot, None)
+def _sides(ballot: Ballot | Listed) -> tuple[Any, Any, str | None]:
+    """Candidates, voters and source."""
+    if isinstance(ballot, Ballot):
+        return ballot.candidates, ballot.voters, ballot.source
+    return ballot, None, None
 
 
-def _at_once(settings: Settings, *given: Any) -> Result | None:
-    """The election as one call into the kernels; None where it has to be held the careful way, which says
-    what is wrong or unusual. `given` are candidates, log-probabilities, voters and theirs."""
-    election = settings.one_call
-    if election is None or (not settings.always_one_call and _needs_general(settings, given[0], given[2])):
-        return None
-    answer = election.one(*given)
+def _elect(
+    settings: Settings,
+    candidates: Any,
+    logprobs: Any,
+    voters: Any,
+    voter_logprobs: Any,
+    source: str | None = None,
+) -> Result:
+    """The election in one call into the kernels; the general way where that warns, fails or knows more."""
+    answer = None
+    if settings.one_call is not None and not _needs_general(settings, candidates, voters):
+        answer = settings.one_call.one(candidates, logprobs, voters, voter_logprobs)
     if answer is None:
-        return None
-    candidates, logprobs, voters, voter_logprobs = given
+        return _elect_general(settings, candidates, logprobs, voters, voter_logprobs, source)
     kept = (  # copies: the caller may change the lists
         list(candidates),
         logprobs and list(logprobs),
@@ -140,19 +130,30 @@ def _at_once(settings: Settings, *given: Any) -> Result | None:
 
 
 def _needs_general(settings: Settings, candidates: Any, voters: Any) -> bool:
-    """Whether a measure of pairs would have to refuse them, or a preset warns of them."""
+    """Whether the pairs may be too many for a measure, or the preset warns of the voters."""
+    if settings.always_one_call:
+        return False
     if settings.preset == "consensus" and voters is None:
         return True
-    if settings.similarity.linear or not isinstance(candidates, list):  # type: ignore[union-attr]
+    if settings.measure.linear or not isinstance(candidates, list):
         return False
     return len(candidates) * len(voters if isinstance(voters, list) else candidates) > pair_limit()
 
 
-def _elect_general(ballot: Ballot | Listed, settings: Settings) -> Result:
-    if not isinstance(ballot, Ballot):
-        return elect_columns(Hypotheses.of(ballot), None, settings)
-    voters = None if ballot.voters is None else Hypotheses.of(ballot.voters, role="voters")
-    return elect_columns(Hypotheses.of(ballot.candidates), voters, settings.about(ballot.source))
+def _elect_general(
+    settings: Settings, candidates: Any, logprobs: Any, voters: Any, voter_logprobs: Any, source: str | None
+) -> Result:
+    if voters is None and voter_logprobs is not None:
+        raise UsageError("voter_logprobs without voters; give the voters, or use logprobs.")
+    columns = Hypotheses.of(candidates, logprobs)
+    settings = settings.about(source)
+    if isinstance(voters, Mapping):
+        electors: Hypotheses | None = panel_voters(voters, voter_logprobs)
+        if settings.shares is None and voters:  # a member without voters is named as left out
+            settings = settings.replace(shares=dict.fromkeys(voters, 1.0))
+    else:
+        electors = None if voters is None else Hypotheses.of(voters, voter_logprobs, role="voters")
+    return elect_columns(columns, electors, settings)
 
 
 def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: Settings) -> Result:
@@ -171,7 +172,7 @@ def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: S
     if not len(electors):
         raise DataError("there are no voters; leave the list out to let the candidates vote.", field="voters")
     if candidates.tool_calls is not None or electors.tool_calls is not None:
-        settings = settings.with_parties()
+        settings = settings.with_tool_calls()
     if voters is None and settings.preset == "consensus":
         warn(
             "the preset 'consensus' is for sampled voters, but here the candidates vote; give voters, or use "
@@ -230,8 +231,8 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
         weights,
         outcome.scores,
         outcome.elected,
-        settings.signature(weighting, contest.candidates, len(voters), panel),
-        settings.measure,
+        settings,
+        weighting,
         contest.own,
         panel,
     )

@@ -13,20 +13,19 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from rangevote.errors import UsageError
 from rangevote.hypothesis import Hypotheses
 from rangevote.kernel import plain
-from rangevote.similarity.base import Similarity
-from rangevote.similarity.combined import Mixture
-from rangevote.similarity.exact import Exact
-from rangevote.similarity.json_leaves import TextOrToolCalls, json_leaves
-from rangevote.similarity.ngram import Ngrams
+from rangevote.similarity.json_leaves import json_leaves
 from rangevote.similarity.units import Reader
+from rangevote.text import finite
 
 if TYPE_CHECKING:
     from rangevote.election.result import AnswerCount, Result
+    from rangevote.similarity.base import Measure
+    from rangevote.similarity.ngram import Ngrams
 
 
 class Contribution(NamedTuple):
@@ -98,6 +97,21 @@ class Explanation:
                 lines.append(f"  no answer: {self.answers.abstained} voters")
         return "\n".join(lines)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The parts as values that JSON has."""
+        fields: dict[str, Any] = {
+            "ngrams": None if self.ngrams is None else [part._asdict() for part in self.ngrams],
+            "voters": [
+                {name: value for name, value in vote._asdict().items() if value is not None}
+                for vote in self.voters
+            ],
+        }
+        if self.likelihood is not None:
+            fields["likelihood"] = finite(self.likelihood)
+        return fields | (
+            {} if self.fields is None else {"fields": [field._asdict() for field in self.fields]}
+        )
+
 
 def explain(result: Result, index: int) -> Explanation:
     """The parts of the score of the candidate `index`."""
@@ -128,8 +142,8 @@ def explain(result: Result, index: int) -> Explanation:
 def field_agreement(result: Result, index: int) -> tuple[FieldAgreement, ...] | None:
     """How many voters have each value of a candidate; None where it is not JSON that is compared."""
     measure, candidate = result.similarity, result.candidates.only(index)
-    structured = isinstance(measure, TextOrToolCalls) and candidate.tool_calls is not None
-    if not structured and measure.name != "exact:json" and getattr(measure, "tokenize", None) != "json":
+    structured = measure.staged and candidate.tool_calls is not None
+    if not structured and measure.name != "exact:json" and measure.tokenize != "json":
         return None
     [own] = _leaves(candidate)
     weighed = zip(_leaves(result.voters), result.weights.tolist(), strict=True)
@@ -166,74 +180,73 @@ class NgramVotes:
 
     def __init__(self, result: Result) -> None:
         self._result = result
-        parts = list(_parts(result.similarity, 1.0))
-        self.decomposes = bool(len(result.voters)) and all(isinstance(m, (Ngrams, Exact)) for m, _ in parts)
-        self._counted: list[tuple[CountedVotes | Exact, float]] = []
-        for measure, coefficient in parts if self.decomposes else ():
-            if isinstance(measure, Exact):
-                self._counted.append((measure, coefficient))
-            elif isinstance(measure, Ngrams):
-                self._counted.append((CountedVotes(measure, result), coefficient))
+        self.decomposes = result.similarity.decomposes and len(result.voters) > 0
+        parts = result.similarity.parts() if self.decomposes else []
+        self._whole = [(coefficient, part) for coefficient, part in parts if part.answers]
+        self._counted = [
+            (coefficient, CountedVotes(cast("Ngrams", part), result))
+            for coefficient, part in parts
+            if not part.answers
+        ]
 
     def contributions(self, index: int) -> list[Contribution] | None:
         """What each n-gram earned, largest first; None where the measure does not decompose."""
         if not self.decomposes:
             return None
-        parts: dict[tuple[int, str], float] = {}
-        for counted, coefficient in self._counted:
-            if isinstance(counted, Exact):
-                [key] = counted.keys(self._result.candidates.only(index))
-                shown = self._content(index) if counted.label is None or key is None else counted.label(key)
-                texts = [(shown, 0, self._exact(counted, index))]
-            else:
-                tokens = counted.tokens(index)
-                texts = [
-                    (counted.spell(tokens[e.begin : e.begin + e.size]), e.order, e.score)
-                    for e in counted.earned(tokens)
-                ]
-            for text, order, score in texts:  # later occurrences of a gram are one line
-                parts[order, text] = parts.get((order, text), 0.0) + coefficient * score
-        listed = [Contribution(text, order, score) for (order, text), score in parts.items()]
-        return sorted(listed, key=lambda part: (-part.score, part.order, part.ngram))
+        scores: dict[tuple[int, str], float] = {}  # by order and n-gram
+        for coefficient, measure in self._whole:
+            [key] = measure.keys(self._result.candidates.only(index))
+            answer = self._content(index) if measure.label is None or key is None else measure.label(key)
+            scores[0, answer] = scores.get((0, answer), 0.0) + coefficient * self._mass(measure, index)
+        for coefficient, counted in self._counted:
+            tokens = counted.tokens(index)
+            for earned in counted.earned(tokens):  # later occurrences of a gram are one line
+                gram = counted.spell(tokens[earned.begin : earned.begin + earned.size])
+                scores[earned.order, gram] = (
+                    scores.get((earned.order, gram), 0.0) + coefficient * earned.score
+                )
+        contributions = [Contribution(gram, order, score) for (order, gram), score in scores.items()]
+        return sorted(contributions, key=lambda part: (-part.score, part.order, part.ngram))
 
     def earned(self, index: int) -> list[Earned] | None:
         """The same by where each n-gram stands; None where parts of a mixture have different tokens, too."""
-        measures = self._measures()
-        if not self.decomposes or len({str(one.tokenize) for one in measures}) > 1:
+        if not self.decomposes or len({str(counted.tokenize) for _, counted in self._counted}) > 1:
             return None
-        tokens = measures[0].tokens(index) if measures else tuple(self._content(index).split())
-        found: list[Earned] = []
-        for counted, coefficient in self._counted:
-            if isinstance(counted, Exact):
-                own = [Earned(0, len(tokens), 0, self._exact(counted, index))]
-            else:
-                own = counted.earned(tokens)
-            found += [one._replace(score=coefficient * one.score) for one in own]
-        return found
+        tokens = self._tokens(index)
+        whole = [
+            Earned(0, len(tokens), 0, coefficient * self._mass(measure, index))
+            for coefficient, measure in self._whole
+        ]
+        return whole + [
+            earned._replace(score=coefficient * earned.score)
+            for coefficient, counted in self._counted
+            for earned in counted.earned(tokens)
+        ]
 
     def words(self, index: int) -> list[tuple[str, float]] | None:
         """Each token of a candidate with what it earned: an equal part of each n-gram over it; None as above,
         and where texts are compared as a whole."""
-        found, measures = self.earned(index), self._measures()
-        if found is None or not measures:
+        grams = self.earned(index)
+        if grams is None or not self._counted:
             return None
-        tokens = measures[0].tokens(index)
+        tokens, spell = self._tokens(index), self._counted[0][1].spell
         votes = [0.0] * len(tokens)
-        for one in found:
-            for place in range(one.begin, one.begin + one.size):
-                votes[place] += one.score / one.size
-        return [(measures[0].spell([token]), vote) for token, vote in zip(tokens, votes, strict=True)]
+        for gram in grams:
+            for position in range(gram.begin, gram.begin + gram.size):
+                votes[position] += gram.score / gram.size
+        return [(spell([token]), vote) for token, vote in zip(tokens, votes, strict=True)]
 
-    def _measures(self) -> list[CountedVotes]:
-        return [counted for counted, _ in self._counted if isinstance(counted, CountedVotes)]
+    def _tokens(self, index: int) -> Sequence[Hashable]:
+        return self._counted[0][1].tokens(index) if self._counted else tuple(self._content(index).split())
 
     def _content(self, index: int) -> str:
         content = self._result.candidates.content(index)
         return content if isinstance(content, str) else " ".join(map(str, content))
 
-    def _exact(self, measure: Exact, index: int) -> float:
-        alone = self._result.candidates.only(index)
-        return float(measure.tally(alone, self._result.voters, self._result.weights)[0])
+    def _mass(self, measure: Measure, index: int) -> float:
+        """The weight of the voters with the same answer, or the same text."""
+        candidate = self._result.candidates.only(index)
+        return float(measure.tally(candidate, self._result.voters, self._result.weights)[0])
 
 
 class CountedVotes:
@@ -269,12 +282,3 @@ class CountedVotes:
                 part = math.ldexp(float(votes.get(item, 0)), -bits) / len(measure.orders)
                 found.append(Earned(begin, size, n, part * scale))
         return found
-
-
-def _parts(measure: Similarity, coefficient: float) -> Iterator[tuple[Similarity, float]]:
-    """The measure, or the parts of a mixture, each with its coefficient."""
-    if isinstance(measure, Mixture):
-        for inner, part in measure.parts:
-            yield from _parts(part, coefficient * inner)
-    else:
-        yield measure, coefficient

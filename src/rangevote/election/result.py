@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from rangevote.election.rules import order
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
-from rangevote.similarity.base import keys_of, short
-from rangevote.similarity.json_leaves import TextOrToolCalls
+from rangevote.similarity.base import same_content, short
 from rangevote.text import finite
 
 if TYPE_CHECKING:
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
     from rangevote.election.explain import Explanation
     from rangevote.election.panel import PanelShares
     from rangevote.election.settings import Settings
-    from rangevote.similarity.base import Similarity
+    from rangevote.similarity.base import Measure
+    from rangevote.similarity.tool_calls import TextOrToolCalls
 
 
 class CandidateGroup(NamedTuple):
@@ -65,8 +65,8 @@ NEAR_TIE = 1e-9
 #: What an election in one call says: winner, margin, whether the weights are probabilities (else counts), and
 #: the float64 of scores, weights and own likelihoods, one after the other.
 Answered = tuple[int, float | None, bool, bytes]
-#: Fields that are made when they are asked for; the first two as they stand among its numbers.
-_LEFT = ("scores", "weights", "candidates", "voters", "signature")
+#: Fields of such an election that are made when they are first used.
+_LAZY = ("scores", "weights", "candidates", "voters")
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,9 @@ class Result:
 
     With `min_score` or `min_share` there may be no winner: then `no_winner` says why, `elected` is empty,
     `winner` and `index` are None, and `score` and `margin` are those of the best candidate, `leader`.
-    Where answers are compared (`exact` with a key, calls of tools), `answer` is that of the winner, and
-    `answers` counts those of all voters.
+    Where answers are compared (`exact` with a key, tool calls), `answer` is that of the winner, and
+    `answers` counts those of all voters. `settings` are the options of the election, `weighting` names how
+    its voters were weighed.
     """
 
     candidates: Hypotheses = field(repr=False)
@@ -90,35 +91,42 @@ class Result:
     weights: Array = field(repr=False)  # (voters,)
     scores: Array  # (candidates,)
     elected: tuple[int, ...]
-    signature: str
-    similarity: Similarity = field(repr=False)
+    settings: Settings = field(repr=False)
+    weighting: str = field(repr=False)
     likelihood: Array | None = field(default=None, repr=False)  # (candidates,)
     panel: PanelShares | None = None
     no_winner: str | None = None
 
     def __getattr__(self, name: str) -> Any:
         """What an election in one call has left to be made."""
-        if name not in _LEFT or "_left" not in self.__dict__:
+        if name not in _LAZY or "_left" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        kept, settings, weighting, _ = self.__dict__["_left"]
+        candidates, logprobs, voters, voter_logprobs = self.__dict__["_left"][0]
         made: Any
         if name == "candidates":
-            made = Hypotheses.of(kept[0], kept[1])
+            made = Hypotheses.of(candidates, logprobs)
         elif name == "voters":
-            made = self.candidates if kept[2] is None else Hypotheses.of(kept[2], kept[3], role="voters")
-        elif name == "signature":
-            made = settings.signature(weighting, self.candidates, len(self.voters))
+            made = self.candidates if voters is None else Hypotheses.of(voters, voter_logprobs, role="voters")
         else:
-            made = self._numbers(_LEFT.index(name))
+            made = self._numbers(_LAZY.index(name))
         self.__dict__[name] = made
         return made
 
     def _numbers(self, part: int) -> Array:
         """Scores, weights or own likelihoods, of the numbers that came one after the other."""
-        kept, _, _, numbers = self.__dict__["_left"]
-        candidates = len(kept[0])
-        sizes = [candidates, candidates if kept[2] is None else len(kept[2]), candidates]
+        (candidates, _, voters, _), numbers = self.__dict__["_left"]
+        sizes = [len(candidates), len(candidates if voters is None else voters), len(candidates)]
         return np.frombuffer(numbers, np.float64, sizes[part], 8 * sum(sizes[:part]))
+
+    @property
+    def similarity(self) -> Measure:
+        """The measure by which the voters graded."""
+        return self.settings.measure
+
+    @cached_property
+    def signature(self) -> str:
+        """Names all that can change the result."""
+        return self.settings.signature(self.weighting, self.candidates, len(self.voters), self.panel)
 
     @property
     def index(self) -> int | None:
@@ -167,9 +175,8 @@ class Result:
 
         What is in a group has the same n-grams, the same answer, ...; where nobody voted, the same text.
         """
-        measure = self.similarity if len(self.voters) else None
-        keys = keys_of(measure, self.candidates)
-        electors = keys if self.voters is self.candidates else keys_of(measure, self.voters)
+        keys = self._keys(self.candidates)
+        electors = keys if self.voters is self.candidates else self._keys(self.voters)
         weights: dict[Hashable, list[float]] = {}
         for key, weight in zip(electors, self.weights.tolist(), strict=True):
             weights.setdefault(key, []).append(weight if key is not None else 0.0)
@@ -181,21 +188,25 @@ class Result:
             for key, some in members.items()
         )
 
+    def _keys(self, hypotheses: Hypotheses) -> list[Hashable]:
+        return self.similarity.keys(hypotheses) if len(self.voters) else same_content(hypotheses)
+
     @cached_property
     def margin(self) -> float | None:
         """How far the winner's score is above the best of another group; None where there is no other.
 
         Where tools are called, an election has stages, and it is the smallest lead of all of them.
         """
-        if isinstance(self.similarity, TextOrToolCalls):
-            return self.similarity.margin(self.candidates, self.voters, self.weights)
+        if self.similarity.staged:
+            measure = cast("TextOrToolCalls", self.similarity)
+            return measure.margin(self.candidates, self.voters, self.weights)
         scores, best = self.scores.tolist(), self.score
         every = not len(self.voters) or self.likelihood is not None
         same = [i for i, score in enumerate(scores) if every or score == best]
         if len(same) > 1:  # only equal scores can be of one group, where voters alone gave them
-            keys = keys_of(self.similarity if len(self.voters) else None, self.candidates.pick(same))
-            own = keys[same.index(self.leader)]
-            same = [i for i, key in zip(same, keys, strict=True) if key == own]
+            keys = self._keys(self.candidates.pick(same))
+            group = keys[same.index(self.leader)]
+            same = [i for i, key in zip(same, keys, strict=True) if key == group]
         for i in reversed(same):
             del scores[i]
         if not scores:
@@ -206,10 +217,10 @@ class Result:
     @property
     def answer(self) -> str | None:
         """The winner's answer; None where there is no winner, or it has none, or answers are not compared."""
-        label = self._label
+        label = self.similarity.label
         if label is None or not self.elected:
             return None
-        key = keys_of(self.similarity, self.candidates.only(self.elected[0]))[0]
+        [key] = self.similarity.keys(self.candidates.only(self.elected[0]))
         return None if key is None else label(key)
 
     @property
@@ -220,10 +231,10 @@ class Result:
     @cached_property
     def answers(self) -> AnswerCount | None:
         """The answers of all voters; None where answers are not compared."""
-        label = self._label
+        label = self.similarity.label
         if label is None or not len(self.voters):
             return None
-        keys = keys_of(self.similarity, self.voters)
+        keys = self.similarity.keys(self.voters)
         names: dict[Hashable, str] = {}
         weights: dict[str, list[float]] = {}
         for key, weight in zip(keys, self.weights.tolist(), strict=True):
@@ -239,11 +250,6 @@ class Result:
         )
 
     @property
-    def _label(self) -> Callable[[Hashable], str] | None:
-        """How an answer is written, where answers are compared."""
-        return getattr(self.similarity, "label", None)
-
-    @property
     def near_tie(self) -> bool:
         """Whether the margin over other groups is so small that rounding could have decided."""
         return self.margin is not None and self.margin < NEAR_TIE
@@ -254,47 +260,46 @@ class Result:
         votes = self.scores if self.likelihood is None else self.scores != self.likelihood
         return not bool(votes[self.scores > -math.inf].any())
 
-    def to_dict(self, *, scores: bool = False, explain: bool = False) -> dict[str, Any]:
-        """The fields that `rangevote vote` writes of a result, as values that JSON has: minus infinity, the
-        log of a probability of 0, is None."""
-        fields: dict[str, Any] = {
+    def fields(self) -> dict[str, Any]:
+        """What is known of the result, as values that JSON has: minus infinity, the log of a probability of
+        0, is None. Every JSON of a result is made of these."""
+        answers = self.answers
+        return {
             "winner": self.winner,
             "index": self.index,
             "score": finite(self.score),
             "margin": finite(self.margin),
             "signature": self.signature,
+            "winners": [{"index": i, "winner": self.candidates.content(i)} for i in self.elected],
+            "near_tie": self.near_tie,
+            "no_support": self.no_support,
+            "no_winner": self.no_winner,
+            "answers": answers
+            and {
+                "answer": self.answer,
+                "votes": {name: asdict(vote) for name, vote in answers.votes.items()},
+                "abstained": answers.abstained,
+                "entropy": answers.entropy,
+            },
+            "panel": self.panel and {"shares": self.panel.shares, "left_out": list(self.panel.left_out)},
+            "candidates": len(self.candidates),
+            "voters": len(self.voters),
         }
-        if len(self.elected) > 1:
-            fields["winners"] = [{"index": i, "winner": self.candidates.content(i)} for i in self.elected]
-        fields |= {flag: True for flag in ("near_tie", "no_support") if getattr(self, flag)}
-        if self.no_winner is not None:
-            fields["no_winner"] = self.no_winner
-        fields |= self.answer_fields()
-        if self.panel is not None and self.panel.left_out:
-            fields["left_out"] = list(self.panel.left_out)
-        if scores:
-            fields["scores"] = [finite(score) for score in self.scores.tolist()]
-        if explain:
-            found = self.explain()
-            fields["explanation"] = {
-                "ngrams": None if found.ngrams is None else [gram._asdict() for gram in found.ngrams],
-                "voters": [_known(vote._asdict()) for vote in found.voters],
-            } | ({} if found.likelihood is None else {"likelihood": finite(found.likelihood)})
-            if found.fields is not None:
-                fields["explanation"]["fields"] = [field._asdict() for field in found.fields]
-        return fields
 
-    def answer_fields(self) -> dict[str, Any]:
-        """The winner's answer and the votes of all answers, as values that JSON has; nothing where answers
-        are not compared."""
-        if self.answers is None:
-            return {}
-        return {
-            "answer": self.answer,
-            "votes": {name: asdict(vote) for name, vote in self.answers.votes.items()},
-            "abstained": self.answers.abstained,
-            "entropy": self.answers.entropy,
-        }
+    def to_dict(self, *, scores: bool = False, explain: bool = False) -> dict[str, Any]:
+        """The fields that `rangevote vote` writes of a result; those that say nothing are left out."""
+        fields = self.fields()
+        answers, panel = fields.pop("answers") or {}, fields.pop("panel") or {}
+        written = {name: fields[name] for name in ("winner", "index", "score", "margin", "signature")}
+        if len(self.elected) > 1:
+            written["winners"] = fields["winners"]
+        written |= {name: fields[name] for name in ("near_tie", "no_support", "no_winner") if fields[name]}
+        written |= answers
+        if panel.get("left_out"):
+            written["left_out"] = panel["left_out"]
+        if scores:
+            written["scores"] = [finite(score) for score in self.scores.tolist()]
+        return written | ({"explanation": self.explain().to_dict()} if explain else {})
 
     def explain(self, index: int | None = None) -> Explanation:
         """Which n-grams and which voters earned the winner (or the candidate `index`) its score, what of it
@@ -318,10 +323,6 @@ class Result:
     def __str__(self) -> str:
         winner = "" if self.winner is None else self.winner
         return winner if isinstance(winner, str) else " ".join(map(str, winner))
-
-
-def _known(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def with_thresholds(result: Result, min_score: float | None, min_share: float | None) -> Result:
@@ -361,8 +362,9 @@ def counted_result(answer: Answered, kept: Sequence[Any], settings: Settings) ->
     made = result.__dict__  # filled name by name, which takes a third of the time of `update`
     made["elected"] = (index,)
     made["margin"] = margin
-    made["similarity"] = settings.similarity
-    made["_left"] = (kept, settings, "probability" if by_probability else "count", numbers)
+    made["settings"] = settings
+    made["weighting"] = "probability" if by_probability else "count"
+    made["_left"] = (kept, numbers)
     if settings.own_likelihood:
         made["likelihood"] = result._numbers(2)
     return result

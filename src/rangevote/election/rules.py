@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.similarity.base import Poll, Similarity, keys_of, open_poll, short
+from rangevote.similarity.base import Measure, Poll, same_content, short
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Contest:
     candidates: Hypotheses
     voters: Hypotheses | None = None
     weights: Array = field(default_factory=lambda: np.zeros(0))  # (voters,), summing to 1
-    similarity: Similarity | None = None
+    similarity: Measure | None = None
     poll: Poll | None = None  # with all voters in it; opened when votes are first counted
     likelihood: float = 0.0  # how much a candidate's own likelihood counts
 
@@ -46,7 +46,7 @@ class Contest:
         if self.poll is None:
             assert self.similarity is not None
             assert self.voters is not None
-            self.poll = open_poll(self.similarity, self.candidates)
+            self.poll = self.similarity.poll(self.candidates)
             self.poll.add(self.voters)
         return self.poll.tally(weights)
 
@@ -103,16 +103,16 @@ def group_keys(contest: Contest, scores: Array) -> list[Hashable]:
 
     Where voters alone gave the scores these are equal, so that only what is equal has to be compared.
     """
-    candidates = contest.candidates
-    if contest.voters is None:
-        return keys_of(None, candidates)
+    candidates, similarity = contest.candidates, contest.similarity
+    if similarity is None:
+        return same_content(candidates)
     if contest.own is not None:
-        return keys_of(contest.similarity, candidates)
+        return similarity.keys(candidates)
     listed = scores.tolist()
     times = Counter(listed)
     tied = [i for i, score in enumerate(listed) if times[score] > 1]
     keys: list[Hashable] = list(range(len(listed)))
-    for i, key in zip(tied, keys_of(contest.similarity, candidates.pick(tied)) if tied else (), strict=True):
+    for i, key in zip(tied, similarity.keys(candidates.pick(tied)) if tied else (), strict=True):
         keys[i] = (listed[i], key)
     return keys
 
@@ -170,7 +170,8 @@ def cluster(contest: Contest, winners: int) -> RuleOutcome:
     near = grades > 0.0  # (voters, candidates)
     first: RuleOutcome | None = None
     elected: list[int] = []
-    keys = keys_of(contest.similarity, contest.candidates)
+    assert contest.similarity is not None
+    keys = contest.similarity.keys(contest.candidates)
     while len(elected) < min(winners, len(set(keys))):
         support = contest.scores(weights)
         sizes = np.array([math.fsum(weights[column].tolist()) for column in near.T])  # (candidates,)

@@ -18,6 +18,7 @@ A profile has the same options in a TOML file, as `rangevote tune` writes it:
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,9 +39,9 @@ from rangevote.hypothesis import Hypotheses, Hypothesis
 from rangevote.kernel import Election
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, Preset, get_similarity, spelled
 from rangevote.similarity.base import Measure, Similarity, short
-from rangevote.similarity.cutoff import Cutoff, with_cutoff
-from rangevote.similarity.json_leaves import TextOrToolCalls
-from rangevote.similarity.ngram import IndexMeasure, formula_of
+from rangevote.similarity.combined import Cutoff
+from rangevote.similarity.ngram import formula_of
+from rangevote.similarity.tool_calls import TextOrToolCalls
 from rangevote.similarity.units import Tokenise
 
 if TYPE_CHECKING:
@@ -289,8 +290,6 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             preset = spelled(similarity)
         force_setattr(self, "preset", preset)
         measure = get_similarity(self._preset.similarity if similarity is None else similarity, self.tokenize)
-        if self.least_grade is not None or isinstance(measure, Cutoff):
-            measure = with_cutoff(measure, self.least_grade)
         force_setattr(self, "similarity", measure)
 
     @property
@@ -302,10 +301,14 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
     def _preset(self) -> Preset:
         return _PLAIN if self.preset is None else PRESETS[self.preset]
 
-    @property
-    def measure(self) -> Similarity:
-        """The similarity, which is an object whatever it was given as."""
-        return cast("Similarity", self.similarity)
+    @cached_property
+    def measure(self) -> Measure:
+        """What grades: the similarity, with its cutoff. Equal answers are as similar as can be, so that they
+        need none, and the texts beside tool calls have theirs already."""
+        measure = cast("Measure", self.similarity)
+        if self.least_grade is None or measure.answers or measure.staged:
+            return measure
+        return Cutoff(measure, self.least_grade)
 
     @property
     def vote_temperature(self) -> float:
@@ -324,7 +327,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
     def one_call(self) -> Election | None:
         """These elections as one call into the kernels, for lists that need no warning or error; None where
         the options or the measure ask for more than that."""
-        measure = self.similarity
+        measure = self.measure
         formula = formula_of(measure)
         if Election is None or formula is None:
             return None
@@ -332,7 +335,6 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         defaults = zip(self.__struct_fields__, self.__struct_defaults__, strict=True)
         if any(getattr(self, name) != default for name, default in defaults if name not in ONE_CALL_OPTIONS):
             return None
-        assert isinstance(measure, IndexMeasure)
         if measure.tokenize not in ("words", "chars") or self.weights not in (None, "probability", "count"):
             return None
         return Election(
@@ -353,7 +355,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
     def always_one_call(self) -> bool:
         """Whether nothing in the lists has to be looked at before an election at once: how many pairs they
         make, or who votes."""
-        return isinstance(self.similarity, Measure) and self.similarity.linear and self.preset != "consensus"
+        return self.measure.linear and self.preset != "consensus"
 
     def replace(self, **options: Unpack[ElectionOptions]) -> Settings:
         """The same with other options."""
@@ -361,26 +363,19 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
 
     def about(self, source: str | None) -> Settings:
         """The same for hypotheses about this source, where the measure looks at it."""
-        measure = self.similarity
-        if not isinstance(measure, Measure):
-            return self
-        about = measure.about(source)
-        return self if about is measure else self.replace(similarity=about)
+        similarity = cast("Measure", self.similarity)
+        about = similarity.about(source)
+        return self if about is similarity else self.replace(similarity=about)
 
-    def with_parties(self) -> Settings:
+    def with_tool_calls(self) -> Settings:
         """The same for an election in which some call tools."""
-        return (
-            self
-            if isinstance(self.measure, TextOrToolCalls)
-            else self.replace(similarity=TextOrToolCalls(self.measure))
-        )
+        return self if self.measure.staged else self.replace(similarity=TextOrToolCalls(self.measure))
 
     def signature(
         self, weighting: str, candidates: Hypotheses, voters: int, panel: PanelShares | None = None
     ) -> str:
         """Names all that can change a result: `rv:0.1|sim:overlap_2|on:words|w:probability|T:1|...`."""
-        measure = self.measure
-        on = measure.signature_on(candidates) if isinstance(measure, Measure) else ""
+        on = self.measure.signature_on(candidates)
         before, between, after = self.signature_around(weighting, on, panel)
         return f"{before}{len(candidates)}{between}{voters}{after}"
 
@@ -392,7 +387,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         parts = [f"rv:{_SERIES}", f"sim:{name}"]
         if on:
             parts.append(f"on:{on}")
-        if isinstance(measure, TextOrToolCalls):
+        if measure.staged:
             parts.append("calls:name,arguments")
         parts.append(f"w:{weighting}")
         effective = {
@@ -513,18 +508,5 @@ def write_tables(tables: Mapping[str, Mapping[str, Any]], comment: str = "") -> 
 
 
 def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (int, float)):
-        return repr(value)
-    if isinstance(value, str):
-        return '"' + "".join(map(_escaped, value)) + '"'
-    return f"[{', '.join(map(_toml, value))}]"
-
-
-def _escaped(character: str) -> str:
-    if character in '"\\':
-        return f"\\{character}"
-    if ord(character) < 32 or ord(character) == 127:
-        return f"\\u{ord(character):04X}"
-    return character
+    """JSON, of which TOML differs in one character that may not stand in a text."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

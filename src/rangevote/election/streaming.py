@@ -21,9 +21,8 @@ from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.election.weights import default_weights, weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis, concatenate
-from rangevote.similarity.base import check_pairs, keys_of, open_poll
-from rangevote.similarity.exact import Exact
-from rangevote.similarity.json_leaves import TextOrToolCalls, TextOrToolCallsPoll
+from rangevote.similarity.base import check_pairs
+from rangevote.similarity.tool_calls import TextOrToolCallsPoll
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -67,13 +66,13 @@ class Electorate:
         x = settings.own_likelihood
         self._own = own_likelihood(self._candidates, x) if x else np.zeros(len(self._candidates))
         if self._candidates.tool_calls is not None:
-            self._settings = settings.with_parties()
-        self._poll = open_poll(self._settings.measure, self._candidates)
+            self._settings = settings.with_tool_calls()
+        self._poll = self._settings.measure.poll(self._candidates)
 
     def _check_open(self, logprobs: object) -> None:
         """Only answers are known before anybody gives them; a text that is sampled later is not."""
         settings = self._settings
-        if not isinstance(settings.measure, Exact):
+        if not settings.measure.answers:
             raise UsageError(
                 f"candidates can be left out where answers are compared, as by similarity='exact', and not "
                 f"by {settings.measure.name!r}; give candidates."
@@ -105,8 +104,8 @@ class Electorate:
             raise UsageError(
                 "in a panel every voter belongs to a member; some were added with member= and some without."
             )
-        if batch.tool_calls is not None and self._settings is not (party := self._settings.with_parties()):
-            self._settings = party
+        if batch.tool_calls is not None and not self._settings.measure.staged:
+            self._settings = self._settings.with_tool_calls()
             self._recount()
         try:
             self._poll.add(self._normal(batch))
@@ -136,7 +135,7 @@ class Electorate:
         return self.result()
 
     def _recount(self) -> None:
-        self._poll = open_poll(self._settings.measure, self._candidates)
+        self._poll = self._settings.measure.poll(self._candidates)
         for before in self._voters:
             self._poll.add(self._normal(before))
 
@@ -188,7 +187,7 @@ class Electorate:
                 f"decided() is for sampled voters of equal weight, not weights={weighting!r}; "
                 f"use weights='count'."
             )
-        if isinstance(self._settings.measure, TextOrToolCalls):
+        if self._settings.measure.staged:
             return len(voters) > 0 and self._stages_decided(1 - confidence, within)
         grades, own = self._answers() if self._open else self._grades()
         groups = grades.shape[1]
@@ -218,7 +217,7 @@ class Electorate:
         poll = self._poll
         if self._open:
             everyone = self._normal(self._all())
-            poll = open_poll(self._settings.measure, everyone)
+            poll = self._settings.measure.poll(everyone)
             poll.add(everyone)
         assert isinstance(poll, TextOrToolCallsPoll)
         for grades, leader in poll.stage_grades():
@@ -246,7 +245,7 @@ class Electorate:
         The first column leads a tie, so the order of columns must not tell of votes that are still to be
         dealt: answers stand in the order in which they are dealt, after the one that was never given.
         """
-        keys = keys_of(self._settings.measure, self._normal(self._all()))
+        keys = self._settings.measure.keys(self._normal(self._all()))
         dealt, _ = deal(self._ends)
         answers = dict.fromkeys(keys[i] for i in dealt if keys[i] is not None)
         columns = {key: i for i, key in enumerate(answers, 1)}
@@ -263,11 +262,11 @@ class Electorate:
 
         A group without any probability can win nothing, unless all are like that.
         """
-        keys = keys_of(self._settings.measure, self._candidates)
+        keys = self._settings.measure.keys(self._candidates)
         likeliest = order(self._own, self._candidates).tolist()
         possible = [i for i in likeliest if self._own[i] > -math.inf] or likeliest
         return sorted({keys[i]: i for i in reversed(possible)}.values())
 
     def _width(self) -> float:
         """The largest possible difference of two grades."""
-        return 1.0 - float(getattr(self._settings.measure, "lowest", -1.0))
+        return 1.0 - self._settings.measure.lowest

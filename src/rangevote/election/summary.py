@@ -17,14 +17,9 @@ import numpy as np
 from rangevote.election.weights import repeated
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import softmax
-from rangevote.similarity.base import keys_of
-from rangevote.similarity.combined import Mixture
-from rangevote.similarity.exact import Exact
-from rangevote.similarity.ngram import IndexMeasure
 
 if TYPE_CHECKING:
     from rangevote.election.result import Result
-    from rangevote.similarity.base import Similarity
 
 #: Words of a quoted passage, and of a text in which passages are looked for.
 LONGEST = 12
@@ -151,7 +146,7 @@ def why(result: Result) -> tuple[str, ...]:
     if len(result.candidates) == 1:
         return ("It is the only candidate.",)
     if not len(result.voters):
-        if "rule:length_normalised" in result.signature.split("|"):
+        if result.settings.rule == "length_normalised":
             return ("Chosen without a vote, by the highest log-probability per token.",)
         return ("Chosen without a vote, as the most likely output.",)
     if result.no_support:
@@ -170,10 +165,9 @@ def _all_alike(result: Result) -> str:
 
 
 def _elected(result: Result, likely: int | None) -> list[str]:
-    measure = result.similarity
-    if isinstance(measure, Exact) or result.answer is not None:
+    if result.similarity.answers or result.answer is not None:
         return _majority(result)
-    least = _least(measure)
+    least = _least(result)
     if least is None:
         return _graded(result, likely)
     said = spoken(result, result.leader)
@@ -197,15 +191,15 @@ def _elected(result: Result, likely: int | None) -> list[str]:
 
 def _majority(result: Result) -> list[str]:
     """Where only equal answers, or equal texts, support each other."""
-    [own] = keys_of(result.similarity, result.candidates.only(result.leader))
-    keys = keys_of(result.similarity, result.voters)
-    number, share = keys.count(own), math.fsum(result.weights[[key == own for key in keys]].tolist())
+    measure = result.similarity
+    [answer] = measure.keys(result.candidates.only(result.leader))
+    keys = measure.keys(result.voters)
+    number, share = keys.count(answer), math.fsum(result.weights[[key == answer for key in keys]].tolist())
     counted = f"{number:,} of {len(keys):,} {_voters(result)} ({_percent(share)} of the vote)"
-    label = getattr(result.similarity, "label", None)
-    if label is None:
+    if measure.label is None:
         return [f"Elected because {counted} {'is' if number == 1 else 'are'} this very text."]
     verb = "gives" if number == 1 else "give"
-    return [f"Elected because {counted} {verb} the answer ", Quote(label(own)), "."]
+    return [f"Elected because {counted} {verb} the answer ", Quote(measure.label(answer)), "."]
 
 
 def _graded(result: Result, likely: int | None) -> list[str]:
@@ -230,7 +224,7 @@ def _likely(result: Result, likely: int | None) -> list[str]:
     joint, words = _words(result.candidates, likely)
     if not words:
         return [f" {name.capitalize()} is empty."]
-    least, said = _least(result.similarity) or 2, spoken(result, likely)
+    least, said = _least(result) or 2, spoken(result, likely)
     elected = _words(result.candidates, result.leader, joint)[1]
     passage = rare_passage(said, min(least, len(words)), elected)
     if passage is None:
@@ -267,14 +261,12 @@ def probability_shares(candidates: Hypotheses) -> Array | None:
     return softmax(candidates.logprobs, 1.0, repeated(candidates))
 
 
-def _least(measure: Similarity) -> int | None:
-    """The fewest words that earn a vote; None where the measure does not count n-grams."""
-    if isinstance(measure, Mixture):
-        found = [least for _, part in measure.parts if (least := _least(part)) is not None]
-        return min(found, default=None)
-    if not isinstance(measure, IndexMeasure):
+def _least(result: Result) -> int | None:
+    """The fewest words that earn a vote; None where that is not the number of shared n-grams."""
+    if result.settings.least_grade is not None:
         return None
-    return min(measure.orders) if measure.tokenize != "chars" else 1
+    measures = [part for _, part in result.similarity.parts() if part.orders]
+    return min((1 if part.tokenize == "chars" else min(part.orders) for part in measures), default=None)
 
 
 def _saying(passage: Passage, result: Result) -> str:

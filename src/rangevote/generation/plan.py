@@ -14,10 +14,7 @@ from rangevote.election.sequential_test import FIRST_ROUND, check_within
 from rangevote.election.settings import Settings
 from rangevote.errors import UsageError
 from rangevote.models.protocol import Engine, LanguageModel
-from rangevote.similarity.base import Similarity
-from rangevote.similarity.combined import Mixture
-from rangevote.similarity.cutoff import Cutoff
-from rangevote.similarity.vectors import States
+from rangevote.similarity.base import Measure
 
 #: How sure an adaptive election is of its winner by default.
 CONFIDENCE = 0.99
@@ -110,13 +107,9 @@ def usual_voters(settings: Settings) -> str | None:
     return CONSENSUS_VOTERS if settings.preset == "consensus" else None
 
 
-def needs_states(similarity: Similarity) -> bool:
+def needs_states(similarity: Measure) -> bool:
     """Whether a measure compares hidden states, alone or in a mixture."""
-    if isinstance(similarity, Cutoff):
-        similarity = similarity.within
-    if isinstance(similarity, Mixture):
-        return any(needs_states(part) for _, part in similarity.parts)
-    return isinstance(similarity, States)
+    return any(part.needs_states for _, part in similarity.parts())
 
 
 def _confidence(adaptive: float | bool | None) -> float | None:

@@ -70,11 +70,6 @@ def elect_reducer(**options: Unpack[ElectionOptions]) -> ScoreReducer:
 
 def _facts(result: Result) -> dict[str, Any]:
     """What a log should know of an election."""
-    return {
-        "candidates": len(result.candidates),
-        "elected": result.index is not None,
-        "score": result.score,
-        "margin": result.margin,
-        "share": result.groups[0].share,
-        "signature": result.signature,
-    }
+    fields = result.fields()
+    known = {name: fields[name] for name in ("candidates", "score", "margin", "signature")}
+    return known | {"elected": result.index is not None, "share": result.groups[0].share}

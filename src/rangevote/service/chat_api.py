@@ -130,24 +130,14 @@ class Reply:
         return listed[0] if len(listed) == 1 else {**listed[0], "elections": listed}
 
     def _election(self, outcome: ElectionOutcome, page: str | None) -> dict[str, Any]:
-        result = outcome.result
-        election: dict[str, Any] = {
-            "signature": result.signature,
+        result, fields = outcome.result, outcome.result.fields()
+        always = ("signature", "candidates", "score", "margin", "near_tie", "no_support")
+        election = {name: fields[name] for name in always} | {
             "votes": outcome.votes,
-            "candidates": len(result.candidates),
-            "score": finite(result.score),
-            "margin": finite(result.margin),
-            "near_tie": result.near_tie,
-            "no_support": result.no_support,
             "samples": {"asked": outcome.asked, "saved": outcome.saved, **outcome.counts},
             "certain": outcome.certain,
         }
-        if result.no_winner:
-            election["no_winner"] = result.no_winner
-        if answers := result.answer_fields():
-            election["answers"] = answers
-        if result.panel is not None:
-            election["panel"] = {"shares": result.panel.shares, "left_out": list(result.panel.left_out)}
+        election |= {name: fields[name] for name in ("no_winner", "answers", "panel") if fields[name]}
         if self.request.options.explain:
             election["scores"] = [
                 {"text": str(result.candidates.content(i)), "score": finite(float(result.scores[i]))}

@@ -19,9 +19,7 @@ from rangevote.errors import DataError, RangevoteError, UsageError, choose
 from rangevote.generation.plan import CONFIDENCE
 from rangevote.similarity import WITH_MODELS
 from rangevote.similarity.answers import UNSAFE
-from rangevote.similarity.base import Similarity
-from rangevote.similarity.combined import Mixture
-from rangevote.similarity.cutoff import Cutoff
+from rangevote.similarity.base import Measure
 
 #: What a profile may be called: its name is part of a path.
 PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -296,32 +294,25 @@ class ServiceConfig:
             )
 
 
-def orders_of(measure: Similarity) -> int:
+def orders_of(measure: Measure) -> int:
     """How many orders of n-grams a measure counts, over all its parts.
 
     >>> from rangevote.similarity import get_similarity
     >>> orders_of(get_similarity("0.5*overlap_1-4+0.5*overlap_2")), orders_of(get_similarity("exact"))
     (5, 0)
     """
-    if isinstance(measure, Cutoff):
-        measure = measure.within
-    if isinstance(measure, Mixture):
-        return sum(orders_of(part) for _, part in measure.parts)
-    return len(getattr(measure, "orders", ()))
+    return sum(len(part.orders) for _, part in measure.parts())
 
 
-def models_of(measure: Similarity) -> frozenset[str]:
+def models_of(measure: Measure) -> frozenset[str]:
     """The parts of a measure that load a model.
 
     >>> from rangevote.similarity import get_similarity
     >>> sorted(models_of(get_similarity("0.5*overlap_2+0.50*embedding:x")))
     ['embedding:x']
     """
-    if isinstance(measure, Cutoff):
-        measure = measure.within
-    if isinstance(measure, Mixture):
-        return frozenset(name for _, part in measure.parts for name in models_of(part))
-    return frozenset({measure.name} if measure.name.partition(":")[0] in WITH_MODELS else ())
+    names = (part.name for _, part in measure.parts())
+    return frozenset(name for name in names if name.partition(":")[0] in WITH_MODELS)
 
 
 KEYS: dict[str, type[Any]] = {
@@ -382,7 +373,7 @@ def _profile(name: str, given: Mapping[str, Any], path: str) -> dict[str, Any]:
         return options
     if not isinstance(file, str):
         raise UsageError(f"profiles.{name}.file must be a path.")
-    return {**profile_options(str(Path(path).parent / file)), **options}
+    return override(profile_options(str(Path(path).parent / file)), options)
 
 
 def _alias(name: str, given: Mapping[str, Any]) -> Alias:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from rangevote.entry_points import load_plugin, plugins
 from rangevote.errors import UnknownName, UsageError, nearest, respelled
-from rangevote.similarity.base import Measure, Similarity, how_to_install
+from rangevote.similarity.base import Measure, Similarity, as_measure, how_to_install
 from rangevote.similarity.units import Tokenise, check_tokeniser
 
 
@@ -86,14 +86,14 @@ WITH_MODELS: dict[str, Listing] = {
         package="unbabel-comet",
     ),
     "bleurt": Listing(
-        "regression:bleurt",
+        "neural:bleurt",
         "bleurt:lucadiliello/BLEURT-20",
         "BLEURT against the voter",
         "pairs",
         package="bleurt-pytorch",
     ),
     "metricx": Listing(
-        "regression:metricx",
+        "neural:metricx",
         "metricx:google/metricx-24-hybrid-large-v2p6",
         "1 - MetricX / 25, voter as reference",
         "pairs",
@@ -135,12 +135,12 @@ def listings() -> dict[str, Listing]:
 
 def get_similarity(
     named: str | Similarity | Callable[[Any, Any], Any], tokenize: Tokenise = "words"
-) -> Similarity:
+) -> Measure:
     """The measure of a name, of a mixture of names, of an object, or of a user's function."""
     if isinstance(named, str):
         return _named(named, str(tokenize)) if isinstance(tokenize, str) else _build(named, tokenize)
     if isinstance(named, Similarity):
-        return named
+        return as_measure(named)
     if callable(named):
         return _custom(named)
     raise UsageError(
@@ -149,18 +149,18 @@ def get_similarity(
     )
 
 
-def _custom(function: Callable[[Any, Any], Any], name: str | None = None) -> Similarity:
+def _custom(function: Callable[[Any, Any], Any], name: str | None = None) -> Measure:
     from rangevote.similarity.pairwise import Custom
 
     return Custom(function, name=name)
 
 
 @lru_cache(maxsize=256)
-def _named(name: str, tokenize: str) -> Similarity:
+def _named(name: str, tokenize: str) -> Measure:
     return _build(name, tokenize)
 
 
-def _build(name: str, tokenize: Tokenise) -> Similarity:
+def _build(name: str, tokenize: Tokenise) -> Measure:
     check_tokeniser(tokenize)
     parts = _PLUS.split(name)
     if ("*" in name or len(parts) > 1) and not name.startswith("exact:"):
@@ -174,7 +174,7 @@ def _build(name: str, tokenize: Tokenise) -> Similarity:
     listing = listings().get(match["stem"]) if match else None
     if match is not None and listing is None and match["stem"] in plugins("similarities"):
         made = load_plugin("similarities", match["stem"])(match["order"] or match["key"] or "", tokenize)
-        return made if isinstance(made, Similarity) else _custom(made, name)
+        return as_measure(made) if isinstance(made, Similarity) else _custom(made, name)
     if match is None or listing is None:
         examples = [entry.example for entry in listings().values()] + sorted(PRESETS)
         raise UnknownName(

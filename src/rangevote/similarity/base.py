@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Sequence
+from copy import copy
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from rangevote.errors import UsageError
 from rangevote.hypothesis import Array, Hypotheses
+from rangevote.similarity.units import Tokenise, tokeniser_name
 
 #: Largest number of (voter, candidate) pairs that a measure which needs all pairs will grade.
 MAX_PAIRS = 4_000_000_000
@@ -52,15 +54,28 @@ class Poll(Protocol):
 
 
 class Measure(ABC):
-    """A similarity made from a poll."""
+    """A similarity made from a poll, which says of itself what elections, pages and services ask."""
 
     name: str
-    #: What sequences are made of, for the signature; empty where it does not matter.
-    on: str = ""
     #: The smallest grade the measure can give.
     lowest: float = 0.0
     #: Whether an election costs the number of tokens, or the number of pairs.
     linear: bool = False
+    #: Whether equal answers, or equal texts, support each other and others do not: majority voting.
+    answers: bool = False
+    #: How an answer is written; None where answers are not compared.
+    label: Callable[[Hashable], str] | None = None
+    #: Whether an election has several stages (`rangevote.similarity.tool_calls`).
+    staged: bool = False
+    #: Whether a grade is a sum over n-grams or whole texts, so that it can be explained by them.
+    decomposes: bool = False
+    #: Whether hypotheses are compared by their decoder states.
+    needs_states: bool = False
+    #: What sequences are made of, and the orders of their n-grams, in sets or bags; `Index` explains `short`.
+    tokenize: Tokenise | None = None
+    orders: Sequence[int] = ()
+    bag: bool = False
+    short: bool = False
 
     def __repr__(self) -> str:
         return f"<similarity {self.name}>"
@@ -80,6 +95,10 @@ class Measure(ABC):
         poll.add(voters)
         return poll
 
+    def parts(self) -> list[tuple[float, Measure]]:
+        """The measures that this one is made of, each with its coefficient."""
+        return [(1.0, self)]
+
     def keys(self, candidates: Hypotheses) -> list[Hashable]:
         """One key for each candidate: those with the same key get the same grades from everybody, and those
         with None, as voters, abstain."""
@@ -87,7 +106,9 @@ class Measure(ABC):
 
     def signature_on(self, candidates: Hypotheses) -> str:
         """What the n-grams of these candidates are made of, as the signature names it."""
-        return self.on
+        units = (part.tokenize for _, part in self.parts())
+        names = [tokeniser_name(unit, candidates) for unit in units if unit is not None]
+        return "+".join(dict.fromkeys(names))
 
     def about(self, source: str | None) -> Measure:
         """The measure for hypotheses about this source; most do not look at it."""
@@ -100,9 +121,42 @@ def same_content(candidates: Hypotheses) -> list[Hashable]:
     return [content if isinstance(content, str) else tuple(content) for content in contents]
 
 
-def keys_of(similarity: Similarity | None, hypotheses: Hypotheses) -> list[Hashable]:
-    """What tells hypotheses apart: the measure's own keys, or their contents where none is at hand."""
-    return similarity.keys(hypotheses) if isinstance(similarity, Measure) else same_content(hypotheses)
+class ChangedMeasure(Measure):
+    """A measure that changes the grades of another one, `inner`."""
+
+    def __init__(self, inner: Similarity) -> None:
+        self.inner = as_measure(inner)
+        self.name = self.inner.name
+
+    def parts(self) -> list[tuple[float, Measure]]:
+        return self.inner.parts()
+
+    def keys(self, candidates: Hypotheses) -> list[Hashable]:
+        return self.inner.keys(candidates)
+
+    def about(self, source: str | None) -> Measure:
+        inner = self.inner.about(source)
+        if inner is self.inner:
+            return self
+        changed = copy(self)
+        changed.inner = inner
+        return changed
+
+
+class UserMeasure(Measure):
+    """Any object with `name`, `tally` and `matrix`."""
+
+    def __init__(self, similarity: Similarity) -> None:
+        self.similarity, self.name = similarity, similarity.name
+        self.lowest = float(getattr(similarity, "lowest", -1.0))
+        self.linear = bool(getattr(similarity, "linear", False))
+
+    def poll(self, candidates: Hypotheses) -> StoredPoll:
+        return StoredPoll(self.similarity, candidates)
+
+
+def as_measure(similarity: Similarity) -> Measure:
+    return similarity if isinstance(similarity, Measure) else UserMeasure(similarity)
 
 
 class StoredPoll:
@@ -131,13 +185,6 @@ class StoredPoll:
 
     def _all(self) -> Hypotheses:
         return self._voters if self._voters is not None else Hypotheses.of([], role="voters")
-
-
-def open_poll(similarity: Similarity, candidates: Hypotheses) -> Poll:
-    """The measure's own poll, or one that stores the voters."""
-    if isinstance(similarity, Measure):
-        return similarity.poll(candidates)
-    return StoredPoll(similarity, candidates)
 
 
 def short(number: float) -> str:

@@ -1,12 +1,16 @@
-"""Weighted mixtures of measures: 0.5*overlap_2+0.5*states."""
+"""Measures made of others: weighted mixtures (0.5*overlap_2+0.5*states), and cutoffs."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
 
 from rangevote.errors import UsageError
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.similarity.base import Measure, Poll, Similarity, keys_of, open_poll, short
+from rangevote.similarity.base import ChangedMeasure, Measure, Poll, Similarity, as_measure, short
+from rangevote.similarity.pairwise import PairPoll
 
 
 class Mixture(Measure):
@@ -19,29 +23,29 @@ class Mixture(Measure):
                 f"the coefficients of a mixture sum to {total:g}; they must sum to at most 1, so that grades "
                 f"stay within -1 and 1, as in 0.5*overlap_2+0.5*states."
             )
-        self.parts = tuple(parts)
-        self.name = "+".join(f"{short(coefficient)}*{part.name}" for coefficient, part in parts)
-        self.linear = all(getattr(part, "linear", False) for _, part in parts)
+        self._parts = [(coefficient, as_measure(part)) for coefficient, part in parts]
+        measures = [part for _, part in self._parts]
+        self.name = "+".join(f"{short(coefficient)}*{part.name}" for coefficient, part in self._parts)
+        self.linear = all(part.linear for part in measures)
+        self.decomposes = all(part.decomposes for part in measures)
         negative = any(coefficient < 0 for coefficient, _ in parts)
-        self.lowest = -1.0 if negative else min(getattr(part, "lowest", -1.0) for _, part in parts)
+        self.lowest = -1.0 if negative else min(part.lowest for part in measures)
+
+    def parts(self) -> list[tuple[float, Measure]]:
+        return [(outer * inner, part) for outer, mixed in self._parts for inner, part in mixed.parts()]
 
     def poll(self, candidates: Hypotheses) -> MixturePoll:
-        return MixturePoll([(coefficient, open_poll(part, candidates)) for coefficient, part in self.parts])
+        return MixturePoll([(coefficient, part.poll(candidates)) for coefficient, part in self._parts])
 
     def keys(self, candidates: Hypotheses) -> list[Hashable]:
         """The keys of all parts together; None where all abstain."""
-        columns = [keys_of(part, candidates) for _, part in self.parts]
+        columns = [part.keys(candidates) for _, part in self._parts]
         return [None if set(row) == {None} else row for row in zip(*columns, strict=True)]
 
     def about(self, source: str | None) -> Mixture:
         """The same mixture, with every part about this source."""
-        parts = [(n, part.about(source) if isinstance(part, Measure) else part) for n, part in self.parts]
-        changed = any(new is not old for (_, new), (_, old) in zip(parts, self.parts, strict=True))
-        return Mixture(parts) if changed else self
-
-    def signature_on(self, candidates: Hypotheses) -> str:
-        names = [part.signature_on(candidates) for _, part in self.parts if isinstance(part, Measure)]
-        return "+".join(dict.fromkeys(name for name in names if name))
+        parts = [(coefficient, part.about(source)) for coefficient, part in self._parts]
+        return self if parts == self._parts else Mixture(parts)
 
 
 class MixturePoll:
@@ -55,15 +59,33 @@ class MixturePoll:
             poll.add(voters)
 
     def tally(self, weights: Array) -> Array:
-        (first, poll), *rest = self._parts
-        total = first * poll.tally(weights)
-        for coefficient, poll in rest:
-            total = total + coefficient * poll.tally(weights)
-        return total
+        return self._sum(lambda poll: poll.tally(weights))
 
     def matrix(self) -> Array:
-        (first, poll), *rest = self._parts
-        total = first * poll.matrix()
-        for coefficient, poll in rest:
-            total = total + coefficient * poll.matrix()
+        return self._sum(lambda poll: poll.matrix())
+
+    def _sum(self, votes: Callable[[Poll], Array]) -> Array:
+        (first, poll), *others = self._parts
+        total = first * votes(poll)
+        for coefficient, poll in others:
+            total = total + coefficient * votes(poll)
         return total
+
+
+class Cutoff(ChangedMeasure):
+    """The grades of `inner` from `least` on, others as 0. Every pair is graded, whatever the measure is.
+
+    Plain voting on open-ended texts elects what is a little like everything. With a cutoff a voter supports
+    only candidates at least this similar to it, so that nobody is elected as a compromise.
+    """
+
+    def __init__(self, inner: Similarity, least: float) -> None:
+        super().__init__(inner)
+        self.least = least
+
+    def poll(self, candidates: Hypotheses) -> PairPoll:
+        return PairPoll(candidates, self._grade, list)
+
+    def _grade(self, voters: Sequence[Any], candidates: Any) -> Array:
+        grades = self.inner.matrix(candidates, Hypotheses.of(voters, role="voters"))
+        return np.where(grades >= self.least, grades, 0.0)

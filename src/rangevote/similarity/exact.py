@@ -20,16 +20,12 @@ class Exact(Measure):
     compared; None abstains. One that has `prepare` is told all texts of a list before it is asked for one.
     """
 
-    linear = True
+    linear = answers = decomposes = True
 
     def __init__(self, key: Key | None = None, *, name: str | None = None) -> None:
         self.key = key
         self.name = name or ("exact" if key is None else f"exact:{getattr(key, '__name__', 'key')}")
-
-    @property
-    def label(self) -> Callable[[Hashable], str] | None:
-        """How an answer is written; None where whole texts are compared."""
-        return None if self.key is None else str
+        self.label = None if key is None else str
 
     def poll(self, candidates: Hypotheses) -> ExactPoll:
         return ExactPoll(candidates, self.keys)

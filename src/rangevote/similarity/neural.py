@@ -1,8 +1,9 @@
-"""Measures in which a network grades every pair of texts: `comet:MODEL` and `bertscore:MODEL`.
+"""Measures in which a network grades every pair of texts: `comet`, `bertscore`, `bleurt` and `metricx`.
 
-The packages are the user's (`unbabel-comet`, `bert-score`). Models are a folder, an installed package that
-carries one, or a name on the hub. Nothing is fetched that is here already, and a hub that cannot be reached
-is reported at once: the libraries themselves try again for more than a minute.
+The packages are the user's: `unbabel-comet`, `bert-score`, `bleurt-pytorch`, and `metricx24`, a clone of
+Google's repository. A model is a folder, an installed package that carries one, or a name on the hub.
+Nothing is fetched that is here already, and a hub that cannot be reached is reported at once: the libraries
+themselves try again for more than a minute.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import cached_property, partial
 from pathlib import Path
 from types import ModuleType
@@ -83,6 +85,7 @@ class NeuralMeasure(Measure):
     """Grades from `grade_pairs`, called once for every two different texts; the empty text abstains."""
 
     lowest = -1.0
+    model: str
     #: Whether the model reads the source as well.
     reads_source = False
     #: Whether the model's own scores are better the higher they are.
@@ -93,11 +96,33 @@ class NeuralMeasure(Measure):
         return PairPoll(self._texts(candidates), partial(self._grade, {}), self._texts)
 
     @abstractmethod
-    def scores(self, texts: Sequence[Scored], vectors: dict[str, Any]) -> Array:
-        """The package's own score of each candidate, shape (texts,).
+    def load(self) -> Any:
+        """The model, by the user's package."""
+
+    @abstractmethod
+    def score(self, model: Any, texts: Sequence[Scored], vectors: dict[str, Any]) -> Sequence[float]:
+        """The package's own score of each candidate.
 
         `vectors` is for what the model makes of each text alone; it lives as long as the election.
         """
+
+    def scores(self, texts: Sequence[Scored], vectors: dict[str, Any]) -> Array:
+        """The same as an array, shape (texts,); the model is loaded where it is not yet."""
+        with self._lazy.lock:
+            model = self._lazy.get(self.name, self.load)
+            return np.asarray(self.score(model, texts, vectors), dtype=np.float64)
+
+    @cached_property
+    def _lazy(self) -> LazyModel:
+        return shared_model(type(self).__name__, self.model, getattr(self, "layer", None))
+
+    def about(self, source: str | None) -> NeuralMeasure:
+        """The same measure, and the same loaded model, for translations of this source."""
+        if not self.reads_source or source is None or source == self.source:
+            return self
+        bound = copy(self)
+        bound.source, bound._lazy = source, self._lazy
+        return bound
 
     def grades(self, scores: Array) -> Array:
         """Scores as grades, which are from -1 to 1, and the higher the better."""
@@ -174,39 +199,27 @@ class Comet(NeuralMeasure):
 
     reads_source = True
 
-    @cached_property
-    def _lazy(self) -> LazyModel:
-        return shared_model("comet", self.model)
+    def load(self) -> Any:
+        return load_comet(self.model, self.name)
 
-    def about(self, source: str | None) -> Comet:
-        """The same measure, and the same loaded model, for translations of this source."""
-        if source is None or source == self.source:
-            return self
-        bound = Comet(self.model, scale=self.scale, source=source, batch_size=self.batch_size)
-        bound._lazy = self._lazy
-        return bound
-
-    def scores(self, texts: Sequence[Scored], vectors: dict[str, Any]) -> Array:
-        with self._lazy.lock:
-            model = self._lazy.get(self.name, partial(load_comet, self.model, self.name))
-            return comet_scores(model, texts, self.batch_size, vectors)
+    def score(self, model: Any, texts: Sequence[Scored], vectors: dict[str, Any]) -> Sequence[float]:
+        return comet_scores(model, texts, self.batch_size, vectors)
 
     def grades(self, scores: Array) -> Array:
         scores = scores / self.scale
-        self._warn_beyond_one(scores)
-        return scores
-
-    def _warn_beyond_one(self, scores: Array) -> None:
         worst = float(scores[np.argmax(np.abs(scores))])
         if abs(worst) > 1 + OVERSHOOT:
             warn(
                 f"{self.name} gave {worst:.3g}, which is cut to {np.sign(worst):.0f}: grades are from -1 to "
                 f"1. Divide its scores, as in comet:{self.model}@{short(np.ceil(abs(worst) * self.scale))}."
             )
+        return scores
 
 
-def comet_scores(model: Any, texts: Sequence[Scored], batch_size: int, vectors: dict[str, Any]) -> Array:
-    """The model's scores, shape (texts,).
+def comet_scores(
+    model: Any, texts: Sequence[Scored], batch_size: int, vectors: dict[str, Any]
+) -> Sequence[float]:
+    """The model's scores.
 
     COMET's regression models encode source, translation and reference one by one, so a text in many places
     is encoded once, and `vectors` keeps what was encoded. Others read the three together.
@@ -217,13 +230,13 @@ def comet_scores(model: Any, texts: Sequence[Scored], batch_size: int, vectors: 
             prediction = model.predict(
                 samples, batch_size=batch_size, gpus=int(has_gpu()), progress_bar=False
             )
-        return np.asarray(prediction.scores, dtype=np.float64)
+        return list(prediction.scores)
     import torch
 
     roles = [[text[role] for text in texts] for role in range(3)]  # sources, candidates, references
     distinct = dict.fromkeys(text for role in roles for text in dict.fromkeys(role))
     new = sorted((text for text in distinct if text not in vectors), key=len)  # for little padding
-    scores = []
+    scores: list[float] = []
     with torch.inference_mode():
         for start in range(0, len(new), batch_size):
             batch = new[start : start + batch_size]
@@ -238,7 +251,7 @@ def comet_scores(model: Any, texts: Sequence[Scored], batch_size: int, vectors: 
             block = rows[:, start : start + ESTIMATES]
             estimated = model.estimate(*(table.index_select(0, row) for row in block))
             scores += estimated["score"].flatten().tolist()
-    return np.array(scores, dtype=np.float64)
+    return scores
 
 
 @contextmanager
@@ -299,22 +312,18 @@ class Bertscore(NeuralMeasure):
         self.model, self.layer, self.batch_size = model, layer, batch_size
         self.name = f"bertscore:{model}" + ("" if layer is None else f"@{layer}")
 
-    @cached_property
-    def _lazy(self) -> LazyModel:
-        return shared_model("bertscore", self.model, self.layer)
+    def load(self) -> Any:
+        return load_bertscore(self.model, self.layer, self.name)
 
-    def scores(self, texts: Sequence[Scored], vectors: dict[str, Any]) -> Array:
+    def score(self, model: Any, texts: Sequence[Scored], vectors: dict[str, Any]) -> Sequence[float]:
         candidates, references = ([getattr(t, side) for t in texts] for side in ("candidate", "reference"))
-        with self._lazy.lock:
-            load = partial(load_bertscore, self.model, self.layer, self.name)
-            model = self._lazy.get(self.name, load)
-            try:
-                _, _, f1 = model.score(candidates, references, batch_size=self.batch_size)
-            except Exception as error:  # of tokenizers, transformers, torch
-                raise SetupError(
-                    f"{self.name}: bert-score cannot grade by this model ({one_line(error)})."
-                ) from error
-        return np.asarray(f1.tolist(), dtype=np.float64)
+        try:
+            _, _, f1 = model.score(candidates, references, batch_size=self.batch_size)
+        except Exception as error:  # of tokenizers, transformers, torch
+            raise SetupError(
+                f"{self.name}: bert-score cannot grade by this model ({one_line(error)})."
+            ) from error
+        return list(f1.tolist())
 
 
 def load_bertscore(model: str, layer: int | None, measure: str) -> Any:
@@ -350,6 +359,106 @@ def _limit_length(scorer: Any) -> None:
         # RoBERTa counts positions from behind its padding index
         first = getattr(getattr(network, "embeddings", None), "padding_idx", -1) + 1
         tokenizer.model_max_length = positions - first
+
+
+class RegressionMeasure(NeuralMeasure):
+    """A model of transformers that gives one number, and its tokenizer; both by the user's package."""
+
+    #: The module, the package that brings it, its model's class, and the name of the model's output.
+    module: str
+    package: str
+    model_class: str
+    output: str
+    batch_size = 16
+
+    def __init__(self, model: str, *, source: str | None = None) -> None:
+        self.model, self.source = model, source
+        self.name = f"{type(self).__name__.lower()}:{model}"
+
+    @abstractmethod
+    def tokenizer(self, library: ModuleType, path: str) -> Any:
+        """What reads texts for the model."""
+
+    @abstractmethod
+    def encoded(self, tokenizer: Any, texts: Sequence[Scored]) -> Any:
+        """Tensors of a batch, padded."""
+
+    def score(self, model: Any, texts: Sequence[Scored], vectors: dict[str, Any]) -> Sequence[float]:
+        import torch
+
+        network, tokenizer = model
+        numbers: list[float] = []
+        with torch.inference_mode():
+            for start in range(0, len(texts), self.batch_size):
+                inputs = self.encoded(tokenizer, texts[start : start + self.batch_size])
+                output = network(**{name: tensor.to(network.device) for name, tensor in inputs.items()})
+                numbers += getattr(output, self.output).flatten().tolist()
+        return numbers
+
+    def load(self) -> tuple[Any, Any]:
+        library = import_package(self.module, self.package, self.name)
+        folder = Path(self.model).expanduser()
+        if not folder.is_dir() and not is_cached(self.model):
+            refuse_unreachable(self.model, self.name)
+        path = str(folder) if folder.is_dir() else self.model
+        try:
+            with quiet():
+                network = getattr(library, self.model_class).from_pretrained(path)
+                tokenizer = self.tokenizer(library, path)
+        except Exception as error:
+            raise SetupError(f"{self.name}: the model cannot be loaded ({one_line(error)}).") from error
+        return network.eval().to("cuda" if has_gpu() else "cpu"), tokenizer
+
+
+class Bleurt(RegressionMeasure):
+    """BLEURT of the candidate with the voter as its reference; asymmetric.
+
+    `model` is a folder or a name on the hub. BLEURT-20 scores about from 0 to 1, which is the grade; what
+    lies beyond -1 and 1 is cut.
+    """
+
+    module, package = "bleurt_pytorch", "bleurt-pytorch"
+    model_class, output = "BleurtForSequenceClassification", "logits"
+
+    def tokenizer(self, library: ModuleType, path: str) -> Any:
+        return library.BleurtTokenizer.from_pretrained(path)
+
+    def encoded(self, tokenizer: Any, texts: Sequence[Scored]) -> Any:
+        references, candidates = ([getattr(t, side) for t in texts] for side in ("reference", "candidate"))
+        return tokenizer(
+            references, candidates, padding="longest", truncation=True, max_length=512, return_tensors="pt"
+        )
+
+
+class Metricx(RegressionMeasure):
+    """1 - MetricX / 25 of the candidate, with the voter as its reference and the ballot's source.
+
+    `model` is a MetricX-24 model, a folder or a name on the hub; a folder may have its tokenizer with it,
+    else that of mT5 is taken (`tokenizer_name`). MetricX counts errors, from 0 to 25.
+    """
+
+    module, package = "metricx24.models", "metricx24"
+    model_class, output = "MT5ForRegression", "predictions"
+    reads_source, higher_is_better = True, False
+    worst = 25.0
+    tokenizer_name = "google/mt5-xl"
+    longest = 1536
+
+    def tokenizer(self, library: ModuleType, path: str) -> Any:
+        from transformers import AutoTokenizer
+
+        own = Path(path).is_dir() and any(Path(path).glob("*token*"))
+        return AutoTokenizer.from_pretrained(path if own else self.tokenizer_name)
+
+    def encoded(self, tokenizer: Any, texts: Sequence[Scored]) -> Any:
+        lines = [f"source: {t.source} candidate: {t.candidate} reference: {t.reference}" for t in texts]
+        read = tokenizer(lines, max_length=self.longest, truncation=True)
+        # the model was trained without the end of the sequence
+        kept = {name: [ids[:-1] for ids in read[name]] for name in ("input_ids", "attention_mask")}
+        return tokenizer.pad(kept, padding="longest", return_tensors="pt")
+
+    def grades(self, scores: Array) -> Array:
+        return 1.0 - np.clip(scores, 0.0, self.worst) / self.worst
 
 
 def folder_of(model: str, file: str) -> Path | None:
@@ -402,9 +511,7 @@ def comet(argument: str, tokenize: Tokenise) -> Comet:
     model, _, scale = argument.rpartition("@")
     if model and scale.replace(".", "", 1).isdecimal():
         return Comet(model, scale=float(scale))
-    if not argument:
-        raise UsageError("comet needs a model: a name, folder or file, as comet:Unbabel/wmt22-comet-da.")
-    return Comet(argument)
+    return Comet(_named_model("comet", argument))
 
 
 def bertscore(argument: str, tokenize: Tokenise) -> Bertscore:
@@ -412,3 +519,20 @@ def bertscore(argument: str, tokenize: Tokenise) -> Bertscore:
     if model and layer.isdecimal():
         return Bertscore(model, layer=int(layer))
     return Bertscore(argument or BERTSCORE_MODEL)
+
+
+def bleurt(argument: str, tokenize: Tokenise) -> Bleurt:
+    return Bleurt(_named_model("bleurt", argument))
+
+
+def metricx(argument: str, tokenize: Tokenise) -> Metricx:
+    return Metricx(_named_model("metricx", argument))
+
+
+def _named_model(measure: str, model: str) -> str:
+    if not model:
+        from rangevote.similarity import WITH_MODELS
+
+        example = WITH_MODELS[measure].example
+        raise UsageError(f"{measure} needs a model: a name or folder, as {example}.")
+    return model

@@ -34,7 +34,6 @@ from rangevote.similarity.units import (
     refuse_surrogates,
     refuse_unreadable,
     texts_of,
-    tokeniser_name,
 )
 
 _ORDERS = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?(?:@(\d*\.?\d+))?")
@@ -43,9 +42,7 @@ _ORDERS = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?(?:@(\d*\.?\d+))?")
 class IndexMeasure(Measure):
     """A measure over the n-grams of some orders, as sets or bags; `Index` says what `short` means."""
 
-    orders: Sequence[int]
-    bag: bool = True
-    short: bool = False
+    bag = True
     tokenize: Tokenise = "words"
 
     @property
@@ -72,9 +69,6 @@ class IndexMeasure(Measure):
                 grams = (frozenset(items_of(tokens, n, self.bag, self.short)) for n in self.orders)
                 known[tokens] = tuple(grams) if tokens else None
         return [known[tokens] for tokens in listed]
-
-    def signature_on(self, candidates: Hypotheses) -> str:
-        return tokeniser_name(self.tokenize, candidates)
 
 
 class IndexPoll:
@@ -132,8 +126,7 @@ class IndexPoll:
 class Ngrams(IndexMeasure):
     """overlap and precision: sets or bags of n-grams of the given orders, with exponent `a`."""
 
-    linear = True
-    short = True
+    linear = decomposes = short = True
 
     def __init__(self, orders: range, *, bag: bool, a: float = 0.0, tokenize: Tokenise = "words") -> None:
         check_tokeniser(tokenize)

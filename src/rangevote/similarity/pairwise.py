@@ -17,7 +17,6 @@ from rangevote.similarity.units import (
     check_tokeniser,
     refuse_surrogates,
     texts_of,
-    tokeniser_name,
 )
 
 #: Pairs graded at a time: 32 MB of grades.
@@ -77,6 +76,8 @@ class PairPoll:
 class SequenceMeasure(Measure):
     """A measure of two token sequences, graded by rapidfuzz; the empty sequence abstains."""
 
+    tokenize: Tokenise
+
     def __init__(self, name: str, scorer: str, tokenize: Tokenise) -> None:
         check_tokeniser(tokenize)
         self.name, self.tokenize, self._scorer = name, tokenize, scorer
@@ -95,9 +96,6 @@ class SequenceMeasure(Measure):
 
     def keys(self, candidates: Hypotheses) -> list[Hashable]:
         return [tuple(tokens) or None for tokens in Reader(self.tokenize, candidates).tokens(candidates)]
-
-    def signature_on(self, candidates: Hypotheses) -> str:
-        return tokeniser_name(self.tokenize, candidates)
 
     def _grade(self, voters: Sequence[Any], candidates: Sequence[Any]) -> Array:
         from rapidfuzz import distance, process

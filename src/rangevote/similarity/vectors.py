@@ -63,7 +63,7 @@ class States(Measure):
 
     name = "states"
     lowest = -1.0
-    linear = True
+    linear = needs_states = True
 
     def poll(self, candidates: Hypotheses) -> VectorPoll:
         return VectorPoll(candidates, state_vectors)

@@ -14,7 +14,7 @@ from rangevote.election.weights import has_temperature, weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, get_similarity
-from rangevote.similarity.base import Measure, Poll, Similarity, open_poll, short
+from rangevote.similarity.base import Measure, Poll, short
 from rangevote.similarity.ngram import IndexMeasure, IndexPoll, Ngrams
 
 #: 5 measures x 5 exponents x 4 temperatures x 4 likelihoods: 400 settings.
@@ -117,7 +117,7 @@ def _settings(
     names, own = [similarity], TEMPERATURES
     if similarity in PRESETS:
         names, own = [PRESETS[similarity].similarity], (PRESETS[similarity].temperature,)
-    elif isinstance(measure, Ngrams) and "@" not in similarity:
+    elif measure.linear and measure.orders and "@" not in similarity:
         orders = range(measure.orders[0], measure.orders[-1] + 1)
         names = [Ngrams(orders, bag=measure.bag, a=float(a)).name for a in exponents]
     for name, temperature in product(names, own if temperatures is None else temperatures):
@@ -211,8 +211,8 @@ class SharedCounts:
         measure = get_similarity(setting.similarity, setting.tokenize)
         key = _counted_by(measure, self._candidates)
         if key not in self._polls:
-            about = measure.about(self._source) if isinstance(measure, Measure) else measure
-            poll = self._polls[key] = open_poll(about, self._candidates)
+            about = measure.about(self._source)
+            poll = self._polls[key] = about.poll(self._candidates)
             poll.add(self._voters)
         poll = self._polls[key]
         if isinstance(measure, IndexMeasure) and isinstance(poll, IndexPoll):
@@ -220,8 +220,8 @@ class SharedCounts:
         return poll
 
 
-def _counted_by(measure: Similarity, candidates: Hypotheses) -> Hashable:
+def _counted_by(measure: Measure, candidates: Hypotheses) -> Hashable:
     """Measures with the same key can share a poll."""
     if isinstance(measure, IndexMeasure):
         return measure.features
-    return measure.name, measure.signature_on(candidates) if isinstance(measure, Measure) else ""
+    return measure.name, measure.signature_on(candidates)

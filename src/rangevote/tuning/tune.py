@@ -29,7 +29,6 @@ from rangevote.hypothesis import Array, Ballot
 from rangevote.parallel import map_in_order
 from rangevote.similarity import get_similarity
 from rangevote.similarity.base import short
-from rangevote.similarity.exact import Exact
 from rangevote.tuning.grid import (
     BASELINES,
     DEFAULT,
@@ -314,7 +313,7 @@ def _curve(
 ) -> RiskCurve:
     """The risk curve of one setting."""
     measure = get_similarity(settings[number].similarity, settings[number].tokenize)
-    option = "min_share" if isinstance(measure, Exact) and not settings[number].likelihood else "min_score"
+    option = "min_share" if measure.answers and not settings[number].likelihood else "min_score"
     scores = [row[number] for row in winners.scores]
     rows = statistics.of([number])
     return risk_curve(scores, rows, metric, option, max_risk, resamples=resamples, seed=seed)

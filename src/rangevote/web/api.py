@@ -7,7 +7,7 @@ infinite or unknown is null.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -22,11 +22,8 @@ from rangevote.election.summary import Quote, most_likely, probability_shares, w
 from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import get_similarity
-from rangevote.similarity.base import Similarity, keys_of
-from rangevote.similarity.combined import Mixture
-from rangevote.similarity.ngram import Chrf, IndexMeasure
-from rangevote.similarity.pairwise import SequenceMeasure
-from rangevote.similarity.units import Reader, Tokenise
+from rangevote.similarity.base import Measure
+from rangevote.similarity.units import Reader
 from rangevote.text import finite
 
 #: Characters of a text that come with the election, at least, and of all texts together; the rest on request.
@@ -40,6 +37,8 @@ DIGITS = 9
 PARTS = 200
 #: Pairs of voter and candidate that are graded as soon as a ballot is opened.
 PAIRS = 2_000_000
+#: Fields of a result that the page gets as they are.
+SAME_FIELDS = ("signature", "score", "margin", "near_tie", "no_support", "no_winner", "answers")
 #: Characters of a ballot's title in the list.
 TITLE = 120
 
@@ -356,22 +355,16 @@ def election(
 ) -> Election:
     """The election of one ballot: the winner, why it won, all candidates and voters."""
     ballot, result, settings = elected.ballot, elected.result, elected.settings
-    candidates, voters = result.candidates, result.voters
+    candidates, voters, fields = result.candidates, result.voters, result.fields()
     units = TextUnits(result.similarity, candidates)
     likely = likely_order(candidates)
     return Election(
         ballot=BallotFields(number, ballot.id, ballot.source, list(ballot.references), image),
-        signature=result.signature,
+        **{name: fields[name] for name in SAME_FIELDS},
         rule=settings.rule,
         winner=result.leader,
         elected=list(result.elected),
         most_likely=likely[0] if likely else None,
-        score=finite(result.score),
-        margin=finite(result.margin),
-        near_tie=result.near_tie,
-        no_support=result.no_support,
-        no_winner=result.no_winner,
-        answers=result.answer_fields() or None,
         why=[(str(part), isinstance(part, Quote)) for part in why(result)],
         groups=_groups(result),
         stability=stability,
@@ -379,7 +372,7 @@ def election(
         settings=PageSettings(
             settings.vote_temperature,
             settings.own_likelihood,
-            next((part[2:] for part in result.signature.split("|") if part.startswith("w:")), "none"),
+            result.weighting,
             candidates.complete,
         ),
         before=before,
@@ -403,8 +396,8 @@ def quality(ballot: Ballot, result: Result) -> Quality | None:
 
 
 def _groups(result: Result) -> list[Group]:
-    label = getattr(result.similarity, "label", None)
-    keys = None if label is None else keys_of(result.similarity, result.candidates)
+    label = result.similarity.label
+    keys = None if label is None else result.similarity.keys(result.candidates)
     groups = []
     for group in result.groups[:LISTED]:
         key = None if keys is None else keys[group.candidates[0]]
@@ -413,15 +406,15 @@ def _groups(result: Result) -> list[Group]:
     return groups
 
 
-def _measure(similarity: Similarity, unit: str) -> PageMeasure:
-    counted = [part for part in _parts(similarity) if isinstance(part, IndexMeasure)]
+def _measure(similarity: Measure, unit: str) -> PageMeasure:
+    counted = [part for _, part in similarity.parts() if part.orders]
     return PageMeasure(
         similarity.name,
         sorted({order for measure in counted for order in measure.orders}),
         any(measure.bag for measure in counted),
         any(measure.short for measure in counted),
         unit,
-        float(getattr(similarity, "lowest", -1.0)),
+        similarity.lowest,
     )
 
 
@@ -540,8 +533,8 @@ class TextUnits:
     `name` is "words" or "chars" where a page finds them in the text by itself, else "listed".
     """
 
-    def __init__(self, similarity: Similarity, candidates: Hypotheses) -> None:
-        tokenize = next(_tokenisations(similarity), "words")
+    def __init__(self, similarity: Measure, candidates: Hypotheses) -> None:
+        tokenize = next((part.tokenize for _, part in similarity.parts() if part.tokenize), "words")
         self._reader: Reader | None = None
         self.name = str(tokenize)
         if candidates.texts is None or tokenize not in ("words", "chars"):
@@ -556,23 +549,3 @@ class TextUnits:
         except RangevoteError:  # no tokens here, under a measure that needs none
             return []
         return read.split() if isinstance(read, str) else [self._reader.spell([item]) for item in read]
-
-
-def chosen_tokenisation(similarity: Similarity) -> Tokenise:
-    """The tokenisation that was asked for: chrF always has characters."""
-    return next(_tokenisations(similarity, but=Chrf), "words")
-
-
-def _tokenisations(similarity: Similarity, but: type | tuple[()] = ()) -> Iterator[Tokenise]:
-    for part in _parts(similarity):
-        if isinstance(part, (IndexMeasure, SequenceMeasure)) and not isinstance(part, but):
-            yield part.tokenize
-
-
-def _parts(similarity: Similarity) -> Iterator[Similarity]:
-    """The measure itself, or each part of a mixture."""
-    if isinstance(similarity, Mixture):
-        for _, part in similarity.parts:
-            yield from _parts(part)
-    else:
-        yield similarity

@@ -19,8 +19,7 @@ from rangevote.election.settings import Settings
 from rangevote.election.weights import WEIGHTS
 from rangevote.errors import RangevoteError, UsageError, need
 from rangevote.hypothesis import Array, Ballot
-from rangevote.similarity import PRESETS, get_similarity
-from rangevote.similarity.base import Measure
+from rangevote.similarity import PRESETS
 from rangevote.text import finite
 from rangevote.web.api import (
     CUT,
@@ -33,7 +32,6 @@ from rangevote.web.api import (
     Order,
     Stability,
     Won,
-    chosen_tokenisation,
     readable,
     voter_order,
 )
@@ -75,7 +73,8 @@ class WhatIf(msgspec.Struct, frozen=True):
         """The ballot and the settings of the other election."""
         changed: dict[str, Any] = {}
         if self.similarity is not None:
-            changed = _under(self.similarity, settings)
+            preset = self.similarity if self.similarity in PRESETS else None
+            changed = {"similarity": self.similarity, "preset": preset}
         for name in ("temperature", "likelihood", "weights"):
             if getattr(self, name) is not None:
                 changed[name] = getattr(self, name)
@@ -88,12 +87,6 @@ class WhatIf(msgspec.Struct, frozen=True):
                 raise UsageError(f"there is no voter {self.without} to leave out of {len(electors):,}.")
             voters = [voter for v, voter in enumerate(electors) if v != self.without]
         return msgspec.structs.replace(ballot, voters=voters), settings.replace(**changed)
-
-
-def _under(name: str, settings: Settings) -> dict[str, Any]:
-    """The options for another measure, with the tokenisation that was chosen."""
-    measure = get_similarity(name, chosen_tokenisation(settings.measure))
-    return {"similarity": measure, "preset": name if name in PRESETS else None}
 
 
 def grades(elected: ElectedBallot, digits: int = DIGITS) -> Grades:
@@ -185,28 +178,26 @@ def variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
     temperature if none was given. Under BLEU and the like this is minimum Bayes risk decoding."""
     voting = settings.replace(rule="range", winners=1)
     for name in MEASURES:
-        yield name, voting.replace(**_under(name, settings))
+        yield name, voting.replace(similarity=name, preset=name if name in PRESETS else None)
     for rule in BASELINES:
         yield rule, voting.replace(rule=rule, temperature=None, likelihood=None)
 
 
 def _won(name: str, settings: Settings, ballot: Ballot, voters: int) -> Won:
     measure, pairs = settings.measure, voters * len(ballot.candidates)
-    linear = settings.rule in BASELINES or (isinstance(measure, Measure) and measure.linear)
+    linear = settings.rule in BASELINES or measure.linear
     if not linear and pairs > PAIRS:
         return Won(name, f"{pairs:,} pairs are too many for a page; use rangevote vote.")
     try:
         result = elect_ballot(ballot, settings)
     except RangevoteError as error:
         return Won(name, str(error))
+    fields = result.fields()
     return Won(
         name,
         winner=result.leader,
         text=readable(result.candidates, result.leader)[:CUT],
-        score=finite(result.score),
-        margin=finite(result.margin),
-        near_tie=result.near_tie,
-        signature=result.signature,
+        **{field: fields[field] for field in ("score", "margin", "near_tie", "signature")},
     )
 
 

@@ -25,10 +25,7 @@ from rangevote.engines.openai.client import Client, UpstreamError
 from rangevote.engines.openai.sampling import Samples, answered, sample
 from rangevote.errors import DataError, SetupError
 from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
-from rangevote.similarity.base import keys_of
-from rangevote.similarity.exact import Exact
 from rangevote.similarity.json_leaves import read_json
-from rangevote.similarity.ngram import Ngrams
 
 T = TypeVar("T")
 
@@ -273,7 +270,7 @@ class ServerElection:
     def light(self) -> bool:
         """Whether the votes can be counted in a fraction of a millisecond."""
         measure = self.settings.measure
-        linear = isinstance(measure, Ngrams) and measure.tokenize == "words" and len(measure.orders) <= 4
+        linear = measure.linear and measure.tokenize == "words" and 0 < len(measure.orders) <= 4
         return linear and self.settings.rule == "range" and self.size <= FEW
 
     @property
@@ -281,7 +278,7 @@ class ServerElection:
         """How many samples, the first ones, stand for election; None: all."""
         if isinstance(self.candidates, int) or self.confidence is None:
             return None if isinstance(self.candidates, Query) else self.candidates
-        answers = isinstance(self.settings.measure, Exact) and not self.settings.own_likelihood
+        answers = self.settings.measure.answers and not self.settings.own_likelihood
         return None if answers else STANDING
 
     def _ballot(self) -> Ballot:
@@ -317,7 +314,7 @@ class ServerElection:
         elif len(samples) > standing:
             election = Electorate(samples[:standing], settings=settings)
             samples, ends = samples[standing:], [end - standing for end in ends if end > standing]
-        elif len(set(keys_of(settings.measure, Hypotheses.of(samples)))) == 1:
+        elif len(set(settings.measure.keys(Hypotheses.of(samples)))) == 1:
             election, samples = Electorate(similarity="exact"), samples[:1] * len(samples)
         else:
             return None
