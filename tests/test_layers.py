@@ -52,7 +52,6 @@ SHARED_NAMES = {
     "metrics.py": "of texts, and of the running service",
     "ngram.py": "a similarity, and a model",
     "plan.py": "of a generation, and of a study",
-    "vllm.py": "its file format, and its objects",
 }
 
 

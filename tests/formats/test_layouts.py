@@ -1,9 +1,10 @@
-"""Layouts of other people: found under the usual names, or told by options."""
+"""Layouts of other tools and people: recognised by the usual names, or named by options."""
 
 from __future__ import annotations
 
 import io
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,10 +14,12 @@ import rangevote as rv
 from rangevote.errors import DataError, UsageError
 from rangevote.formats import Entry, ReadOptions, read, read_batches
 from rangevote.formats.layouts import LISTS, TEXTS
-from rangevote.hypothesis import Ballot
+from rangevote.hypothesis import Ballot, Hypothesis, ToolCall
+from rangevote.similarity.answers import split_reasoning
 
 Entries = Callable[..., list[Entry]]
 Ballots = Callable[..., list[Ballot]]
+Fault = Callable[..., DataError]
 
 
 def lines(*records: Any) -> bytes:
@@ -25,6 +28,13 @@ def lines(*records: Any) -> bytes:
 
 def texts(ballot: Ballot) -> list[str | None]:
     return [hypothesis.text for hypothesis in ballot.candidates]
+
+
+def logprobs(ballot: Ballot) -> list[float | None]:
+    return [hypothesis.logprob for hypothesis in ballot.candidates]
+
+
+# Lists
 
 
 @pytest.mark.parametrize("name", LISTS)
@@ -44,8 +54,39 @@ def test_responses_of_lm_eval_are_read(ballots: Ballots) -> None:
     assert (ballot.id, texts(ballot), list(ballot.references)) == (3, ["41", "42"], ["42"])
 
 
+def test_options_name_any_path(ballots: Ballots) -> None:
+    record = {"run": {"choices": [{"out": {"t": "a"}, "p": [-1, -0.5]}, {"out": {"t": "b"}, "p": -2}]}}
+    [ballot] = ballots(lines(record), field="run.choices", text_field="out.t", logprob_field="p")
+    assert [(h.text, h.logprob) for h in ballot.candidates] == [("a", -1.5), ("b", -2.0)]
+    assert texts(ballots(lines(record), field="$.run.choices[*].out.t")[0]) == ["a", "b"]
+
+
+def test_log_probabilities_may_stand_beside_plain_texts(ballots: Ballots) -> None:
+    [ballot] = ballots(
+        lines({"texts": ["a", "b", "c"], "lp": [-1, [-2, -0.5], math.nan]}), logprob_field="lp"
+    )
+    assert logprobs(ballot) == [-1.0, -2.5, None]
+
+
+def test_options_override_a_known_format(ballots: Ballots) -> None:
+    record = {"prompt": "?", "outputs": [{"text": "a", "raw": "b"}]}
+    assert texts(ballots(lines(record), text_field="raw", field="outputs")[0]) == ["b"]
+    with pytest.raises(UsageError, match=r"--field, .* not for the format 'moses'"):
+        ballots(b"0 ||| a ||| F0= -1 ||| -1\n", field="outputs")
+
+
+def test_fields_of_the_ballot_file_keep_their_meaning(ballots: Ballots) -> None:
+    record = {"outs": [{"text": "a", "logprob": -1, "tokens": [1, 2], "finished": False}], "voters": ["v"]}
+    [ballot] = ballots(lines(record), field="outs")
+    assert ballot.candidates[0] == Hypothesis("a", tokens=[1, 2], logprob=-1.0, finished=False)
+    assert [voter.text for voter in ballot.voters or ()] == ["v"]
+
+
+# A sample per record
+
+
 @pytest.mark.parametrize("name", sorted(set(TEXTS) - {"message"}))
-def test_one_sample_a_record_is_grouped_by_what_repeats(ballots: Ballots, name: str) -> None:
+def test_one_sample_per_record_is_grouped_by_what_repeats(ballots: Ballots, name: str) -> None:
     records = [{"id": i, "prompt_id": i % 2, name: f"text {i}"} for i in range(4)]
     found = ballots(lines(*records))
     assert [(ballot.id, texts(ballot)) for ballot in found] == [
@@ -61,70 +102,98 @@ def test_samples_of_one_prompt_are_grouped_by_the_prompt(ballots: Ballots) -> No
     assert (ballot.id, texts(ballot)) == (None, ["a", "b"])
 
 
-def test_options_name_any_path(ballots: Ballots) -> None:
-    record = {"run": {"choices": [{"out": {"t": "a"}, "p": [-1, -0.5]}, {"out": {"t": "b"}, "p": -2}]}}
-    [ballot] = ballots(lines(record), field="run.choices", text_field="out.t", logprob_field="p")
-    assert [(h.text, h.logprob) for h in ballot.candidates] == [("a", -1.5), ("b", -2.0)]
-    assert texts(ballots(lines(record), field="$.run.choices[*].out.t")[0]) == ["a", "b"]
-
-
-def test_log_probabilities_may_stand_beside_plain_texts(ballots: Ballots) -> None:
-    [ballot] = ballots(lines({"texts": ["a", "b"], "lp": [-1, [-2, -0.5]]}), logprob_field="lp")
-    assert [h.logprob for h in ballot.candidates] == [-1.0, -2.5]
-
-
 def test_lists_of_several_records_are_pooled_by_what_they_share(ballots: Ballots) -> None:
     records = [{"task": 1, "outs": ["a"]}, {"task": 2, "outs": ["b"]}, {"task": 1, "outs": ["c", "d"]}]
     found = ballots(lines(*records), field="outs", group_by="task")
     assert [(ballot.id, texts(ballot)) for ballot in found] == [(1, ["a", "c", "d"]), (2, ["b"])]
 
 
-def test_options_come_before_a_known_format(ballots: Ballots) -> None:
-    record = {"prompt": "?", "outputs": [{"text": "a", "raw": "b"}]}
-    assert texts(ballots(lines(record), text_field="raw", field="outputs")[0]) == ["b"]
-    with pytest.raises(UsageError, match=r"--field, .* not for the format 'moses'"):
-        ballots(b"0 ||| a ||| F0= -1 ||| -1\n", field="outputs")
+def test_a_bad_sample_spoils_its_ballot_alone(entries: Entries) -> None:
+    records = [{"k": 1, "text": "a"}, {"k": 2, "text": "b"}, {"k": 1, "text": None}, {"k": 2, "text": "c"}]
+    first, second = entries(lines(*records), group_by="k")
+    assert (first.where, second.where, texts(second.get())) == ("input:3", "input:2", ["b", "c"])
 
 
-def test_fields_of_the_ballot_file_keep_their_meaning(ballots: Ballots) -> None:
-    record = {"outs": [{"text": "a", "logprob": -1, "tokens": [1, 2], "finished": False}], "voters": ["v"]}
-    [ballot] = ballots(lines(record), field="outs")
-    assert ballot.candidates[0] == rv.Hypothesis("a", tokens=[1, 2], logprob=-1.0, finished=False)
-    assert [voter.text for voter in ballot.voters or ()] == ["v"]
+# Faults
 
 
 @pytest.mark.parametrize(
     ("records", "options", "message"),
     [
-        ([{"outputs": ["a", 5]}], {}, r"input:1: outputs\[1\]: expected a text or an object, got 5"),
+        ([{"outputs": ["a", 5]}], {}, r"input:1: outputs\[1\]: expected a text or an object, got the number"),
         ([{"outs": ["a"]}], {"field": "out"}, "has no 'out', which --field asks for. Did you mean 'outs'"),
         ([{"outputs": [{"x": 1}]}], {"field": "outputs"}, r"outputs\[0\]: has no text under .*: x\)"),
         ([{"os": [{"text": "a", "logprob": 3}]}], {"field": "os"}, r"os\[0\].logprob: 3.0 is not a log"),
-        ([{"texts": ["a"], "lp": [1, 2]}], {"logprob_field": "lp"}, "lp: 2 log-probabilities for 1 texts"),
+        ([{"texts": ["a"], "lp": [1, 2]}], {"logprob_field": "lp"}, "lp: 2 scores for 1 texts"),
         ([{"texts": ["a"], "lp": ["x"]}], {"logprob_field": "lp"}, r"lp\[0\]: expected a number, got 'x'"),
-        ([{"outs": {"a": 1}}], {"field": "outs"}, "outs: expected a list of texts or objects, got dict"),
+        ([{"texts": ["a"]}], {"logprob_field": "lp"}, "has no 'lp', which --logprob-field asks for"),
+        ([{"outs": {"a": 1}}], {"field": "outs"}, "outs: expected a list of texts or objects, got an object"),
         ([{"k": 1, "text": "a"}, {"k": 1, "text": 5}], {"group_by": "k"}, "input:2: text: expected a text"),
         ([{"k": 1, "text": "a"}, {"text": "b"}], {"group_by": "k"}, "input:2: has no 'k', which --group-by"),
         ([{"foo": 1}], {"warn": lambda message: None}, "has no candidates; .*--field, .*--group-by"),
         ([{"a": ["b"]}, [1]], {"field": "a"}, "input:2: expected an object, got an array"),
+        # vLLM
+        ([{"outputs": [{"text": 5}]}], {}, r"outputs\[0\].text: expected a string, got an integer"),
+        ([{"outputs": [{"index": 1}]}], {}, r"outputs\[0\]: has neither text nor tokens"),
+        ([{"outputs": [{"text": "", "cumulative_logprob": 3}]}], {}, r"outputs\[0\].logprob: 3.0 is not"),
+        ([{"outputs": [{"text": "", "cumulative_logprob": math.nan}]}], {}, "nan is not a log-probability"),
+        ([{"outputs": {"text": "a"}}], {}, "outputs: expected a list of texts or objects, got an object"),
+        # Sockeye
+        ([{"translations": ["a"], "scores": [[1], [2]]}], {}, r"scores.*: 2 scores for 1 texts"),
+        ([{"translations": ["a"], "scores": [[]]}], {}, r"scores\[0\]: expected a number"),
+        (
+            [{"translations": ["a"], "scores": [[-1]]}],
+            {"normalisation": "none"},
+            r"\[0\].logprob: 1.0 is not a log-probability.*--sign",
+        ),
+        ([{"translations": ["a"], "scores": [[math.nan]]}], {"normalisation": "none"}, "nan is not a log"),
+        ([{"translations": ["a", "b"], "scores": [1, math.nan]}], {"score_scale": 1.0}, "one of them is NaN"),
+        ([{"translations": ["a", 5]}], {}, r"translations\[1\]: expected a text or an object"),
+        ([{"sentence_id": 3, "translation": None}], {}, "has no 'translation'"),
+        (
+            [{"translations": ["a b c"], "scores": [1]}],
+            {"normalisation": 999.0},
+            r"translations: a length of 4 to the power 999 \(--normalisation\) is beyond all numbers",
+        ),
+        # OpenAI
+        ([{"custom_id": ["r"], "response": None, "error": None}], {}, "custom_id: expected a string"),
+        (
+            [{"custom_id": "r", "response": {"status_code": 200, "body": {"output": []}}}],
+            {},
+            r"has no 'response.body.choices'",
+        ),
+        ([{"choices": [{"message": {"content": 5}}]}], {}, r"choices\[0\].message.content: expected a text"),
+        ([{"choices": [{"finish_reason": "stop"}]}], {}, r"choices\[0\]: has neither message nor text"),
+        (
+            [{"choices": [{"message": {"content": None, "tool_calls": [{}]}}]}],
+            {},
+            r"tool_calls\[0\]: has neither function nor custom",
+        ),
+        (
+            [{"choices": [{"message": {"tool_calls": [{"function": {}}]}}]}],
+            {},
+            r"tool_calls\[0\].function: .*missing.* name",
+        ),
+        (
+            [{"choices": [{"text": "a", "logprobs": {"token_logprobs": [2.0]}}]}],
+            {},
+            r"choices\[0\].token_logprobs\[0\]: 2.0 is not the log-probability of a token",
+        ),
     ],
 )
 def test_bad_records_are_named(
-    fault: Callable[..., DataError], records: list[Any], options: dict[str, Any], message: str
+    fault: Fault, records: list[Any], options: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=rf"^input:\d+: .*{message}" if "input" not in message else message):
         raise fault(lines(*records), **options)
 
 
 def test_a_path_that_is_none_is_a_usage_error(entries: Entries) -> None:
-    with pytest.raises(UsageError, match=r"'a\[' is no path to a field"):
+    with pytest.raises(UsageError, match=r"'a\[' is not a path to a field"):
         entries(lines({"a": ["b"]}), field="a[")
 
 
-def test_a_bad_sample_spoils_its_ballot_alone(entries: Entries) -> None:
-    records = [{"k": 1, "text": "a"}, {"k": 2, "text": "b"}, {"k": 1, "text": None}, {"k": 2, "text": "c"}]
-    first, second = entries(lines(*records), group_by="k")
-    assert (first.where, second.where, texts(second.get())) == ("input:3", "input:2", ["b", "c"])
+# Carried fields
 
 
 def test_fields_are_carried_from_records_of_every_kind(ballots: Ballots) -> None:
@@ -154,6 +223,9 @@ def test_different_values_within_a_ballot_are_reported(ballots: Ballots) -> None
     rows = [{"k": 1, "text": "a", "meta": 5}, {"k": 1, "text": "b", "meta": 6}]
     [ballot] = ballots(lines(*rows), group_by="k", carry=["meta"], warn=said.append)
     assert (ballot.carry, len(said), "different values of meta" in said[0]) == ({"meta": 5}, 1, True)
+
+
+# Ways to read
 
 
 def test_batches_for_workers_have_the_same_ballots(tmp_path) -> None:
@@ -196,3 +268,267 @@ def test_rv_read_gives_ballots_and_names_what_is_wrong(tmp_path) -> None:
         rv.read(path, groupby="id")
     with pytest.raises(rv.UsageError, match="carry is 'id'; give a list"):
         rv.read(path, carry="id")
+
+
+# Sockeye
+
+SOCKEYE = {
+    "score": 0.4,
+    "scores": [[0.4], [0.55]],
+    "sentence_id": 1,
+    "translation": "a b",
+    "translations": ["a b", "a b c"],
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "expected"),
+    [
+        ({}, {"normalisation": "length"}, [-0.4 * 3, -0.55 * 4]),  # words and the end of the sequence
+        ({}, {"normalisation": 0.5}, [-0.4 * math.sqrt(3), -0.55 * 2]),
+        ({"scores": [1.4, 2.5]}, {"normalisation": "none"}, [-1.4, -2.5]),
+        ({}, {"score_scale": "count"}, [None, None]),
+        ({"scores": None, "score": None}, {}, [None, None]),
+        ({"translations": None, "scores": None, "score": 2.0}, {"normalisation": "none"}, [-2.0]),
+    ],
+)
+def test_the_scores_of_sockeye_are_costs_divided_by_a_power_of_the_length(
+    ballots: Ballots, changes: dict[str, Any], options: dict[str, Any], expected: list[float]
+) -> None:
+    record = {name: value for name, value in (SOCKEYE | changes).items() if value is not None}
+    [ballot] = ballots(lines(record), **options)
+    assert (ballot.id, texts(ballot)) == (1, ["a b", "a b c"][: len(expected)])
+    assert logprobs(ballot) == (expected if None in expected else pytest.approx(expected))
+
+
+def test_a_power_that_sockeye_does_not_tell_is_asked_for(entries: Entries) -> None:
+    with pytest.raises(UsageError, match=r"--normalisation length \(Sockeye's default.*alpha 0"):
+        entries(lines(SOCKEYE))
+
+
+# vLLM
+
+VLLM = {
+    "request_id": "0",
+    "prompt": "Say hi",
+    "outputs": [
+        {"text": "Hi", "token_ids": [5, 2], "cumulative_logprob": -1.2, "finish_reason": "stop"},
+        {"text": "Hello", "token_ids": [6], "cumulative_logprob": None, "finish_reason": "length"},
+    ],
+}
+
+
+def test_outputs_of_vllm_are_samples(ballots: Ballots) -> None:
+    (ballot,) = ballots(lines(VLLM))
+    assert (ballot.id, ballot.source) == ("0", "Say hi")
+    assert ballot.candidates == [
+        Hypothesis("Hi", [5], -1.2, sampled=True),
+        Hypothesis("Hello", [6], None, sampled=True, finished=False),
+    ]
+    chat = {"prompt": [{"role": "user", "content": "Hi"}], "outputs": [{"text": ""}]}
+    assert ballots(lines(chat)) == [Ballot([Hypothesis("", sampled=True)])]
+
+
+@pytest.mark.parametrize(
+    ("fields", "tokens"),
+    [
+        ({"finish_reason": "stop", "stop_reason": None}, [5]),  # the end of the sequence
+        ({"finish_reason": "stop"}, [5]),
+        ({"finish_reason": "stop", "stop_reason": 2}, [5]),  # a stop token
+        ({"finish_reason": "stop", "stop_reason": "\n"}, [5, 2]),  # a stop string
+        ({"finish_reason": "length", "stop_reason": None}, [5, 2]),
+        ({"finish_reason": None}, [5, 2]),
+        ({"finish_reason": "stop", "token_ids": [2]}, []),
+        ({"finish_reason": "stop", "token_ids": []}, []),
+    ],
+)
+def test_the_token_that_ends_a_sequence_is_not_one_of_its_tokens(
+    ballots: Ballots, fields: dict[str, Any], tokens: list[int]
+) -> None:
+    (ballot,) = ballots(lines({"outputs": [{"text": "Hi", "token_ids": [5, 2], **fields}]}))
+    assert ballot.candidates[0].tokens == tokens
+
+
+# OpenAI
+
+
+def batch(*choices: dict[str, Any], **row: Any) -> dict[str, Any]:
+    response = {"status_code": 200, "body": {"choices": list(choices)}}
+    return {"id": "batch_req_1", "custom_id": "r", "response": response, "error": None, **row}
+
+
+def chat(content: Any, reason: str | None = "stop", **more: Any) -> dict[str, Any]:
+    return {"message": {"role": "assistant", "content": content, **more}, "finish_reason": reason}
+
+
+LOGPROBS = {"content": [{"token": "Hi", "logprob": -0.31}, {"token": "!", "logprob": -0.5}]}
+HI = {**chat("Hi"), "logprobs": LOGPROBS}
+REFUSAL = chat(None, refusal="I cannot help with that.")
+FILTERED = chat("", "content_filter")
+ADD = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+RUN = {"id": "c2", "type": "custom", "custom": {"name": "run", "input": "x = 1"}}
+CALL = ToolCall("add", '{"a": 1}')
+
+
+@pytest.mark.parametrize(
+    ("choice", "hypothesis"),
+    [
+        (HI, Hypothesis("Hi", logprob=-0.81, token_logprobs=[-0.31, -0.5])),
+        (chat("Hello", "length"), Hypothesis("Hello", finished=False)),
+        (
+            {"text": "a b", "logprobs": {"token_logprobs": [-0.25, -0.5]}},
+            Hypothesis("a b", logprob=-0.75, token_logprobs=[-0.25, -0.5]),
+        ),
+        # what a model wrote to itself does not vote
+        (
+            {**chat("<think>2 + 2</think>4"), "logprobs": {"content": [{"logprob": -0.5}]}},
+            Hypothesis("4", token_logprobs=[-0.5]),
+        ),
+        # a sum with an unknown part is unknown
+        *(
+            ({**chat("a"), "logprobs": logprobs}, Hypothesis("a"))
+            for logprobs in (
+                {"content": [{"logprob": -0.5}, {"logprob": -9999.0}]},
+                {"content": [{"logprob": -0.5}, {"token": "b"}]},
+                {"content": []},
+                {"content": None},
+                {"token_logprobs": [None, -0.5]},
+                {},
+            )
+        ),
+        (chat(None, "length"), Hypothesis("", finished=False)),
+        (chat("yes, but", "content_filter"), Hypothesis("yes, but", finished=False)),
+        (chat([{"type": "text", "text": "a "}, {"type": "text", "text": "b"}]), Hypothesis("a b")),
+        (chat(None, tool_calls=[ADD, RUN]), Hypothesis(tool_calls=[CALL, ToolCall("run", '"x = 1"')])),
+        (chat("See.", tool_calls=[ADD]), Hypothesis("See.", tool_calls=[CALL])),
+        (chat(None, function_call=ADD["function"]), Hypothesis(tool_calls=[CALL])),
+    ],
+)
+def test_choices_of_openai_are_samples(
+    ballots: Ballots, choice: dict[str, Any], hypothesis: Hypothesis
+) -> None:
+    expected = Ballot([rv.Hypothesis(**{**_fields(hypothesis), "sampled": True})], id="r")
+    assert ballots(lines(batch(choice))) == [expected]
+    bare = {"id": "chatcmpl-1", "object": "chat.completion", "choices": [choice]}
+    assert ballots(lines(bare))[0] == Ballot(expected.candidates, id="chatcmpl-1")
+
+
+def _fields(hypothesis: Hypothesis) -> dict[str, Any]:
+    return {name: getattr(hypothesis, name) for name in Hypothesis.__struct_fields__}
+
+
+def test_refusals_and_filtered_answers_are_left_out_with_one_warning(ballots: Ballots, fault: Fault) -> None:
+    rows = [batch(REFUSAL, chat("yes", refusal=None), FILTERED, custom_id=f"r{i}") for i in range(2)]
+    with pytest.warns(UserWarning, match=r"^response.body.choices: a refusal, .* is left out") as warned:
+        found = ballots(lines(*rows))
+    assert [ballot.candidates for ballot in found] == [[Hypothesis("yes", sampled=True)]] * 2
+    assert len(warned) == 1
+    assert fault(lines(rows[0]), strict=True).field == "response.body.choices"
+    for choices in ([REFUSAL], [FILTERED, REFUSAL]):
+        error = fault(lines(batch(*choices)))
+        assert (error.field, "nothing to vote on" in error.problem) == ("response.body.choices", True)
+
+
+def test_failed_requests_are_errors_and_reading_goes_on(entries: Entries) -> None:
+    limit = {"status_code": 429, "body": {"error": {"message": "Rate limit reached"}}}
+    found = entries(
+        lines(
+            {"custom_id": "r2", "response": limit, "error": None},
+            {"custom_id": "r3", "response": None, "error": {"code": "expired", "message": "too late"}},
+            {"custom_id": "r4", "response": None, "error": None},
+            batch(HI),
+        )
+    )
+    assert [str(entry.error) for entry in found[:2]] == [
+        "input:1: request 'r2' failed with status 429: Rate limit reached",
+        "input:2: request 'r3' failed: too late",
+    ]
+    assert "input:3: has no response body; expected" in str(found[2].error)
+    assert found[3].get().id == "r"
+
+
+@pytest.mark.parametrize(("format", "record"), [("vllm", VLLM), ("openai", batch(HI))])
+def test_scores_of_one_meaning_may_be_ignored_but_not_reinterpreted(
+    ballots: Ballots, format: str, record: dict[str, Any]
+) -> None:
+    assert logprobs(ballots(lines(record), score_scale="count")[0])[0] is None
+    for option in ({"log_base": "2"}, {"normalisation": "length"}, {"sign": 1}, {"score_scale": 2}):
+        with pytest.raises(UsageError, match=rf"--[a-z-]+ does not apply to the format '{format}'"):
+            ballots(lines(record), **option)
+
+
+@pytest.mark.parametrize(
+    ("text", "reasoning", "answer"),
+    [
+        ("4", "", "4"),
+        ("<think>\na\n</think>\n\n4\n", "a", "4\n"),
+        (" <think>a <think> b</think>4", "a <think> b", "4"),
+        ("<think>\n\n</think>\n\n4", "", "4"),  # a model that was told not to think
+        ("a\n</think>\n\n4 </think>", "a", "4 </think>"),
+        ("write </think> here", "", "write </think> here"),
+        ("a <think>b</think> c", "", "a <think>b</think> c"),
+        ("<think> is a tag", "", "<think> is a tag"),
+    ],
+)
+def test_reasoning_is_cut_from_the_answer(text: str, reasoning: str, answer: str) -> None:
+    assert split_reasoning(text) == (reasoning, answer)
+
+
+def test_reasoning_without_an_end_is_all_there_is_where_it_was_cut_off() -> None:
+    assert split_reasoning("<think>a", ended=False) == ("a", "")
+    assert split_reasoning("a", ended=False) == ("", "a")
+
+
+# JSON arrays
+
+PIPELINE = [[{"generated_text": "a"}, {"generated_text": ""}], [{"generated_text": "b"}], []]
+
+
+@pytest.mark.parametrize("indent", [None, 0, 2])
+def test_a_pipeline_gives_one_list_for_each_input(ballots: Ballots, indent: int | None) -> None:
+    found = ballots(json.dumps(PIPELINE, indent=indent).encode() + b"\r\n")
+    assert list(map(texts, found)) == [["a", ""], ["b"], []]
+    assert [ballot.id for ballot in found] == [0, 1, 2]
+    assert found[0].candidates[0] == Hypothesis("a")
+    [flat] = ballots(json.dumps(PIPELINE[0], indent=indent).encode())
+    assert texts(flat) == ["a", ""]
+
+
+def test_one_list_per_line_is_read_line_by_line(entries: Entries) -> None:
+    found = entries(lines(*PIPELINE, [{"x": 1}]))
+    assert [texts(entry.get()) for entry in found[:3]] == [["a", ""], ["b"], []]
+    assert str(found[3].error).startswith("input:4: outputs[0]: has no text under a usual name")
+
+
+def test_other_names_of_pipelines_are_read(ballots: Ballots) -> None:
+    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
+    assert texts(ballots(json.dumps([[{"generated_text": turns}]]).encode())[0]) == ["Hello"]
+    assert texts(ballots(b'[{"translation_text": "a"}, {"summary_text": "b"}]')[0]) == ["a", "b"]
+
+
+def test_records_in_an_array_are_read_as_those_of_lines(ballots: Ballots) -> None:
+    records: list[Any] = [{"task_id": i % 2, "completion": f"text {i}"} for i in range(4)]
+    own = {"id": 4, "source": "s", "candidates": ["a", {"text": "b", "logprob": -1}], "voters": ["c"]}
+    for written in (records, [own]):
+        assert ballots(json.dumps(written, indent=1).encode()) == ballots(lines(*written))
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        (b'{"generated_text": "a"}', {}, "input: expected an array .* are the format jsonl"),
+        (b"[[5]]", {}, r"input\[0\]: outputs\[0\]: expected a text or an object, got the number 5"),
+        (b'[[{"generated_text": 5}]]', {}, r"input\[0\]: outputs\[0\].generated_text: expected a text"),
+        (b"[5]", {}, r"input\[0\]: outputs: expected a list of texts or objects"),
+        (b'[{"x": 1}]', {}, "input: cannot tell where the candidates are among the fields x: name a list"),
+        (b'[[{"generated_text": "a"}]', {}, "input: not valid JSON"),
+        (b"[" + b" " * 20 + b"]", {"max_line_bytes": 20}, "input: the document exceeds --max-line-bytes"),
+    ],
+)
+def test_bad_documents_are_named(fault: Fault, data: bytes, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        raise fault(data, format="json", **options)
+
+
+def test_an_empty_document_has_no_ballots(entries: Entries) -> None:
+    assert entries(b" \n", format="json") == entries(b"[]", format="json") == []

@@ -243,7 +243,6 @@ def test_marks_blank_lines_crlf_and_compression_do_not_hide_a_format(name: str) 
         (b'[{"candidates": ["a"]}]', "json"),
         (b'{"prompt": "a", "outputs": ["b", "c"]}\n', "jsonl"),
         (b'{"prompt": "a", "outputs": ["b", "cut o', "jsonl"),
-        (b'{"prompt": "a", "outputs": [{"text": "cut o', "vllm"),
         (b'{"prompt": "a", "response": "b"}\n', "jsonl"),
         (b'{"prompt": "a", "translation": "b"}\n', "jsonl"),
         (b'{"question": "a", "choices": ["b", "c"]}\n', "jsonl"),
@@ -260,12 +259,6 @@ def test_lookalikes_are_told_apart(data: bytes, name: str) -> None:
 def test_a_long_first_line_is_known_by_its_keys() -> None:
     prompt = "x" * 700_000
     assert detected(json.dumps({"prompt": prompt, "outputs": [{"text": prompt}]}).encode()) == "vllm"
-
-
-def test_half_a_line_is_enough_if_no_more_can_be_had() -> None:
-    assert reader.format_of(b'{"id": 3, "candidates": [{"te') == "jsonl"
-    assert reader.format_of(b'{"id": 3, "candidates": [{"te', whole=False) is None
-    assert reader.format_of(b'{"id": 3, "cand') is None
 
 
 def test_an_empty_input_has_no_format_and_no_entries() -> None:

@@ -18,8 +18,8 @@ from typing import Any
 
 from rangevote.engines import Decode, each
 from rangevote.errors import DataError
+from rangevote.formats.layouts import ended
 from rangevote.formats.logprobs import checked
-from rangevote.formats.openai import ended
 from rangevote.hypothesis import Hypothesis
 
 

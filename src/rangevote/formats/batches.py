@@ -17,7 +17,6 @@ from rangevote.formats.reader import (
     ReadOptions,
     decoder_of,
     line_entry,
-    numbered_lines,
     open_format,
     read_entries,
 )
@@ -104,7 +103,7 @@ def _line_batches(stream: Stream, format: str, options: ReadOptions) -> Iterator
     numbers: list[int] = []
     lines: list[bytes | DataError] = []
     size = 0
-    for number, line in numbered_lines(stream, options):
+    for number, line in stream.numbered_lines(options.max_line_bytes):
         numbers.append(number)
         lines.append(line)
         size += 0 if isinstance(line, DataError) else len(line)

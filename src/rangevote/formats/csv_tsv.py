@@ -54,7 +54,7 @@ def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     layout = recognise(found, options)
     if layout is None:
         raise unknown_layout(found[0]).at(stream.name)
-    yield from read_records(chain(head, records), layout, format)
+    yield from read_records(chain(head, records), layout)
 
 
 def read_table(stream: Stream, format: str, limit: int) -> Iterator[Located]:

@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rangevote.errors import DataError, UsageError, nearest
-from rangevote.formats.logprobs import Scale, accept, scale_of
+from rangevote.errors import DataError, nearest
+from rangevote.formats.logprobs import AS_IS, Scale, accept, ballot_scale
 from rangevote.formats.reader import Decode, ReadOptions
-from rangevote.hypothesis import Ballot, Hypothesis, check
+from rangevote.hypothesis import Ballot, Hypothesis
 
 T = TypeVar("T")
 
@@ -35,7 +35,6 @@ MAX_DIGITS = 4300
 #: What a decoder may raise on a text that is not as expected.
 REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 ROLES = ("candidates", "hypotheses", "voters")
-_AS_IS = Scale(1.0)
 
 
 class BallotLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -54,21 +53,13 @@ HYPOTHESIS_FIELDS = (*Hypothesis.__struct_fields__, "prob")
 _decode_line = msgspec.json.Decoder(BallotLine).decode
 
 
-def decoder(options: ReadOptions, format: str = "jsonl") -> Decode:
+def decoder(options: ReadOptions) -> Decode:
     """The function from a line to its ballot under these options."""
-    scale = ballot_scale(options, format)
+    scale = ballot_scale(options)
     return lambda line: decode_ballot(line, options, scale)
 
 
-def ballot_scale(options: ReadOptions, format: str) -> Scale | None:
-    """How log-probabilities of ballots are meant; None: they are to be ignored."""
-    if options.sign == -1:
-        raise UsageError(f"--sign - does not apply to the format {format!r}: a logprob is never positive.")
-    scale = scale_of(options)
-    return _AS_IS if scale == _AS_IS else scale
-
-
-def decode_ballot(line: bytes, options: ReadOptions | None = None, scale: Scale | None = _AS_IS) -> Ballot:
+def decode_ballot(line: bytes, options: ReadOptions | None = None, scale: Scale | None = AS_IS) -> Ballot:
     """The ballot of one line."""
     options = options or ReadOptions()
     try:
@@ -78,11 +69,11 @@ def decode_ballot(line: bytes, options: ReadOptions | None = None, scale: Scale 
     return _ballot(decoded, options, scale)
 
 
-def ballot_of(value: Any, options: ReadOptions, scale: Scale | None = _AS_IS) -> Ballot:
+def ballot_of(value: Any, options: ReadOptions, scale: Scale | None = AS_IS) -> Ballot:
     """The ballot that a JSON value is meant to be."""
     if not isinstance(value, dict):
         hint = "; jq -c '.[]' makes lines of an array" if isinstance(value, list) else ""
-        raise DataError(f"expected {SCHEMA}, got {_shown(value)}{hint}")
+        raise DataError(f"expected {SCHEMA}, got {kind_of(value)}{hint}")
     carried = {
         name for path in options.carried.values() for name in (path, path.partition(".")[0].partition("[")[0])
     }
@@ -111,7 +102,7 @@ def _usual(item: Any, role: str, index: int, options: ReadOptions) -> Any:
 def _logprob(prob: Any, logprob: Any, field: str) -> Any:
     """The logarithm of a probability, which must agree with `logprob` where that is given too."""
     if type(prob) not in (int, float):
-        raise DataError(f"expected a number, got {_shown(prob)}", field=field)
+        raise DataError(f"expected a number, got {kind_of(prob)}", field=field)
     if not 0 <= prob <= 1:
         raise DataError(f"{_float(prob)!r} is not a probability from 0 to 1", field=field)
     if logprob is None:
@@ -152,51 +143,13 @@ def _ballot(line: BallotLine, options: ReadOptions, scale: Scale | None) -> Ball
         line.source,
         line.references or (),
     )
-    return accept_scaled(ballot, options, scale, role)
+    return accept(ballot, options, role, scale)
 
 
 def _objects(listed: list[Hypothesis | str]) -> list[Hypothesis]:
     if str in set(map(type, listed)):
         return [Hypothesis(item) if isinstance(item, str) else item for item in listed]
     return listed  # type: ignore[return-value]
-
-
-def accept_scaled(
-    ballot: Ballot, options: ReadOptions, scale: Scale | None, role: str = "candidates"
-) -> Ballot:
-    """A ballot whose values are valid, with log-probabilities as the options say that they are meant."""
-    if scale is not _AS_IS:
-        check(ballot, role)
-        ballot = msgspec.structs.replace(
-            ballot,
-            candidates=_rescaled(ballot.candidates, scale),
-            voters=None if ballot.voters is None else _rescaled(ballot.voters, scale, "voters"),
-        )
-    return accept(ballot, options, role)
-
-
-def _rescaled(
-    hypotheses: Sequence[Hypothesis], scale: Scale | None, role: str = "candidates"
-) -> list[Hypothesis]:
-    """Hypotheses with their scores read by `scale`, without any where that is None."""
-    if scale is None:
-        return [msgspec.structs.replace(h, logprob=None) for h in hypotheses]
-    scores = [(i, h.logprob) for i, h in enumerate(hypotheses) if h.logprob is not None]
-    lengths = [_length(hypotheses[i], i, role) if scale.alpha else 1 for i, _ in scores]
-    logprobs = scale.logprobs([score for _, score in scores], lengths)
-    by_index = dict(zip((i for i, _ in scores), logprobs, strict=True))
-    return [msgspec.structs.replace(h, logprob=by_index.get(i)) for i, h in enumerate(hypotheses)]
-
-
-def _length(hypothesis: Hypothesis, index: int, role: str) -> int:
-    """Tokens with the end of the sequence; words are not tokens, so the ids are needed."""
-    if hypothesis.tokens is None:
-        raise DataError(
-            "has no token ids, so its length in tokens is not known; a length-normalised "
-            "score cannot be turned into a sum",
-            field=f"{role}[{index}].tokens",
-        )
-    return len(hypothesis.tokens) + hypothesis.finished
 
 
 def report_unknown(names: Iterable[str], known: Sequence[str], prefix: str, options: ReadOptions) -> None:
@@ -308,7 +261,7 @@ def _refuse_surrogates(value: Any, path: str) -> None:
             _refuse_surrogates(inner, f"{path}[{i}]")
 
 
-def _shown(value: Any) -> str:
+def kind_of(value: Any) -> str:
     """What came, for messages."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return f"the number {value!r}"[:60]

@@ -1,31 +1,44 @@
-"""Records of other layouts: JSON objects, or rows of CSV, TSV and Parquet, with names of their own.
+"""Records of other tools: JSON objects, or rows of CSV, TSV and Parquet, with field names of their own.
 
-    a list a record     {"question_id": 7, "prompt": "...", "outputs": ["a", {"text": "b", "logprob": -3.1}]}
-    a sample a record   {"task_id": 7, "completion": "a"}
-                        {"task_id": 7, "completion": "b"}
+    a list per record:    {"question_id": 7, "prompt": "?", "outputs": ["a", {"text": "b", "logprob": -3.1}]}
+    a sample per record:  {"task_id": 7, "completion": "a"}
+                          {"task_id": 7, "completion": "b"}
 
-`--field` names the list, `--group-by` what the samples of one ballot share, `--text-field` and
-`--logprob-field` where a sample has its text and log-probability. What is not named is looked for under the
-names that people use, in the first records (`recognise`). A name may be a path: `choices[*].message.content`.
-Samples that belong together need not stand together, so they are kept in memory until the end of the file.
+`LAYOUTS` has one row for each tool whose records are read as a format of their own. For all others, `--field`
+names the list, `--group-by` what the samples of one ballot share, `--text-field` and `--logprob-field` where
+a sample has its text and log-probability. What is not named is looked for in the first records, under the
+names that people use (`recognise`). A name may be a path: `choices[*].message.content`. Samples of one ballot
+need not be neighbours, so they are kept in memory until the end of the file.
+
+A file may also be one JSON array: of records, or of lists as a Hugging Face pipeline returns them:
+
+    [[{"generated_text": "a"}, {"generated_text": "b"}], ...]
+
+A list of lists has one for each input, whose id is its number from 0; the flat list that a pipeline returns
+for a single input is one ballot. The array is read into memory as a whole, up to the limit on the length of a
+line. One list per line is read as well.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from typing import Any
 
 import msgspec
 
 from rangevote.errors import DataError, UsageError, nearest
-from rangevote.formats.jsonl import HYPOTHESIS_FIELDS, ballot_of, ballot_scale, parse
-from rangevote.formats.logprobs import Scale, number, total
-from rangevote.formats.reader import Entry, ReadOptions, entry_at
-from rangevote.hypothesis import Ballot
+from rangevote.formats.jsonl import HYPOTHESIS_FIELDS, ballot_of, convert, kind_of, parse
+from rangevote.formats.logprobs import Scale, ballot_scale, number, refuse_score_options, scale_of, total
+from rangevote.formats.reader import Decode, Entry, ReadOptions, Record, entry_at, read_lines
+from rangevote.formats.stream import Stream
+from rangevote.hypothesis import Ballot, ToolCall
+from rangevote.similarity.answers import split_reasoning
 
 #: What people call a list of outputs, an output, its log-probability, and the rest of a record.
 LISTS = (
@@ -43,16 +56,22 @@ IDS = (
     *("request_id", "custom_id", "sentence_id", "problem_id", "idx"),
 )
 REFERENCES = ("references", "reference", "target")
+#: Names of what a pipeline returns, which differ by task.
+PIPELINE = ("generated_text", "translation_text", "summary_text")
+#: At or below this log-probability, a server means "too unlikely to tell".
+UNKNOWN = -9999.0
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d+|\*)\]")
 _MISSING: Any = object()
 
-Record = Mapping[str, Any]
 #: Where a record stands, and what it is, or why it cannot be read.
 Located = tuple[str, Record | DataError]
 
 
+# Paths
+
+
 def at(value: Any, path: str) -> Any:
-    """What stands at a path of names, [numbers] and [*]; `_MISSING` where nothing does.
+    """The value at a path of names, [numbers] and [*]; `_MISSING` if there is none.
 
     >>> at({"choices": [{"text": "a"}, {"text": "b"}]}, "choices[*].text")
     ['a', 'b']
@@ -65,14 +84,14 @@ def at(value: Any, path: str) -> Any:
 
 
 def steps(path: str) -> list[str | int]:
-    """A path in pieces; -> UsageError where it is none."""
+    """The names and numbers of a path."""
     pieces: list[str | int] = []
     end = 1 if path.startswith("$") else 0
     while end < len(path):
         match = _STEP.match(path, end)
         if match is None:
             raise UsageError(
-                f"{path!r} is no path to a field; write it as outputs or choices[0].message.content."
+                f"{path!r} is not a path to a field; write it as outputs or choices[0].message.content."
             )
         pieces.append(match[1] if match[1] is not None else "*" if match[2] == "*" else int(match[2]))
         end = match.end()
@@ -82,8 +101,8 @@ def steps(path: str) -> list[str | int]:
 def _follow(value: Any, pieces: Sequence[str | int]) -> Any:
     for i, piece in enumerate(pieces):
         if piece == "*" and isinstance(value, list):
-            found = [_follow(item, pieces[i + 1 :]) for item in value]
-            return _MISSING if any(item is _MISSING for item in found) else found
+            values = [_follow(item, pieces[i + 1 :]) for item in value]
+            return _MISSING if any(item is _MISSING for item in values) else values
         indexed = value if isinstance(value, Mapping if isinstance(piece, str) else list) else ()
         try:
             value = indexed[piece]  # type: ignore[index]
@@ -92,13 +111,178 @@ def _follow(value: Any, pieces: Sequence[str | int]) -> Any:
     return value
 
 
+# Tools
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where records have their candidates, and what the scores mean.
+
+    `lists` are paths to the list of candidates and `scores` to a list of scores beside plain texts: the first
+    that a record has is taken. Without `lists` every record is one candidate. `candidate` turns an item of
+    the list into the fields of a hypothesis, or None if the model refused to answer. `check` refuses records
+    without an answer. Where `fixed`, options cannot say that the scores mean something else.
+    """
+
+    lists: tuple[str, ...] = ()
+    scores: tuple[str, ...] = ()
+    ids: tuple[str, ...] = IDS
+    sampled: bool = False
+    fixed: bool = False
+    scale: Callable[[ReadOptions], Scale | None] = ballot_scale
+    candidate: Callable[[Record, str], dict[str, Any] | None] | None = None
+    check: Callable[[Record], None] | None = None
+
+
+def ended(reason: object) -> bool:
+    """Whether the model ended the sequence itself, by a server's `finish_reason`."""
+    return reason not in ("length", "abort", "content_filter")
+
+
+def _vllm_output(output: Record, path: str) -> dict[str, Any]:
+    """The last token is the end of the sequence, unless the output was ended by a length or a stop string."""
+    tokens, reason = output.get("token_ids"), output.get("finish_reason")
+    by_token = reason == "stop" and not isinstance(output.get("stop_reason"), str)
+    return {
+        "text": output.get("text"),
+        "tokens": tokens[:-1] if isinstance(tokens, list) and by_token else tokens,
+        "logprob": output.get("cumulative_logprob"),
+        "finished": ended(reason),
+    }
+
+
+def _openai_choice(choice: Record, path: str) -> dict[str, Any] | None:
+    """A choice of chat (`message`) or completions (`text`). Null content is an answer that ran out of tokens.
+
+    Tool calls are what is voted on, reasoning before the answer is not, and then the log-probability of the
+    choice is not that of its text.
+    """
+    message = choice.get("message")
+    if message is None and choice.get("text") is None:
+        raise DataError("has neither message nor text", field=path)
+    content = choice.get("text") if message is None else at(message, "content")
+    name = "text" if message is None else "message.content"
+    text = "" if content in (None, _MISSING) else text_of(content)
+    if not isinstance(text, str):
+        raise DataError(f"expected a text, got {kind_of(content)}", field=f"{path}.{name}")
+    finished = ended(choice.get("finish_reason"))
+    if isinstance(message, Mapping):
+        if message.get("refusal") or (choice.get("finish_reason") == "content_filter" and not text):
+            return None
+        calls = tool_calls_of(message.get("tool_calls"), message.get("function_call"), f"{path}.message")
+        if calls:
+            return {"text": text or None, "tool_calls": calls, "finished": finished}
+    elif choice.get("finish_reason") == "content_filter" and not text:
+        return None
+    reasoning, text = split_reasoning(text, finished)
+    listed = (at(choice.get("logprobs"), path) for path in ("content[*].logprob", "token_logprobs"))
+    values = next((values for values in listed if isinstance(values, list)), [])
+    known = [value for value in values if type(value) in (int, float) and not value <= UNKNOWN]
+    fields: dict[str, Any] = {"text": text, "finished": finished}
+    if known and len(known) == len(values):
+        fields |= {"token_logprobs": known, "logprob": None if reasoning else total(known)}
+    return fields
+
+
+class NamedCall(msgspec.Struct):
+    """A tool's name with its arguments, or with the text that a custom tool takes."""
+
+    name: str
+    arguments: str = "{}"
+    input: str | None = None
+
+
+class RawCall(msgspec.Struct):
+    """One call of a message; its id is the server's and not voted on."""
+
+    function: NamedCall | None = None
+    custom: NamedCall | None = None
+
+
+def tool_calls_of(calls: Any, function_call: Any, path: str) -> tuple[ToolCall, ...]:
+    """The tool calls of the message at `path`: of functions, of custom tools, or the one of the old API."""
+    if not calls and function_call:
+        named = convert(function_call, NamedCall, f"{path}.function_call.")
+        return (ToolCall(named.name, named.arguments),)
+    tool_calls = []
+    for i, call in enumerate(convert(calls or [], list[RawCall], f"{path}.tool_calls")):
+        called = call.function or call.custom
+        if called is None:
+            raise DataError("has neither function nor custom", field=f"{path}.tool_calls[{i}]")
+        text = called.arguments if called.input is None else json.dumps(called.input)
+        tool_calls.append(ToolCall(called.name, text))
+    return tuple(tool_calls)
+
+
+def _check_response(record: Record) -> None:
+    """Refuse a request that failed."""
+    if "choices" in record:
+        return
+    id, response, error = record.get("custom_id"), record.get("response"), record.get("error")
+    if not isinstance(id, (str, int, type(None))) or isinstance(id, bool):
+        raise DataError("expected a string", field="custom_id")
+    status, body = (at(response, name) for name in ("status_code", "body"))
+    if error is not None or status not in (_MISSING, None, 200):
+        message = at(error or at(body, "error"), "message")
+        raise DataError(
+            f"request {id!r} failed"
+            + (f" with status {status}" if status not in (_MISSING, None) else "")
+            + (f": {message or error}" if message is not _MISSING or isinstance(error, str) else "")
+        )
+    if not isinstance(body, dict):
+        raise DataError('has no response body; expected {"response": {"body": {"choices": [...]}}}')
+
+
+_SOCKEYE_ALPHA = (
+    "Sockeye's scores are divided by a power of the length that the file does not tell. Pass "
+    "--normalisation length (Sockeye's default, --length-penalty-alpha 1), --normalisation X for "
+    "another alpha, --normalisation none for alpha 0; or --score-scale count to ignore the scores."
+)
+
+#: Tools whose JSON lines are formats of their own.
+LAYOUTS = {
+    # --nbest-size N --output-type json. Scores are minus the natural log of P, divided by length ** alpha,
+    # with a list for each target factor, the words' first. Texts are the model's tokens, joined by spaces.
+    "sockeye": Layout(
+        lists=("translations", "translation"),
+        scores=("scores[*][0]", "scores", "score"),
+        ids=("sentence_id",),
+        scale=partial(scale_of, alpha=None, sign=-1, words=True, unsettled=_SOCKEYE_ALPHA),
+    ),
+    # Dumped outputs of LLM.generate. Scores are the natural log of P, summed, of the model itself (before
+    # temperature); null unless log-probabilities were requested.
+    "vllm": Layout(lists=("outputs",), sampled=True, fixed=True, candidate=_vllm_output),
+    # Batch output of OpenAI and `vllm run_batch`, and bare response bodies. Log-probabilities of tokens lack
+    # the end of the sequence, so they may add up to more than 1.
+    "openai": Layout(
+        lists=("choices", "response.body.choices"),
+        ids=("custom_id", "id"),
+        sampled=True,
+        fixed=True,
+        scale=lambda options: Scale(complete=False),
+        candidate=_openai_choice,
+        check=_check_response,
+    ),
+}
+
+
 # Which layout
+
+
+def layout_of(options: ReadOptions) -> tuple[Layout, Scale | None]:
+    """The layout of records under these options, and how their scores are meant (None: to be ignored)."""
+    layout = LAYOUTS.get(options.format or "")
+    if layout is None or options.layout:
+        layout = Layout(lists=(options.field,) if options.field else (), sampled=options.field == "samples")
+    if layout.fixed:
+        refuse_score_options(options)
+    return layout, None if options.score_scale == "count" else layout.scale(options)
 
 
 def recognise(records: Sequence[Record], options: ReadOptions) -> ReadOptions | None:
     """The options with a layout as the first records show it; None where they show none.
 
-    Of the fields that could say what belongs together, the first that repeats does, else the first.
+    Of the fields that could say what belongs together, the first that repeats does, otherwise the first.
     """
     if options.field is not None or options.group_by is not None or not records:
         return options
@@ -106,19 +290,15 @@ def recognise(records: Sequence[Record], options: ReadOptions) -> ReadOptions | 
     for name in ("candidates", "hypotheses", *LISTS):
         if isinstance(_unpacked(first.get(name)), list):
             return replace(options, field=name)
-    if options.text_field is None and not any(name in first for name in TEXTS):
-        return None
-    text = options.text_field or next(name for name in TEXTS if name in first)
+    text = options.text_field or next((name for name in TEXTS if name in first), None)
     keys = [name for name in (*IDS, *SOURCES) if name in first and name != text]
-    if not keys:
+    if text is None or not keys:
         return None
-    repeated = (name for name in keys if _repeats([record.get(name) for record in records]))
-    return replace(options, group_by=next(repeated, keys[0]))
-
-
-def _repeats(values: Sequence[Any]) -> bool:
-    known = [_hashable(value) for value in values if value is not None]
-    return len(set(known)) < len(known)
+    for name in keys:
+        values = [_hashable(record[name]) for record in records if record.get(name) is not None]
+        if len(set(values)) < len(values):
+            return replace(options, group_by=name)
+    return replace(options, group_by=keys[0])
 
 
 def unknown_layout(names: Iterable[str]) -> DataError:
@@ -132,43 +312,51 @@ def unknown_layout(names: Iterable[str]) -> DataError:
 # Records to ballots
 
 
-def read_records(records: Iterable[Located], options: ReadOptions, format: str) -> Iterator[Entry]:
+def decoder(options: ReadOptions) -> Decode:
+    """The function from a line of JSON to its ballot, for the layout that the options name."""
+    layout, scale = layout_of(options)
+    return lambda line: record_ballot(_object(parse(line)), layout, options, scale)
+
+
+def _object(value: Any) -> Record:
+    if not isinstance(value, dict):
+        raise DataError(f"expected an object, got {kind_of(value)}")
+    return value
+
+
+def read_records(records: Iterable[Located], options: ReadOptions) -> Iterator[Entry]:
     """The ballots of records in the layout that the options name."""
-    scale, records = ballot_scale(options, format), to_the_end(records)
+    layout, scale = layout_of(options)
+    records = to_the_end(records)
     if options.group_by is not None:
-        yield from _grouped(records, options, options.group_by, scale)
+        yield from _grouped(records, options, layout, scale)
         return
     for where, record in records:
-        yield entry_at(where, partial(_whole_ballot, record, options, scale))
+        if isinstance(record, DataError):
+            yield Entry(where, error=record.placed(where))
+        else:
+            yield entry_at(where, record_ballot, record, layout, options, scale)
 
 
-def read_record_lines(
-    lines: Iterable[tuple[int, bytes | DataError]], name: str, options: ReadOptions
-) -> Iterator[Entry]:
-    """The ballots of JSON lines."""
-    return read_records(((f"{name}:{number}", _record(line)) for number, line in lines), options, "jsonl")
+def read_grouped_lines(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+    """The ballots of JSON lines of which each is one sample."""
+    lines = stream.numbered_lines(options.max_line_bytes)
+    return read_records(((f"{stream.name}:{number}", _parsed(line)) for number, line in lines), options)
 
 
-def _record(line: bytes | DataError) -> Record | DataError:
-    if isinstance(line, DataError):
-        return line
+def _parsed(line: bytes | DataError) -> Record | DataError:
     try:
-        value = parse(line)
+        return line if isinstance(line, DataError) else _object(parse(line))
     except DataError as error:
         return error
-    return value if isinstance(value, dict) else DataError(f"expected an object, got {_kind(value)}")
 
 
-def _whole_ballot(record: Record | DataError, options: ReadOptions, scale: Scale | None) -> Ballot:
-    if isinstance(record, DataError):
-        raise record
-    return record_ballot(record, options, scale)
-
-
-def record_ballot(record: Record, options: ReadOptions, scale: Scale | None) -> Ballot:
+def record_ballot(record: Record, layout: Layout, options: ReadOptions, scale: Scale | None) -> Ballot:
     """The ballot of one record with a list."""
-    shared = _shared(record, options)
-    return _ballot(_candidates(record, options), shared, options, scale)
+    if layout.check is not None:
+        layout.check(record)
+    path, candidates = _candidates(record, layout, options)
+    return _ballot(path, candidates, _shared(record, layout, options), options, scale)
 
 
 @dataclass
@@ -183,24 +371,24 @@ class SampleGroup:
     def ballot(self, options: ReadOptions, scale: Scale | None) -> Ballot:
         if self.fault is not None:
             raise self.fault
-        return _ballot(self.samples, self.shared, options, scale)
+        return _ballot(options.field or "samples", self.samples, self.shared, options, scale)
 
 
 def _grouped(
-    records: Iterable[Located], options: ReadOptions, key_field: str, scale: Scale | None
+    records: Iterable[Located], options: ReadOptions, layout: Layout, scale: Scale | None
 ) -> Iterator[Entry]:
     groups: dict[Hashable, SampleGroup] = {}
     for where, record in records:
         try:
             if isinstance(record, DataError):
                 raise record
-            key = _needed(record, key_field, "--group-by")
+            key = _needed(record, options.group_by or "", "--group-by")
         except DataError as error:  # whose ballot it belongs to is not known
             groups[len(groups), where] = SampleGroup(where, {}, fault=error.at(where))
             continue
         group = groups.get(_hashable(key))
         try:
-            shared = _shared(record, options, key)
+            shared = _shared(record, layout, options, key)
             if group is None:
                 group = groups[_hashable(key)] = SampleGroup(where, shared)
             elif group.shared["carry"] != shared["carry"]:
@@ -209,13 +397,13 @@ def _grouped(
                     f"ones are carried",
                     key="carry",
                 )
-            group.samples += _candidates(record, options)
+            group.samples += _candidates(record, layout, options)[1]
         except DataError as error:
             group = group or groups.setdefault(_hashable(key), SampleGroup(where, {}))
             group.fault = group.fault or error.at(where)
     for group in groups.values():
         fault_where = group.fault.where if group.fault is not None else group.where
-        yield entry_at(fault_where, partial(group.ballot, options, scale))
+        yield entry_at(fault_where, group.ballot, options, scale)
 
 
 def to_the_end(records: Iterable[Located]) -> Iterator[Located]:
@@ -226,9 +414,9 @@ def to_the_end(records: Iterable[Located]) -> Iterator[Located]:
         yield error.where, error
 
 
-def _shared(record: Record, options: ReadOptions, key: Any = None) -> dict[str, Any]:
+def _shared(record: Record, layout: Layout, options: ReadOptions, key: Any = None) -> dict[str, Any]:
     """What a ballot has beside its hypotheses."""
-    named = (record[name] for name in IDS if isinstance(record.get(name), (str, int)))
+    named = (record[name] for name in layout.ids if isinstance(record.get(name), (str, int)))
     id = key if key is not None else next(named, None)
     source = next((record[name] for name in SOURCES if isinstance(record.get(name), str)), None)
     references = next((record[name] for name in REFERENCES if record.get(name) is not None), None)
@@ -243,112 +431,126 @@ def _shared(record: Record, options: ReadOptions, key: Any = None) -> dict[str, 
     return {"fields": known, "carry": carried(record, options)}
 
 
-def _ballot(samples: list[Any], shared: dict[str, Any], options: ReadOptions, scale: Scale | None) -> Ballot:
+def _ballot(
+    path: str, candidates: list[Any], shared: dict[str, Any], options: ReadOptions, scale: Scale | None
+) -> Ballot:
     try:
-        ballot = ballot_of({**shared["fields"], "candidates": samples}, options, scale)
+        ballot = ballot_of({**shared["fields"], "candidates": candidates}, options, scale)
     except DataError as error:
-        called = options.field or "samples"
-        renamed = re.sub(r"^candidates\b", called.replace("\\", r"\\"), error.field)
+        renamed = re.sub(r"^candidates\b", path.replace("\\", r"\\"), error.field)
         raise DataError(error.problem, field=renamed) from None
     return msgspec.structs.replace(ballot, carry=shared["carry"]) if shared["carry"] else ballot
 
 
-def _candidates(record: Record, options: ReadOptions) -> list[Any]:
-    """The hypotheses of a record, as a line of the ballot file has them."""
-    if options.field is None:
-        return [_sample(record, options, "")]
-    listed = _unpacked(_needed(record, options.field, "--field"))
-    while isinstance(listed, list) and len(listed) == 1 and isinstance(listed[0], list):
-        listed = listed[0]  # lm-eval has a list for each request
-    if isinstance(listed, str):
-        listed = [listed]
-    if not isinstance(listed, list):
-        raise DataError(
-            f"expected a list of texts or objects, got {type(listed).__name__}", field=options.field
-        )
-    samples = [_sample(item, options, f"{options.field}[{i}]") for i, item in enumerate(listed)]
-    if listed and _are(str, listed):
-        samples = _scored(samples, record, options)
-    if options.field == "samples":
-        return [{"sampled": True, **({"text": s} if isinstance(s, str) else s)} for s in samples]
-    return samples
+def _candidates(record: Record, layout: Layout, options: ReadOptions) -> tuple[str, list[Any]]:
+    """The path to the hypotheses of a record, and these as a line of the ballot file has them."""
+    if not layout.lists:
+        return "", [_candidate(record, layout, options, "")]
+    path = next((path for path in layout.lists if at(record, path) not in (_MISSING, None)), layout.lists[-1])
+    items = _unpacked(_needed(record, path, "--field" if options.field else f"the format {options.format}"))
+    while isinstance(items, list) and len(items) == 1 and isinstance(items[0], list):
+        items = items[0]  # lm-eval has a list for each request
+    if isinstance(items, str):
+        items = [items]
+    if not isinstance(items, list):
+        raise DataError(f"expected a list of texts or objects, got {kind_of(items)}", field=path)
+    candidates = [_candidate(item, layout, options, f"{path}[{i}]") for i, item in enumerate(items)]
+    if items and _are(str, items):
+        candidates = _scored(candidates, record, layout, options)
+    answers = [candidate for candidate in candidates if candidate is not None]
+    if len(answers) < len(candidates):
+        if not answers:
+            problem = "every choice is a refusal or was filtered out, so there is nothing to vote on"
+            raise DataError(problem, field=path)
+        problem = "a refusal, or an answer that was filtered out, is not a candidate and is left out"
+        options.report(problem, field=path, key=("refusal", path))
+    if layout.sampled:
+        answers = [{"sampled": True, **({"text": a} if isinstance(a, str) else a)} for a in answers]
+    return path, answers
 
 
-def _scored(texts: list[Any], record: Record, options: ReadOptions) -> list[Any]:
-    """Plain texts with the log-probabilities that stand in a list beside them."""
-    if options.logprob_field is not None:
-        scores = _unpacked(_needed(record, options.logprob_field, "--logprob-field"))
-        if not isinstance(scores, list) or len(scores) != len(texts):
-            size = len(scores) if isinstance(scores, list) else "no"
-            raise DataError(f"{size} log-probabilities for {len(texts)} texts", field=options.logprob_field)
-    else:
-        scores = _unpacked(record.get("logprobs"))
-        if not (isinstance(scores, list) and len(scores) == len(texts) and _are((int, float), scores)):
-            return texts
-    name = options.logprob_field or "logprobs"
-    summed = [_logprob(score, f"{name}[{i}]") for i, score in enumerate(scores)]
-    return [
-        {"text": text} | ({} if p is None else {"logprob": p}) for text, p in zip(texts, summed, strict=True)
-    ]
+def _scored(texts: list[Any], record: Record, layout: Layout, options: ReadOptions) -> list[Any]:
+    """Plain texts with the scores that stand in a list beside them."""
+    paths = layout.scores or (options.logprob_field or "logprobs",)
+    path = next((path for path in paths if at(record, path) not in (_MISSING, None)), None)
+    if path is None:
+        if options.logprob_field is not None:
+            _needed(record, options.logprob_field, "--logprob-field")
+        return texts
+    scores = _unpacked(at(record, path))
+    if path == "logprobs" and not (_are((int, float), scores) and len(scores) == len(texts)):
+        return texts  # a field of that name may be something else
+    if not isinstance(scores, list):
+        scores = [scores]
+    if len(scores) != len(texts):
+        raise DataError(f"{len(scores)} scores for {len(texts)} texts", field=path)
+    nan = bool(layout.scores)  # a tool does not mean a missing score by it
+    logprobs = [_logprob(score, f"{path}[{i}]", nan=nan) for i, score in enumerate(scores)]
+    return [{"text": text, "logprob": p} for text, p in zip(texts, logprobs, strict=True)]
 
 
-def _sample(item: Any, options: ReadOptions, path: str) -> Any:
+def _candidate(item: Any, layout: Layout, options: ReadOptions, path: str) -> Any:
     """One hypothesis: a text, or an object that becomes one of ours."""
+    if isinstance(item, str):
+        return item
     if not isinstance(item, Mapping):
-        if isinstance(item, str):
-            return item
-        raise DataError(f"expected a text or an object, got {_kind(item)}", field=path)
-    known = {name: item[name] for name in HYPOTHESIS_FIELDS if item.get(name) is not None}
-    content = "tokens" in known or "tool_calls" in known
+        raise DataError(f"expected a text or an object, got {kind_of(item)}", field=path)
+    if layout.candidate is not None:
+        fields = layout.candidate(item, path)
+        return fields and {name: value for name, value in fields.items() if value is not None}
+    fields = {name: item[name] for name in HYPOTHESIS_FIELDS if item.get(name) is not None}
+    other_content = "tokens" in fields or "tool_calls" in fields
     if options.text_field is not None:
         name = options.text_field
         text = _needed(item, name, "--text-field", path)
     else:
         name = next((name for name in TEXTS if item.get(name) is not None), "")
-        if not name and not content:
+        if not name and not other_content:
             raise DataError(
                 f"has no text under a usual name; name its field with --text-field (it has: "
                 f"{', '.join(item)})",
                 field=path,
             )
         text = item.get(name)
-    text = _said(text)
-    if not isinstance(text, str) and (text is not None or not content):
-        raise DataError(f"expected a text, got {_kind(text)}", field=f"{path}.{name}".lstrip("."))
-    known["text"] = text
+    fields["text"] = text = text_of(text)
+    if not isinstance(text, str) and (text is not None or not other_content):
+        raise DataError(f"expected a text, got {kind_of(text)}", field=f"{path}.{name}".lstrip("."))
     score_name = options.logprob_field or next((n for n in LOGPROBS if item.get(n) is not None), None)
     if score_name is not None:
         score = at(item, score_name)
-        if score is _MISSING and options.logprob_field is not None:
+        if score is _MISSING:
             score = _needed(item, score_name, "--logprob-field", path)
-        known.pop("prob", None)
-        known["logprob"] = _logprob(score, f"{path}.{score_name}".lstrip("."))
-    return {name: value for name, value in known.items() if value is not None}
+        fields.pop("prob", None)
+        fields["logprob"] = _logprob(score, f"{path}.{score_name}".lstrip("."))
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-def _said(value: Any) -> Any:
-    """The text of a message, and of a chat its last message."""
-    if isinstance(value, list) and value and isinstance(value[-1], Mapping) and "content" in value[-1]:
-        value = value[-1]
-    return value.get("content") if isinstance(value, Mapping) and "content" in value else value
+def text_of(value: Any) -> Any:
+    """The text of a message, of its parts, and of a chat its last message; anything else as it is."""
+    if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
+        if "content" in value[-1]:
+            value = value[-1]
+        elif all(isinstance(part.get("text", ""), str) for part in value):
+            return "".join(part.get("text", "") for part in value)
+    return text_of(value["content"]) if isinstance(value, Mapping) and "content" in value else value
 
 
-def _logprob(value: Any, path: str) -> float | None:
-    """A log-probability; those of the single tokens are added up."""
+def _logprob(value: Any, path: str, *, nan: bool = False) -> float | None:
+    """A log-probability; those of single tokens are added up. NaN, as pandas writes it, is a missing one."""
     if isinstance(value, str):
         value = number(value.strip().encode(), path) if value.strip() else None
     if isinstance(value, list) and value and _are((int, float), value):
         value = total(value)
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
-        return value if value is None or not math.isnan(value) else None
-    raise DataError(f"expected a number or a list of numbers, got {_kind(value)}", field=path)
+        return None if value is None or (math.isnan(value) and not nan) else value
+    raise DataError(f"expected a number or a list of numbers, got {kind_of(value)}", field=path)
 
 
-def _needed(record: Record, path: str, option: str, inside: str = "") -> Any:
+def _needed(record: Record, path: str, needed_by: str, inside: str = "") -> Any:
     value = at(record, path)
     if value is _MISSING or value is None:
         raise DataError(
-            f"has no {path!r}, which {option} asks for.{nearest(path, record)} It has: "
+            f"has no {path!r}, which {needed_by} asks for.{nearest(path, record)} It has: "
             f"{', '.join(map(str, record)) or 'nothing'}",
             field=inside,
         )
@@ -398,12 +600,51 @@ def _hashable(value: Any) -> Hashable:
     return (type(value).__name__, value if isinstance(value, (str, int)) else repr(value))
 
 
-def _kind(value: Any) -> str:
-    names = {
-        "NoneType": "null",
-        "list": "an array",
-        "tuple": "an array",
-        "dict": "an object",
-        "str": "a text",
-    }
-    return names.get(type(value).__name__, f"{value!r}"[:40])
+# A JSON array
+
+
+def read_document(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+    """One entry for each list, or for the records of each ballot."""
+    first, _, rest = stream.peek(2**16).lstrip().partition(b"\n")
+    flat = first[:1] == b"[" and first[1:].lstrip()[:1] == b"{" and first.rstrip().endswith(b"]")
+    if not flat or rest.lstrip()[:1] != b"[":
+        yield from _array(stream, options)
+        return
+    numbers, options = count(), replace(options, field="outputs")  # a list per line
+    layout, scale = layout_of(options)
+    yield from read_lines(
+        stream,
+        options,
+        lambda line: record_ballot({"id": next(numbers), "outputs": parse(line)}, layout, options, scale),
+    )
+
+
+def _array(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+    chunks, size = [], 0
+    for chunk in stream.chunks():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > options.max_line_bytes:
+            problem = f"the document exceeds --max-line-bytes ({options.max_line_bytes:,} bytes)"
+            raise DataError(problem, where=stream.name)
+    content = b"".join(chunks)
+    try:
+        value = parse(content) if content.strip() else []
+        if not isinstance(value, list):
+            raise DataError("expected an array of records or of lists")
+    except DataError as error:
+        hint = "; objects of one line each are the format jsonl" if content.lstrip()[:1] == b"{" else ""
+        raise DataError(error.problem + hint, where=stream.name) from None
+    if not value:
+        return
+    records = all(isinstance(item, dict) for item in value)
+    if records and not options.layout and any(name in value[0] for name in PIPELINE):
+        records, value = False, [value]
+    if records:
+        layout = recognise(value, options)
+        if layout is None:
+            raise unknown_layout(value[0]).at(stream.name)
+    else:
+        layout = replace(options, field="outputs")
+        value = [{"id": i, "outputs": item} for i, item in enumerate(value)]
+    yield from read_records(((f"{stream.name}[{i}]", record) for i, record in enumerate(value)), layout)

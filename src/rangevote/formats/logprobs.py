@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from rangevote.errors import DataError, UsageError
 from rangevote.formats.reader import LOG_BASES, NORMALISATIONS, ReadOptions
 from rangevote.hypothesis import Ballot, Hypothesis, check, check_logprob
@@ -21,68 +23,103 @@ MASS_SLACK = 1e-3
 
 @dataclass(frozen=True)
 class Scale:
-    """log P = factor * score * length ** alpha; or, with `softmax`, log softmax(factor * score)."""
+    """log P = factor * score * length ** alpha; or, with `softmax`, log softmax(factor * score).
 
-    factor: float
-    alpha: float = 0.0
+    Where the file leaves the normalisation open, `alpha` is None, and scores raise the message `unsettled`.
+    `words`: texts are the model's tokens, joined by spaces, so words give the length. `complete`: scores
+    count the end of the sequence, so the probabilities of a ballot add up to at most 1.
+    """
+
+    factor: float = 1.0
+    alpha: float | None = 0.0
     softmax: bool = False
+    words: bool = False
+    complete: bool = True
+    unsettled: str = ""
 
-    def logprobs(self, scores: Sequence[float], lengths: Sequence[int]) -> list[float]:
+    def logprobs(
+        self, scores: Sequence[float], lengths: Sequence[int] | None = None, role: str = "candidates"
+    ) -> list[float]:
         """The log-probabilities of one ballot's scores; lengths count the end of the sequence."""
+        if scores and self.alpha is None:
+            raise UsageError(self.unsettled)
         if self.softmax:
             return _log_softmax([self.factor * score for score in scores])
-        return [
-            checked(self.factor * score * self._stretch(length, i) if self.alpha else self.factor * score, i)
-            for i, (score, length) in enumerate(zip(scores, lengths, strict=True))
-        ]
-
-    def _stretch(self, length: int, index: int) -> float:
-        """What a score was divided by."""
+        if not self.alpha or lengths is None:
+            return [checked(self.factor * score, i, role) for i, score in enumerate(scores)]
         try:
-            return float(length**self.alpha)
+            divisors = [float(length**self.alpha) for length in lengths]
         except OverflowError:
             raise DataError(
-                f"a length of {length:,} to the power {self.alpha:g} (--normalisation) is beyond all numbers",
-                field=f"candidates[{index}]",
+                f"a length of {max(lengths):,} to the power {self.alpha:g} (--normalisation) is beyond all "
+                f"numbers",
+                field=role,
             ) from None
+        scaled = [self.factor * score * divisor for score, divisor in zip(scores, divisors, strict=True)]
+        return [checked(score, i, role) for i, score in enumerate(scaled)]
+
+    def apply(self, hypotheses: Sequence[Hypothesis], role: str) -> list[Hypothesis]:
+        """Hypotheses with log-probabilities in place of their scores."""
+        scored = [i for i, h in enumerate(hypotheses) if h.logprob is not None]
+        lengths = [self._length(hypotheses[i], i, role) for i in scored] if self.alpha else None
+        logprobs = self.logprobs([hypotheses[i].logprob or 0.0 for i in scored], lengths, role)
+        result = list(hypotheses)
+        for i, logprob in zip(scored, logprobs, strict=True):
+            result[i] = msgspec.structs.replace(hypotheses[i], logprob=logprob)
+        return result
+
+    def _length(self, hypothesis: Hypothesis, index: int, role: str) -> int:
+        if self.words and hypothesis.text is not None:
+            return len(hypothesis.text.split()) + 1
+        if hypothesis.tokens is None:
+            raise DataError(
+                "has no token ids, so its length in tokens is not known; a length-normalised "
+                "score cannot be turned into a sum",
+                field=f"{role}[{index}].tokens",
+            )
+        return len(hypothesis.tokens) + hypothesis.finished
+
+
+AS_IS = Scale()
 
 
 def scale_of(
-    options: ReadOptions, *, base: str = "e", alpha: float | None = 0.0, sign: int = 1, unsettled: str = ""
+    options: ReadOptions,
+    *,
+    base: str = "e",
+    alpha: float | None = 0.0,
+    sign: int = 1,
+    words: bool = False,
+    unsettled: str = "",
 ) -> Scale | None:
-    """How this file's scores are meant: the format's own way, and the options over it.
-
-    None means that scores are to be ignored. Where the format leaves the normalisation open
-    (`alpha=None`), the message `unsettled` is raised unless an option settles it.
-    """
+    """What scores mean: what the format says, unless options say otherwise. None: they are ignored."""
     if options.score_scale == "count":
         return None
     sign = options.sign or sign
     if options.score_scale is not None:
         return Scale(sign * float(options.score_scale), softmax=True)
-    if options.normalisation is not None:
-        given = options.normalisation
-        alpha = NORMALISATIONS[given] if isinstance(given, str) else float(given)
-    if alpha is None:
-        raise UsageError(unsettled)
-    return Scale(sign * LOG_BASES[options.log_base or base], alpha)
+    power = options.normalisation
+    if power is not None:
+        alpha = NORMALISATIONS[power] if isinstance(power, str) else float(power)
+    return Scale(sign * LOG_BASES[options.log_base or base], alpha, words=words, unsettled=unsettled)
 
 
-def settled(options: ReadOptions, format: str) -> bool:
-    """Whether to read the scores of a format that leaves nothing open for options to settle."""
-    given = {
-        "--log-base": options.log_base,
-        "--normalisation": options.normalisation,
-        "--sign": options.sign,
-        "--score-scale": None if options.score_scale == "count" else options.score_scale,
-    }
-    for option, value in given.items():
-        if value is not None:
+def ballot_scale(options: ReadOptions) -> Scale | None:
+    """How log-probabilities of ballots are meant; None: they are to be ignored."""
+    if options.sign == -1:
+        format = options.format or "jsonl"
+        raise UsageError(f"--sign - does not apply to the format {format!r}: a logprob is never positive.")
+    return scale_of(options)
+
+
+def refuse_score_options(options: ReadOptions) -> None:
+    """Refuse options on the meaning of scores, for a format that leaves nothing open."""
+    for option in ("log_base", "normalisation", "sign", "score_scale"):
+        if getattr(options, option) not in (None, "count"):
             raise UsageError(
-                f"{option} does not apply to the format {format!r}, whose scores have one meaning "
-                f"only; leave it out, or pass --score-scale count to ignore the scores."
+                f"--{option.replace('_', '-')} does not apply to the format {options.format!r}, whose scores "
+                f"have one meaning only; leave it out, or pass --score-scale count to ignore the scores."
             )
-    return options.score_scale != "count"
 
 
 def checked(logprob: float, index: int, role: str = "candidates") -> float:
@@ -131,15 +168,27 @@ def scored_ballot(texts: Sequence[str], logprobs: Sequence[float | None], id: st
     return Ballot([Hypothesis(text, logprob=p) for text, p in zip(texts, logprobs, strict=True)], id=id)
 
 
-def accept(ballot: Ballot, options: ReadOptions, role: str = "candidates") -> Ballot:
-    """The ballot, if all its values are valid; `role` is what its file calls the candidates.
+def accept(
+    ballot: Ballot, options: ReadOptions, role: str = "candidates", scale: Scale | None = AS_IS
+) -> Ballot:
+    """The ballot with log-probabilities as `scale` says they are meant, if all its values are valid.
 
-    Probabilities of distinct sequences that exceed 1 together are reported.
+    `role` is what the file calls the candidates. Probabilities of distinct sequences that exceed 1 together
+    are reported.
     """
+    if scale is None:
+        scale = AS_IS
+        ballot = _without_logprobs(ballot)
+    elif (scale.factor, scale.alpha, scale.softmax) != (1.0, 0.0, False):
+        voters = None if ballot.voters is None else scale.apply(ballot.voters, "voters")
+        ballot = msgspec.structs.replace(
+            ballot, candidates=scale.apply(ballot.candidates, role), voters=voters
+        )
     check(ballot, role)
-    for role, hypotheses in (("candidates", ballot.candidates), ("voters", ballot.voters or ())):
+    for name, hypotheses in (("candidates", ballot.candidates), ("voters", ballot.voters or ())):
         logprobs = [h.logprob for h in hypotheses if h.logprob is not None]
-        if sum(map(math.exp, logprobs)) <= 1:  # a bound: equal sequences are all in it
+        # the sum is a bound: equal sequences are all in it
+        if not scale.complete or sum(map(math.exp, logprobs)) <= 1:
             continue
         mass = _mass(hypotheses)
         if mass > 1 + MASS_SLACK:
@@ -147,10 +196,18 @@ def accept(ballot: Ballot, options: ReadOptions, role: str = "candidates") -> Ba
                 f"log-probabilities look length-normalised, or are not natural logs: those of distinct "
                 f"sequences add up to P = {mass:.4g}. Give sums of natural logs over all tokens, or "
                 f"say what they are with --log-base and --normalisation",
-                field=role,
-                key=("mass", role),
+                field=name,
+                key=("mass", name),
             )
     return ballot
+
+
+def _without_logprobs(ballot: Ballot) -> Ballot:
+    candidates, voters = (
+        None if rows is None else [msgspec.structs.replace(row, logprob=None) for row in rows]
+        for rows in (ballot.candidates, ballot.voters)
+    )
+    return msgspec.structs.replace(ballot, candidates=candidates, voters=voters)
 
 
 def _mass(hypotheses: Sequence[Hypothesis]) -> float:

@@ -199,19 +199,19 @@ class FairseqSample:
             return [None] * len(scores)
         if self.totals and options.score_scale is None:
             scale = Scale((options.sign or 1) * LOG_BASES[options.log_base or _FAIRSEQ_BASE])
-            return [*scale.logprobs(self.totals, [1] * len(scores))]
+            return [*scale.logprobs(self.totals)]
         unsettled = (
             f"{self.where}: there are no P- lines, and whether H- scores are sums or means depends on how "
             f"the file was made. Pass --normalisation length (fairseq's default; H- lines must show "
             f"subwords, so not with --remove-bpe) or --normalisation none (made with --unnormalized), with "
             f"--log-base e for files from before 2020; or --score-scale count to ignore the scores."
         )
-        known_scale = scale_of(options, base=_FAIRSEQ_BASE, alpha=None, unsettled=unsettled)
-        assert known_scale is not None  # "count" was dealt with above
-        if known_scale.alpha and not self.subwords:
+        by_options = scale_of(options, base=_FAIRSEQ_BASE, alpha=None, unsettled=unsettled)
+        assert by_options is not None  # "count" was dealt with above
+        if by_options.alpha and not self.subwords:
             raise DataError("has no H- lines, so lengths in tokens are not known")
         lengths = [len(text.split()) + 1 for _, text in self.subwords or self.detokenised]
-        return [*known_scale.logprobs(scores, lengths)]
+        return [*by_options.logprobs(scores, lengths)]
 
 
 def read_fairseq(stream: Stream, options: ReadOptions) -> Iterator[Entry]:

@@ -32,12 +32,11 @@ from rangevote.formats.jsonl import (
     BALLOT_FIELDS,
     HYPOTHESIS_FIELDS,
     ROLES,
-    accept_scaled,
     ballot_of,
-    ballot_scale,
     report_unknown,
 )
 from rangevote.formats.layouts import read_records, recognise, steps, unknown_layout, with_carry
+from rangevote.formats.logprobs import accept, ballot_scale
 from rangevote.formats.reader import Entry, ReadOptions
 from rangevote.formats.stream import Stream
 from rangevote.hypothesis import Ballot, Hypothesis, ToolCall
@@ -101,7 +100,7 @@ def _other_layout(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     layout = recognise([row for _, row in head], options)
     if layout is None:
         raise unknown_layout(head[0][1])
-    yield from read_records(chain(head, rows), layout, "parquet")
+    yield from read_records(chain(head, rows), layout)
 
 
 def _open(stream: Stream) -> Any:
@@ -161,7 +160,7 @@ def entries_of(
 ) -> Iterator[Entry]:
     """The entries of rows that stand at `numbers` in the file `name`."""
     role = "candidates" if "candidates" in batch.schema.names else "hypotheses"
-    scale = ballot_scale(options, "parquet")
+    scale = ballot_scale(options)
     try:
         ballots = _by_columns(batch, options)
     except UnicodeDecodeError:  # in some row, which is named below
@@ -173,7 +172,7 @@ def entries_of(
             if ballot is None:
                 ballot = ballot_of(_row(batch, i), options, scale)
             else:
-                ballot = accept_scaled(ballot, options, scale, role)
+                ballot = accept(ballot, options, role, scale)
             if options.carry:
                 ballot = with_carry(ballot, _row(batch, i), options)
             yield Entry(where, ballot)

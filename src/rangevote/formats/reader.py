@@ -11,7 +11,7 @@ import os
 import re
 import warnings
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from dataclasses import field as dataclass_field
 from types import NoneType
@@ -44,18 +44,11 @@ RECENT_IDS = 2**18
 #: How far to look; a first line may be long, and a log may come first.
 LOOK = 2**20
 
-# Keys of formats that a first line may be too long to be read whole.
-_KEY = re.compile(
-    rb'"(candidates|hypotheses|translations|custom_id|response|choices)"\s*:|"outputs"\s*:\s*(\[\s*")?'
-)
-_BY_KEY = {"translations": "sockeye", "custom_id": "openai", "response": "openai", "choices": "openai"}
-_MOSES = re.compile(rb"\S+\s+\|\|\|")
-_FAIRSEQ = re.compile(rb"^[STHDP]-\d{1,18}(?:\t.*)?\r?$", re.MULTILINE)
-
 #: Options that change nothing in what a ballot of a plain file means.
 UNCHANGING = frozenset({"format", "strict", "unique_ids", "warn"})
 
 Decode = Callable[[bytes], Ballot]
+Record = Mapping[str, Any]
 P = ParamSpec("P")
 
 
@@ -95,7 +88,7 @@ class ReadOptions:
     unique_ids: bool = True
     max_line_bytes: int = MAX_LINE_BYTES
     warn: Callable[[str], None] = _python_warning
-    warned: set[Hashable] = dataclass_field(init=False, repr=False, compare=False, default_factory=set)
+    warned: set[Hashable] = dataclass_field(repr=False, compare=False, default_factory=set)
 
     def __post_init__(self) -> None:
         if self.log_base is not None:
@@ -185,16 +178,16 @@ def entry_at(where: str, make: Callable[P, Ballot], *args: P.args, **kwargs: P.k
 #: the function from a line to a ballot; other functions take `(stream, options)` and yield entries.
 FORMATS = {
     "jsonl": "jsonl:decoder",  # ballots or other records as JSON, one per line
-    "json": "documents:reader",  # one JSON array, also saved Hugging Face pipeline output
+    "json": "layouts:read_document",  # one JSON array, also saved Hugging Face pipeline output
     "csv": "csv_tsv:reader",  # one sample per row
     "tsv": "csv_tsv:reader",
     "parquet": "parquet:reader",  # ballots or other records as Parquet, one per row
     "moses": "nbest:read_moses",  # Moses, Marian and cdec n-best lists (|||)
     "fairseq": "nbest:read_fairseq",  # fairseq-generate output (S- T- H- D- P-)
-    "sockeye": "sockeye:decoder",  # Sockeye n-best JSON, one sentence per line
+    "sockeye": "layouts:decoder",  # Sockeye n-best JSON, one sentence per line
     "mbrs": "nbest:read_mbrs",  # flat text with N lines per source
-    "vllm": "vllm:decoder",  # dumped vLLM outputs, one request per line
-    "openai": "openai:decoder",  # OpenAI or vLLM batch output, one request per line
+    "vllm": "layouts:decoder",  # dumped vLLM outputs, one request per line
+    "openai": "layouts:decoder",  # OpenAI or vLLM batch output, one request per line
 }
 
 
@@ -203,10 +196,10 @@ def format_function(format: str, kind: Literal["decoder", "reader"]) -> Callable
 
     Packages that a format needs are loaded here. Formats of other packages are objects with either name.
     """
-    if format not in FORMATS:
+    if format not in FORMATS and ":" not in format:
         function: Callable[..., Any] | None = getattr(load_plugin("formats", format), kind, None)
         return function
-    module, name = FORMATS[format].split(":")
+    module, name = FORMATS.get(format, format).split(":")
     if (name == "decoder") != (kind == "decoder"):
         return None
     function = getattr(importlib.import_module(f"rangevote.formats.{module}"), name)
@@ -267,13 +260,13 @@ def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, 
         choose("format", options.format, {**plugins("formats"), **FORMATS})
     stream = source if isinstance(source, Stream) else open_stream(source)
     try:
-        if options.format is None and options.per_source is not None:
-            return stream, "mbrs", options  # the one format that this option belongs to
-        format = options.format or detect(stream, options)
+        format = options.format or ("mbrs" if options.per_source is not None else None)
+        record = first_record(stream, options.max_line_bytes) if format in (None, "jsonl") else None
+        format = format or detect(stream, record, options)
         if options.layout and format in ("openai", "sockeye", "vllm") and options.format is None:
             format = "jsonl"  # with the layout that was asked for
-        if format == "jsonl":
-            options = json_layout(stream, options)
+        if format == "jsonl" and record is not None and (options.layout or not JSON_LINES["jsonl"](record)):
+            options = _with_layout(stream, record, options)
         elif options.layout and format is not None and format not in RECORDS:
             raise UsageError(
                 f"--field, --group-by, --text-field and --logprob-field are for records "
@@ -288,14 +281,10 @@ def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, 
 def read_entries(stream: Stream, format: str | None, options: ReadOptions) -> Iterator[Entry]:
     if format is None:
         return iter(())
-    if format == "jsonl" and options.layout:
-        from rangevote.formats.layouts import read_record_lines
-
-        return read_record_lines(numbered_lines(stream, options), stream.name, options)
     decode = decoder_of(format, options)
     if decode is not None:
         return read_lines(stream, options, decode)
-    read_file = format_function(format, "reader")
+    read_file = format_function("layouts:read_grouped_lines" if format == "jsonl" else format, "reader")
     assert read_file is not None  # a format has one of the two
     entries: Iterator[Entry] = read_file(stream, replace(options, format=format))
     return entries if format in RECORDS or not options.carry else _carrying(entries, options)
@@ -304,11 +293,14 @@ def read_entries(stream: Stream, format: str | None, options: ReadOptions) -> It
 def decoder_of(format: str, options: ReadOptions) -> Decode | None:
     """The function from a line of a format to its ballot with the fields it carries; None where a ballot is
     not one line."""
-    decoder = format_function(format, "decoder")
+    if format == "jsonl" and options.group_by is not None:
+        return None
+    name = "layouts:decoder" if format == "jsonl" and options.layout else FORMATS.get(format, format)
+    decoder = format_function(name, "decoder")
     if decoder is None:
         return None
-    decode: Decode = decoder(options)
-    if not options.carry:
+    decode: Decode = decoder(replace(options, format=format))
+    if not options.carry or name == "layouts:decoder":
         return decode
     from rangevote.formats.jsonl import parse
     from rangevote.formats.layouts import with_carry
@@ -415,14 +407,8 @@ def repeated(id: str | int, where: str) -> DataError:
 
 def read_lines(stream: Stream, options: ReadOptions, decode: Decode) -> Iterator[Entry]:
     """One entry for each line that is not blank; a bad one becomes an error and reading goes on."""
-    for number, line in numbered_lines(stream, options):
+    for number, line in stream.numbered_lines(options.max_line_bytes):
         yield line_entry(f"{stream.name}:{number}", line, decode, stream.torn)
-
-
-def numbered_lines(stream: Stream, options: ReadOptions) -> Iterator[tuple[int, bytes | DataError]]:
-    for number, line in enumerate(stream.lines_or_errors(options.max_line_bytes), 1):
-        if isinstance(line, DataError) or (line and not line.isspace()):
-            yield number, line
 
 
 def line_entry(where: str, line: bytes | DataError, decode: Decode, torn: bool) -> Entry:
@@ -441,83 +427,10 @@ def line_entry(where: str, line: bytes | DataError, decode: Decode, torn: bool) 
 # Which format
 
 
-def detect(stream: Stream, options: ReadOptions) -> str | None:
-    """The name of the stream's format; None if there is nothing to read."""
-    size, head = 1, b""
-    while True:
-        size = max(size, 2 * len(head))
-        head = stream.peek(size)
-        whole = len(head) < size or len(head) >= LOOK
-        format = format_of(head, whole=whole)
-        if format is not None:
-            return format
-        if whole:
-            break
-    first = head.lstrip().partition(b"\n")[0].rstrip()
-    if not first:
-        return None
-    if first[:1] == b"{" and first != b"{":
-        return "jsonl"  # it is JSON: the reader will say what is wrong with it
-    from rangevote.formats.csv_tsv import looks_delimited
-
-    table = looks_delimited(first, stream.name, {options.field, options.group_by, options.text_field})
-    if table is None:
-        shown = first[:60].decode("utf-8", "replace")
-        hint = (
-            "If it is flat text with N lines per source, pass --format mbrs --per-source N; if it is CSV or "
-            "TSV, name a column with --group-by or --field."
-        )
-        if first == b"{":
-            hint = "If it is JSON over several lines, make each object one line: jq -c . FILE"
-        raise UsageError(
-            f"cannot tell the format of {stream.name}, which begins {shown!r}; name it with --format "
-            f"({', '.join(FORMATS)}). {hint}"
-        )
-    return table
-
-
-def format_of(head: bytes, *, whole: bool = True) -> str | None:
-    """The format of a text that begins with `head`, None if that does not tell. `whole`: there is no more."""
-    if head.startswith(PARQUET):
-        return "parquet"
-    text = head.lstrip()
-    if text.startswith(b"{"):
-        return _format_of_object(text, whole)
-    if text.startswith(b"["):
-        return _format_of_array(text, whole)
-    if _MOSES.match(text):
-        return "moses"
-    return "fairseq" if _FAIRSEQ.search(text) else None  # a log may come before
-
-
-def _format_of_object(text: bytes, whole: bool) -> str | None:
-    """By the outermost fields of the first line where it is whole, else by the first key that tells."""
-    line, newline, _ = text.partition(b"\n")
-    if not newline and not whole:
-        return None
-    record = _fields(line)
-    if record is not None:
-        return _format_of_fields(record)
-    match = _KEY.search(line)  # an unescaped quote before the colon: a text that quotes JSON does not match
-    if match is None:
-        return None
-    if match[1] is None:
-        return "jsonl" if match[2] else "vllm"
-    return _BY_KEY.get(match[1].decode(), "jsonl")
-
-
-def _format_of_fields(record: dict[str, Any]) -> str:
-    """The format of JSON lines that has such records; those of no other are `jsonl`."""
-    if "candidates" in record or "hypotheses" in record:
-        return "jsonl"
-    if "outputs" in record and not _has_texts(record["outputs"]):
-        return "vllm"
-    if "translations" in record or {"translation", "sentence_id"} <= set(record):
-        return "sockeye"
+def _is_openai(record: Record) -> bool:
     answered = isinstance(record.get("response", ""), (dict, NoneType))
-    if not _has_texts(record.get("choices", "")) or answered or {"custom_id", "error"} <= set(record):
-        return "openai"
-    return "jsonl"
+    choices = record.get("choices", "")
+    return answered or not _has_texts(choices) or {"custom_id", "error"} <= set(record)
 
 
 def _has_texts(value: Any) -> bool:
@@ -526,41 +439,92 @@ def _has_texts(value: Any) -> bool:
     )
 
 
-def _format_of_array(text: bytes, whole: bool) -> str | None:
-    """An array of records or lists is a document; one of anything else is taken for a line that should not be
-    one."""
-    inner = text[1:].lstrip()[:1]
-    if not inner and not whole:
+#: What a first record looks like in formats of JSON lines; those of no other are `jsonl`.
+JSON_LINES: dict[str, Callable[[Record], bool]] = {
+    "jsonl": lambda record: "candidates" in record or "hypotheses" in record,
+    "vllm": lambda record: "outputs" in record and not _has_texts(record["outputs"]),
+    "sockeye": lambda record: "translations" in record or {"translation", "sentence_id"} <= set(record),
+    "openai": _is_openai,
+}
+#: What the beginning of a file looks like in formats of text. An array of records or lists is a document; one
+#: of anything else is taken for a line that should not be one. Before fairseq's lines there may be a log.
+TEXTS: dict[str, re.Pattern[bytes]] = {
+    "json": re.compile(rb"\A\[\s*[\[{\]]"),
+    "jsonl": re.compile(rb"\A(?:\[\s*[^\s\[{\]]|\{[ \t]*\S)"),
+    "moses": re.compile(rb"\A\S+\s+\|\|\|"),
+    "fairseq": re.compile(rb"^[STHDP]-\d{1,18}(?:\t.*)?\r?$", re.MULTILINE),
+}
+
+
+def detect(stream: Stream, record: Record | None, options: ReadOptions) -> str | None:
+    """The name of the stream's format, whose first line may be a JSON record; None if there is nothing to
+    read."""
+    if record is not None:
+        return next((format for format, test in JSON_LINES.items() if test(record)), "jsonl")
+    if stream.peek(4).startswith(PARQUET):
+        return "parquet"
+    from rangevote.formats.csv_tsv import looks_delimited
+
+    columns = {options.field, options.group_by, options.text_field} - {None}
+    size, head = 1, b""
+    while True:  # as little as possible: the input may be a pipe
+        size = max(size, 2 * len(head))
+        head = stream.peek(size)
+        text = head.lstrip()
+        for format, pattern in TEXTS.items():
+            if pattern.search(text):
+                return format
+        first, newline, _ = text.partition(b"\n")
+        whole = len(head) < size or len(head) >= LOOK
+        if (newline or whole) and (table := looks_delimited(first.rstrip(), stream.name, columns)):
+            return table
+        if whole:
+            break
+    if not text:
         return None
-    return "json" if inner in (b"{", b"[", b"]") else "jsonl"
+    first = first.rstrip()
+    if first == b"{":
+        hint = "If it is JSON over several lines, make each object one line: jq -c . FILE"
+    else:
+        hint = (
+            "If it is flat text with N lines per source, pass --format mbrs --per-source N; if it is CSV or "
+            "TSV, name a column with --group-by or --field."
+        )
+    raise UsageError(
+        f"cannot tell the format of {stream.name}, which begins {first[:60].decode('utf-8', 'replace')!r}; "
+        f"name it with --format ({', '.join(FORMATS)}). {hint}"
+    )
 
 
-def json_layout(stream: Stream, options: ReadOptions) -> ReadOptions:
-    """The options with the layout of JSON lines, where their first record is no ballot."""
+def first_record(stream: Stream, limit: int) -> Record | None:
+    """The JSON object in the first line that is not blank, however long that is; None if there is none."""
     head = stream.peek(1)
     while (
-        b"\n" not in head.lstrip()
-        and len(head) <= options.max_line_bytes
-        and len(more := stream.peek(2 * len(head))) > len(head)
+        head.lstrip()[:1] in (b"", b"{")
+        and b"\n" not in head.lstrip()
+        and len(head) <= limit
+        and len(more := stream.peek(2 * len(head) + 1)) > len(head)
     ):
         head = more
-    first = _fields(head.lstrip().partition(b"\n")[0])
-    if first is None or (not options.layout and {"candidates", "hypotheses"} & set(first)):
-        return options
+    return _object(head.lstrip().partition(b"\n")[0])
+
+
+def _object(line: bytes) -> Record | None:
+    from rangevote.formats.jsonl import parse
+
+    try:
+        record = parse(line) if line.startswith(b"{") else None
+    except DataError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _with_layout(stream: Stream, first: Record, options: ReadOptions) -> ReadOptions:
+    """The options with the layout of JSON lines whose first record is not a ballot."""
     from rangevote.formats.layouts import recognise
 
     layout = recognise([first], options)
     if layout is not None and layout.group_by != options.group_by:  # what repeats is seen in more of them
-        records = map(_fields, stream.peek(LOOK).split(b"\n"))
+        records = map(_object, stream.peek(LOOK).split(b"\n"))
         layout = recognise([record for record in records if record is not None], options)
     return layout or options
-
-
-def _fields(line: bytes) -> dict[str, Any] | None:
-    from rangevote.formats.jsonl import parse
-
-    try:
-        record = parse(line)
-    except DataError:
-        return None
-    return record if isinstance(record, dict) else None

@@ -111,6 +111,12 @@ class Stream(Closing):
                 raise line.at(f"{self.name}:{number}")
             yield line
 
+    def numbered_lines(self, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes | DataError]]:
+        """Lines that are not blank, with their numbers; an error stands for one that is too long."""
+        for number, line in enumerate(self.lines_or_errors(limit), 1):
+            if isinstance(line, DataError) or (line and not line.isspace()):
+                yield number, line
+
     def random_access(self) -> BinaryIO:
         """The file itself, for formats that are read from their end; a pipe has none."""
         if not self._raw.seekable():

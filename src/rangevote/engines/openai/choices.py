@@ -14,7 +14,7 @@ import msgspec
 
 from rangevote.errors import DataError
 from rangevote.formats.jsonl import shape_error
-from rangevote.formats.openai import UNKNOWN, Part, ended, tool_calls_of
+from rangevote.formats.layouts import UNKNOWN, ended, tool_calls_of
 from rangevote.hypothesis import LOGPROB_SLACK, Hypothesis, ToolCall
 from rangevote.similarity.answers import split_reasoning
 from rangevote.text import escape_controls
@@ -62,6 +62,12 @@ class Usage(NamedTuple):
         if not isinstance(other, Usage):
             return NotImplemented
         return Usage(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+class Part(msgspec.Struct):
+    """A piece of a message in pieces."""
+
+    text: str = ""
 
 
 class ChatMessage(msgspec.Struct):
