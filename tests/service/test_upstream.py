@@ -222,15 +222,23 @@ def test_one_answer_outweighs_all_refusals(service, upstream):
     assert (answer["choices"][0]["message"]["refusal"], answer["rangevote"]["votes"]) == (None, 1)
 
 
-def test_samples_that_were_cut_off_stand_only_where_all_were(service, upstream):
-    upstream.answer = ending("length", "stop", "stop", "content_filter")
-    some = service.ask(rangevote={"samples": 4, "explain": True}).json()
-    assert {row["text"] for row in some["rangevote"]["scores"]} == {SENTENCES[1], SENTENCES[2]}
-    assert some["rangevote"]["samples"] == {"asked": 4, "saved": 0, "length": 1, "usable": 2, "filtered": 1}
-    upstream.answer = ending(*6 * ["length"])
-    every = service.ask(seed=0).json()
-    assert every["choices"][0]["finish_reason"] == "length"
-    assert every["choices"][0]["message"]["content"] == "the train leaves at ten"
+@pytest.mark.parametrize(
+    ("reasons", "standing"),
+    [
+        (("length", "stop", "stop", "content_filter"), (1, 2)),
+        (("length", "stop", "length", "length"), (0, 1, 2, 3)),
+        (("length", "stop", "stop", "length"), (0, 1, 2, 3)),
+        (4 * ("length",), (0, 1, 2, 3)),
+    ],
+)
+def test_samples_cut_off_are_left_out_only_where_most_were_not(service, upstream, reasons, standing):
+    upstream.answer = ending(*reasons)
+    answer = service.ask(seed=0, rangevote={"samples": 4, "explain": True}).json()
+    assert {row["text"] for row in answer["rangevote"]["scores"]} == {SENTENCES[i] for i in standing}
+    counts = answer["rangevote"]["samples"]
+    assert (counts["length"], counts.get("usable", 0)) == (reasons.count("length"), reasons.count("stop"))
+    assert answer["rangevote"]["votes"] == len(standing)
+    assert answer["choices"][0]["finish_reason"] in {reasons[i] for i in standing}
 
 
 def test_the_empty_text_is_a_candidate_and_one_of_too_many_tokens_is_none(service, upstream):

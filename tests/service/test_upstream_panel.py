@@ -8,7 +8,7 @@ pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 pytest.importorskip("openai", reason="the official client is not installed")
 
 from tests.engines.openai.upstream import Upstream
-from tests.service.running import MESSAGES, Running, error_of, texts
+from tests.service.running import MESSAGES, Running, ending, error_of, texts
 
 
 @pytest.fixture
@@ -62,6 +62,13 @@ def test_a_member_that_fails_is_left_out_and_named(service, small, large):
     assert service.http.get("/readyz").status_code == 200
     small.answer, small.mode = None, "broken"
     assert service.ask(model="panel").status_code == 502
+
+
+def test_a_member_whose_samples_were_all_cut_off_keeps_its_share(service, large):
+    large.answer = ending(*3 * ["length"])
+    answer = service.ask(model="panel", seed=0).json()
+    assert answer["rangevote"]["panel"]["shares"] == {"large": 0.5, "small": 0.5}
+    assert answer["rangevote"]["samples"]["length"] == 3
 
 
 def test_what_a_panel_cannot_do_is_refused(service, small):

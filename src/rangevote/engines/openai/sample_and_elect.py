@@ -73,17 +73,16 @@ def is_json(text: str) -> bool:
 class SamplePool:
     """The choices of one query over several rounds, with `size` characters in all.
 
-    Usable is every text and every call of tools; or, with a limit of `longest` tokens, those that are not
-    longer and that the model ended itself, and with `json` those that are JSON. If there are none, those that
-    were cut off are usable, and keep their finish reason, then those that are no JSON, then the refusals.
+    `counts` says what became of them, `usable` are those that stand and vote. Without a limit of `longest`
+    tokens these are all texts and tool calls. With one, texts that are longer are left out, and those that
+    were cut off at the end are left out where most of the same panel member's were not. With `json` what is
+    not JSON is left out. Where no text is usable, all that is not JSON is, otherwise the refusals.
     """
 
     def __init__(self, longest: int | None = None, *, json: bool = False) -> None:
         self._longest, self._json = longest, json
-        self._complete: list[ServerChoice] = []
-        self._cut: list[ServerChoice] = []
-        self._invalid: list[ServerChoice] = []
-        self._refused: list[ServerChoice] = []
+        self._choices: list[tuple[str, ServerChoice]] = []
+        self.usable: list[ServerChoice] = []
         self.counts: Counter[str] = Counter()
         self.failed: list[UpstreamError] = []
         self.usage = Usage()
@@ -94,19 +93,13 @@ class SamplePool:
         """Take in a round in which so many were asked for."""
         self.usage += samples.usage
         self.size += samples.characters
-        for choice in samples.choices:
-            outcome = self._outcome(choice)
-            self.counts[outcome] += 1
-            if outcome == "usable":
-                self._complete.append(choice)
-            elif outcome == "length":
-                self._cut.append(choice)
-            elif outcome == "invalid_json":
-                self._invalid.append(choice)
-            elif outcome in ("refusal", "filtered"):
-                self._refused.append(choice._replace(text=choice.text or ""))
+        before = self.usable
+        outcomes = [self._outcome(choice) for choice in samples.choices]
+        self._choices += zip(outcomes, samples.choices, strict=True)
+        self.counts.update(outcomes)
         self.fail(samples.failed, asked, missing=max(0, asked - len(samples.choices)))
-        if self.ends and len(self.usable) < self.ends[-1]:  # those of another kind are not any more
+        self.usable = self._usable()
+        if self.usable[: len(before)] != before:  # others are usable now
             self.ends.clear()
         if self.usable:
             self.ends.append(len(self.usable))
@@ -134,9 +127,21 @@ class SamplePool:
                 return "length"
         return "usable" if not self._json or is_json(choice.text) else "invalid_json"
 
-    @property
-    def usable(self) -> list[ServerChoice]:
-        return self._complete or self._cut or self._invalid or self._refused
+    def _usable(self) -> list[ServerChoice]:
+        times = Counter((choice.member, outcome) for outcome, choice in self._choices)
+        kept = [
+            choice
+            for outcome, choice in self._choices
+            if outcome == "usable"
+            or (outcome == "length" and times[choice.member, "length"] >= times[choice.member, "usable"])
+        ]
+        if not kept:
+            kept = [choice for outcome, choice in self._choices if outcome == "invalid_json"]
+        return kept or [
+            choice._replace(text=choice.text or "")
+            for outcome, choice in self._choices
+            if outcome in ("refusal", "filtered")
+        ]
 
     def hypotheses(self, *, sampled: bool = True) -> list[Hypothesis]:
         """The usable choices for an election; beams are not `sampled`."""
