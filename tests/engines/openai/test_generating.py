@@ -10,11 +10,12 @@ from rangevote.decoding import get_search
 from rangevote.election.settings import Settings
 from rangevote.engines.openai.choices import CHAT, COMPLETIONS
 from rangevote.engines.openai.client import Client
-from rangevote.engines.openai.generating import InputElection, RequestBuilder
+from rangevote.engines.openai.generating import InputElection, RequestBuilder, ServerElector
 from rangevote.engines.openai.sample_and_elect import Query
 from rangevote.errors import DataError, UsageError
 from rangevote.generation.generate import Request
 from rangevote.generation.plan import GenerationPlan
+from tests.engines.openai.upstream import Upstream
 from tests.similarity.samples import Sourced
 
 
@@ -159,3 +160,15 @@ def test_a_measure_that_looks_at_the_source_gets_that_of_the_input():
     client = Client("http://127.0.0.1:1/v1")
     election = InputElection(client, requests, plan, Request.of(0, "ein Hund"))
     assert election.settings.measure.source == "ein Hund"
+
+
+def test_the_first_result_comes_while_most_inputs_still_wait():
+    plan = GenerationPlan.of(Settings(), "sample:6")
+    requests = RequestBuilder.of("openai", "tiny", plan, chat=True, extra={})
+    with Upstream("ignores_n", delay=0.02) as upstream:
+        elector = ServerElector(Client(upstream.url, concurrency=3), requests, plan)
+        elected = elector(Request.of(number, "hi") for number in range(20))
+        next(elected)
+        assert len(upstream.asked) < 20  # calls; all inputs need 120
+        assert sum(len(list(batch)) for batch in elected) == 19
+    assert len(upstream.asked) == 120

@@ -153,6 +153,12 @@ class Client:
     def remember_most(self, requests: tuple[object, ...], most: int) -> None:
         self._most_choices[requests] = most, time.monotonic() + MOST_KEPT
 
+    async def room(self) -> None:
+        """Wait until a call could begin at once."""
+        await asyncio.sleep(0)  # in which calls begin that are asked for by now
+        async with self._turns:
+            pass
+
     async def models(self) -> list[str]:
         answer = await self._repeat("GET", "/models", None, None)
         listed = answer.get("data")

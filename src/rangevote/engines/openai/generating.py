@@ -245,15 +245,26 @@ class ServerElector:
             loop.run_until_complete(self._client.__aenter__())
             for request in requests:
                 under_way.append(loop.create_task(self._result(request)))
-                if len(under_way) >= self._ahead:
-                    yield [loop.run_until_complete(under_way[0])]
-                    under_way.popleft()
+                while under_way and not loop.run_until_complete(self._room(under_way)):
+                    yield [under_way.popleft().result()]
             while under_way:
                 yield [loop.run_until_complete(under_way[0])]
                 under_way.popleft()
         finally:
             loop.run_until_complete(self._close(under_way))
             loop.close()
+
+    async def _room(self, under_way: Sequence[asyncio.Task[Any]]) -> bool:
+        """Wait until the server has room for another election (True), or the first is done (False).
+
+        Elections begin no sooner than their calls can, so that the first ones are done first: their results
+        are written while the others wait.
+        """
+        room = asyncio.create_task(self._client.room())
+        pending = {under_way[0], room} if len(under_way) < self._ahead else {under_way[0]}
+        await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        room.cancel()
+        return not under_way[0].done()
 
     async def _close(self, under_way: Iterable[asyncio.Task[Any]]) -> None:
         for task in under_way:
