@@ -92,6 +92,7 @@ def test_a_busy_upstream_is_not_asked_again_and_clients_are_told_when_to_come_ba
 @pytest.mark.parametrize(
     ("status", "code", "passed"),
     [
+        (400, {"type": "exceed_context_size_error", "code": 400}, "context_length_exceeded"),
         (400, "context_length_exceeded", "context_length_exceeded"),
         (400, "content_filter", "content_filter"),
         (429, "insufficient_quota", "insufficient_quota"),
@@ -104,6 +105,7 @@ def test_a_busy_upstream_is_not_asked_again_and_clients_are_told_when_to_come_ba
 )
 def test_codes_of_the_upstream_that_clients_know_are_passed_on(service, upstream, status, code, passed):
     error = {"message": "secret words", "type": "invalid_request_error", "param": None, "code": code}
+    error |= code if isinstance(code, dict) else {}
     upstream.answer = lambda asked: Reply({"error": error}, status)
     answer = service.ask()
     assert (answer.status_code, error_of(answer)["code"]) == (502 if status in (401, 500) else status, passed)

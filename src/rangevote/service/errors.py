@@ -37,9 +37,11 @@ TYPES = {
 CLOSING = frozenset({408, 413, 431})
 #: Statuses of an upstream that the client caused, by its values or their length.
 CLIENT_CAUSED = frozenset({400, 404, 413, 415, 422})
+#: OpenAI's code for a prompt that is too long; llama.cpp has a type of its own for it.
+CONTEXT, LLAMA_CONTEXT = "context_length_exceeded", "exceed_context_size_error"
 #: Codes of an upstream's errors that clients know and act on; its words stay inside.
 PASSED_ON = {
-    "context_length_exceeded": "the prompt and the answer are longer than the model's context",
+    CONTEXT: "the prompt and the answer are longer than the model's context",
     "string_above_max_length": "a text is longer than the model's server allows",
     "invalid_prompt": "the model's server refused the prompt",
     "content_filter": "the model's server refused the prompt for its content",
@@ -134,7 +136,7 @@ def _upstream_code(detail: str) -> str | None:
     """The `code` of an error as OpenAI writes it."""
     try:
         error = parse(detail.encode())["error"]
-        code = error["code"]
-    except (DataError, KeyError, TypeError):  # not all errors are of this shape
+        code = CONTEXT if error.get("type") == LLAMA_CONTEXT else error["code"]
+    except (DataError, KeyError, TypeError, AttributeError):  # not all errors are of this shape
         return None
     return code if isinstance(code, str) else None

@@ -210,8 +210,19 @@ def test_a_choice_that_broke_off_is_none():
 def test_usage_adds_up_and_is_nothing_where_it_is_not_reported():
     assert usage_of(HELLO) + usage_of(HELLO) == Usage(18, 18, 36)
     assert usage_of({"usage": {"prompt_tokens": 3, "completion_tokens": 4}}) == Usage(3, 4, 7)
-    for said in ({}, {"usage": None}, {"usage": {"prompt_tokens": "7", "total_tokens": -1}}, []):
+    for said in ({}, {"usage": None}, {"usage": {"prompt_tokens": "7", "total_tokens": -1}}):
         assert usage_of(said) == Usage()
+
+
+@pytest.mark.parametrize(("listed", "completion"), [(True, 4 * (1 + 2 + 3)), (False, 4 * (1 + 3 + 5))])
+def test_every_choice_counts_where_llama_cpp_counts_the_first(listed, completion):
+    body = response("a", "b c", "d e f")
+    body |= {"usage": {"prompt_tokens": 5, "completion_tokens": 4, "total_tokens": 9}}
+    if not listed:
+        body["choices"] = [{**one, "logprobs": None} for one in body["choices"]]
+    assert usage_of(body, choices_of(body)) == Usage(5, 4, 9)
+    body["timings"] = {"predicted_n": 4}
+    assert usage_of(body, choices_of(body)) == Usage(5, completion, 5 + completion)
 
 
 @pytest.mark.parametrize(

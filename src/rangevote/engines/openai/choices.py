@@ -7,7 +7,7 @@ unlikely" and is no number to add up. A sum is given only where every token's pa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeGuard, cast
 
 import msgspec
@@ -130,12 +130,22 @@ def hypotheses_in(choices: Iterable[ServerChoice], *, sampled: bool = True) -> l
     return [hypothesis_of(one, sampled=sampled) for one in choices if one.kind in ("text", "tool_calls")]
 
 
-def usage_of(body: object) -> Usage:
-    """The tokens of a response; 0 where the server does not report them."""
-    usage = body.get("usage") if isinstance(body, dict) else None
+def usage_of(body: Mapping[str, Any], choices: Sequence[ServerChoice] = ()) -> Usage:
+    """The tokens of a response with these choices; 0 where the server does not report them.
+
+    llama.cpp, which adds its `timings`, counts the first choice alone. The others count the tokens that they
+    list, or else as many as the first in proportion to their characters.
+    """
+    usage = body.get("usage")
     if not isinstance(usage, dict):
         return Usage()
     prompt, completion = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    if len(choices) > 1 and "timings" in body:
+        sizes = [choice.tokens or 0 for choice in choices]
+        if not all(sizes):
+            sizes = [len(choice.reasoning) + len(choice.text or "") for choice in choices]
+        completion = round(completion * sum(sizes) / sizes[0]) if sizes[0] else completion * len(choices)
+        completion = min(completion, MOST_TOKENS)
     return Usage(prompt, completion, max(_count(usage.get("total_tokens")), prompt + completion))
 
 

@@ -147,8 +147,9 @@ class SampleCollector:
             body["seed"] = self._seed + number
         self._calls += 1
         answer = await self._client.call(self._path, body, deadline=self._deadline)
-        self._usage += usage_of(answer)
-        self._by_first[number] = answered(answer, self._path)[:size]
+        choices = answered(answer, self._path)
+        self._usage += usage_of(answer, choices)
+        self._by_first[number] = choices[:size]
         return len(self._by_first[number])
 
 
