@@ -227,4 +227,4 @@ def test_missing_data_end_the_run_with_what_to_do(tmp_path, capsys):
 
 def test_a_run_needs_an_experiment(capsys):
     assert main([]) == 2
-    assert "captions or translation" in capsys.readouterr().err
+    assert "say which experiment" in capsys.readouterr().err
