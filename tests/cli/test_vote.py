@@ -44,12 +44,9 @@ def test_text_prints_the_winner_alone_one_a_line(run):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (
-            ["--text", "--winners", 3],
-            "--text writes one winner a line, but 3 are to be elected: leave --text out",
-        ),
-        (["--text", "--scores"], "without what --scores adds: leave one of the two out."),
-        (["--text", "--explain"], "without what --explain adds: leave one of the two out."),
+        (["--text", "--winners", 3], "--text writes one winner per line"),
+        (["--text", "--scores"], "without --scores"),
+        (["--text", "--explain"], "without --explain"),
         (
             ["--text", "--to", "jsonl"],
             "--text writes lines of text, not JSON lines; leave one of the two out.",

@@ -35,12 +35,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *("--allow-empty", "--require-nonempty", "--trust-ids"),
     ),
     "Election": (
-        "--profile",
-        "--similarities",
-        "--temperatures",
-        "--exponents",
-        "--likelihoods",
-        "--max-risk",
+        *("--profile", "--similarities", "--temperatures", "--exponents", "--likelihoods", "--max-risk"),
     ),
     "Measures": (
         *("--metric", "--metric-tokenize", "--bleu-tokenize", "--lowercase", "--resamples", "--seed"),
@@ -76,19 +71,21 @@ class HelpCommand(click.Command):
     ) -> None:
         super().__init__(*args, **others)
         self.epilog = epilog(example)
-        own = dict(sections or {})
-        self.sections = own | {title: names for title, names in SECTIONS.items() if title not in own}
+        self.sections = {
+            **(sections or {}),
+            **{t: SECTIONS[t] for t in SECTIONS if t not in (sections or {})},
+        }
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        found: dict[str, list[tuple[str, str]]] = {title: [] for title in (*self.sections, "Run")}
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in (*self.sections, "Run")}
         for option in self.get_params(ctx):
             record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
             name = max(option.opts, key=len)
             if record is not None:
                 titles = [title for title, names in self.sections.items() if name in names]
                 titles += ["Election" if isinstance(option, ElectionOption) else "Run"]
-                found[titles[0]].append(record)
-        for title, records in found.items():
+                sections[titles[0]].append(record)
+        for title, records in sections.items():
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
@@ -104,6 +101,17 @@ def epilog(example: str) -> str:
     return f"\b\nExample:{lines}"
 
 
+def declare(flags: str, help: str, **how: Any) -> tuple[str, Option]:
+    """One option, with the name of its parameter: `flags` are separated by spaces, and what follows them
+    stands for the value in `--help`; without that the option is a flag."""
+    words = flags.split()
+    names = [word for word in words if word.startswith("-")]
+    metavar = " ".join(words[len(names) :]) or None
+    name = how.pop("name", max(names, key=len).strip("-").replace("-", "_"))
+    is_flag = metavar is None and "type" not in how
+    return name, click.option(*names, name, metavar=metavar, is_flag=is_flag, help=help, **how)
+
+
 def election_option(name: str, *, sampling: bool = False, default: bool = True) -> Option:
     """One option of an election as its declaration in `Settings` has it.
 
@@ -112,45 +120,43 @@ def election_option(name: str, *, sampling: bool = False, default: bool = True) 
     """
     from rangevote.election.settings import SCHEMA  # which loads numpy: `doctor` works without it
 
-    declared = SCHEMA[name]
-    flags = [word for word in declared.flags.split() if word.startswith("-")]
-    metavar = next((word for word in declared.flags.split() if not word.startswith("-")), None)
-    if sampling and name == "temperature":
-        flags.remove("--temperature")
-    how: dict[str, Any] = {
-        "cls": ElectionOption,
-        "default": declared.default if default else None,
-        "help": declared.help,
-    }
-    if bool in declared.types:
-        return click.option(*flags, name, is_flag=True, **how)
-    if dict in declared.types:
+    option = SCHEMA[name]
+    how: dict[str, Any] = {"cls": ElectionOption, "default": option.default if default else None}
+    if dict in option.types:
         how["callback"] = _shares
-    elif str not in declared.types:
-        how["type"] = declared.types[-1]
-    return click.option(*flags, name, metavar=metavar, show_default=how["default"] is not None, **how)
+    elif not {str, bool}.intersection(option.types):
+        how["type"] = option.types[-1]
+    flags = option.flags.replace("--temperature ", "") if sampling else option.flags
+    shown = how["default"] is not None and bool not in option.types
+    return declare(flags, option.help, name=name, show_default=shown, **how)[1]
 
 
 def election_options(command: Command, *, sampling: bool = False) -> Command:
     """All options of an election and a profile; the command gets `settings`."""
     from rangevote.election.settings import SCHEMA, Settings, override
 
-    options = {name: election_option(name, sampling=sampling) for name in SCHEMA}
-    options["profile"] = click.option(
-        "--profile",
-        metavar="FILE",
-        callback=_profile,
-        help="Options from rangevote tune. Explicit options override them.",
+    profile = declare(
+        "--profile FILE",
+        "Options from rangevote tune. Explicit options override them.",
+        # the profile's options instead of its path: so a resumed run knows if the file has changed
+        callback=lambda context, option, path: {} if path is None else _read_profile(path),
     )
 
     def build(profile: dict[str, Any], **values: Any) -> Settings:
         source = click.get_current_context().get_parameter_source
-        given = {name: value for name, value in values.items() if source(name) is COMMANDLINE}
-        if "similarity" in given:
-            given["similarity"] = own_similarity(given["similarity"])
-        return Settings(**override(profile, given))
+        explicit = {name: value for name, value in values.items() if source(name) is COMMANDLINE}
+        if "similarity" in explicit:
+            explicit["similarity"] = own_similarity(explicit["similarity"])
+        return Settings(**override(profile, explicit))
 
+    options = dict([*((name, election_option(name, sampling=sampling)) for name in SCHEMA), profile])
     return grouped(command, "settings", options, build)
+
+
+def _read_profile(path: str) -> dict[str, Any]:
+    from rangevote.election.settings import read_profile
+
+    return read_profile(path)
 
 
 def client_options(command: Command) -> Command:
@@ -210,33 +216,21 @@ def _shares(context: click.Context, option: click.Parameter, text: str | None) -
     return shares
 
 
-def _profile(context: click.Context, option: click.Parameter, path: str | None) -> dict[str, Any]:
-    """The profile's options instead of its path: so a resumed run knows if the file has changed."""
-    from rangevote.election.settings import read_profile
-
-    return {} if path is None else read_profile(path)
-
-
 def result_options(command: Command) -> Command:
     """What is written of results; the command gets `shape`, a `ResultShape`."""
-    options = {
-        "scores": click.option("--scores", is_flag=True, help="Write the scores of all candidates."),
-        "explain": click.option(
-            "--explain", is_flag=True, help="Write which n-grams and voters earned the winner its score."
-        ),
-        "text": click.option(
-            "--text",
-            is_flag=True,
-            help="Write the winning text alone, one a line; line breaks in it become spaces.",
-        ),
-        "carry": click.option(
-            "--carry",
-            metavar="FIELD[=NAME]",
-            multiple=True,
-            help="Write a field of the input too, as prompt, meta.topic, or under another name answer=gold; "
-            "may be repeated.",
-        ),
-    }
+    options = dict(
+        [
+            declare("--scores", "Write the scores of all candidates."),
+            declare("--explain", "Write which n-grams and voters earned the winner its score."),
+            declare("--text", "Write only the winning text, one per line; its line breaks become spaces."),
+            declare(
+                "--carry FIELD[=NAME]",
+                "Also write a field of the input, such as prompt or meta.topic, or under another name, as "
+                "answer=gold; may be repeated.",
+                multiple=True,
+            ),
+        ]
+    )
 
     def build(text: bool, **more: Any) -> Any:
         from rangevote.formats.reader import carried_name
@@ -247,11 +241,10 @@ def result_options(command: Command) -> Command:
                 raise UsageError(
                     f"--carry {name}: results have a field of that name; give it another: --carry {path}=NAME"
                 )
-        asked = [f"--{option}" for option, given in more.items() if given]
-        if text and asked:
+        extras = [f"--{option}" for option, value in more.items() if value]
+        if text and extras:
             raise UsageError(
-                f"--text writes the winning text alone, without what {asked[0]} adds: leave one of the two "
-                f"out."
+                f"--text writes only the winning text, without {extras[0]}; leave one of them out."
             )
         return ResultShape(text, **more)
 
@@ -262,8 +255,7 @@ def check_one_winner(text: bool, winners: int) -> None:
     """Lines of text have room for one winner, since line n of the output belongs to ballot n."""
     if text and winners > 1:
         raise UsageError(
-            f"--text writes one winner a line, but {winners} are to be elected: leave --text out, and each "
-            f"line of JSON lists them as winners."
+            f"--text writes one winner per line, not {winners}; without --text each line of JSON lists them."
         )
 
 
@@ -287,59 +279,47 @@ def format_by_name(output: str | None, *formats: str, option: str = "") -> str:
 
 def reading_options(command: Command) -> Command:
     """How to read n-best lists; the command gets `reading`, a `rangevote.formats.ReadOptions`."""
-    options = {
-        "format": click.option(
-            "--format",
-            metavar="NAME",
-            help="Format of the input; else detected: jsonl, json, csv, tsv, parquet, moses, fairseq, "
-            "sockeye, mbrs, vllm or openai.",
-        ),
-        "field": click.option(
-            "--field",
-            metavar="NAME",
-            help="Where records have the list of candidates, as outputs or choices[*].message.content; else "
-            "found under the usual names.",
-        ),
-        "group_by": click.option(
-            "--group-by",
-            metavar="NAME",
-            help="Every record is one sample: those with the same NAME, as prompt_id, are a ballot.",
-        ),
-        "text_field": click.option(
-            "--text-field", metavar="NAME", help="Where a candidate has its text; else found."
-        ),
-        "logprob_field": click.option(
-            "--logprob-field",
-            metavar="NAME",
-            help="Where a candidate has its log-probability, or, of plain texts, the list beside them.",
-        ),
-        "log_base": click.option(
-            "--log-base", type=click.Choice(["e", "2", "10"]), help="Base of the logarithms of the scores."
-        ),
-        "normalisation": click.option(
-            "--normalisation",
-            metavar="none|length|A",
-            help="What the scores were divided by: nothing, the length, or the length to the power A.",
-        ),
-        "sign": click.option(
-            "--sign", type=click.Choice(["+", "-"]), help="Whether scores are logarithms or negative ones."
-        ),
-        "score_scale": click.option(
-            "--score-scale",
-            metavar="X|count",
-            help="For scores that are no log-probabilities: weigh by softmax(X * score), or ignore them.",
-        ),
-        "per_source": click.option(
-            "--per-source", type=int, metavar="N", help="Lines a source, in the flat format mbrs."
-        ),
-        "logprobs": click.option(
-            "--logprobs", metavar="FILE", help="Log-probabilities, one a line, for the format mbrs."
-        ),
-        "max_line_bytes": click.option(
-            "--max-line-bytes", type=int, metavar="N", help="Longest line that is read."
-        ),
-        "strict": click.option("--strict", is_flag=True, help="Refuse ballots that else only get a warning."),
-    }
+    options = dict(
+        [
+            declare(
+                "--format NAME",
+                "Format of the input: jsonl, json, csv, tsv, parquet, moses, fairseq, sockeye, mbrs, vllm or "
+                "openai. Default: detected.",
+            ),
+            declare(
+                "--field NAME",
+                "Where records have the list of candidates, such as outputs or choices[*].message.content. "
+                "Default: found under the usual names.",
+            ),
+            declare(
+                "--group-by NAME",
+                "Every record is one sample; those with the same NAME, such as prompt_id, are a ballot.",
+            ),
+            declare("--text-field NAME", "Where a candidate has its text. Default: found."),
+            declare(
+                "--logprob-field NAME",
+                "Where a candidate has its log-probability, or the list beside plain texts.",
+            ),
+            declare(
+                "--log-base", "Base of the logarithms of the scores.", type=click.Choice(["e", "2", "10"])
+            ),
+            declare(
+                "--normalisation none|length|A",
+                "What the scores were divided by: nothing, the length, or the length to the power A.",
+            ),
+            declare(
+                "--sign", "Whether scores are logarithms or negative ones.", type=click.Choice(["+", "-"])
+            ),
+            declare(
+                "--score-scale X|count",
+                "For scores that are not log-probabilities: weigh by softmax(X * score), or ignore them.",
+            ),
+            declare("--per-source N", "Lines per source in the format mbrs.", type=int),
+            declare("--logprobs FILE", "Log-probabilities, one per line, for the format mbrs."),
+            declare("--max-line-bytes N", "Longest line that is read.", type=int),
+            declare("--strict", "Treat warnings about ballots as errors."),
+        ]
+    )
     return grouped(command, "reading", options, _read_options)
 
 
