@@ -162,7 +162,8 @@ def report(browser: Any, folder: Path) -> None:
         opinion = better.get(pair.first, 0) + chance.choice([-1, 0, 0, 0, 1])
         value = max(-2, min(2, opinion)) if pair.expected is None else 2 * pair.expected
         shown, spent = -value if dealt.swapped else value, chance.randint(3000, 9000)
-        answer = SentAnswer(dealt.handle, shown, f"made-up-answer-{number}", "2026-01-31T12:00:00Z", spent)
+        key, when = f"made-up-answer-{number}", "2026-01-31T12:00:00Z"
+        answer = SentAnswer(dealt.handle, key, when, shown, spent)
         store.record(dealt.annotator, answer)
     store.close()
     written = ["study", "report", "report.db", "--to", "html", "-o", "report.html"]

@@ -45,10 +45,11 @@ from rangevote.service.middleware import Keys, log_to, read_keys
 from rangevote.service.requests import read_request
 from rangevote.service.responses_api import read_responses
 from rangevote.service.upstream import Upstream
-from rangevote.study.app import FinishMessage, JudgementMessage, UndoMessage, parse_message, study_app
+from rangevote.study.app import FinishMessage, parse_message, study_app
 from rangevote.study.create import StudyOptions, make_study
 from rangevote.study.plan import Pair
-from rangevote.study.store import Store, create_file
+from rangevote.study.store import SentAnswer, Store, create_file
+from rangevote.web.api import Election
 from rangevote.web.app import Ballots, ElectionPage, election_app
 from rangevote.web.export_html import data_block
 
@@ -317,11 +318,9 @@ def exported(data: bytes) -> None:
         for number, (start, some) in enumerate(replies.items()):
             assert unpacked[start].keys() == some.keys()
             for path, reply in some.items():
-                if (
-                    path.startswith(f"{start}?") and "winner" in reply
-                ):  # it is in the ballot, and first in the list
-                    assert 0 <= reply["winner"] < len(ballots[number].candidates)
-                    assert unpacked[start][path]["candidates"]["rows"][0]["index"] == reply["winner"]
+                if path.startswith(f"{start}?") and isinstance(reply, Election):
+                    assert 0 <= reply.winner < len(ballots[number].candidates)
+                    assert unpacked[start][path]["candidates"]["rows"][0]["index"] == reply.winner
 
 
 @lru_cache(maxsize=1)
@@ -350,7 +349,7 @@ def judgements(data: bytes) -> None:
     store, app, token = _study()
     data = data.replace(b"ITEM", store.study.assignments[0].handle.encode())
     body = data.partition(b"\n\n")[2]
-    for kind in (JudgementMessage, UndoMessage, FinishMessage):
+    for kind in (SentAnswer, FinishMessage):
         with suppress(RangevoteError):
             parse_message(body, kind)
     _check(ask(app, data, authorization=f"Bearer {token}", content_type="application/json"))

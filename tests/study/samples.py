@@ -40,7 +40,7 @@ def study_file(folder: Path, listed: Sequence[Pair] | int = 5, **options: Any) -
 
 
 def answer(handle: str, shown: Answer | None, key: str | None = None, **fields: Any) -> SentAnswer:
-    return SentAnswer(handle, shown, key or f"key-of-the-test-{next(_number)}", TIME, 1500, **fields)
+    return SentAnswer(handle, key or f"key-of-the-test-{next(_number)}", TIME, shown, 1500, **fields)
 
 
 def handles(store: Store, annotator: int = 0) -> list[str]:

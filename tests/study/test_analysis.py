@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rangevote.study.analysis import (
-    AnswerCounts,
-    Split,
     alpha,
     clopper_pearson,
     majority,
     median,
     share_agreeing,
+    split,
 )
 from rangevote.study.store import Store, take_snapshot
 from tests.study.samples import answer, findings, judge, study_file
@@ -26,7 +25,7 @@ from tests.study.samples import answer, findings, judge, study_file
 )
 def test_the_papers_p_values_come_out(better, worse, p):
     """Sections 4.1.4 and 4.2.4; of the last, the paper says only that it is not significant."""
-    assert Split(better, worse).p == pytest.approx(p, abs=5e-4 if p > 0.1 else 5e-5)
+    assert split(better, worse).p == pytest.approx(p, abs=5e-4 if p > 0.1 else 5e-5)
 
 
 #: The paper's captions: better 106 times, much better 27 of these; worse 73 times, much worse 40 of these.
@@ -38,10 +37,10 @@ def test_the_papers_study_of_captions_comes_out_of_500_judgements(tmp_path):
     judge(path, CAPTIONS)
     result = findings(path)
     assert result.complete
-    assert result.answers == AnswerCounts((40, 33, 321, 79, 27))
-    assert (result.answers.all, result.answers.much) == (Split(106, 73), Split(27, 40))
+    assert tuple(result.counts.answers.values()) == (40, 33, 321, 79, 27)
+    assert (result.counts.sign_test, result.counts.sign_test_much) == (split(106, 73), split(27, 40))
     assert result.ties == 321
-    assert result.answers.all.share == pytest.approx(106 / 179)
+    assert result.counts.sign_test.share == pytest.approx(106 / 179)
 
 
 def test_sides_do_not_move_the_result(tmp_path):
@@ -53,8 +52,8 @@ def test_sides_do_not_move_the_result(tmp_path):
         path = study_file(folder, 60, seed=seed)
         judge(path, [2, 1, 0, -1, -2, 1] * 10)
         results.append(findings(path))
-    assert results[0].answers == results[1].answers
-    assert results[0].people[0].sides != results[1].people[0].sides
+    assert results[0].counts == results[1].counts
+    assert results[0].annotators[0].left_right != results[1].annotators[0].left_right
 
 
 @pytest.mark.parametrize(
@@ -81,17 +80,21 @@ def test_several_annotators_are_combined_before_the_test_and_never_pooled(tmp_pa
     for number, values in enumerate([[1, 2, 0, -1], [1, 1, 0, -2], [-1, 2, 1, -1]]):
         judge(path, values, number)
     result = findings(path)
-    assert result.answers == AnswerCounts((0, 1, 1, 1, 1))  # the medians are 1, 2, 0, -1
-    assert result.answers.all == Split(2, 1)
+    assert tuple(result.counts.answers.values()) == (0, 1, 1, 1, 1)  # the medians are 1, 2, 0, -1
+    assert result.counts.sign_test == split(2, 1)
     assert (result.judgements, result.judged_by_all) == (12, 4)
-    assert [person.answers.all for person in result.people] == [Split(2, 1), Split(2, 1), Split(2, 2)]
+    assert [person.counts.sign_test for person in result.annotators] == [
+        split(2, 1),
+        split(2, 1),
+        split(2, 2),
+    ]
 
 
 def test_the_majority_is_used_where_the_plan_says_so(tmp_path):
     path = study_file(tmp_path, 1, annotators=2, combine="majority")
     judge(path, [1], 0)
     judge(path, [0], 1)
-    assert findings(path).answers == AnswerCounts((0, 0, 1, 0, 0))
+    assert tuple(findings(path).counts.answers.values()) == (0, 0, 1, 0, 0)
 
 
 def test_who_fails_the_attention_checks_is_left_out_and_checks_are_never_among_the_items(tmp_path):
@@ -100,11 +103,11 @@ def test_who_fails_the_attention_checks_is_left_out_and_checks_are_never_among_t
     judge(path, [1] * 6 + right, 0)
     judge(path, [-2] * 6 + [right[0], right[1], *(-1 if value == 0 else 0 for value in right[2:])], 1)
     result = findings(path)
-    assert [(person.passed, person.checked, person.excluded) for person in result.people] == [
-        (4, 4, False),
-        (2, 4, True),
+    assert [(person.passed, person.failed, person.excluded) for person in result.annotators] == [
+        (4, 0, False),
+        (2, 2, True),
     ]
-    assert result.answers == AnswerCounts((0, 0, 0, 6, 0))
+    assert tuple(result.counts.answers.values()) == (0, 0, 0, 6, 0)
     assert result.complete
 
 
@@ -114,8 +117,8 @@ def test_who_passes_exactly_the_share_of_the_attention_checks_stays(tmp_path, pa
     right = [pair.expected for pair in take_snapshot(path).study.pairs if pair.expected is not None]
     wrong = [-1 if value == 0 else 0 for value in right]
     judge(path, [1] * 25 + right[:passed] + wrong[passed:])
-    [person] = findings(path).people
-    assert (person.passed, person.checked, person.excluded) == (passed, 25, excluded)
+    [person] = findings(path).annotators
+    assert (person.passed, person.failed, person.excluded) == (passed, 25 - passed, excluded)
 
 
 def test_second_judgements_are_no_results_but_show_who_agrees_with_themselves(tmp_path):
@@ -124,15 +127,16 @@ def test_second_judgements_are_no_results_but_show_who_agrees_with_themselves(tm
     second = {"1": 2, "2": 2, "3": 0, "4": 1}
     values = [second[p.again] if p.again else first[p.key] for p in take_snapshot(path).study.pairs]
     judge(path, values[:5])
-    assert findings(path).people[0].itself.items == 1
+    assert findings(path).annotators[0].judged_twice.items == 1
     judge(path, values)
     result = findings(path)
     assert result.complete
     assert result.judgements == 4
-    assert result.answers.counts == result.people[0].answers.counts == (0, 1, 1, 1, 1)
-    assert result.people[0].judged == 8
-    itself = result.people[0].itself
-    assert (itself.items, itself.same, itself.same_direction) == (4, 0.5, 0.75)
+    assert result.counts == result.annotators[0].counts
+    assert tuple(result.counts.answers.values()) == (0, 1, 1, 1, 1)
+    assert result.annotators[0].judged == 8
+    itself = result.annotators[0].judged_twice
+    assert (itself.items, itself.same_answer, itself.same_direction) == (4, 0.5, 0.75)
     assert itself.alpha == pytest.approx(alpha([[2, 2], [1, 2], [0, 0], [-1, 1]]))
     assert result.agreement.items == 0  # one person is not two
 
@@ -143,9 +147,9 @@ def test_a_bias_to_one_side_is_tested(tmp_path):
     for assignment in store.study.assignments:
         store.record(0, answer(assignment.handle, -1))
     store.close()
-    [person] = findings(path).people
-    assert person.sides == Split(20, 0)
-    assert person.sides.p == pytest.approx(2 / 2**20)
+    [person] = findings(path).annotators
+    assert person.left_right == split(20, 0)
+    assert person.left_right.p == pytest.approx(2 / 2**20)
 
 
 def test_changes_of_mind_and_missing_images_are_counted(tmp_path):
@@ -156,8 +160,8 @@ def test_changes_of_mind_and_missing_images_are_counted(tmp_path):
         store.record(0, answer(one, shown))
     store.record(0, answer(two, 0, image_missing=True))
     store.close()
-    [person] = findings(path).people
-    assert (person.judged, person.changed, person.without_image, person.seconds) == (2, 2, 1, 1.5)
+    [person] = findings(path).annotators
+    assert (person.judged, person.changed, person.without_image, person.median_seconds) == (2, 2, 1, 1.5)
 
 
 _ = None
@@ -209,20 +213,23 @@ def test_who_cannot_judge_has_done_their_part_and_counts_for_nobody(tmp_path):
     judge(path, [1, "cannot", "cannot", right], 1)
     result = findings(path)
     assert result.complete
-    assert (result.judgements, result.cannot) == (6, 3)
-    assert result.answers.counts == (0, 0, 0, 1, 1)  # the third item has no answer
+    assert (result.judgements, result.cannot_judge) == (6, 3)
+    assert tuple(result.counts.answers.values()) == (0, 0, 0, 1, 1)  # the third item has no answer
     assert result.agreement.items == 1
-    assert [person.cannot for person in result.people] == [1, 2]
+    assert [person.cannot_judge for person in result.annotators] == [1, 2]
     judge(path, [1, 1, 1, "cannot"], 1)
-    assert [person.excluded for person in findings(path).people] == [False, True]  # nor does it pass a check
+    assert [person.excluded for person in findings(path).annotators] == [
+        False,
+        True,
+    ]  # nor does it pass a check
 
 
 def test_items_come_in_the_order_of_disagreement(tmp_path):
     path = study_file(tmp_path, 4, annotators=3)
     for number, values in enumerate([[1, 2, 0, "cannot"], [1, -2, 1, 2], [1, 2, 0, -2]]):
         judge(path, values, number)
-    items = findings(path).items
-    assert [item.pair.key for item in items] == ["4", "2", "3", "1"]
+    items = findings(path).judged_items
+    assert [item.item for item in items] == ["4", "2", "3", "1"]
     assert [item.disagreement for item in items] == [4, 8 / 3, 2 / 3, 0]
     assert items[0].values == [2, -2]
-    assert [one.value for one in items[0].opinions] == [None, 2, -2]
+    assert [one.value for one in items[0].judgements] == [None, 2, -2]

@@ -10,7 +10,7 @@ import pytest
 
 from rangevote.study.analysis import alpha
 from rangevote.study.plan import Pair
-from rangevote.study.report import as_data, as_html, as_text, items_data, tables, verdict
+from rangevote.study.report import as_data, as_html, as_text, tables, verdict
 from rangevote.study.store import Store, take_snapshot
 from tests.study.samples import answer, findings, handles, judge, pairs, study_file
 from tests.study.test_analysis import CAPTIONS
@@ -55,8 +55,8 @@ def test_identical_outputs_count_as_ties_and_are_stated(tmp_path):
 def test_without_judgements_there_are_no_data_and_ties_alone_have_p_1(tmp_path):
     path = study_file(tmp_path, 3, annotators=2, checks=1)
     result = findings(path)
-    assert result.answers.all.p == result.answers.much.p == 1
-    assert result.answers.all.share is result.agreement.alpha is None
+    assert result.counts.sign_test.p == result.counts.sign_test_much.p == 1
+    assert result.counts.sign_test.share is result.agreement.alpha is None
     for text in (as_text(result), as_html(result)):
         assert "no data" in text
         assert "alpha is undefined" in text
@@ -66,27 +66,28 @@ def test_without_judgements_there_are_no_data_and_ties_alone_have_p_1(tmp_path):
     for number in (0, 1):
         judge(path, [0, 0, 0], number)
     result = findings(path)
-    assert result.answers.all.p == 1
+    assert result.counts.sign_test.p == 1
     shown = as_text(result)
     assert shown.startswith("Result: no item is decided. 3 items are ties.\n")
     assert (
-        "Agreement is complete: Krippendorff's alpha (ordinal) undefined (all answers are the same)" in shown
+        "Agreement is complete: Krippendorff's alpha (ordinal) is undefined (all answers are the same)"
+        in shown
     )
     assert "100.0 % gave the same answer" in shown
 
 
 VERDICTS = {
-    "Result: voted is preferred in 7 of 8 decided items; with 8 that could be chance, p = 0.07.": [1] * 7
+    "Result: voted is preferred in 7 of 8 decided items; with 8 this may be chance, p = 0.07.": [1] * 7
     + [-2],
-    "Result: beam is preferred in 6 of 6 decided items; that is hardly chance, p = 0.031. 1 item is a tie.": [
+    "Result: beam is preferred in 6 of 6 decided items; this is hardly chance, p = 0.031. 1 item is a tie.": [
         *[-1] * 6,
         0,
     ],
-    "Result: neither is preferred: each wins 1 of 2 decided items; with 2 that could be chance, p = 1.": [
+    "Result: neither is preferred: each wins 1 of 2 decided items; with 2 this may be chance, p = 1.": [
         1,
         -1,
     ],
-    "Result: voted is preferred in 20 of 20 decided items; that is hardly chance, p < 0.0001.": [2] * 20,
+    "Result: voted is preferred in 20 of 20 decided items; this is hardly chance, p < 0.0001.": [2] * 20,
 }
 
 
@@ -122,7 +123,7 @@ def test_agreement_is_told_in_words_and_as_a_number(tmp_path, second, words):
     judge(path, first, 0)
     judge(path, second, 1)
     number = f"{alpha(list(map(list, zip(first, second, strict=True)))):.3f}"
-    assert f"Agreement is {words}: Krippendorff's alpha (ordinal) {number} on 8 items" in as_text(
+    assert f"Agreement is {words}: Krippendorff's alpha (ordinal) is {number} on 8 items" in as_text(
         findings(path)
     )
 
@@ -153,7 +154,7 @@ def test_items_are_shown_with_both_texts_the_most_disputed_first(tmp_path):
     assert "<li>annotator-1: voted slightly better</li><li>annotator-2: voted much better</li>" in items
     shown = as_text(findings(path))
     assert re.search(r"two +4\.00 +\+2 -2 +safe \\u202egpj.exe", shown)
-    data = items_data(findings(path))
+    data = as_data(findings(path))["judged_items"]
     assert [item["item"] for item in data] == ["two", "one", "three"]
     assert data[1]["outputs"] == {"beam": "a man on a bench", "voted": "a man on a horse"}
 
@@ -166,7 +167,7 @@ def test_comments_and_who_cannot_judge_are_in_the_report(tmp_path):
     store.close()
     page = as_html(findings(path))
     assert 'annotator-1: cannot judge <q dir="auto">&lt;i&gt;why&lt;/i&gt;</q>' in page
-    assert "cannot judge: said 1 times; that is no answer and counts for nobody" in as_text(findings(path))
+    assert "cannot judge: 1 times; not counted" in as_text(findings(path))
 
 
 def test_the_page_is_whole_and_shows_hostile_names_as_text(tmp_path):

@@ -14,6 +14,7 @@ from rangevote.cli.output import visible
 from rangevote.cli.progress import loading
 from rangevote.election.summary import Quote, most_likely, why
 from rangevote.errors import UsageError, need
+from rangevote.text import differences
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -173,20 +174,12 @@ def _side_by_side(prompt: str, result: Result, terminal: bool) -> Table:
 
 
 def _marked(text: str, other: str, terminal: bool) -> Text:
-    """The text; runs of words that the other has not are marked, by stars where there is no terminal."""
-    from difflib import SequenceMatcher
-
+    """The text; words that the other text does not have are marked, by stars where there is no terminal."""
     from rich.text import Text
 
-    words, others = text.split(" "), other.split(" ")
     marked = Text()
-    for kind, begin, end, _, _ in SequenceMatcher(None, words, others, autojunk=False).get_opcodes():
-        run = " ".join(words[begin:end])
-        if not run:
-            continue
-        same = kind == "equal"
-        marked.append(" " if marked else "")
-        marked.append(run if same or terminal else f"*{run}*", style="" if same else "bold reverse")
+    for piece, own in differences(text, other):
+        marked.append(f"*{piece}*" if own and not terminal else piece, style="bold reverse" if own else "")
     return marked
 
 

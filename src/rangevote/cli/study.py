@@ -285,13 +285,12 @@ def report(file: str, format: str, output: str | None, force: bool) -> None:
     It can be asked for at any time; before the study is complete it says so.
     """
     from rangevote.study.analysis import analyse
-    from rangevote.study.report import as_data, as_html, as_text, items_data
+    from rangevote.study.report import as_data, as_html, as_text
     from rangevote.study.store import take_snapshot
 
     findings = analyse(take_snapshot(Path(file)))
     if format == "json":
-        data = as_data(findings) | {"judged_items": items_data(findings)}
-        text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+        text = json.dumps(as_data(findings), ensure_ascii=False, indent=1) + "\n"
     else:
         text = as_html(findings) if format == "html" else as_text(findings, format)
     write_output(text, output, [file], force=force)

@@ -1,7 +1,7 @@
 """From judgements to findings: answers, sign tests, intervals, agreement.
 
-The unit of analysis is the item. Where several people judged an item, their judgements are combined first, as
-the plan says: judgements of one item are not independent, so the sign test must not count them apart.
+The unit of analysis is the item. Several judgements of one item are not independent, so they are combined
+first, as the plan says, and the sign test counts items.
 """
 
 from __future__ import annotations
@@ -10,109 +10,87 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations, permutations
-from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from rangevote.errors import need
 from rangevote.evaluation.significance import CONFIDENCE, Interval, sign_test
-from rangevote.study.plan import Pair, StudyPlan
+from rangevote.study.plan import StudyPlan
 from rangevote.study.store import Judgement, Snapshot
 
 #: Answers from -2, the baseline is much better, to 2, the challenger is.
 VALUES = (-2, -1, 0, 1, 2)
 
 
-@dataclass(frozen=True)
-class Split:
-    """How often one was better and how often worse; ties are left out."""
+class Split(Struct, frozen=True):
+    """Wins and losses without ties, the p-value of the exact two-tailed sign test (1 without data), and the
+    share of wins with its exact 95 % interval (None without data)."""
 
     better: int
     worse: int
-
-    @property
-    def p(self) -> float:
-        """Of the exact two-tailed sign test; 1 without any judgement that is not a tie."""
-        return sign_test(self.better, self.worse)
-
-    @property
-    def share(self) -> float | None:
-        """The share of wins, None without data."""
-        total = self.better + self.worse
-        return self.better / total if total else None
-
-    @property
-    def interval(self) -> Interval | None:
-        """The exact 95 % interval of the share, None without data."""
-        return clopper_pearson(self.better, self.better + self.worse)
+    p: float
+    share: float | None
+    interval: Interval | None
 
 
-@dataclass(frozen=True)
-class AnswerCounts:
-    """How often each of the five answers was given, from -2 to 2."""
-
-    counts: tuple[int, ...]
-
-    @classmethod
-    def of(cls, values: Iterable[int]) -> AnswerCounts:
-        listed = list(values)
-        return cls(tuple(listed.count(value) for value in VALUES))
-
-    @property
-    def total(self) -> int:
-        return sum(self.counts)
-
-    @property
-    def ties(self) -> int:
-        return self.counts[2]
-
-    @property
-    def all(self) -> Split:
-        """Better and worse, slightly or much."""
-        return Split(self.counts[3] + self.counts[4], self.counts[0] + self.counts[1])
-
-    @property
-    def much(self) -> Split:
-        """Only the strong answers, as in the paper."""
-        return Split(self.counts[4], self.counts[0])
+def split(better: int, worse: int) -> Split:
+    """The test of wins against losses."""
+    total = better + worse
+    share = better / total if total else None
+    return Split(better, worse, sign_test(better, worse), share, clopper_pearson(better, total))
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """Over items that were judged several times; None where undefined."""
+class Answers(Struct, frozen=True, kw_only=True):
+    """How often each of the five answers was given, with the tests of all answers and of "much better"."""
+
+    answers: dict[str, int]
+    sign_test: Split
+    sign_test_much: Split
+
+
+def count_answers(values: Iterable[int]) -> Answers:
+    counts = Counter(values)
+    return Answers(
+        answers={str(value): counts[value] for value in VALUES},
+        sign_test=split(counts[1] + counts[2], counts[-1] + counts[-2]),
+        sign_test_much=split(counts[2], counts[-2]),
+    )
+
+
+class Agreement(Struct, frozen=True):
+    """Of items that were judged several times; None where undefined."""
 
     items: int
-    alpha: float | None
-    same: float | None
+    alpha: float | None = field(name="krippendorff_alpha_ordinal")
+    same_answer: float | None
     same_direction: float | None
 
 
-@dataclass(frozen=True)
-class Person:
-    """One annotator's share; checks and second judgements are not among `answers`.
+class Person(Struct, frozen=True, kw_only=True):
+    """One annotator. Checks and second judgements are not among `counts`.
 
-    `sides` counts left better against right better, `cannot` the items that they could not judge; `changed`
-    answers that were replaced or undone.
-    `itself` is the agreement of first and second judgements.
+    `left_right` tests left against right; `changed` counts answers that were replaced or undone;
+    `judged_twice` is the agreement of first and second judgements.
     """
 
     name: str
     assigned: int
     judged: int
     finished: bool
-    answers: AnswerCounts
-    cannot: int
-    sides: Split
-    passed: int
-    checked: int
     excluded: bool
-    seconds: float | None
+    counts: Answers
+    cannot_judge: int
+    left_right: Split
+    passed: int
+    failed: int
     changed: int
+    median_seconds: float | None
     without_image: int
-    itself: Agreement
+    judged_twice: Agreement
 
 
-class Opinion(NamedTuple):
+class Opinion(Struct, frozen=True):
     """What an annotator said of an item; `value` is None where they cannot judge."""
 
     annotator: str
@@ -120,75 +98,76 @@ class Opinion(NamedTuple):
     comment: str | None
 
 
-@dataclass(frozen=True)
-class JudgedItem:
-    """An item with all that was said of it by those who are not left out."""
+class JudgedItem(Struct, frozen=True):
+    """An item with the judgements of those who are not excluded.
 
-    pair: Pair
-    opinions: Sequence[Opinion]
+    `disagreement`: how far two of its annotators are apart, on average; 0 with fewer than two.
+    """
+
+    item: str
+    disagreement: float
+    outputs: dict[str, str]
+    source: str | None
+    judgements: list[Opinion]
 
     @property
     def values(self) -> list[int]:
-        return [one.value for one in self.opinions if one.value is not None]
-
-    @property
-    def disagreement(self) -> float:
-        """How far two of its annotators are apart, on average; 0 where fewer than two judge it."""
-        gaps = [abs(one - other) for one, other in combinations(self.values, 2)]
-        return statistics.mean(gaps) if gaps else 0.0
+        return [one.value for one in self.judgements if one.value is not None]
 
 
-@dataclass(frozen=True)
-class Findings:
-    """The result of a study. `answers` are of items, one for each that anybody judged who is not left out.
+class Findings(Struct, frozen=True, kw_only=True):
+    """The result of a study. `counts` are of items, one answer for each.
 
-    `judgements` counts what was planned and is there, `cannot` those of them that say "cannot judge": they
-    are no answer and count for nobody. `items` begins with those that people disagree about most.
+    `judgements` counts the planned ones that are there, `cannot_judge` those of them that say so: they count
+    for nobody. `ties` include identical outputs that nobody was shown. `judged_items` begins with those that
+    people disagree about most.
     """
 
     plan: StudyPlan
     digest: str
+    complete: bool
     judgements: int
-    cannot: int
-    answers: AnswerCounts
+    cannot_judge: int
+    items: int
+    ties: int
     judged_by_all: int
+    counts: Answers
     agreement: Agreement
-    people: Sequence[Person]
-    items: Sequence[JudgedItem]
-
-    @property
-    def complete(self) -> bool:
-        return self.judgements >= self.plan.stop
-
-    @property
-    def ties(self) -> int:
-        """Ties in all: judged ones, and identical outputs that nobody was shown."""
-        return self.answers.ties + self.plan.automatic
+    annotators: list[Person]
+    judged_items: list[JudgedItem]
 
 
 def analyse(snapshot: Snapshot) -> Findings:
     """Everything that a report says of a study."""
     plan, current = snapshot.study.plan, snapshot.current()
     people = [_person(snapshot, number, current) for number in range(len(plan.annotators))]
-    kept = {number for number, person in enumerate(people) if not person.excluded}
     real = [row for row in current if snapshot.pair(row).counts]
     opinions = defaultdict(list)
     for row in real:
-        if row.annotator in kept:
+        if not people[row.annotator].excluded:
             opinions[row.pair].append(Opinion(people[row.annotator].name, row.resolved, row.comment))
-    items = [JudgedItem(snapshot.study.pairs[number], opinions[number]) for number in sorted(opinions)]
+    items = []
+    for number in sorted(opinions):
+        pair, said = snapshot.study.pairs[number], opinions[number]
+        values = [one.value for one in said if one.value is not None]
+        apart = [abs(one - other) for one, other in combinations(values, 2)]
+        outputs = dict(zip(plan.systems, (pair.first, pair.second), strict=True))
+        items.append(JudgedItem(pair.key, statistics.fmean(apart or [0]), outputs, pair.source, said))
     judged = [item.values for item in items if item.values]
-    combine = COMBINERS[plan.combine]
+    counts = count_answers(map(COMBINERS[plan.combine], judged))
     return Findings(
         plan=plan,
         digest=snapshot.digest,
+        complete=len(real) >= plan.stop,
         judgements=len(real),
-        cannot=sum(row.cannot for row in real),
-        answers=AnswerCounts.of(combine(values) for values in judged),
+        cannot_judge=sum(row.cannot for row in real),
+        items=len(judged),
+        ties=counts.answers["0"] + plan.automatic,
         judged_by_all=sum(len(values) >= plan.per_item for values in judged),
+        counts=counts,
         agreement=_agreement(judged),
-        people=people,
-        items=sorted(items, key=lambda item: -item.disagreement),
+        annotators=people,
+        judged_items=sorted(items, key=lambda item: -item.disagreement),
     )
 
 
@@ -210,9 +189,13 @@ def majority(values: Sequence[int]) -> int:
 COMBINERS: dict[str, Callable[[Sequence[int]], int]] = {"majority": majority, "median": median}
 
 
+def _direction(value: int) -> int:
+    return (value > 0) - (value < 0)
+
+
 def _agreement(units: Sequence[Sequence[int]]) -> Agreement:
     shared = [unit for unit in units if len(unit) > 1]
-    directions = [[(value > 0) - (value < 0) for value in unit] for unit in shared]
+    directions = [[_direction(value) for value in unit] for unit in shared]
     return Agreement(len(shared), alpha(shared), share_agreeing(shared), share_agreeing(directions))
 
 
@@ -220,26 +203,31 @@ def _person(snapshot: Snapshot, number: int, current: Sequence[Judgement]) -> Pe
     plan = snapshot.study.plan
     mine = [row for row in current if row.annotator == number]
     items = [row for row in mine if snapshot.pair(row).counts]
-    checks = [row for row in mine if snapshot.pair(row).expected is not None]
-    passed = sum(_passes(row, snapshot.pair(row).expected) for row in checks)
+    # a check is passed by the right direction, however strong, and never by "cannot judge"
+    checks = [
+        row.resolved is not None and _direction(row.resolved) == snapshot.pair(row).expected
+        for row in mine
+        if snapshot.pair(row).expected is not None
+    ]
     durations = [row.duration_ms for row in mine if row.duration_ms is not None]
     shown = [row.shown for row in items if row.shown is not None]
+    # the quotient of a decimal share rounds to that very share: 14 / 25 == 0.56, but 0.56 * 25 > 14
+    passes = plan.pass_share is None or not checks or sum(checks) / len(checks) >= plan.pass_share
     return Person(
         name=plan.annotators[number],
         assigned=sum(one.annotator == number for one in snapshot.study.assignments),
         judged=len(mine),
         finished=number in snapshot.finished,
-        answers=AnswerCounts.of(row.resolved for row in items if row.resolved is not None),
-        cannot=sum(row.cannot for row in items),
-        sides=Split(sum(value < 0 for value in shown), sum(value > 0 for value in shown)),
-        passed=passed,
-        checked=len(checks),
-        # the quotient of a decimal share rounds to that very share: 14 / 25 == 0.56, but 0.56 * 25 > 14
-        excluded=plan.pass_share is not None and bool(checks) and passed / len(checks) < plan.pass_share,
-        seconds=statistics.median(durations) / 1000 if durations else None,
+        excluded=not passes,
+        counts=count_answers(row.resolved for row in items if row.resolved is not None),
+        cannot_judge=sum(row.cannot for row in items),
+        left_right=split(sum(value < 0 for value in shown), sum(value > 0 for value in shown)),
+        passed=sum(checks),
+        failed=len(checks) - sum(checks),
         changed=sum(row.annotator == number and row.supersedes is not None for row in snapshot.rows),
+        median_seconds=statistics.median(durations) / 1000 if durations else None,
         without_image=sum(row.image_missing for row in mine),
-        itself=_agreement(_twice(snapshot, mine)),
+        judged_twice=_agreement(_twice(snapshot, mine)),
     )
 
 
@@ -248,11 +236,6 @@ def _twice(snapshot: Snapshot, mine: Sequence[Judgement]) -> list[list[int]]:
     answers = {snapshot.pair(row).key: row.resolved for row in mine if row.resolved is not None}
     again = {key: snapshot.pair(row).again for row in mine if (key := snapshot.pair(row).key) in answers}
     return [[answers[first], answers[second]] for second, first in again.items() if first in answers]
-
-
-def _passes(row: Judgement, expected: int | None) -> bool:
-    """A check is passed by the right direction, however strong; not by "cannot judge"."""
-    return row.resolved is not None and (row.resolved > 0) - (row.resolved < 0) == expected
 
 
 def clopper_pearson(wins: int, trials: int) -> Interval | None:
@@ -277,10 +260,8 @@ def alpha(units: Sequence[Sequence[int]]) -> float | None:
         alpha = 1 - D_o / D_e,    D = sum over values c, k of coincidences(c, k) * distance(c, k)^2
 
     with the coincidences observed within units, and those expected if values were dealt out at random: 1 for
-    perfect agreement, 0 for that of chance. A unit is the list of values that its annotators gave.
-
-    Units with a single value say nothing and are passed over. None where alpha is undefined: no unit has two
-    values, or all values are the same.
+    perfect agreement, 0 for chance. A unit is the list of values that its annotators gave; units with a
+    single value are ignored. None where no unit has two values, or all values are the same.
     """
     pairable = [unit for unit in units if len(unit) > 1]
     totals = Counter(value for unit in pairable for value in unit)

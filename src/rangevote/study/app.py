@@ -13,10 +13,9 @@ import hmac
 import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Meta
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -32,12 +31,8 @@ from rangevote.web.serving import asset_routes, assets
 
 #: Largest message of the page, in bytes.
 MAX_BODY = 16_384
-#: Longest comment, in characters.
-MAX_COMMENT = 2000
 #: An image never changes under its name.
 CACHE_IMAGE = "private, max-age=86400, immutable"
-#: Milliseconds of a day: nobody looks longer at an item.
-DAY = 86_400_000
 #: Wrong links that one address may try within so many seconds.
 MOST_WRONG, WINDOW = 20, 60.0
 _MOST_ADDRESSES = 10_000
@@ -49,26 +44,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class FinishMessage(msgspec.Struct, forbid_unknown_fields=True):
-    """What the page sends to close an annotator's answers: an empty object."""
-
-
-class UndoMessage(msgspec.Struct, forbid_unknown_fields=True):
-    """What the page sends to take an answer back: the item's handle, a key of this message, the clock."""
-
-    item: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")]
-    key: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{16,64}\Z")]
-    time: Annotated[
-        str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z\Z")
-    ]
-
-
-class JudgementMessage(UndoMessage, forbid_unknown_fields=True):
-    """What the page sends to save an answer; `duration` is in milliseconds."""
-
-    value: Annotated[int, Meta(ge=-2, le=2)] | Literal["cannot"]
-    duration: Annotated[int, Meta(ge=0, le=DAY)]
-    image_missing: bool
-    comment: Annotated[str, Meta(max_length=MAX_COMMENT)] = ""
+    """Closes an annotator's answers: an empty object."""
 
 
 def parse_message(body: bytes, kind: type[T]) -> T:
@@ -149,8 +125,8 @@ def study_app(store: Store, *, hosts: Sequence[str] = ()) -> ASGIApp:
         Route("/img/{sha256}", endpoints.image),
         Route("/api/progress", _errors_as_json(endpoints.progress)),
         Route("/api/session", _errors_as_json(endpoints.session)),
-        Route("/api/judgement", _errors_as_json(endpoints.judgement), methods=["POST"]),
-        Route("/api/undo", _errors_as_json(endpoints.undo), methods=["POST"]),
+        Route("/api/judgement", _errors_as_json(endpoints.record), methods=["POST"]),
+        Route("/api/undo", _errors_as_json(endpoints.record), methods=["POST"]),
         Route("/api/finish", _errors_as_json(endpoints.finish), methods=["POST"]),
     ]
     return Guard(Starlette(routes=routes), hosts=hosts, max_body=MAX_BODY)
@@ -236,25 +212,15 @@ class StudyEndpoints:
             raise UnknownLink
         people = await run_in_threadpool(self._store.progress)
         title = self._store.study.plan.title
-        return JSONResponse({"title": title, "time": now(), "people": [one._asdict() for one in people]})
+        return JSONResponse({"title": title, "time": now(), "people": msgspec.to_builtins(people)})
 
-    async def judgement(self, request: Request) -> Response:
-        annotator = self._annotator(request)
-        sent = parse_message(await request.body(), JudgementMessage)
-        answer = SentAnswer(
-            *(sent.item, sent.value, sent.key, sent.time, sent.duration, sent.image_missing),
-            sent.comment.strip() or None,
-        )
-        return await self._record(annotator, answer)
-
-    async def undo(self, request: Request) -> Response:
-        annotator = self._annotator(request)
-        sent = parse_message(await request.body(), UndoMessage)
-        return await self._record(annotator, SentAnswer(sent.item, None, sent.key, sent.time))
-
-    async def _record(self, annotator: int, answer: SentAnswer) -> Response:
-        saved = await run_in_threadpool(self._store.record, annotator, answer)
-        return JSONResponse({"value": saved.shown, "replaced": saved.replaced})
+    async def record(self, request: Request) -> Response:
+        """Save an answer, or undo one."""
+        annotator, sent = self._annotator(request), parse_message(await request.body(), SentAnswer)
+        if (sent.value is None) != request.url.path.endswith("/undo"):
+            raise AnswerRefused("a judgement has a value, an undo has none.")
+        saved = await run_in_threadpool(self._store.record, annotator, sent)
+        return JSONResponse(msgspec.to_builtins(saved))
 
     async def finish(self, request: Request) -> Response:
         annotator = self._annotator(request)

@@ -1,7 +1,7 @@
 """What comes out of a study: the report as text, tables, JSON or one HTML page; the judgements; the record.
 
-Links are in none of them, and annotators go by their pseudonyms. The page has no script and loads nothing,
-also from file://. Outputs are text, whatever they hold.
+None of them has the annotators' links, and annotators are named by pseudonyms. The page has no script and
+loads nothing. Outputs are always shown as text.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from difflib import SequenceMatcher
 from html import escape
 from typing import Any
 
+import msgspec
+
 from rangevote.evaluation.tables import (
+    STARS_NOTE,
     Cell,
     Column,
     Table,
@@ -28,23 +30,14 @@ from rangevote.evaluation.tables import (
     render,
     stars,
 )
-from rangevote.study.analysis import (
-    VALUES,
-    Agreement,
-    AnswerCounts,
-    Findings,
-    JudgedItem,
-    Person,
-    Split,
-    analyse,
-)
+from rangevote.study.analysis import VALUES, Findings, JudgedItem, Person, Split, analyse
 from rangevote.study.plan import COMBINE, StudyPlan
 from rangevote.study.store import Judgement, Snapshot
-from rangevote.text import BOM, escape_controls
+from rangevote.text import BOM, differences, escape_controls
 
-#: What is less likely than this is hardly chance.
+#: Results with a smaller p-value are called significant.
 SIGNIFICANT = 0.05
-#: From which alpha on agreement is called so (Krippendorff 2004, "Content Analysis": conclusions need 0.8,
+#: The words for agreement from this alpha on (Krippendorff 2004, "Content Analysis": conclusions need 0.8,
 #: tentative ones 0.667).
 AGREEMENT = {
     0.8: "good",
@@ -54,45 +47,34 @@ AGREEMENT = {
 }
 #: Items in the table of the most disputed, and characters of their texts in it.
 _DISPUTED, _CLIP = 10, 40
-
-#: What changes how a text is seen without being seen itself, as in web/static/unseen.js: spelled out.
+#: Invisible characters that change how a text looks, as in web/static/unseen.js: they are spelled out.
 _UNSEEN = re.compile(
     "[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
-)
-_EMPTY = '<i class="faint">(empty)</i>'
-#: Words up to which differences of texts are looked for.
-_COMPARABLE = 500
-#: Columns of a CSV.
-COLUMNS = (
-    *("number", "supersedes", "annotator", "item", "again", "check", "left", "right", "shown", "value"),
-    *("winner", "cannot_judge", "comment", "baseline_output", "challenger_output", "source", "image"),
-    *("image_missing", "opened", "received", "client_time", "duration_ms"),
 )
 #: What a spreadsheet may take for a formula, after OWASP.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")
 
 
 def verdict(findings: Findings) -> str:
-    """The result in a sentence or two: who is preferred, how often, and whether that could be chance."""
-    split, ties = findings.answers.all, findings.ties
+    """The result in a sentence or two: which system is preferred, how often, and whether it may be chance."""
+    test, ties = findings.counts.sign_test, findings.ties
     baseline, challenger = findings.plan.systems
-    decided = split.better + split.worse
+    decided = test.better + test.worse
     if not decided:
         result = "no item is decided"
-    elif split.better == split.worse:
-        result = f"neither is preferred: each wins {split.better:,} of {decided:,} decided items"
+    elif test.better == test.worse:
+        result = f"neither is preferred: each wins {test.better:,} of {decided:,} decided items"
     else:
-        winner = challenger if split.better > split.worse else baseline
+        winner = challenger if test.better > test.worse else baseline
         items = "item" if decided == 1 else "items"
-        result = f"{winner} is preferred in {max(split.better, split.worse):,} of {decided:,} decided {items}"
+        result = f"{winner} is preferred in {max(test.better, test.worse):,} of {decided:,} decided {items}"
     if not findings.complete:
         done = f"{findings.judgements:,} of {findings.plan.stop:,} judgements are there"
         return f"Not complete: {done}. So far {result}; p-values mean nothing before the end."
     if decided:
-        firm, loose = "that is hardly chance", f"with {decided:,} that could be chance"
-        p = f"= {split.p:.2g}" if split.p >= 0.0001 else "< 0.0001"
-        result += f"; {firm if split.p < SIGNIFICANT else loose}, p {p}"
+        chance = "this is hardly chance" if test.p < SIGNIFICANT else f"with {decided:,} this may be chance"
+        result += f"; {chance}, p {f'= {test.p:.2g}' if test.p >= 0.0001 else '< 0.0001'}"
     tied = f" {ties:,} {'item is a tie' if ties == 1 else 'items are ties'}." if ties else ""
     return f"Result: {result}.{tied}"
 
@@ -108,123 +90,78 @@ def agreement_words(findings: Findings) -> str:
         value = f"{agreement.alpha:.3f}"
         words = next(words for least, words in AGREEMENT.items() if agreement.alpha >= least)
     return (
-        f"Agreement is {words}: Krippendorff's alpha (ordinal) {value} on {agreement.items:,} items, where 1 "
-        f"is perfect and 0 is chance; of two people on an item {share_text(agreement.same)} gave the same "
-        f"answer, {share_text(agreement.same_direction)} the same direction."
+        f"Agreement is {words}: Krippendorff's alpha (ordinal) is {value} on {agreement.items:,} items, "
+        f"where 1 is perfect and 0 is chance. Of two people who judged an item, "
+        f"{_share(agreement.same_answer)} gave the same answer and {_share(agreement.same_direction)} "
+        f"preferred the same output."
     )
 
 
 def tables(findings: Findings) -> list[Table]:
     """All tables of a report, the result first."""
-    listed = [result_table(findings), answer_table(findings), people_table(findings), sides_table(findings)]
-    if findings.plan.repeats:
-        listed.append(repeats_table(findings))
-    if findings.plan.checks:
-        listed.append(checks_table(findings))
+    plan, people, counts = findings.plan, findings.annotators, findings.counts
+    baseline, challenger = plan.systems
+    names = answer_names(findings)
+    answers = [
+        _row(name, count, f"{100 * count / findings.items:.1f} %" if findings.items else "")
+        for name, count in zip(names, counts.answers.values(), strict=True)
+    ]
+    if plan.automatic:
+        unseen = [Cell(str(plan.automatic)), Cell("")]
+        answers.append(TableRow("identical, not shown", unseen, "identical"))
+    notes = ["seconds: median time that an item was visible; changed: answers that were replaced or undone"]
+    if missing := sum(person.without_image for person in people):
+        notes.append(f"answers given while the image could not be shown: {missing:,}")
+    test = ("p", "share of wins", "95 % interval")
+    listed = [
+        _table(
+            f"{plan.title} Is {challenger} better than {baseline}?",
+            (challenger, "better", "worse", *test),
+            [_split("all answers but ties", counts.sign_test), _split("much better", counts.sign_test_much)],
+            _notes(findings),
+        ),
+        _table("Answers", ("answer", "items", "share"), answers),
+        _table(
+            "Annotators",
+            (
+                *("annotator", "judged", *names, "cannot judge", "better : worse", "p", "share of wins"),
+                *("changed", "seconds"),
+            ),
+            [_person_row(person) for person in people],
+            notes,
+        ),
+        _table(
+            "Left and right",
+            ("annotator", "left better", "right better", "p", "share of left", "95 % interval"),
+            [_split(person.name, person.left_right) for person in people],
+            [f"sides were set by: {plan.sides}"],
+        ),
+    ]
+    if plan.repeats:
+        rows = []
+        for person in people:
+            own = person.judged_twice
+            value = "undefined" if own.alpha is None else f"{own.alpha:.3f}"
+            shares = _share(own.same_answer), _share(own.same_direction)
+            rows.append(_row(_name(person), own.items, *shares, value))
+        columns = ("annotator", "items", "same answer", "same direction", "alpha")
+        note = "the first judgement counts; alpha: Krippendorff's, ordinal, of both"
+        listed.append(_table("Judged twice", columns, rows, [note]))
+    if plan.checks:
+        rows = [_row(_name(one), one.passed, one.failed) for one in people]
+        listed.append(_table("Attention checks", ("annotator", "passed", "failed"), rows))
     return listed
 
 
-def as_text(findings: Findings, format: str = "text") -> str:
-    """The report in a format of `rangevote.evaluation.tables`."""
-    listed = [*tables(findings), *disputed_tables(findings)]
-    escape = {"markdown": escape_markdown, "latex": escape_latex}.get(format, str)
-    words = [escape(verdict(findings)), escape(agreement_words(findings))]
-    return "\n\n".join([*words, *(render(table, format).rstrip("\n") for table in listed)]) + "\n"
-
-
-def result_table(findings: Findings) -> Table:
-    """Better and worse, with the exact sign test."""
-    baseline, challenger = findings.plan.systems
-    rows = [
-        _split_row("all answers but ties", findings.answers.all),
-        _split_row("much better only", findings.answers.much),
-    ]
-    title = f"{findings.plan.title} Is {challenger} better than {baseline}?"
-    columns = _columns("better", "worse", "p", "share of wins", "95 % interval")
-    return Table(columns, rows, challenger, title, _notes(findings))
-
-
-def answer_table(findings: Findings) -> Table:
-    total = findings.answers.total
-    rows = [
-        _row(name, count, f"{100 * count / total:.1f} %" if total else "")
-        for name, count in zip(answer_names(findings), findings.answers.counts, strict=True)
-    ]
-    if findings.plan.automatic:
-        unseen = [Cell(str(findings.plan.automatic)), Cell("")]
-        rows.append(TableRow("identical, not shown", unseen, "identical"))
-    return Table(_columns("items", "share"), rows, "answer", "Answers")
-
-
-def people_table(findings: Findings) -> Table:
-    """One row an annotator: each is a study of their own."""
-    columns = _columns(
-        *("judged", *answer_names(findings), "cannot judge", "better : worse", "p", "share of wins"),
-        *("changed", "seconds"),
-    )
-    notes = ["seconds: median time an item was in sight; changed: answers replaced or undone"]
-    missing = sum(person.without_image for person in findings.people)
-    if missing:
-        notes.append(f"answers given while the image could not be shown: {missing:,}")
-    rows = [_person_row(person) for person in findings.people]
-    return Table(columns, rows, "annotator", "Annotators", notes)
-
-
-def _person_row(person: Person) -> TableRow:
-    split = person.answers.all
-    return _row(
-        _name(person),
-        f"{person.judged} of {person.assigned}{' (finished)' if person.finished else ''}",
-        *person.answers.counts,
-        person.cannot,
-        f"{split.better} : {split.worse}",
-        Cell(p_text(split), stars(split.p)),
-        share_text(split.share),
-        person.changed,
-        "" if person.seconds is None else f"{person.seconds:.1f}",
-    )
-
-
-def sides_table(findings: Findings) -> Table:
-    """Whether somebody prefers one side."""
-    columns = _columns("left better", "right better", "p", "share of left", "95 % interval")
-    rows = [_split_row(person.name, person.sides) for person in findings.people]
-    return Table(columns, rows, "annotator", "Left and right", [f"sides were set by: {findings.plan.sides}"])
-
-
-def repeats_table(findings: Findings) -> Table:
-    """How far each annotator agrees with themselves."""
-    rows = []
-    for person in findings.people:
-        itself = person.itself
-        alpha = "undefined" if itself.alpha is None else f"{itself.alpha:.3f}"
-        rows.append(
-            _row(
-                _name(person), itself.items, share_text(itself.same), share_text(itself.same_direction), alpha
-            )
-        )
-    columns = _columns("items", "same answer", "same direction", "alpha")
-    notes = ["the first judgement counts; alpha: Krippendorff's, ordinal, of both"]
-    return Table(columns, rows, "annotator", "Judged twice", notes)
-
-
-def checks_table(findings: Findings) -> Table:
-    rows = [_row(_name(one), one.passed, one.checked - one.passed) for one in findings.people]
-    return Table(_columns("passed", "failed"), rows, "annotator", "Attention checks")
-
-
-def disputed_tables(findings: Findings) -> list[Table]:
+def _disputed(findings: Findings) -> list[Table]:
     """The items that people disagree about most, with their texts cut short; none where nobody disagrees."""
-    disputed = [item for item in findings.items if item.disagreement > 0]
-    if not disputed:
-        return []
+    disputed = [item for item in findings.judged_items if item.disagreement > 0]
     rows = [
         _row(
-            item.pair.key,
+            item.item,
             f"{item.disagreement:.2f}",
-            " ".join("?" if one.value is None else f"{one.value:+d}" for one in item.opinions),
-            _clipped(item.pair.first),
-            _clipped(item.pair.second),
+            " ".join("?" if one.value is None else f"{one.value:+d}" for one in item.judgements),
+            *map(_clipped, item.outputs.values()),
         )
         for item in disputed[:_DISPUTED]
     ]
@@ -233,45 +170,66 @@ def disputed_tables(findings: Findings) -> list[Table]:
         f"better, to +2; disagreement: how far two people are apart, on average; all items with whole texts "
         f"are in the formats html and json"
     )
-    columns = _columns("disagreement", "answers", *findings.plan.systems)
-    return [Table(columns, rows, "item", "Most disputed items", [note])]
+    columns = ("item", "disagreement", "answers", *findings.plan.systems)
+    return [_table("Most disputed items", columns, rows, [note])] if rows else []
 
 
-def _clipped(text: str) -> str:
-    shown = escape_controls(" ".join(text.split()))
-    return shown if len(shown) <= _CLIP else shown[: _CLIP - 1] + "…"
+def as_text(findings: Findings, format: str = "text") -> str:
+    """The report in a format of `rangevote.evaluation.tables`."""
+    escape = {"markdown": escape_markdown, "latex": escape_latex}.get(format, str)
+    words = [escape(verdict(findings)), escape(agreement_words(findings))]
+    listed = [render(table, format).rstrip("\n") for table in [*tables(findings), *_disputed(findings)]]
+    return "\n\n".join([*words, *listed]) + "\n"
 
 
-def _columns(*names: str) -> list[Column]:
-    return [Column(name) for name in names]
+def _table(
+    title: str, columns: tuple[str, ...], rows: list[TableRow], notes: list[str] | None = None
+) -> Table:
+    corner, *names = columns
+    return Table([Column(name) for name in names], rows, corner, title, notes or [])
 
 
 def _row(name: str, *cells: Cell | str | int) -> TableRow:
     return TableRow(name, [cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in cells])
 
 
-def _split_row(name: str, split: Split) -> TableRow:
-    p = Cell(p_text(split), stars(split.p))
-    return _row(name, split.better, split.worse, p, share_text(split.share), interval_text(split))
+def _split(name: str, test: Split) -> TableRow:
+    interval = f"[{100 * test.interval.low:.1f}, {100 * test.interval.high:.1f}]" if test.interval else ""
+    return _row(name, test.better, test.worse, _p(test), _share(test.share), interval)
 
 
-def p_text(split: Split) -> str:
-    if split.better + split.worse == 0:
-        return "1 (no data)"
-    return f"{split.p:.4f}" if split.p >= 0.0001 else "<0.0001"
+def _p(test: Split) -> Cell:
+    if test.share is None:
+        return Cell("1 (no data)")
+    return Cell(f"{test.p:.4f}" if test.p >= 0.0001 else "<0.0001", stars(test.p))
 
 
-def share_text(share: float | None) -> str:
+def _share(share: float | None) -> str:
     return "no data" if share is None else f"{100 * share:.1f} %"
-
-
-def interval_text(split: Split) -> str:
-    interval = split.interval
-    return "" if interval is None else f"[{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
 
 
 def _name(person: Person) -> str:
     return person.name + (" (excluded)" if person.excluded else "")
+
+
+def _person_row(person: Person) -> TableRow:
+    test = person.counts.sign_test
+    return _row(
+        _name(person),
+        f"{person.judged} of {person.assigned}{' (finished)' if person.finished else ''}",
+        *person.counts.answers.values(),
+        person.cannot_judge,
+        f"{test.better} : {test.worse}",
+        _p(test),
+        _share(test.share),
+        person.changed,
+        "" if person.median_seconds is None else f"{person.median_seconds:.1f}",
+    )
+
+
+def _clipped(text: str) -> str:
+    shown = escape_controls(" ".join(text.split()))
+    return shown if len(shown) <= _CLIP else shown[: _CLIP - 1] + "…"
 
 
 def answer_names(findings: Findings) -> list[str]:
@@ -283,39 +241,37 @@ def answer_names(findings: Findings) -> list[str]:
 
 def _notes(findings: Findings) -> list[str]:
     """What must be known to read the result: whether the study is complete first of all."""
-    plan, items = findings.plan, findings.answers.total
-    complete = f"complete: all {plan.stop:,} planned judgements are there"
-    incomplete = (
-        f"NOT COMPLETE: {findings.judgements:,} of {plan.stop:,} planned judgements are there; p-values "
-        f"hold only for the complete study, since stopping when they look good voids them"
-    )
-    single = f"unit of analysis: the item, judged by one person each; {items:,} items are judged"
-    combined = (
-        f"unit of analysis: the item, as {COMBINE[plan.combine]}; {items:,} items are judged, "
-        f"{findings.judged_by_all:,} of them by all {plan.per_item} planned people who are not excluded; "
-        f"judgements are never pooled"
-    )
+    plan = findings.plan
+    if findings.complete:
+        state = f"complete: all {plan.stop:,} planned judgements are there"
+    else:
+        state = (
+            f"NOT COMPLETE: {findings.judgements:,} of {plan.stop:,} planned judgements are there; p-values "
+            f"hold only for the complete study, since stopping when they look good makes them invalid"
+        )
+    unit = f"unit of analysis: the item, judged by one person each; {findings.items:,} items are judged"
+    if plan.per_item > 1:
+        unit = (
+            f"unit of analysis: the item, as {COMBINE[plan.combine]}; {findings.items:,} items are judged, "
+            f"{findings.judged_by_all:,} of them by all {plan.per_item} planned people who are not excluded; "
+            f"judgements are never pooled"
+        )
     unseen = f", of which {plan.automatic:,} have identical outputs and were not shown"
+    rule = "the plan excludes nobody"
+    if plan.pass_share is not None:
+        names = [person.name for person in findings.annotators if person.excluded]
+        rule = (
+            f"excluded (fewer than {100 * plan.pass_share:.0f} % of the attention checks passed): "
+            f"{', '.join(names) or 'nobody'}"
+        )
     return [
-        complete if findings.complete else incomplete,
-        single if plan.per_item == 1 else combined,
+        state,
+        unit,
         f"ties, left out: {findings.ties:,}{unseen if plan.automatic else ''}",
-        "p: exact two-tailed sign test; interval: Clopper-Pearson; * p < 0.05, ** p < 0.01, *** p < 0.001",
-        *([_cannot_note(findings)] if findings.cannot else []),
-        _exclusion_note(findings),
+        f"p: exact two-tailed sign test; interval: Clopper-Pearson; {STARS_NOTE}",
+        *([f"cannot judge: {findings.cannot_judge:,} times; not counted"] if findings.cannot_judge else []),
+        rule,
     ]
-
-
-def _cannot_note(findings: Findings) -> str:
-    return f"cannot judge: said {findings.cannot:,} times; that is no answer and counts for nobody"
-
-
-def _exclusion_note(findings: Findings) -> str:
-    if findings.plan.pass_share is None:
-        return "excluded: nobody, as the plan says"
-    rule = f"fewer than {100 * findings.plan.pass_share:.0f} % of the attention checks passed"
-    names = [person.name for person in findings.people if person.excluded]
-    return f"excluded ({rule}): {', '.join(names) or 'nobody'}"
 
 
 def as_html(findings: Findings) -> str:
@@ -325,14 +281,18 @@ def as_html(findings: Findings) -> str:
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     result, *others = tables(findings)
-    kind = "verdict" if findings.complete else "verdict banner"
+    items = findings.judged_items
+    disputed = sum(item.disagreement > 0 for item in items)
+    first = f"{disputed:,} of {len(items):,} are judged differently and come first. " if disputed else ""
+    about = f"<p>{first}Words that only one of the two outputs has are marked.</p>"
     body = [
         f"<h1>{escape(result.title)}</h1>",
-        f'<p class="{kind}">{escape(verdict(findings))}</p>',
+        f'<p class="{"verdict" if findings.complete else "verdict banner"}">{escape(verdict(findings))}</p>',
         f"<p>{escape(agreement_words(findings))}</p>",
-        _html_table(result, heading=False),
-        *(_html_table(table) for table in others),
-        *_items(findings),
+        _html_table(result),
+        *(f"<h2>{escape(table.title)}</h2>{_html_table(table)}" for table in others),
+        *([f"<h2>Items</h2>{about}"] if items else []),
+        *(_html_item(item, answer_names(findings)) for item in items),
         f'<p class="faint">Made with {escape(findings.plan.software)}. Digest of the study: '
         f"<code>{escape(findings.digest)}</code></p>",
     ]
@@ -346,71 +306,50 @@ def as_html(findings: Findings) -> str:
     )
 
 
-def _html_table(table: Table, *, heading: bool = True) -> str:
-    head = "".join(f'<th scope="col">{escape(column.name)}</th>' for column in table.columns)
-    rows = []
-    for name, *texts in table.texts(escape, "{}", escape):
-        cells = "".join(f"<td>{text}</td>" for text in texts)
-        rows.append(f'<tr><th scope="row">{name}</th>{cells}</tr>')
+def _html_table(table: Table) -> str:
+    names = [table.corner, *(column.name for column in table.columns)]
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
+    rows = "".join(
+        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{text}</td>" for text in texts)}</tr>'
+        for name, *texts in table.texts(escape, "{}", escape)
+    )
     notes = "".join(f"<li>{escape(note)}</li>" for note in table.notes)
-    title = f"<h2>{escape(table.title)}</h2>" if heading and table.title else ""
-    label = escape(table.title)
     return (
-        f'{title}<div class="scroll" role="group" tabindex="0" aria-label="{label}"><table><thead><tr>'
-        f'<th scope="col">{escape(table.corner)}</th>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>" + (f'<ul class="notes">{notes}</ul>' if notes else "")
+        f'<div class="scroll" role="group" tabindex="0" aria-label="{escape(table.title)}"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        + (f'<ul class="notes">{notes}</ul>' if notes else "")
     )
 
 
-def _items(findings: Findings) -> list[str]:
-    """Every judged item with both texts, the most disputed first."""
-    if not findings.items:
-        return []
-    disputed = sum(item.disagreement > 0 for item in findings.items)
-    about = "Words that only one of the two outputs has are marked."
-    if disputed:
-        about = f"{disputed:,} of {len(findings.items):,} are judged differently and come first. {about}"
-    return [f"<h2>Items</h2><p>{about}</p>", *(_item(item, findings) for item in findings.items)]
-
-
-def _item(item: JudgedItem, findings: Findings) -> str:
-    names = answer_names(findings)
+def _html_item(item: JudgedItem, names: list[str]) -> str:
+    """An item with both texts and what was said of it."""
     said = "".join(
         f"<li>{escape(one.annotator)}: "
         + ("cannot judge" if one.value is None else escape(names[one.value + 2]))
-        + (f' <q dir="auto">{_text(one.comment)}</q>' if one.comment else "")
+        + (f' <q dir="auto">{_html_text(one.comment)}</q>' if one.comment else "")
         + "</li>"
-        for one in item.opinions
+        for one in item.judgements
     )
     apart = f', <span class="faint">{item.disagreement:.2g} apart</span>' if item.disagreement else ""
-    source = f'<p class="source" dir="auto">{_text(item.pair.source)}</p>' if item.pair.source else ""
+    source = f'<p class="source" dir="auto">{_html_text(item.source)}</p>' if item.source else ""
     outputs = "".join(
-        f'<div><h4>{escape(name)}</h4><p class="output" dir="auto">{text}</p></div>'
-        for name, text in zip(findings.plan.systems, _marked(item.pair.first, item.pair.second), strict=True)
+        f'<div><h4>{escape(name)}</h4><p class="output" dir="auto">{_marked(text, other)}</p></div>'
+        for (name, text), other in zip(item.outputs.items(), reversed(item.outputs.values()), strict=True)
     )
     return (
-        f'<article class="item"><h3>Item {_text(item.pair.key)}{apart}</h3>{source}'
+        f'<article class="item"><h3>Item {_html_text(item.item)}{apart}</h3>{source}'
         f'<div class="outputs">{outputs}</div><ul class="said">{said}</ul></article>'
     )
 
 
-def _marked(one: str, other: str) -> tuple[str, str]:
-    """Two outputs as HTML; words that are not in both, in the same order, are marked."""
-    first, second = (re.findall(r"\s+|\w+|[^\w\s]", text) for text in (one, other))
-    if max(len(first), len(second)) > 2 * _COMPARABLE:
-        return _text(one) or _EMPTY, _text(other) or _EMPTY
-    marked: tuple[list[str], list[str]] = ([], [])
-    for kind, a, b, c, d in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
-        for side, words in zip(marked, (first[a:b], second[c:d]), strict=True):
-            text = "".join(words)
-            own = text.strip() if kind != "equal" else ""
-            before, _, after = text.partition(own) if own else ("", "", text)
-            side += [_text(before), f"<mark>{_text(own)}</mark>" if own else "", _text(after)]
-    return "".join(marked[0]) or _EMPTY, "".join(marked[1]) or _EMPTY
+def _marked(text: str, other: str) -> str:
+    pieces = [(_html_text(piece), own) for piece, own in differences(text, other)]
+    marked = "".join(f"<mark>{piece}</mark>" if own else piece for piece, own in pieces)
+    return marked or '<i class="faint">(empty)</i>'
 
 
-def _text(text: str) -> str:
-    """A text of a model's or a person's as HTML."""
+def _html_text(text: str) -> str:
+    """A text of a model or a person as HTML."""
     return _UNSEEN.sub(lambda found: f'<bdi class="unseen">U+{ord(found[0]):04X}</bdi>', escape(text))
 
 
@@ -463,15 +402,21 @@ def to_jsonl(snapshot: Snapshot, *, history: bool = False) -> str:
 
 def to_csv(snapshot: Snapshot, *, history: bool = False, mark: bool = False) -> str:
     """A table after RFC 4180, safe for spreadsheets; `mark`: with a byte order mark, for Excel."""
-    first, second = snapshot.study.plan.systems
     out = io.StringIO(newline="")
-    writer = csv.DictWriter(out, [*COLUMNS, *(["counts"] if history else [])], lineterminator="\r\n")
-    writer.writeheader()
+    writer = csv.writer(out, lineterminator="\r\n")
+    names = [*_COLUMNS, *(["counts"] if history else [])]
+    writer.writerow(names)
     for row in rows(snapshot, history=history):
-        outputs = row.pop("outputs")
-        row |= {"baseline_output": outputs[first], "challenger_output": outputs[second]}
-        writer.writerow({name: harmless(value) for name, value in row.items()})
+        row["baseline_output"], row["challenger_output"] = row.pop("outputs").values()
+        writer.writerow([harmless(row[name]) for name in names])
     return (BOM.decode() if mark else "") + out.getvalue()
+
+
+_COLUMNS = (
+    *("number", "supersedes", "annotator", "item", "again", "check", "left", "right", "shown", "value"),
+    *("winner", "cannot_judge", "comment", "baseline_output", "challenger_output", "source", "image"),
+    *("image_missing", "opened", "received", "client_time", "duration_ms"),
+)
 
 
 def harmless(value: Any) -> Any:
@@ -503,110 +448,51 @@ def to_record(snapshot: Snapshot) -> str:
         "question": plan.question,
         "instructions": plan.instructions,
         "scale": {
-            "type": "ordinal, five points, and 'cannot judge', which counts for nobody",
+            "type": "ordinal, five points, and 'cannot judge', which is not counted",
             "wording": list(plan.scale),
             "values": list(VALUES),
         },
-        "practice": "one item before the first, whose answer is not kept",
+        "practice": "one item before the first; its answer is not kept",
         "differences_marked": "the annotator may switch it off" if plan.differences else "no",
-        "comments": "an annotator may write one to each item",
-        "order": "items in an order of each annotator's own, at random, by seed",
+        "comments": "an annotator may comment on each item",
+        "order": "at random by seed, different for each annotator",
         "sides": plan.sides,
         "attention_checks": plan.checks,
-        "shown_twice": f"{plan.repeats} items, to see how far annotators agree with themselves",
+        "shown_twice": f"{plan.repeats} items, to measure how far annotators agree with themselves",
         "exclusion": f"passed fewer than {plan.pass_share} of the checks" if plan.pass_share else "nobody",
         "stopping": f"{plan.stop} judgements, fixed beforehand",
-        "aggregation": (
-            f"an item is {COMBINE[plan.combine]}" if plan.per_item > 1 else "one judgement an item"
-        ),
+        "aggregation": f"an item is {COMBINE[plan.combine]}" if plan.per_item > 1 else "one judgement each",
         "unit_of_analysis": "item",
-        "test": "exact two-tailed sign test, ties left out; of all answers, and of 'much better' alone",
+        "test": "exact two-tailed sign test without ties; of all answers, and of 'much better' alone",
         "interval": "Clopper-Pearson, 95 %",
         "agreement": "Krippendorff's alpha, ordinal",
         "collected": {"from": min(times, default=None), "to": max(times, default=None)},
         "personal_data": "no names, no addresses; only what annotators write into comments",
-        "results": as_data(analyse(snapshot)),
+        "results": as_data(analyse(snapshot), items=False),
     }
     return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
 
 
-def items_data(findings: Findings) -> list[dict[str, Any]]:
-    """The judged items, the most disputed first."""
-    first, second = findings.plan.systems
-    return [
-        {
-            "item": item.pair.key,
-            "disagreement": item.disagreement,
-            "outputs": {first: item.pair.first, second: item.pair.second},
-            "source": item.pair.source,
-            "judgements": [
-                {"annotator": one.annotator, "value": one.value, "comment": one.comment}
-                for one in item.opinions
-            ],
-        }
-        for item in findings.items
-    ]
-
-
-def as_data(findings: Findings) -> dict[str, Any]:
+def as_data(findings: Findings, *, items: bool = True) -> dict[str, Any]:
     """Findings as plain data for JSON; numbers are not rounded."""
     plan = findings.plan
-    return {
+    data: dict[str, Any] = msgspec.to_builtins(findings)
+    for one in (data, *data["annotators"]):
+        one |= one.pop("counts")
+    for person in data["annotators"]:
+        sides = person["left_right"]
+        person["left_right"] = {"left": sides.pop("better"), "right": sides.pop("worse"), **sides}
+        person["checks"] = {name: person.pop(name) for name in ("passed", "failed")}
+    excluded = [person.name for person in findings.annotators if person.excluded]
+    about = {
         "title": plan.title,
         "systems": list(plan.systems),
         "verdict": verdict(findings),
-        "digest": findings.digest,
-        "complete": findings.complete,
-        "judgements": findings.judgements,
         "planned": plan.stop,
         "unit": "item",
         "combined_by": plan.combine if plan.per_item > 1 else None,
-        "items": findings.answers.total,
         "identical_not_shown": plan.automatic,
-        "ties": findings.ties,
-        "cannot_judge": findings.cannot,
-        **_answers_data(findings.answers),
-        "agreement": _agreement_data(findings.agreement),
-        "exclusion": {
-            "pass_share": plan.pass_share,
-            "excluded": [person.name for person in findings.people if person.excluded],
-        },
-        "annotators": [_person_data(person) for person in findings.people],
+        "exclusion": {"pass_share": plan.pass_share, "excluded": excluded},
     }
-
-
-def _answers_data(answers: AnswerCounts) -> dict[str, Any]:
-    """Counts by answer, for the challenger, and both sign tests."""
-    return {
-        "answers": {str(value): count for value, count in zip(VALUES, answers.counts, strict=True)},
-        "sign_test": _split_data(answers.all, "better", "worse"),
-        "sign_test_much": _split_data(answers.much, "better", "worse"),
-    }
-
-
-def _split_data(split: Split, better: str, worse: str) -> dict[str, Any]:
-    counts = {better: split.better, worse: split.worse}
-    return {**counts, "p": split.p, "share": split.share, "interval": split.interval}
-
-
-def _agreement_data(agreement: Agreement) -> dict[str, Any]:
-    return {
-        "items": agreement.items,
-        "krippendorff_alpha_ordinal": agreement.alpha,
-        "same_answer": agreement.same,
-        "same_direction": agreement.same_direction,
-    }
-
-
-def _person_data(person: Person) -> dict[str, Any]:
-    return {
-        **{name: getattr(person, name) for name in ("name", "assigned", "judged", "finished", "excluded")},
-        **_answers_data(person.answers),
-        "cannot_judge": person.cannot,
-        "left_right": _split_data(person.sides, "left", "right"),
-        "checks": {"passed": person.passed, "failed": person.checked - person.passed},
-        "changed": person.changed,
-        "median_seconds": person.seconds,
-        "without_image": person.without_image,
-        "judged_twice": _agreement_data(person.itself),
-    }
+    left_out = {"plan"} if items else {"plan", "judged_items"}
+    return about | {name: value for name, value in data.items() if name not in left_out}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,9 +18,10 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import median
-from typing import Literal, NamedTuple, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from rangevote.errors import DataError, SetupError
 from rangevote.study.plan import Annotator, Assignment, Pair, Study, StudyPlan, canonical, resolved
@@ -35,8 +37,8 @@ VERSION = 2
 BUSY = 5000  # milliseconds to wait for another writer
 _OLDEST = (3, 37, 0)  # the first with STRICT tables
 
-#: What is fixed by `study new`, and what is added while people judge. Nothing is changed or taken away.
-FIXED = """
+#: `study new` fills the first five tables, judging the others. Nothing is changed or deleted.
+SCHEMA = """
 CREATE TABLE study (
   id INTEGER PRIMARY KEY CHECK (id = 1), plan TEXT NOT NULL, digest TEXT NOT NULL
 ) STRICT;
@@ -56,8 +58,6 @@ CREATE TABLE assignment (
   position INTEGER NOT NULL, handle TEXT NOT NULL UNIQUE, swapped INTEGER NOT NULL CHECK (swapped IN (0, 1)),
   PRIMARY KEY (annotator, pair), UNIQUE (annotator, position)
 ) STRICT;
-"""
-ADDED = """
 CREATE TABLE visit (
   id INTEGER PRIMARY KEY, annotator INTEGER NOT NULL REFERENCES annotator (id), opened TEXT NOT NULL
 ) STRICT;
@@ -77,7 +77,7 @@ CREATE TABLE finish (
   annotator INTEGER PRIMARY KEY REFERENCES annotator (id), received TEXT NOT NULL
 ) STRICT;
 """
-TABLES = ("study", "image", "pair", "annotator", "assignment", "visit", "judgement", "finish")
+TABLES = re.findall(r"CREATE TABLE (\w+)", SCHEMA)
 
 #: The judgement of each annotator and item that no later one supersedes.
 LATEST = "NOT EXISTS (SELECT 1 FROM judgement AS later WHERE later.supersedes = judgement.id)"
@@ -93,7 +93,7 @@ def create_tables(db: sqlite3.Connection) -> None:
             f"this Python has SQLite {sqlite3.sqlite_version}; studies need 3.37 or newer. "
             f"Use a newer Python."
         )
-    db.executescript("BEGIN IMMEDIATE;" + FIXED + ADDED)
+    db.executescript("BEGIN IMMEDIATE;" + SCHEMA)
     for table in TABLES:
         for action in ("UPDATE", "DELETE"):
             db.execute(
@@ -147,11 +147,11 @@ def check_kind(db: sqlite3.Connection, path: Path) -> None:
 
 def quick_check(db: sqlite3.Connection, path: Path) -> None:
     try:
-        rows = [row[0] for row in db.execute("PRAGMA quick_check")]
+        (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.DatabaseError as error:
-        raise damaged(path, error) from None
-    if rows != ["ok"]:
-        raise damaged(path, rows[0])
+        found = error
+    if found != "ok":
+        raise damaged(path, found)
 
 
 def damaged(path: Path, why: object) -> DataError:
@@ -324,12 +324,6 @@ def has_judgements(path: Path) -> bool:
         db.close()
 
 
-#: What is said of an item: -2 (left much better) to 2 (right much better), or that one cannot judge.
-Answer = int | Literal["cannot"]
-#: An answer in a row; NULL is an undo.
-_ANSWER = "CASE WHEN cannot THEN 'cannot' ELSE shown END"
-
-
 class NotSaved(SetupError):
     """The disk is full, the file locked or read-only: the judgement is not there."""
 
@@ -342,26 +336,36 @@ class AnswerRefused(DataError):
         self.status = status
 
 
-class SentAnswer(NamedTuple):
-    """What a browser sends: an item's handle, the answer as shown (None: undo), and its own key and clock."""
+#: What is said of an item: -2 (left much better) to 2 (right much better), or that one cannot judge.
+Answer = int | Literal["cannot"]
+#: An answer in a row; NULL is an undo.
+_ANSWER = "CASE WHEN cannot THEN 'cannot' ELSE shown END"
+_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z\Z"
 
-    handle: str
-    shown: Answer | None
-    key: str
-    client_time: str
-    duration_ms: int | None = None
+
+class SentAnswer(msgspec.Struct, forbid_unknown_fields=True):
+    """What a browser sends: an item's handle, its own key and clock, and the answer as shown; None: undo.
+
+    `duration` is in milliseconds, at most a day.
+    """
+
+    item: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")]
+    key: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{16,64}\Z")]
+    time: Annotated[str, Meta(pattern=_TIME)]
+    value: Annotated[int, Meta(ge=-2, le=2)] | Literal["cannot"] | None = None
+    duration: Annotated[int, Meta(ge=0, le=86_400_000)] | None = None
     image_missing: bool = False
-    comment: str | None = None
+    comment: Annotated[str, Meta(max_length=2000)] = ""
 
 
-class SavedAnswer(NamedTuple):
+class SavedAnswer(msgspec.Struct, frozen=True):
     """The answer that counts now, and the one it replaces."""
 
-    shown: Answer | None
+    value: Answer | None
     replaced: Answer | None
 
 
-class Progress(NamedTuple):
+class Progress(msgspec.Struct):
     """How far an annotator is; times are of the server, None before the first visit or answer."""
 
     name: str
@@ -504,7 +508,7 @@ class Store:
 
     def record(self, annotator: int, answer: SentAnswer) -> SavedAnswer:
         """Save an answer, or the undoing of one. The same key again changes nothing and says the same."""
-        assignment = self._assignments.get(answer.handle)
+        assignment = self._assignments.get(answer.item)
         if assignment is None or assignment.annotator != annotator:
             raise AnswerRefused("this item is not one of yours.", 403)
         with self._writing() as db:
@@ -519,10 +523,10 @@ class Store:
                 f"WHERE annotator = ? AND pair = ? AND {LATEST}",
                 (annotator, assignment.pair),
             ).fetchone()
-            if answer.shown is None and (last is None or last[1] is None):
+            if answer.value is None and (last is None or last[1] is None):
                 raise AnswerRefused("there is no answer to undo.")
             _insert(db, assignment, answer, last[0] if last else None)
-        return SavedAnswer(answer.shown, last[1] if last else None)
+        return SavedAnswer(answer.value, last[1] if last else None)
 
     def finish(self, annotator: int) -> None:
         """Close an annotator's answers, if all are there."""
@@ -539,7 +543,7 @@ def _repeated(
 ) -> SavedAnswer:
     """The browser did not hear our reply and sends the answer again."""
     number, pair, shown = before
-    if (pair, shown) != (assignment.pair, answer.shown):
+    if (pair, shown) != (assignment.pair, answer.value):
         raise AnswerRefused("this key was used before, for another answer.")
     query = f"SELECT {_ANSWER} FROM judgement WHERE id = (SELECT supersedes FROM judgement WHERE id = ?)"  # noqa: S608
     replaced = db.execute(query, (number,)).fetchone()
@@ -549,7 +553,7 @@ def _repeated(
 def _insert(
     db: sqlite3.Connection, assignment: Assignment, answer: SentAnswer, supersedes: int | None
 ) -> None:
-    shown = answer.shown if isinstance(answer.shown, int) else None
+    shown = answer.value if isinstance(answer.value, int) else None
     (opened,) = db.execute(
         "SELECT max(opened) FROM visit WHERE annotator = ?", (assignment.annotator,)
     ).fetchone()
@@ -563,11 +567,11 @@ def _insert(
         "key": answer.key,
         "opened": opened,
         "received": now(),
-        "client_time": answer.client_time,
-        "duration_ms": answer.duration_ms,
+        "client_time": answer.time,
+        "duration_ms": answer.duration,
         "image_missing": answer.image_missing,
-        "cannot": answer.shown == "cannot",
-        "comment": answer.comment,
+        "cannot": answer.value == "cannot",
+        "comment": answer.comment.strip() or None,
     }
     places = ", ".join("?" * len(row))
     db.execute(f"INSERT INTO judgement ({', '.join(row)}) VALUES ({places})", tuple(row.values()))  # noqa: S608
