@@ -26,7 +26,7 @@ from faults.trials import TRIALS, WAYS, Bench, Count, repeat, table  # noqa: E40
 HEAD = """# Runs through faults
 
 Written by `make faults`; do not edit. Each fault is brought about at a random point of `rangevote vote`; then
-the run is gone on with, and its output compared with that of an undisturbed run, byte for byte. What is done
+the run is continued, and its output compared with that of an undisturbed run, byte for byte. What is done
 and what counts as lost: [trials.py](trials.py).
 """
 #: Bytes of ballots: a run takes a second or two.

@@ -1,7 +1,7 @@
 """What is done to runs of `rangevote vote`, and what counts as lost.
 
-A trial returns None where the fault could not be brought about, else what was lost. Afterwards the run is
-continued as a user would, with `--resume`, or `--force` where the message says so; the output must then be
+A trial returns None if the fault could not be brought about, otherwise what was lost. Afterwards the run is
+continued as a user would, with `--resume`, or `--force` if the message says so; the output must then equal
 that of an undisturbed run, byte for byte, with no other file beside it.
 """
 
@@ -28,11 +28,13 @@ class Way(NamedTuple):
     name: str
     options: tuple[str, ...] = ()
     output: str = "out.jsonl"
+    processes: bool = False
 
 
 WAYS = (
     Way("one process"),
     Way("2 workers", ("--workers", "2")),
+    Way("2 processes", ("--workers", "2", "--explain"), processes=True),  # explanations need Python
     Way("Parquet", ("--workers", "2"), "out.parquet"),
 )
 
@@ -114,10 +116,12 @@ def killed(bench: Bench, way: Way) -> Outcome:
 
 
 def worker_killed(bench: Bench, way: Way) -> Outcome:
-    """kill -9 of one worker process at a random point."""
+    """kill -9 of one worker process, at a random point from its start on."""
     out = bench.new_output(way)
     process = bench.start(way, out)
-    bench.wait(way)
+    while not worker_processes(process.pid) and process.poll() is None:
+        time.sleep(0.01)
+    bench.wait(way, 0.3)
     workers = worker_processes(process.pid)
     if not workers:
         kill(process)
@@ -216,6 +220,7 @@ def repeat(bench: Bench, name: str, number: int, ways: tuple[Way, ...] = WAYS) -
     """One fault, the ways to vote in turn, until it has happened `number` times or does not come about."""
     tried = happened = 0
     lost: list[str] = []
+    ways = tuple(way for way in ways if way.processes or name != "worker killed")
     while happened < number and tried < 3 * number + 5:
         way = ways[tried % len(ways)]
         outcome = TRIALS[name][0](bench, way)
@@ -237,7 +242,7 @@ def table(counts: Mapping[str, Count]) -> str:
 
 
 def finished(bench: Bench, way: Way, out: Path, data: Path | None = None) -> list[str]:
-    """Go on to the end; what is wrong with the result."""
+    """Continue to the end; return what is wrong with the result."""
     if out.exists() and len(list(out.parent.iterdir())) > 1:
         bench.run(way, out, "--resume", data=data)  # stopped when all was done but tidying up
     if not out.exists():
@@ -245,7 +250,7 @@ def finished(bench: Bench, way: Way, out: Path, data: Path | None = None) -> lis
         if code == 5 and "--force" in messages:
             code, messages = bench.run(way, out, "--force", data=data)
         if code != 0:
-            return [f"could not be gone on with: exit code {code}: {messages[-300:]}"]
+            return [f"could not be continued: exit code {code}: {messages[-300:]}"]
     wrong = _unless(out.read_bytes() == bench.whole(way), "the output differs from an undisturbed run's")
     return wrong + [f"{path.name} was left behind" for path in out.parent.iterdir() if path != out]
 

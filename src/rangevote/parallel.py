@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rangevote.errors import SetupError, UsageError
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor, Future
+    from concurrent.futures import Future
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -38,7 +41,7 @@ def map_in_order(
     if workers == 1:
         yield from map(work, items)
         return
-    from concurrent.futures import BrokenExecutor  # slow to import, and one worker needs none
+    from concurrent.futures import ThreadPoolExecutor  # slow to import, and one worker needs none
 
     source = iter(items)
     failure: list[Exception] = []  # of the source itself; raised after what came before it
@@ -52,9 +55,9 @@ def map_in_order(
             failure.append(error)
         return taken
 
-    run = _run_in_process if processes else together or (lambda batch: _run(work, batch))
+    run = _Processes(work, workers) if processes else together or (lambda batch: _run(work, batch))
     waiting: deque[Future[list[Any]]] = deque()
-    pool = _process_pool(work, workers) if processes else _thread_pool(workers)
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="election")
     try:
         while True:
             while len(waiting) < AHEAD * workers and (taken := next_batch()):
@@ -67,12 +70,10 @@ def map_in_order(
                 yield result
         if failure:
             raise failure[0]
-    except BrokenExecutor:
-        raise SetupError(
-            "a worker process was killed or ended early; if memory ran out, use fewer workers."
-        ) from None
     finally:  # also where the caller stopped, or an item failed: what is queued is not begun
         pool.shutdown(cancel_futures=True)
+        if isinstance(run, _Processes):
+            run.close()
 
 
 def _run(work: Callable[[T], R], batch: list[T]) -> list[R | Exception]:
@@ -85,49 +86,64 @@ def _run(work: Callable[[T], R], batch: list[T]) -> list[R | Exception]:
     return results
 
 
-def _thread_pool(workers: int) -> Executor:
-    from concurrent.futures import ThreadPoolExecutor
+class _Processes:
+    """Worker processes, each reached by a pipe of its own.
 
-    return ThreadPoolExecutor(workers, thread_name_prefix="election")
+    `ProcessPoolExecutor` has one pipe for all results: a worker that is killed while it writes to it leaves
+    half a message and a lock, and the others, and the parent, wait for ever.
+    """
+
+    def __init__(self, work: Callable[[Any], Any], workers: int) -> None:
+        import pickle
+        from multiprocessing import get_context
+
+        try:
+            pickled = pickle.dumps(work)
+        except Exception as error:  # pickle raises what the objects raise
+            raise UsageError(f"these options cannot be used by several processes: {error}") from None
+        context = get_context("spawn")  # a fork would copy locks that other threads hold
+        self._started: list[tuple[BaseProcess, Connection]] = []
+        self._free: SimpleQueue[Connection] = SimpleQueue()
+        for _ in range(workers):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(theirs, pickled), daemon=True)
+            process.start()
+            theirs.close()  # only the process holds it now: when that ends, so does the pipe
+            self._started.append((process, ours))
+            self._free.put(ours)
+
+    def __call__(self, batch: list[Any]) -> list[Any]:
+        pipe = self._free.get()
+        try:
+            pipe.send(batch)
+            results: list[Any] = pipe.recv()
+        except (EOFError, OSError):
+            raise SetupError(
+                "a worker process was killed or ended early; if memory ran out, use fewer workers."
+            ) from None
+        finally:
+            self._free.put(pipe)
+        return results
+
+    def close(self) -> None:
+        """End the processes, which stop when their pipe ends."""
+        for _, pipe in self._started:
+            pipe.close()
+        for process, _ in self._started:
+            process.join()
 
 
-def _process_pool(work: Callable[[T], R], workers: int) -> Executor:
-    import pickle
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    try:
-        pickled = pickle.dumps(work)
-    except Exception as error:  # pickle raises what the objects raise
-        raise UsageError(f"these options cannot be used by several processes: {error}") from None
-    context = get_context("spawn")  # a fork would copy locks that other threads hold
-    return ProcessPoolExecutor(workers, context, initializer=_start_process, initargs=(pickled,))
-
-
-#: In a worker process: what it does with an item.
-_work: Callable[[Any], Any]
-
-
-def _start_process(pickled: bytes) -> None:
+def _serve(pipe: Connection, pickled: bytes) -> None:
+    """In a process: work on batches until the pipe ends, as it does when the parent is killed."""
     import pickle
     import signal
-    from threading import Thread
 
-    global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent decides
-    Thread(target=_end_with_parent, daemon=True).start()
-    _work = pickle.loads(pickled)  # noqa: S301  our own bytes
-
-
-def _end_with_parent() -> None:
-    """A worker holds both ends of the pool's pipes, so a killed parent would leave it waiting for ever."""
-    from multiprocessing import parent_process
-
-    parent = parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-def _run_in_process(batch: list[Any]) -> list[Any]:
-    return _run(_work, batch)
+    work = pickle.loads(pickled)  # noqa: S301  our own bytes
+    with suppress(EOFError, OSError):
+        while True:
+            results = _run(work, pipe.recv())
+            try:
+                pipe.send(results)
+            except (pickle.PicklingError, TypeError, AttributeError) as error:  # before anything was sent
+                pipe.send([UsageError(f"a result cannot be sent between processes: {error}")])
