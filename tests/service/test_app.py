@@ -70,6 +70,17 @@ def test_pages_are_kept_only_if_asked_for_and_a_browser_gives_the_key_as_a_passw
     assert opened.status_code == 200
 
 
+def test_a_client_sees_its_own_elections_alone(upstream):
+    other = {"authorization": f"Bearer {KEY[::-1]}"}
+    with Running(upstream.url, kept=2, keys=(KEY, KEY[::-1])) as service:
+        path = service.ask().json()["rangevote"]["election"]
+        assert path in service.http.get("/elections/").text
+        assert service.http.get(path).status_code == 200
+        assert path not in service.http.get("/elections/", headers=other).text
+        refused = service.http.get(path, headers=other)
+    assert (refused.status_code, error_of(refused)["code"]) == (404, "election_not_found")
+
+
 def test_metrics_are_text_that_prometheus_reads(service):
     service.ask()
     answer = service.http.get("/metrics")

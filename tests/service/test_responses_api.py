@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from rangevote import elect
 from rangevote.service.config import ServiceConfig
 from rangevote.service.errors import ApiError
-from rangevote.service.responses_api import TEXTS, read_responses
+from rangevote.service.requests import read_object, read_request
+from rangevote.service.responses_api import TEXTS, chat_fields
 from tests.engines.openai.upstream import SENTENCES, completion
 from tests.service.running import Running, error_of, texts
 from tests.service.test_drop_in import CALLS, calling
@@ -174,10 +175,10 @@ bodies = st.fixed_dictionaries(
 def test_every_object_is_a_request_or_an_error(body):
     config = ServiceConfig(upstream="http://127.0.0.1:1/v1")
     try:
-        request = read_responses(json.dumps(body).encode(), None, config)
+        request = read_request(chat_fields(read_object(json.dumps(body).encode())), None, config, "chat")
     except ApiError as error:
         status, length = error.status, len(error.message)
         assert status == 400
         assert length <= 400
     else:
-        assert request.chat.body["model"] == "tiny"
+        assert request.body["model"] == "tiny"

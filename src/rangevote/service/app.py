@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -23,13 +23,13 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rangevote.engines.openai.sample_and_elect import ElectionOutcome
-from rangevote.service.chat_api import Completed, ElectionResponse, Reply, new_id
+from rangevote.service.chat_api import ElectionResponse, Reply, new_id
 from rangevote.service.config import ServiceConfig
 from rangevote.service.errors import ApiError, internal_error, json_response, timeout
 from rangevote.service.metrics import CONTENT_TYPE, Metrics
 from rangevote.service.middleware import AccessLog, Auth, Keys, Queue, log_event, log_failure
 from rangevote.service.requests import CompletionRequest, Endpoint, read_object, read_request
-from rangevote.service.responses_api import ResponsesReply, ResponsesRequest, read_responses
+from rangevote.service.responses_api import ResponsesReply, chat_fields
 from rangevote.service.upstream import Upstream
 from rangevote.web.app import Ballots, ElectionPage, election_app
 from rangevote.web.serving import asset_routes
@@ -179,19 +179,23 @@ class Service:
 
     async def answer(self, endpoint: Endpoint, scope: Scope, receive: Receive, send: Send) -> None:
         """Read a request, elect and reply, all in one place of the queue."""
-        began, request_id = time.monotonic(), scope["state"]["request"]
+        began, state = time.monotonic(), scope["state"]
         with self._queue.enter():
-            request = await self._read(Request(scope, receive), endpoint)
+            request, given = await self._read(Request(scope, receive), endpoint)
             deadline = began + self._config.limits.total_seconds
-            response = ElectionResponse(
-                partial(self._reply, request, request_id, deadline),
-                self._config.limits,
-                partial(self._report, request_id),
-                stream=request.stream,
-            )
+
+            async def reply() -> Reply | ResponsesReply:
+                elected = await self._reply(request, state, deadline, endpoint)
+                return ResponsesReply(given, elected) if endpoint == "responses" else elected
+
+            report = partial(self._report, state["request"])
+            response = ElectionResponse(reply, self._config.limits, report, stream=request.stream)
             await response(scope, receive, send)
 
-    async def _read(self, http_request: Request, endpoint: Endpoint) -> CompletionRequest | ResponsesRequest:
+    async def _read(
+        self, http_request: Request, endpoint: Endpoint
+    ) -> tuple[CompletionRequest, Mapping[str, Any]]:
+        """The request, and its fields as the client gave them."""
         try:
             with anyio.fail_after(self._config.limits.body_seconds):
                 content = await http_request.body()
@@ -199,15 +203,16 @@ class Service:
             raise ApiError(408, "the request did not arrive in time", code="body_timeout") from None
         profile = self._profile(http_request)
 
-        def read() -> CompletionRequest | ResponsesRequest:
+        def read() -> tuple[CompletionRequest, Mapping[str, Any]]:
+            given = read_object(content)
             if endpoint == "responses":
-                return read_responses(content, profile, self._config)
-            return read_request(read_object(content), profile, self._config, endpoint)
+                return read_request(chat_fields(given), profile, self._config, "chat"), given
+            return read_request(given, profile, self._config, endpoint), given
 
-        request = read() if len(content) <= SMALL else await run_in_threadpool(read)
-        for one in request.chat.each() if isinstance(request, ResponsesRequest) else request.each():
+        request, given = read() if len(content) <= SMALL else await run_in_threadpool(read)
+        for one in request.each():
             self._source.check(one)
-        return request
+        return request, given
 
     def _profile(self, request: Request) -> str | None:
         profile: str | None = request.path_params.get("profile")
@@ -216,17 +221,9 @@ class Service:
         return profile
 
     async def _reply(
-        self, request: CompletionRequest | ResponsesRequest, request_id: str, deadline: float
-    ) -> Completed:
-        """Wait for a turn, elect, count and log."""
-        if isinstance(request, ResponsesRequest):
-            reply = await self._completion(request.chat, request_id, deadline, "responses")
-            return ResponsesReply(request, reply)
-        return await self._completion(request, request_id, deadline, request.endpoint)
-
-    async def _completion(
-        self, request: CompletionRequest, request_id: str, deadline: float, endpoint: Endpoint
+        self, request: CompletionRequest, state: Mapping[str, Any], deadline: float, endpoint: Endpoint
     ) -> Reply:
+        """Wait for a turn, elect, count and log."""
         try:
             with anyio.fail_after(deadline - time.monotonic()):
                 outcomes = await self._elect(request, deadline)
@@ -237,7 +234,7 @@ class Service:
             self._count(outcome)
             log_event(
                 "election",
-                request=request_id,
+                request=state["request"],
                 answer=id,
                 model=request.name,
                 signature=outcome.result.signature,
@@ -247,7 +244,7 @@ class Service:
                 seconds=round(outcome.seconds, 4),
             )
             own = id if len(outcomes) == 1 else f"{id}-{number}"
-            pages.append(self._pages.keep(own, one, outcome))
+            pages.append(self._pages.keep(own, one, outcome, state["client"]))
         return Reply(id, request, outcomes, pages)
 
     async def _elect(self, request: CompletionRequest, deadline: float) -> list[ElectionOutcome]:
@@ -318,6 +315,7 @@ async def _unknown_address(request: Request, error: Exception) -> Response:
 class KeptElection:
     """An election that can be looked at; its page is made when somebody does."""
 
+    client: int
     at: float
     question: str
     model: str
@@ -327,20 +325,20 @@ class KeptElection:
 
 class ElectionPages:
     """The election pages of recent answers, mounted at /elections, where a list of them is; in memory, the
-    oldest is dropped first."""
+    oldest is dropped first. A client sees those that it asked for."""
 
     def __init__(self, most: int, hosts: Sequence[str]) -> None:
         self._most, self._hosts = most, hosts
         self._kept: OrderedDict[str, KeptElection] = OrderedDict()
 
-    def keep(self, id: str, request: CompletionRequest, outcome: ElectionOutcome) -> str | None:
+    def keep(self, id: str, request: CompletionRequest, outcome: ElectionOutcome, client: int) -> str | None:
         """Keep an election; the address of its page, or None where none is kept."""
         ballot = outcome.ballot
         size = sum(len(one.text or "") for one in (*ballot.candidates, *(ballot.voters or ())))
         if not self._most or size > LARGEST_KEPT:
             return None
         question = " ".join(request.question[:SHOWN_QUESTION].split())
-        self._kept[id] = KeptElection(time.time(), question, request.name, outcome)
+        self._kept[id] = KeptElection(client, time.time(), question, request.name, outcome)
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)
         return f"/elections/{id}/"
@@ -348,9 +346,10 @@ class ElectionPages:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         id, slash, rest = path.lstrip("/").partition("/")
+        client = scope["state"]["client"]
         if not id:
-            await Response(self._list(), headers=LIST_HEADERS)(scope, receive, send)
-        elif id not in self._kept:
+            await Response(self._list(client), headers=LIST_HEADERS)(scope, receive, send)
+        elif id not in self._kept or self._kept[id].client != client:
             error = ApiError(404, "this election is not kept, or not any more", code="election_not_found")
             await error.response()(scope, receive, send)
         elif not slash:
@@ -359,10 +358,12 @@ class ElectionPages:
             inner = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode(), "root_path": ""}
             await self._page(id)(inner, receive, send)
 
-    def _list(self) -> str:
-        """The elections, the last one first, as a page."""
+    def _list(self, client: int) -> str:
+        """The elections of one client, the last one first, as a page."""
         rows = []
         for id, kept in reversed(self._kept.items()):
+            if kept.client != client:
+                continue
             result, when = kept.outcome.result, time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(kept.at))
             margin = "" if result.margin is None else f"{result.margin:.4f}"
             used = f"{kept.outcome.votes} of {kept.outcome.asked + kept.outcome.saved}"

@@ -146,26 +146,22 @@ class Keys:
     def __repr__(self) -> str:
         return f"Keys({len(self._digests)})"
 
-    def match(self, key: bytes) -> bool:
-        """Whether this is one of them; all are compared, in constant time."""
-        digest, matched = hashlib.sha256(key).digest(), False
-        for known in self._digests:
-            matched |= hmac.compare_digest(known, digest)
-        return matched
-
-    def admit(self, authorization: bytes) -> bool:
-        """Whether a header is `Bearer KEY`, or from browsers `Basic` with the key as password."""
+    def client(self, authorization: bytes) -> int | None:
+        """The number of the client, by its key in a header `Bearer KEY`, or from browsers `Basic` with the
+        key as password; None if there is no such key. All keys are compared, in constant time."""
         if not self._digests:
-            return True
+            return 0
         scheme, _, given = authorization.partition(b" ")
         if scheme.lower() == b"basic":
             try:
                 given = base64.b64decode(given.strip(), validate=True).partition(b":")[2]
             except (binascii.Error, ValueError):
-                return False
+                return None
         elif scheme.lower() != b"bearer":
-            return False
-        return self.match(given.strip())
+            return None
+        digest = hashlib.sha256(given.strip()).digest()
+        matches = [hmac.compare_digest(known, digest) for known in self._digests]
+        return matches.index(True) if any(matches) else None
 
 
 def read_keys(text: str, where: str) -> list[str]:
@@ -203,21 +199,18 @@ class Auth(Guard):
         self._keys = keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        locked = scope["type"] == "http" and scope["path"] != OPEN
-        if locked and not self._keys.admit(_authorization(scope)):
-            await _unauthorized(scope)(scope, receive, ApiResponse(scope, receive, send, HEADERS).send)
-            return
+        if scope["type"] == "http" and scope["path"] != OPEN:
+            values = [value for name, value in scope["headers"] if name == b"authorization"]
+            client = self._keys.client(values[0] if len(values) == 1 else b"")
+            if client is None:
+                await _unauthorized(scope)(scope, receive, ApiResponse(scope, receive, send, HEADERS).send)
+                return
+            scope["state"]["client"] = client
         await super().__call__(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:
         if scope["path"] != OPEN:  # monitoring asks for it under any host name
             super()._check(scope)
-
-
-def _authorization(scope: Scope) -> bytes:
-    """The header in bytes: it need not be text."""
-    values = [value for name, value in scope["headers"] if name == b"authorization"]
-    return values[0] if len(values) == 1 else b""
 
 
 def _unauthorized(scope: Scope) -> ASGIApp:

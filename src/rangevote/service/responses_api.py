@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rangevote.service.chat_api import Reply, Winner
-from rangevote.service.config import ServiceConfig
 from rangevote.service.errors import invalid
-from rangevote.service.requests import CompletionRequest, read_object, read_request
 
 #: Fields that chat has by another name.
 RENAMED = {"max_output_tokens": "max_completion_tokens"}
@@ -26,21 +24,8 @@ READ |= {"store", "include", "truncation"}
 TEXTS = ("input_text", "output_text", "text")
 
 
-@dataclass(frozen=True)
-class ResponsesRequest:
-    """What was asked, and the same as a chat."""
-
-    given: Mapping[str, Any]
-    chat: CompletionRequest
-
-    @property
-    def stream(self) -> bool:
-        return self.chat.stream
-
-
-def read_responses(content: bytes, profile: str | None, config: ServiceConfig) -> ResponsesRequest:
-    """The request in a body; an `ApiError` names the parameter that is wrong."""
-    given = read_object(content)
+def chat_fields(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a request as those of a chat; an `ApiError` names the parameter that is wrong."""
     if "messages" in given:
         raise invalid("messages", "does not belong to responses; write input", "unsupported_parameter")
     chat = {RENAMED.get(name, name): value for name, value in given.items() if name not in READ - {*RENAMED}}
@@ -53,7 +38,7 @@ def read_responses(content: bytes, profile: str | None, config: ServiceConfig) -
         chat["response_format"] = wanted
     if effort := _object(given.get("reasoning"), "reasoning").get("effort"):
         chat["reasoning_effort"] = effort
-    return ResponsesRequest(given, read_request(chat, profile, config, "chat"))
+    return chat
 
 
 def _messages(given: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -146,7 +131,7 @@ def _listed(value: Any, path: str) -> Sequence[Mapping[str, Any]]:
 class ResponsesReply:
     """The answer of a chat as a response."""
 
-    request: ResponsesRequest
+    given: Mapping[str, Any]
     reply: Reply
 
     def completion(self) -> dict[str, Any]:
@@ -181,7 +166,7 @@ class ResponsesReply:
         return self.reply.winners[0]
 
     def _response(self, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
-        given, cut = self.request.given, self._winner.reason in ("length", "content_filter")
+        given, cut = self.given, self._winner.reason in ("length", "content_filter")
         reason = "max_output_tokens" if self._winner.reason == "length" else "content_filter"
         incomplete = cut and status == "completed"
         return {
@@ -193,7 +178,7 @@ class ResponsesReply:
             "incomplete_details": {"reason": reason} if incomplete else None,
             "instructions": given.get("instructions"),
             "max_output_tokens": given.get("max_output_tokens"),
-            "model": self.request.chat.name,
+            "model": self.reply.request.name,
             "output": output,
             "parallel_tool_calls": given.get("parallel_tool_calls", True),
             "previous_response_id": None,
