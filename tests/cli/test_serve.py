@@ -188,10 +188,10 @@ def test_a_gguf_file_answers_curl_as_in_the_documentation_until_ctrl_c(llama):
         (["--upstream", "http://127.0.0.1:1/v1", "--host", "0.0.0.0"], "has no keys"),
         (["--upstream", "http://127.0.0.1:1/v1", "--host", "192.0.2.1"], "has no keys"),
         (["--upstream", "http://127.0.0.1:1/v1", "-s", "overlaps_2"], "unknown similarity 'overlaps_2'"),
-        (["--upstream", "http://127.0.0.1:1/v1", "--samples", "0"], "samples must be a whole number from 1"),
+        (["--upstream", "http://127.0.0.1:1/v1", "--samples", "0"], "samples: expected an integer >= 1"),
         (["--upstream", "http://127.0.0.1:1/v1", "--samples", "99"], "more than the limit 64"),
         (["--upstream", "http://127.0.0.1:1/v1", "--profile", "x"], "write it as NAME=FILE"),
-        (["--upstream", "http://127.0.0.1:1/v1", "--adaptive", "2"], "adaptive must be a confidence"),
+        (["--upstream", "http://127.0.0.1:1/v1", "--adaptive", "2"], "adaptive: expected"),
     ],
 )
 def test_what_cannot_be_meant_is_told_before_anything_listens(run, arguments, told):

@@ -7,11 +7,11 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 import httpx
+import msgspec
 import openai
 
 from rangevote.service.app import service_app
@@ -67,7 +67,7 @@ class Running:
         self.settings = ServiceConfig(
             upstream=upstream,
             options=base,
-            limits=replace(LIMITS, **(limits or {})),
+            limits=msgspec.structs.replace(LIMITS, **(limits or {})),
             profiles={name: base.changed(given) for name, given in (profiles or {}).items()},
             **settings,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 pytest.importorskip("openai", reason="the official client is not installed")
 
-from rangevote.service.config import CHECKS, Limits, read_config
+from rangevote.service.config import OWN_OPTIONS, Limits, read_config
 
 TEXT = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
 
@@ -35,12 +34,12 @@ def test_the_configuration_can_be_read(tmp_path):
     (tmp_path / "tuned.toml").write_text('[election]\npreset = "blend"\n')
     (tmp_path / "service.toml").write_text(block("toml"))
     config = read_config(str(tmp_path / "service.toml"))
-    assert set(config["profiles"]) == {"careful", "tuned"}
-    assert config["aliases"]["elected"].profile == "careful"
+    assert set(config.profiles) == {"careful", "tuned"}
+    assert config.aliases["elected"].profile == "careful"
 
 
 def test_every_limit_option_and_address_is_named(service):
-    for name in (*(field.name for field in fields(Limits)), *CHECKS):
+    for name in (*Limits.__struct_fields__, *OWN_OPTIONS):
         assert f"`{name}`" in TEXT
     for path in re.findall(r"`GET (/[a-z0-9/.]+)`", TEXT):
         assert service.http.get(path).status_code == 200, path

@@ -11,7 +11,8 @@ pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rangevote.service.config import CHECKS, ServiceConfig
+from rangevote.election.settings import SCHEMA
+from rangevote.service.config import OWN_OPTIONS, ServiceConfig
 from rangevote.service.errors import ApiError
 from rangevote.service.requests import UNSUPPORTED, ChatBody, PromptBody, read_object
 from rangevote.service.requests import read_request as read
@@ -31,7 +32,7 @@ values = st.recursive(
 NAMES = sorted(
     {*ChatBody.__struct_fields__, *PromptBody.__struct_fields__, *UNSUPPORTED, "other", "api_base"}
 )
-ELECTION = sorted({*CHECKS, "similarity", "preset", "weights", "temperature", "rule", "tokenize", "merge"})
+ELECTION = sorted({*OWN_OPTIONS, *SCHEMA})
 messages = st.lists(
     st.fixed_dictionaries({"role": st.sampled_from(["user", "system", "x"]) | values, "content": values}),
     max_size=3,

@@ -163,40 +163,45 @@ def _keys(variable: str | None, file: str | None) -> Keys:
 
 def _config(given: dict[str, Any], hosts: tuple[str, ...]) -> ServiceConfig:
     """From the file, and over it from the command line."""
-    from rangevote.service.config import Limits, RequestOptions, ServiceConfig, profile_options, read_config
+    from rangevote.service.config import (
+        ConfigFile,
+        RequestOptions,
+        ServiceConfig,
+        profile_options,
+        read_config,
+    )
 
-    file = {} if given["config"] is None else read_config(given["config"])
+    file = ConfigFile() if given["config"] is None else read_config(given["config"])
     members = _members(given["upstreams"])
     if not members and not given["model"]:
-        members = dict(file.get("upstreams", {})) or ({"": file["upstream"]} if "upstream" in file else {})
+        members = dict(file.upstreams) or ({"": file.upstream} if file.upstream else {})
     upstream = next(iter(members.values()), "")
     if bool(upstream) == bool(given["model"]):
         raise UsageError("give --upstream URL, the server to sample from, or --model FILE, one of the two.")
     options: dict[str, Any] = {name: given.get(name) for name in REQUEST_OPTIONS}
     if str(options["candidates"]).isdecimal():
         options["candidates"] = int(options["candidates"])
-    base = RequestOptions().changed(file.get("options", {})).changed(options)
-    profiles = dict(file.get("profiles", {}))
+    base = RequestOptions().changed(file.options).changed(options)
+    profiles = dict(file.profiles)
     for named in given["profiles"]:
         name, equals, path = named.partition("=")
         if not equals:
             raise UsageError(f"--profile {named!r}: write it as NAME=FILE.")
         profiles[name] = profile_options(path)
-    kept = file.get("keep_elections", 0) if given["keep_elections"] is None else given["keep_elections"]
     return ServiceConfig(
-        upstream,
-        given["source"] or file.get("source", "openai"),
-        base,
-        Limits(**file.get("limits", {})),
-        {name: base.changed(options) for name, options in profiles.items()},
-        file.get("aliases", {}),
-        (*file.get("allow_models", ()), *given["allow_model"]),
-        frozenset(name.lower() for name in file.get("allow_image_hosts", ())),
-        frozenset(file.get("forward", ())),
-        kept,
-        hosts,
-        {} if "" in members else members,
-        given["panel"] or file.get("panel", "panel"),
+        upstream=upstream,
+        source=given["source"] or file.source,
+        options=base,
+        limits=file.limits,
+        profiles={name: base.changed(options) for name, options in profiles.items()},
+        aliases=file.aliases,
+        models=(*file.allow_models, *given["allow_model"]),
+        image_hosts=frozenset(name.lower() for name in file.allow_image_hosts),
+        forward=frozenset(file.forward),
+        kept=file.keep_elections if given["keep_elections"] is None else given["keep_elections"],
+        hosts=hosts,
+        members={} if "" in members else members,
+        panel=given["panel"] or file.panel,
     )
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
 
 from rangevote.decoding import get_search
 from rangevote.decoding.beam import Beam
@@ -16,6 +19,7 @@ from rangevote.election.sequential_test import check_within
 from rangevote.election.settings import SCHEMA, Settings, check_option, override, read_profile, read_toml
 from rangevote.engines.openai.generating import DIALECTS
 from rangevote.errors import DataError, RangevoteError, UsageError, choose
+from rangevote.formats.jsonl import convert
 from rangevote.generation.plan import CONFIDENCE
 from rangevote.similarity import WITH_MODELS
 from rangevote.similarity.answers import UNSAFE
@@ -25,12 +29,14 @@ from rangevote.similarity.base import Measure
 PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 #: Parts of paths that cannot be profiles.
 RESERVED = frozenset({"chat", "completions", "models", "responses"})
-#: Limits that may be 0.
-MAY_BE_ZERO = frozenset({"queue", "retries", "hold", "drain"})
+
+Positive = Annotated[int, Meta(ge=1)]
+NotNegative = Annotated[int, Meta(ge=0)]
+Seconds = Annotated[float, Meta(ge=0.001, lt=2**53)]
+Short = Annotated[str, Meta(max_length=100)]
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Sizes, numbers and seconds; each can be set in the table `limits` of the configuration.
 
     `orders` of n-grams, over all parts of a measure, take memory each; `pairwise_chars` are the characters of
@@ -40,74 +46,73 @@ class Limits:
     open, `drain` how long a stopping service finishes what it has.
     """
 
-    body_bytes: int = 8 * 2**20
-    body_seconds: float = 10.0
-    header_bytes: int = 32 * 2**10
-    header_seconds: float = 10.0
-    samples: int = 64
-    messages: int = 256
-    prompts: int = 32
-    prompt_chars: int = 500_000
-    candidate_tokens: int = 20_000
-    orders: int = 8
-    pairwise_chars: int = 2**20
-    in_flight: int = 16
-    queue: int = 64
-    workers: int = 2
-    upstream_calls: int = 64
-    connect_seconds: float = 5.0
-    read_seconds: float = 120.0
-    total_seconds: float = 300.0
-    response_bytes: int = 4 * 2**20
-    retries: int = 2
-    hold: float = 1.0
-    keep_alive: float = 10.0
-    drain: float = 30.0
-
-    def __post_init__(self) -> None:
-        for limit in fields(self):
-            value: Any = getattr(self, limit.name)
-            whole = limit.type == "int"
-            kinds = (int,) if whole else (int, float)
-            least: float = 0 if limit.name in MAY_BE_ZERO else 1 if whole else 0.001
-            if type(value) not in kinds or not least <= value < 2**53:  # True is no number here
-                kind = "a whole number" if whole else "a number"
-                raise UsageError(f"the limit {limit.name} must be {kind} from {least:g}, got {value!r}.")
+    body_bytes: Positive = 8 * 2**20
+    body_seconds: Seconds = 10.0
+    header_bytes: Positive = 32 * 2**10
+    header_seconds: Seconds = 10.0
+    samples: Positive = 64
+    messages: Positive = 256
+    prompts: Positive = 32
+    prompt_chars: Positive = 500_000
+    candidate_tokens: Positive = 20_000
+    orders: Positive = 8
+    pairwise_chars: Positive = 2**20
+    in_flight: Positive = 16
+    queue: NotNegative = 64
+    workers: Positive = 2
+    upstream_calls: Positive = 64
+    connect_seconds: Seconds = 5.0
+    read_seconds: Seconds = 120.0
+    total_seconds: Seconds = 300.0
+    response_bytes: Positive = 4 * 2**20
+    retries: NotNegative = 2
+    hold: Annotated[float, Meta(ge=0, lt=2**53)] = 1.0
+    keep_alive: Seconds = 10.0
+    drain: Annotated[float, Meta(ge=0, lt=2**53)] = 30.0
 
 
-@dataclass(frozen=True)
-class RequestOptions:
+class RequestOptions(msgspec.Struct, frozen=True):
     """How many samples, who stands and votes, and how the votes are counted.
 
-    `candidates`: how many of the samples (the first ones) stand for election, by default
-    all, or 16 where sampling is adaptive and texts are compared; with vLLM also the search that finds them,
-    and then `voters` are "samples" or "candidates". `adaptive`: ask for samples in rounds, until the winner
-    is this certain, or certainly at most `within` below the best. `min_votes` usable samples are needed for
-    an answer. `election` are options of `elect`.
+    `candidates`: how many of the samples (the first ones) stand for election, by default all, or 16 where
+    sampling is adaptive and texts are compared; with vLLM also the search that finds them, and then `voters`
+    are "samples" or "candidates". `adaptive`: ask for samples in rounds, until the winner is this certain, or
+    certainly at most `within` below the best. `min_votes` usable samples are needed for an answer. `election`
+    are options of `elect`: those that `SCHEMA` lets clients set.
     """
 
-    samples: int = 16
-    candidates: int | str | None = None
-    voters: str = "samples"
-    adaptive: float | None = None
+    samples: Positive = 16
+    candidates: Positive | Short | None = None
+    voters: Literal["samples", "candidates"] = "samples"
+    adaptive: Annotated[float, Meta(gt=0, lt=1)] | None = None
     within: float = 0.0
-    min_votes: int = 1
+    min_votes: Positive = 1
     explain: bool = False
-    election: Mapping[str, Any] = field(default_factory=dict)
+    election: dict[str, Any] = {}
 
     def changed(self, given: Mapping[str, Any]) -> RequestOptions:
         """With these options instead; each is checked."""
-        own: dict[str, Any] = {}
-        election: dict[str, Any] = {}
+        own, election = msgspec.structs.asdict(self), dict[str, Any]()
         for name, value in given.items():
             if value is None:
                 continue
             if name in SCHEMA and SCHEMA[name].client:
-                election[name] = _election_option(name, value)
+                check_option(name, value)
+                if isinstance(value, str) and len(value) > 100:
+                    raise UsageError(f"{name} is longer than 100 characters.")
+                election[name] = value
             else:
-                choose("option", name, CHECKS)
-                own[name] = CHECKS[name](name, value)
-        changed = replace(self, **own, election=override(self.election, election))
+                choose("option", name, OWN_OPTIONS)
+                own[name] = value
+        if isinstance(own["adaptive"], bool):
+            own["adaptive"] = CONFIDENCE if own["adaptive"] else None
+        check_within(own["within"])
+        try:
+            changed = convert({**own, "election": override(self.election, election)}, RequestOptions)
+        except DataError as error:
+            raise UsageError(f"{error.field}: {error.problem}.") from None
+        if isinstance(changed.candidates, str):
+            get_search(changed.candidates)
         changed.settings(1)
         return changed
 
@@ -132,64 +137,10 @@ def _settings(options: tuple[tuple[str, Any], ...], winners: int) -> Settings:
     return Settings(**dict(options), winners=winners)
 
 
-def _election_option(name: str, value: Any) -> Any:
-    check_option(name, value)
-    if isinstance(value, str) and len(value) > 100:
-        raise UsageError(f"{name} is longer than 100 characters.")
-    return value
+OWN_OPTIONS = dict.fromkeys(name for name in RequestOptions.__struct_fields__ if name != "election")
 
 
-def _whole(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise UsageError(f"{name} must be a whole number from 1, got {value!r:.60}.")
-    return value
-
-
-def _candidates(name: str, value: Any) -> int | str:
-    if isinstance(value, str) and len(value) <= 100:
-        return str(get_search(value))
-    return _whole(name, value)
-
-
-def _voters(name: str, value: Any) -> str:
-    if value not in ("samples", "candidates"):
-        raise UsageError(f"{name} must be 'samples' or 'candidates', got {value!r:.60}.")
-    return str(value)
-
-
-def _adaptive(name: str, value: Any) -> float | None:
-    if isinstance(value, bool):
-        return CONFIDENCE if value else None
-    if not isinstance(value, (int, float)) or not 0 < value < 1:
-        raise UsageError(f"{name} must be a confidence between 0 and 1, true or false, got {value!r:.60}.")
-    return float(value)
-
-
-def _within(name: str, value: Any) -> float:
-    check_within(value)
-    return float(value)
-
-
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise UsageError(f"{name} must be true or false, got {value!r:.60}.")
-    return value
-
-
-CHECKS: dict[str, Any] = {
-    "samples": _whole,
-    "candidates": _candidates,
-    "voters": _voters,
-    "adaptive": _adaptive,
-    "within": _within,
-    "min_votes": _whole,
-    "explain": _flag,
-}
-assert {option.name for option in fields(RequestOptions)} == {*CHECKS, "election"}
-
-
-@dataclass(frozen=True)
-class Alias:
+class Alias(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A name that clients use for a model, and perhaps a profile."""
 
     model: str
@@ -315,76 +266,41 @@ def models_of(measure: Measure) -> frozenset[str]:
     return frozenset(name for name in names if name.partition(":")[0] in WITH_MODELS)
 
 
-KEYS: dict[str, type[Any]] = {
-    "upstream": str,
-    "upstreams": dict,
-    "panel": str,
-    "source": str,
-    "allow_models": list,
-    "allow_image_hosts": list,
-    "forward": list,
-    "keep_elections": int,
-    "options": dict,
-    "limits": dict,
-    "profiles": dict,
-    "aliases": dict,
-}
+class ConfigFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The file of `--config`, whose profiles may be in files beside it."""
+
+    upstream: str = ""
+    upstreams: dict[str, str] = {}
+    panel: str = "panel"
+    source: str = "openai"
+    allow_models: list[str] = []
+    allow_image_hosts: list[str] = []
+    forward: list[str] = []
+    keep_elections: NotNegative = 0
+    options: dict[str, Any] = {}
+    limits: Limits = Limits()
+    profiles: dict[str, dict[str, Any]] = {}
+    aliases: dict[str, Alias] = {}
 
 
-def read_config(path: str) -> dict[str, Any]:
-    """A configuration file, its keys and their types checked; profiles in files are read."""
-    config = read_toml(Path(path))
+def read_config(path: str) -> ConfigFile:
+    """A configuration file; its keys and their types are checked."""
+    tables = read_toml(Path(path))
     try:
-        for name, value in config.items():
-            kind: type[Any] = choose("key", name, KEYS)
-            if not isinstance(value, kind) or isinstance(value, bool):
-                raise UsageError(f"{name} must be a {kind.__name__}, got {value!r:.60}.")
-            if kind is list and not all(isinstance(item, str) for item in value):
-                raise UsageError(f"{name} must be a list of names.")
-        for name, url in config.get("upstreams", {}).items():
-            if not isinstance(url, str):
-                raise UsageError(f"upstreams.{name} must be an address, as http://127.0.0.1:8000/v1.")
-        for name in config.get("limits", {}):
-            choose("limit", name, {limit.name: None for limit in fields(Limits)})
-        config["profiles"] = {
-            name: _profile(name, table, path) for name, table in _tables(config, "profiles")
-        }
-        config["aliases"] = {name: _alias(name, table) for name, table in _tables(config, "aliases")}
-    except DataError:
-        raise
-    except RangevoteError as error:
+        for name in tables:
+            choose("key", name, dict.fromkeys(ConfigFile.__struct_fields__))
+        config = convert(tables, ConfigFile)
+    except UsageError as error:
         raise DataError(str(error), where=path) from None
+    except DataError as error:
+        raise error.at(path) from None
+    for name, options in config.profiles.items():
+        file = options.pop("file", None)
+        if file is not None and not isinstance(file, str):
+            raise DataError("must be a path.", field=f"profiles.{name}.file", where=path)
+        if file is not None:
+            config.profiles[name] = override(profile_options(str(Path(path).parent / file)), options)
     return config
-
-
-def _tables(config: Mapping[str, Any], name: str) -> list[tuple[str, Mapping[str, Any]]]:
-    tables = list(config.get(name, {}).items())
-    for key, table in tables:
-        if not isinstance(table, Mapping):
-            raise UsageError(f"{name}.{key} must be a table.")
-    return tables
-
-
-def _profile(name: str, given: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """Options in this file, or in another one beside it."""
-    options = dict(given)
-    file = options.pop("file", None)
-    if file is None:
-        return options
-    if not isinstance(file, str):
-        raise UsageError(f"profiles.{name}.file must be a path.")
-    return override(profile_options(str(Path(path).parent / file)), options)
-
-
-def _alias(name: str, given: Mapping[str, Any]) -> Alias:
-    known = {one.name: None for one in fields(Alias)}
-    for key, value in given.items():
-        choose(f"key of the alias {name}", key, known)
-        if not isinstance(value, str):
-            raise UsageError(f"aliases.{name}.{key} must be a name.")
-    if "model" not in given:
-        raise UsageError(f"aliases.{name} names no model.")
-    return Alias(**given)
 
 
 def profile_options(path: str) -> dict[str, Any]:
