@@ -127,7 +127,8 @@ def selections(found: Findings) -> Table:
 def shares(found: Findings, system: str) -> list[Table]:
     """Outputs in percent: empty, copies of the source, cut by the length limit; a table for each."""
     known = found.settings["report"]["metrics"]
-    metrics = [metric for metric in ("empty", "exact_copies", "partial_copies") if metric in known]
+    wanted = ("empty", "exact_copies", "partial_copies", "partial_copies_by_bags")
+    metrics = [metric for metric in wanted if metric in known]
     return [_share_table(found, system, metric) for metric in (*metrics, "unfinished")]
 
 

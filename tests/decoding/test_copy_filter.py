@@ -48,6 +48,18 @@ def test_exactly_the_copies_are_missing_from_the_beam_of_all(source, share, limi
     assert [one.logprob for one in found] == pytest.approx([one.logprob for one in left], abs=1e-12)
 
 
+@pytest.mark.parametrize("share", [0.25, 0.5, 1.0])
+@pytest.mark.parametrize("source", SOURCES[:6], ids=str)
+def test_exactly_the_finished_copies_are_missing_where_those_alone_are_pruned(source, share):
+    model = TableModel(5, 3, seed=1)
+    listed = enumerate_sequences(model, source, 64)
+    method = Beam(len(listed), copy_filter=share, copy_prunes="finished", max_new_tokens=64)
+    (found,) = search(model, [source], method)
+    allowed = twins.copies(source, share)
+    left = [one for one in listed if not one.finished or allowed(tuple(one.tokens))]
+    assert ranking(found) == [(one.tokens, one.finished) for one in left]
+
+
 def test_a_share_that_floating_point_makes_a_little_too_large():
     # 0.28 * 25 = 7.000000000000001 and 0.56 * 25 = 14.000000000000002, but 7 and 14 of 25 are the share
     source = tuple(range(1, 26))

@@ -20,6 +20,7 @@ READ = {
     "greedy,max_new_tokens=5": Beam(1, max_new_tokens=5),
     "beam:10,copy_filter=0.5": Beam(10, copy_filter=0.5),
     "beam:10,copy_filter=none": Beam(10),
+    "beam:10,copy_filter=0.5,copy_prunes=finished": Beam(10, copy_filter=0.5, copy_prunes="finished"),
     " beam : 10 , max_new_tokens = 7 ,": Beam(10, max_new_tokens=7),
     "beam:4,finish=transformers,length_penalty=1,early_stopping=true": Beam(
         4, finish="transformers", length_penalty=1, early_stopping=True
@@ -90,7 +91,7 @@ UNKNOWN = {
     "beem:10": r"unknown search 'beem'\. Did you mean 'beam'\? Choose from: beam, diverse_beam, .*, top_k\.",
     ":10": r"unknown search ''\. Choose from",
     "beam:10,copyfilter=0.5": r"unknown option of search beam 'copyfilter'\. Did you mean 'copy_filter'\?",
-    "beam:10,seed=1": r"unknown option of search beam 'seed'\..* Choose from: copy_filter, early_stop",
+    "beam:10,seed=1": r"unknown option of search beam 'seed'\..* Choose from: copy_filter, copy_prunes",
     "beam:10,k=5": r"unknown option of search beam 'k'\.",
     "sample:10,temprature=2": r"unknown option of search sample 'temprature'\. Did you mean 'temperature'\?",
     "beam:4,finish=compet": r"unknown finish 'compet'\. Did you mean 'compete'\?",
@@ -116,6 +117,7 @@ BAD = {
     "beam:4,max_new_tokens=none": r"Beam: max_new_tokens must be a whole number from 1, got 'none'\.",
     "beam:4,min_new_tokens=-1": r"Beam: min_new_tokens must be a whole number from 0, got -1\.",
     "beam:4,copy_filter=0": r"Beam: copy_filter must be a share above 0 and up to 1, got 0\.",
+    "beam:4,copy_prunes=all": r"Beam: copy_prunes must be 'live' or 'finished', got 'all'\.",
     "beam:4,copy_filter=half": r"Beam: copy_filter must be a share above 0 and up to 1, got 'half'\.",
     "beam:4,length_penalty=1": r"Beam: length_penalty and early_stopping belong to finish='transformers'",
     "beam:4,finish=transformers,length_penalty=inf": r"Beam: length_penalty must be a number, got inf\.",

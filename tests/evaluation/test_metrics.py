@@ -199,6 +199,19 @@ def test_a_partial_copy_has_at_least_half_of_the_sources_distinct_words(output, 
     assert value("partial_copies", [output], [source]) == 100 * is_copy
 
 
+@pytest.mark.parametrize(
+    ("output", "source", "is_copy"),
+    [
+        ("the cat sat", "the cat the dog the end", False),  # 2 of 6
+        ("the the cat sat", "the cat the dog the end", True),  # 3 of 6
+        ("the the the the", "the cat sat", False),  # 1 of 3
+        ("", "", False),
+    ],
+)
+def test_a_partial_copy_by_bags_has_at_least_half_of_the_sources_words(output, source, is_copy):
+    assert value("partial_copies_by_bags", [output], [source]) == 100 * is_copy
+
+
 def test_distinct_outputs_and_ngrams_are_counted_over_all_outputs():
     outputs = ["a b a", "b a c", "a  b a", ""]
     assert value("distinct_outputs", outputs) == 3

@@ -141,8 +141,9 @@ def evaluate(outputs: str, evaluation: EvaluationOptions, writing: TableOutput, 
 
     Metrics: bleu (sacreBLEU), bleu_1, bleu_2, bleu_3, bleu_4 (as NLTK computes them), chrf, length,
     distinct_outputs, distinct_unigrams, distinct_bigrams, empty, exact_copies, partial_copies. Only measured
-    if you name them: chrf++, ter, rouge_1, rouge_2, rouge_l, accuracy:KEY (KEY as in -s exact:KEY),
-    comet:MODEL, bleurt:MODEL, metricx:MODEL, bertscore:MODEL, embedding:MODEL (cosine to the references).
+    if you name them: partial_copies_by_bags, chrf++, ter, rouge_1, rouge_2, rouge_l, accuracy:KEY (KEY as in
+    -s exact:KEY), comet:MODEL, bleurt:MODEL, metricx:MODEL, bertscore:MODEL, embedding:MODEL (cosine to the
+    references).
     """
     from rangevote.evaluation.corpus import read_outputs
 

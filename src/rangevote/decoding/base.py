@@ -58,12 +58,13 @@ class Search(ABC):
     `max_new_tokens` bounds the length, the end of the sequence included (a model may have room for less);
     `min_new_tokens` forbids the end before that many tokens; `copy_filter` prunes, while searching, every
     hypothesis that contains at least this share of the source's unigrams (Ott et al. 2018; 0.5 in the
-    paper).
+    paper); `copy_prunes="finished"` prunes it when it ends instead of at once.
     """
 
     max_new_tokens: int = whole(64, 1)
     min_new_tokens: int = whole(0, 0)
     copy_filter: float | None = number(None, lambda share: 0 < share <= 1, "a share above 0 and up to 1")
+    copy_prunes: str = option("live", lambda value: value in ("live", "finished"), "'live' or 'finished'")
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -232,7 +233,8 @@ class SearchState(ABC):
         self.search, self.task, self.live = search, task, live
         self._filter = None
         if search.copy_filter is not None and task.sources is not None:
-            self._filter = CopyFilter.of(task.sources, search.copy_filter, task.ends).rows(live.owner)
+            copies = CopyFilter.of(task.sources, search.copy_filter, task.ends, search.copy_prunes)
+            self._filter = copies.rows(live.owner)
         self._hidden: Array | None = None  # (rows, dimension), summed over the row's tokens
 
     @abstractmethod

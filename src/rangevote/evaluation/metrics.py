@@ -382,6 +382,15 @@ def half_of_source(words: Words, source: Words) -> bool:
     return bool(distinct) and 2 * len(distinct.intersection(words)) >= len(distinct)
 
 
+def half_of_source_by_bags(words: Words, source: Words) -> bool:
+    """Whether at least half of the source's words are among `words`, each as often as it occurs in both.
+
+    >>> half_of_source_by_bags("the cat".split(), "the cat the dog the end".split())
+    False
+    """
+    return bool(source) and 2 * (Counter(words) & Counter(source)).total() >= len(source)
+
+
 def distinct_outputs(outputs: Sequence[Words]) -> int:
     """Different outputs, word by word; the empty one is one of them."""
     return len({tuple(words) for words in outputs})
@@ -424,5 +433,14 @@ METRICS: dict[str, Metric | Distinct] = {
     ),
     "partial_copies": Metric(
         "partial copies (%)", partial(copies, is_copy=half_of_source), percent, "sources", "lowest", 1
+    ),
+    "partial_copies_by_bags": Metric(
+        "partial copies by bags (%)",
+        partial(copies, is_copy=half_of_source_by_bags),
+        percent,
+        "sources",
+        "lowest",
+        1,
+        usual=False,
     ),
 }
