@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
+from types import NoneType
 from typing import Any, overload
 
 import msgspec
@@ -106,11 +107,12 @@ class Hypotheses(Sequence[Hypothesis]):
     Every column is as long as the list, or None where no hypothesis has the field; inside `tokens`
     single entries may be None. `logprobs` is a float64 array in which an unknown value is NaN;
     `complete` tells that there is none. `members` has the member of a panel that each one belongs to.
-    Calls of tools (`tool_calls`, where any hypothesis has some) stand among the texts as JSON.
+    Tool calls (`tool_calls`, where any hypothesis has some) stand among the texts as JSON. `role` is the
+    name that error messages use.
     """
 
     __slots__ = (
-        *("_rows", "complete", "logprobs", "members", "role", "sampled"),
+        *("complete", "logprobs", "members", "role", "rows", "sampled"),
         *("states", "texts", "tokens", "tool_calls", "weights"),
     )
 
@@ -129,11 +131,14 @@ class Hypotheses(Sequence[Hypothesis]):
         tool_calls: list[Sequence[ToolCall] | None] | None = None,
     ) -> None:
         self.texts, self.tokens, self.logprobs, self.states = texts, tokens, logprobs, states
-        self.weights, self.sampled, self._rows, self.role = weights, sampled, rows, role
+        self.weights, self.sampled, self.rows, self.role = weights, sampled, rows, role
         self.members, self.tool_calls = members, tool_calls
         if complete is None:
             complete = logprobs is not None and not bool(np.isnan(logprobs).any())
         self.complete = complete
+
+    def _replace(self, **changes: Any) -> Hypotheses:
+        return Hypotheses(**{name: getattr(self, name) for name in self.__slots__} | changes)
 
     @classmethod
     def of(
@@ -152,18 +157,12 @@ class Hypotheses(Sequence[Hypothesis]):
             if logprobs is not None:
                 raise UsageError(f"the {role} are checked already and bring their own log-probabilities.")
             return items
-        if isinstance(items, (str, bytes)):
+        values_lost = isinstance(items, Mapping) and logprobs is None
+        if isinstance(items, (str, bytes)) or not isinstance(items, Iterable) or values_lost:
             raise UsageError(
-                f"{role} is one {type(items).__name__}, not a list: pass a list of texts, "
-                f"token-id lists or Hypothesis objects."
+                f"{role} is one {type(items).__name__}, not a list: pass a list of texts, token-id lists or "
+                f"Hypothesis objects; log-probabilities of texts go into logprobs=."
             )
-        if isinstance(items, Mapping) and logprobs is None:  # whose values would be lost
-            raise UsageError(
-                f"{role} is a {type(items).__name__}, not a list: pass a list of texts, and what is known of "
-                f"them as logprobs=."
-            )
-        if not isinstance(items, Iterable):
-            raise UsageError(f"{role} must be a list, got {type(items).__name__}.")
         listed = list(items)
         kinds = set(map(type, listed))
         if kinds == {str}:
@@ -179,17 +178,23 @@ class Hypotheses(Sequence[Hypothesis]):
         texts, tokens = _present([row.text for row in rows]), _present([row.tokens for row in rows])
         own, weights = _present([row.logprob for row in rows]), _present([row.weight for row in rows])
         members, calls = _present([row.member for row in rows]), _present([row.tool_calls for row in rows])
+        if not (tokens is weights is members is calls is None and set(map(type, texts or [None])) == {str}):
+            check_rows(rows, role)  # else there is nothing in them to check but log-probabilities
         if calls is not None:
-            for i, listed in enumerate(calls):
-                _check_calls(listed, f"{role}[{i}].tool_calls")
             texts = [str(row.content) if row.tool_calls else row.text for row in rows]
         if members is not None:
             _check_members(members, role)
-            if weights is not None and None in weights:
-                weights = None  # each member is weighed for itself: `by_member`
-        _check_kinds(texts, tokens, role)
-        if texts is None or None in texts:
-            _check_contents(texts, tokens, role, len(rows))
+        if weights is not None and None in weights:
+            if members is None:
+                _check_weight(None, f"{role}[{weights.index(None)}].weight")
+            weights = None  # each member is weighed for itself: `by_member`
+        if texts is not None and None in texts:
+            if tokens is not None and None in tokens:
+                raise DataError(
+                    "has no text while others have no token ids; give all of them texts, or all of them "
+                    "tokens.",
+                    field=f"{role}[{texts.index(None)}]",
+                )
             texts = None
         if logprobs is not None:
             if own is not None:
@@ -204,7 +209,7 @@ class Hypotheses(Sequence[Hypothesis]):
             tokens,
             column,
             _present([row.state for row in rows]),
-            None if weights is None else _weights_of(weights, role),
+            None if weights is None else np.array(weights, dtype=np.float64),
             True in [row.sampled for row in rows],
             rows,
             role,
@@ -221,8 +226,8 @@ class Hypotheses(Sequence[Hypothesis]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Hypothesis]: ...
     def __getitem__(self, index: int | slice) -> Hypothesis | Sequence[Hypothesis]:
-        if self._rows is not None:
-            return self._rows[index]
+        if self.rows is not None:
+            return self.rows[index]
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         assert self.texts is not None  # without rows there are only texts
@@ -230,7 +235,7 @@ class Hypotheses(Sequence[Hypothesis]):
         return Hypothesis(text=self.texts[index], logprob=self.logprob(index), member=member)
 
     def __iter__(self) -> Iterator[Hypothesis]:
-        return iter(self._rows) if self._rows is not None else (self[i] for i in range(len(self)))
+        return iter(self.rows) if self.rows is not None else (self[i] for i in range(len(self)))
 
     def logprob(self, index: int) -> float | None:
         """The log-probability of one hypothesis, None where it is not known."""
@@ -254,7 +259,7 @@ class Hypotheses(Sequence[Hypothesis]):
         lengths = [len(ids) for ids in self.tokens or () if ids is not None]
         if len(lengths) < len(self):
             lengths = [len(text.split()) for text in self.texts or ()]
-        ends = 1 if self._rows is None else [row.finished for row in self._rows]
+        ends = 1 if self.rows is None else [row.finished for row in self.rows]
         return np.maximum(np.add(lengths, ends, dtype=np.float64), 1.0)
 
     def content(self, index: int) -> str | Sequence[int]:
@@ -264,18 +269,14 @@ class Hypotheses(Sequence[Hypothesis]):
     def pick(self, indices: Sequence[int]) -> Hypotheses:
         """A list of some of them, with the same columns."""
         some = list(indices)
-        return Hypotheses(
-            None if self.texts is None else [self.texts[i] for i in some],
-            None if self.tokens is None else [self.tokens[i] for i in some],
-            None if self.logprobs is None else self.logprobs[some],
-            None if self.states is None else [self.states[i] for i in some],
-            None if self.weights is None else self.weights[some],
-            self.sampled,
-            None if self._rows is None else [self._rows[i] for i in some],
-            self.role,
-            members=None if self.members is None else [self.members[i] for i in some],
-            tool_calls=None if self.tool_calls is None else [self.tool_calls[i] for i in some],
-        )
+        logprobs = None if self.logprobs is None else self.logprobs[some]
+        columns: dict[str, Any] = {
+            name: None if column is None else [column[i] for i in some]
+            for name in ("texts", "tokens", "states", "rows", "members", "tool_calls")
+            for column in [getattr(self, name)]
+        }
+        columns["weights"] = None if self.weights is None else self.weights[some]
+        return self._replace(**columns, logprobs=logprobs, complete=None)
 
     def only(self, index: int) -> Hypotheses:
         """A list of this one hypothesis, with the same columns."""
@@ -285,14 +286,8 @@ class Hypotheses(Sequence[Hypothesis]):
         """The same list as that of one member of a panel."""
         if not isinstance(member, str):
             raise UsageError(f"the name of a member must be a text, got {type(member).__name__} {member!r}.")
-        if self._rows is None:
-            return Hypotheses(
-                self.texts,
-                logprobs=self.logprobs,
-                role=self.role,
-                complete=self.complete,
-                members=[member] * len(self),
-            )
+        if self.rows is None:
+            return self._replace(members=[member] * len(self))
         for i, other in enumerate(self.members or ()):
             if other != member:
                 raise DataError(f"is {other!r}, but given as {member!r}.", field=f"{self.role}[{i}].member")
@@ -309,7 +304,7 @@ class Hypotheses(Sequence[Hypothesis]):
         lists = []
         for member, some in sorted(indices.items()):
             role = f"{self.role}[{member!r}]"
-            picked = self.pick(some) if self._rows is None else [self._rows[i] for i in some]
+            picked = self.pick(some) if self.rows is None else [self.rows[i] for i in some]
             part = Hypotheses.of(picked, role=role)
             part.role = role
             lists.append((some, part))
@@ -318,21 +313,22 @@ class Hypotheses(Sequence[Hypothesis]):
 
 def concatenate(lists: Sequence[Hypotheses], role: str = "voters") -> Hypotheses:
     """One list of all of them."""
-    if lists and all(listed.texts is not None and listed._rows is None for listed in lists):
-        logprobs = [
-            np.full(len(listed), np.nan) if listed.logprobs is None else listed.logprobs for listed in lists
-        ]
-        known = any(listed.logprobs is not None for listed in lists)
-        members = _present([m for listed in lists for m in (listed.members or repeat(None, len(listed)))])
-        if members is not None:
-            _check_members(members, role)
-        return Hypotheses(
-            [text for listed in lists for text in listed.texts or ()],
-            logprobs=np.concatenate(logprobs) if known else None,
-            role=role,
-            members=members,
+    if not lists or any(part.texts is None or part.rows is not None for part in lists):
+        return Hypotheses.of([row for part in lists for row in part], role=role)
+    members = _present([m for part in lists for m in (part.members or repeat(None, len(part)))])
+    if members is not None:
+        _check_members(members, role)
+    logprobs = None
+    if any(part.logprobs is not None for part in lists):
+        logprobs = np.concatenate(
+            [np.full(len(part), np.nan) if part.logprobs is None else part.logprobs for part in lists]
         )
-    return Hypotheses.of([row for listed in lists for row in listed], role=role)
+    return Hypotheses(
+        [text for part in lists for text in part.texts or ()],
+        logprobs=logprobs,
+        role=role,
+        members=members,
+    )
 
 
 def _row(item: object, index: int, role: str) -> Hypothesis:
@@ -359,75 +355,6 @@ def _present(column: list[Any]) -> list[Any] | None:
         return None if column.count(None) == len(column) else column
     except ValueError:  # an array in it, which has no single answer to `== None`
         return column
-
-
-def _check_kinds(texts: list[Any] | None, tokens: list[Any] | None, role: str) -> None:
-    """Texts are strings, token ids are whole numbers."""
-    if texts is not None and not set(map(type, texts)) <= {str, type(None)}:
-        for i, text in enumerate(texts):
-            if not isinstance(text, (str, type(None))):
-                raise DataError(f"expected a text, got {type(text).__name__}.", field=f"{role}[{i}].text")
-    for i, ids in enumerate(tokens or ()):
-        if ids is not None and not (isinstance(ids, (tuple, list)) and set(map(type, ids)) <= {int}):
-            _check_tokens(ids, f"{role}[{i}].tokens")
-
-
-def _check_tokens(ids: Any, field: str) -> None:
-    """Arrays and other sequences of whole numbers will do; texts, floats and truth values will not."""
-    listed = ids.tolist() if hasattr(ids, "tolist") else ids
-    if isinstance(listed, (str, bytes)) or not isinstance(listed, Sequence):
-        raise DataError(f"expected a list of token ids, got {type(ids).__name__}.", field=field)
-    for token in listed:
-        if isinstance(token, bool) or not isinstance(token, (int, np.integer)):
-            raise DataError(f"expected whole numbers, got {type(token).__name__} {token!r}.", field=field)
-
-
-def _check_calls(calls: object, field: str) -> None:
-    if calls is None:
-        return
-    if not isinstance(calls, (list, tuple)) or not all(isinstance(call, ToolCall) for call in calls):
-        raise DataError(
-            "expected a list of ToolCall, as [ToolCall('search', {'query': 'trains'})].", field=field
-        )
-    for i, call in enumerate(calls):
-        if not isinstance(call.name, str) or not call.name:
-            raise DataError("is empty; a call names its tool.", field=f"{field}[{i}].name")
-        try:
-            json.dumps(call.arguments, allow_nan=False)
-        except (TypeError, ValueError, RecursionError):
-            fine = False
-        else:
-            fine = isinstance(call.arguments, (str, dict))
-        if not fine:
-            raise DataError(
-                f"expected an object that JSON can hold, or its text, got {shown(call.arguments)}.",
-                field=f"{field}[{i}].arguments",
-            )
-
-
-def _check_members(members: list[Any], role: str) -> None:
-    """In a panel every one belongs to a member."""
-    for i, member in enumerate(members):
-        if member is None:
-            raise DataError(
-                "is not given while others have one; in a panel every voter belongs to a member.",
-                field=f"{role}[{i}].member",
-            )
-        if not isinstance(member, str):
-            raise DataError(f"expected a text, got {type(member).__name__}.", field=f"{role}[{i}].member")
-
-
-def _check_contents(texts: list[Any] | None, tokens: list[Any] | None, role: str, size: int) -> None:
-    """Every hypothesis needs a text, or else every one needs token ids."""
-    for i in range(size):
-        if (texts is None or texts[i] is None) and (tokens is None or tokens[i] is None):
-            raise DataError("has neither text nor tokens; give at least one.", field=f"{role}[{i}]")
-    if texts is not None and tokens is not None and any(ids is None for ids in tokens):
-        i = texts.index(None)
-        raise DataError(
-            "has no text while others have no token ids; give all of them texts, or all of them tokens.",
-            field=f"{role}[{i}]",
-        )
 
 
 def _logprobs_of(values: Iterable[float | None] | None, size: int, role: str) -> tuple[Array | None, bool]:
@@ -476,45 +403,56 @@ def check_logprob(number: float, field: str) -> float:
     )
 
 
-def _weights_of(weights: Sequence[float | None], role: str) -> Array:
-    for i, weight in enumerate(weights):
-        _check_weight(weight, f"{role}[{i}].weight")
-    return np.array(weights, dtype=np.float64)
-
-
-def _check_weight(weight: float | None, field: str) -> None:
-    if weight is None or not math.isfinite(weight) or weight < 0:
-        raise DataError(
-            f"{weight!r} is not an importance weight; it must be a finite number >= 0.", field=field
-        )
+# Which values are valid
 
 
 def check(ballot: Ballot, role: str = "candidates") -> None:
     """Refuse a ballot with a value that cannot be voted on, by the name of its field; `role` is what the
     candidates are called there."""
-    state_size: int | None = None
+    size: int | None = None
     for name, rows in ((role, ballot.candidates), ("voters", ballot.voters or ())):
+        check_rows(rows, name)
         for i, row in enumerate(rows):
-            # most have a text, perhaps a log-probability, and none of the others
-            if (
-                row.text is None
-                or row.weight is not None
-                or row.state is not None
-                or row.ranked_by is not None
-                or row.tool_calls is not None
-                or row.token_logprobs is not None
-            ):
-                state_size = _check_row(row, f"{name}[{i}]", state_size)
-            logprob = row.logprob
-            if logprob is not None and not (type(logprob) is float and logprob <= 0.0):
-                _logprob(logprob, i, name)
+            if row.state is None:
+                continue
+            wrong = next((j for j, number in enumerate(row.state) if not math.isfinite(number)), None)
+            if wrong is not None:
+                problem = f"expected a finite number, got {row.state[wrong]!r}."
+                raise DataError(problem, field=f"{name}[{i}].state[{wrong}]")
+            size = len(row.state) if size is None else size
+            if len(row.state) != size:
+                problem = f"has {len(row.state)} numbers while others have {size}."
+                raise DataError(problem, field=f"{name}[{i}].state")
 
 
-def _check_row(row: Hypothesis, field: str, state_size: int | None) -> int | None:
-    """The length that all states of a ballot have, as far as it is known."""
+def check_rows(rows: Sequence[Hypothesis], role: str) -> None:
+    """Refuse a hypothesis with a value that cannot be voted on; states are left to those who use them."""
+    for i, row in enumerate(rows):
+        # most have a text, perhaps token ids and a log-probability, and none of the others
+        tokens, logprob = row.tokens, row.logprob
+        if (
+            type(row.text) is not str
+            or row.weight is not None
+            or row.ranked_by is not None
+            or row.member is not None
+            or row.tool_calls is not None
+            or row.token_logprobs is not None
+            or not (tokens is None or (type(tokens) in (list, tuple) and set(map(type, tokens)) <= {int}))
+        ):
+            _check_row(row, f"{role}[{i}]")
+        if logprob is not None and not (type(logprob) is float and logprob <= 0.0):
+            _logprob(logprob, i, role)
+
+
+def _check_row(row: Hypothesis, field: str) -> None:
+    if not isinstance(row.text, (str, NoneType)):
+        raise DataError(f"expected a text, got {type(row.text).__name__}.", field=f"{field}.text")
     if row.text is None and row.tokens is None and not row.tool_calls:
         raise DataError("has neither text nor tokens; give at least one.", field=field)
-    _check_calls(row.tool_calls, f"{field}.tool_calls")
+    if row.tokens is not None:
+        _check_tokens(row.tokens, f"{field}.tokens")
+    if row.tool_calls is not None:
+        _check_calls(row.tool_calls, f"{field}.tool_calls")
     for i, logprob in enumerate(row.token_logprobs or ()):
         if not -math.inf < logprob <= LOGPROB_SLACK:
             raise DataError(
@@ -525,13 +463,50 @@ def _check_row(row: Hypothesis, field: str, state_size: int | None) -> int | Non
         _check_weight(row.weight, f"{field}.weight")
     if row.ranked_by is not None and not math.isfinite(row.ranked_by):
         raise DataError(f"expected a finite number, got {row.ranked_by!r}.", field=f"{field}.ranked_by")
-    if row.state is None:
-        return state_size
-    for i, number in enumerate(row.state):
-        if not math.isfinite(number):
-            raise DataError(f"expected a finite number, got {number!r}.", field=f"{field}.state[{i}]")
-    if state_size not in (None, len(row.state)):
+    if not isinstance(row.member, (str, NoneType)):
+        raise DataError(f"expected a text, got {type(row.member).__name__}.", field=f"{field}.member")
+
+
+def _check_tokens(ids: Any, field: str) -> None:
+    """Arrays and other sequences of whole numbers are accepted; texts, floats and booleans are not."""
+    numbers = ids.tolist() if hasattr(ids, "tolist") else ids
+    if isinstance(numbers, (str, bytes)) or not isinstance(numbers, Sequence):
+        raise DataError(f"expected a list of token ids, got {type(ids).__name__}.", field=field)
+    for token in numbers:
+        if isinstance(token, bool) or not isinstance(token, (int, np.integer)):
+            raise DataError(f"expected whole numbers, got {type(token).__name__} {token!r}.", field=field)
+
+
+def _check_calls(calls: object, field: str) -> None:
+    if not isinstance(calls, (list, tuple)) or not all(isinstance(call, ToolCall) for call in calls):
         raise DataError(
-            f"has {len(row.state)} numbers while others have {state_size}.", field=f"{field}.state"
+            "expected a list of ToolCall, as [ToolCall('search', {'query': 'trains'})].", field=field
         )
-    return len(row.state)
+    for i, call in enumerate(calls):
+        if not isinstance(call.name, str) or not call.name:
+            raise DataError("is empty; a call names its tool.", field=f"{field}[{i}].name")
+        try:
+            json.dumps(call.arguments, allow_nan=False)
+            valid = isinstance(call.arguments, (str, dict))
+        except (TypeError, ValueError, RecursionError):
+            valid = False
+        if not valid:
+            raise DataError(
+                f"expected an object that JSON can hold, or its text, got {shown(call.arguments)}.",
+                field=f"{field}[{i}].arguments",
+            )
+
+
+def _check_members(members: list[Any], role: str) -> None:
+    if None in members:
+        raise DataError(
+            "is not given while others have one; in a panel every voter belongs to a member.",
+            field=f"{role}[{members.index(None)}].member",
+        )
+
+
+def _check_weight(weight: float | None, field: str) -> None:
+    if weight is None or not math.isfinite(weight) or weight < 0:
+        raise DataError(
+            f"{weight!r} is not an importance weight; it must be a finite number >= 0.", field=field
+        )

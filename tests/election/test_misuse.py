@@ -11,7 +11,7 @@ import rangevote as rv
 from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
 
 BAD_LISTS = {
-    "a dict": ({"a": -1.0, "b": -2.0}, rv.UsageError, r"^candidates is a dict, not a list: .* logprobs="),
+    "a dict": ({"a": -1.0, "b": -2.0}, rv.UsageError, r"^candidates is one dict, not a list: .* logprobs="),
     "one text": ("a dog", rv.UsageError, r"^candidates is one str, not a list: pass a list of texts"),
     "None inside": (["a", None], rv.DataError, r"^candidates\[1\]: expected a text, .* got NoneType"),
     "a number inside": ([1, "a"], rv.DataError, r"^candidates\[0\]: expected a text, .* got int"),
