@@ -5,20 +5,20 @@ from __future__ import annotations
 import importlib
 import io
 import warnings
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from itertools import islice
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from fuzz.formats import entries
-from rangevote.cli.blocks import BlockVoting
 from rangevote.cli.vote import Voting
 from rangevote.election.elect import elect_ballot
 from rangevote.election.settings import Settings
 from rangevote.errors import RangevoteError
-from rangevote.formats import ReadOptions, open_stream
+from rangevote.formats import ReadOptions
+from rangevote.formats.reader import Chunk
 from rangevote.formats.result_writer import ResultShape
 from rangevote.hypothesis import Ballot
 from rangevote.kernel import plain
@@ -36,8 +36,8 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     {"rule": "most_likely"},
     {"rule": "length_normalised"},
 )
-#: Of elections that blocks of lines are for.
-BLOCKS: tuple[dict[str, Any], ...] = (
+#: Of elections that the kernels hold many at a time.
+CHUNKS: tuple[dict[str, Any], ...] = (
     {"similarity": "overlap_2"},
     {"similarity": "overlap_1-4@0.25", "temperature": 2.0, "likelihood": 0.5},
     {"similarity": "smoothed_bleu_4", "weights": "count"},
@@ -108,30 +108,20 @@ def _counts(index: Any, weights: Any, bleu: bool) -> list[Any]:
 
 
 def lines(data: bytes) -> None:
-    """Blocks of lines give the bytes and the errors that they give one by one."""
-    for options in BLOCKS:
-        if Settings(**options).one_call is not None:
-            assert _written(data, options, blocks=True) == _written(data, options, blocks=False), options
+    """Lines that are read together give the bytes and the errors that they give one by one."""
+    for options in CHUNKS:
+        assert _written([data], options) == _written(data.splitlines(keepends=True), options), options
 
 
-def _written(data: bytes, options: dict[str, Any], *, blocks: bool) -> list[tuple[bytes, str]]:
-    voting = Voting(
-        Settings(**options), ResultShape(scores=True), ReadOptions(format="jsonl", warn=_quiet), False
-    )
-    sink: Any = SimpleNamespace(done=0, last=b"")
-    with ExitStack() as files, warnings.catch_warnings():
+def _written(blocks: list[bytes], options: dict[str, Any]) -> list[tuple[bytes, str]]:
+    reading = ReadOptions(format="jsonl", warn=lambda message: None)
+    voting = Voting(Settings(**options), ResultShape(scores=True), reading, "jsonl", allow_empty=False)
+    found, number = [], 1
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        stream = files.enter_context(open_stream(io.BytesIO(data)))
-        if blocks:
-            made = BlockVoting(voting).lines(stream, sink, 1)
-        else:
-            _, made = voting.one_by_one(files, stream, {}, sink)
-        return [
-            (content, str(line.error or ""))
-            for line in made  # which may be those of many ballots
-            for content in line.content.splitlines() or [b""]
-        ]
-
-
-def _quiet(message: str) -> None:
-    pass
+        for block in blocks:
+            found += [
+                (line.content, str(line.error or "")) for line in voting.elect(Chunk("", number, block))
+            ]
+            number += block.count(b"\n")
+    return found

@@ -1,7 +1,6 @@
 // The Python face of the kernels: takes strings and arrays, releases the GIL, calls Index.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -10,11 +9,9 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <optional>
 
 #include "election.hpp"
 #include "index.hpp"
-#include "lines.hpp"
 
 namespace nb = nanobind;
 using namespace rangevote;
@@ -22,8 +19,6 @@ using namespace rangevote;
 namespace {
 
 using Weights = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Ends = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Bytes = nb::ndarray<const std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Scores = nb::ndarray<nb::numpy, double>;
 
 // Borrowed views of Python strings. The tuple keeps the strings alive while the GIL is released.
@@ -333,122 +328,7 @@ public:
         return answers;
     }
 
-    // The ballots in the lines of a block of a ballot file. Returns the number of lines; the lines of results of the
-    // usual ballots, as bytes; the id of every ballot, None of unusual ones; which ballots are unusual, and of each
-    // (number of the line in the block, where it begins, where it ends); the most candidates that a usual one has.
-    nb::tuple lines(const nb::bytes &block, const ResultFormat &format, std::size_t most_pairs) const {
-        Results results;
-        std::size_t number = 0;
-        const std::string_view all(block.c_str(), block.size());
-        {
-            nb::gil_scoped_release release;
-            BallotReader ballot;
-            for (std::size_t start = 0; start < all.size(); ++number) {
-                const std::size_t end = std::min(all.find('\n', start), all.size());
-                const std::string_view line = all.substr(start, end - start);
-                if (line.find_first_not_of(" \t\r\v\f") != std::string_view::npos)
-                    add(ballot, lines_supported() && ballot.read(line), format, most_pairs,
-                        Place{number, start, end}, results);
-                start = end + 1;
-            }
-        }
-        return answered(number, results);
-    }
-
-    // The same of ballots in columns: ids, where the candidates of each end, and their texts and log-probabilities.
-    nb::tuple rows(const nb::list &ids, const Ends &list_ends, const Ends &text_ends, const Bytes &texts,
-                   const std::optional<Weights> &logprobs, const ResultFormat &format, std::size_t most_pairs) const {
-        const std::size_t rows = ids.size(), values = text_ends.shape(0) ? text_ends.shape(0) - 1 : 0;
-        const auto within = [](const Ends &ends, std::size_t most) {
-            for (std::size_t i = 1; i < ends.shape(0); ++i)
-                if (ends(i) < ends(i - 1)) return false;
-            return ends.shape(0) > 0 && ends(0) >= 0 && static_cast<std::size_t>(ends(ends.shape(0) - 1)) <= most;
-        };
-        if (list_ends.shape(0) != rows + 1 || !within(list_ends, values) || !within(text_ends, texts.shape(0)) ||
-            (logprobs && logprobs->shape(0) != values))
-            throw std::invalid_argument("columns of different lengths");
-        std::vector<std::pair<BallotReader::Id, std::string>> names;
-        for (nb::handle id : ids) {
-            Py_ssize_t size = 0;
-            if (id.is_none()) names.emplace_back(BallotReader::Id::none, "");
-            else if (PyLong_CheckExact(id.ptr())) names.emplace_back(BallotReader::Id::number, nb::str(id).c_str());
-            else if (const char *text = PyUnicode_AsUTF8AndSize(id.ptr(), &size))
-                names.emplace_back(BallotReader::Id::text, std::string(text, static_cast<std::size_t>(size)));
-            else throw nb::python_error();
-        }
-        Results results;
-        {
-            nb::gil_scoped_release release;
-            BallotReader ballot;
-            const char *data = reinterpret_cast<const char *>(texts.data());
-            const auto first = static_cast<std::size_t>(text_ends(0)), last = static_cast<std::size_t>(text_ends(values));
-            const bool valid = valid_utf8({data + first, last - first});  // then only a cut within a character is not
-            const auto is_cut = [&](std::size_t at) { return at != last && (data[at] & 0xC0) == 0x80; };
-            for (std::size_t row = 0; row < rows; ++row) {
-                ballot.candidates.clear();
-                ballot.id_kind = names[row].first, ballot.id = names[row].second;
-                bool usual = lines_supported();
-                for (auto i = static_cast<std::size_t>(list_ends(row)); i < static_cast<std::size_t>(list_ends(row + 1)); ++i) {
-                    const auto start = static_cast<std::size_t>(text_ends(i)), end = static_cast<std::size_t>(text_ends(i + 1));
-                    ballot.candidates.texts.emplace_back(data + start, end - start);
-                    if (logprobs) ballot.candidates.logprobs.push_back((*logprobs)(i));
-                    usual &= valid ? !is_cut(start) && !is_cut(end) : valid_utf8(ballot.candidates.texts.back());
-                    usual &= !logprobs || (*logprobs)(i) <= 0.0;
-                }
-                add(ballot, usual && !too_probable(ballot.candidates), format, most_pairs, Place{row, row, row + 1}, results);
-            }
-        }
-        return answered(rows, results);
-    }
-
 private:
-    struct Place {
-        std::size_t number, start, end;
-    };
-    struct Named {
-        BallotReader::Id kind;
-        std::size_t end;  // of its id among all
-    };
-    struct Results {
-        std::string out, ids;
-        std::vector<Named> ballots;
-        std::vector<std::pair<std::size_t, Place>> unusual;
-        std::size_t most = 0;
-        Outcome outcome;
-    };
-
-    void add(const BallotReader &ballot, bool usual, const ResultFormat &format, std::size_t most_pairs, Place place,
-             Results &to) const {
-        usual = usual && ballot.pairs() <= most_pairs &&
-                elections_of_thread().hold(plan_, ballot.candidates, ballot.has_voters ? &ballot.voters : nullptr,
-                                           to.outcome);
-        const BallotReader::Id kind = usual ? ballot.id_kind : BallotReader::Id::none;
-        if (usual) {
-            write_result(ballot, to.outcome, format, to.out);
-            to.most = std::max(to.most, ballot.candidates.size());
-        } else {
-            to.unusual.emplace_back(to.ballots.size(), place);
-        }
-        if (kind != BallotReader::Id::none) to.ids.append(ballot.id);
-        to.ballots.push_back(Named{kind, to.ids.size()});
-    }
-
-    static nb::tuple answered(std::size_t number, const Results &results) {
-        nb::list ids;
-        std::size_t start = 0;
-        for (const Named &ballot : results.ballots) {
-            const char *spelled = results.ids.data() + start;
-            if (ballot.kind == BallotReader::Id::none) ids.append(nb::none());
-            else if (ballot.kind == BallotReader::Id::text) ids.append(nb::str(spelled, ballot.end - start));
-            else ids.append(nb::steal(PyLong_FromString(std::string(spelled, ballot.end - start).c_str(), nullptr, 10)));
-            start = ballot.end;
-        }
-        nb::dict unusual;
-        for (const auto &[which, place] : results.unusual)
-            unusual[nb::int_(which)] = nb::make_tuple(place.number, place.start, place.end);
-        return nb::make_tuple(number, nb::bytes(results.out.data(), results.out.size()), ids, unusual, results.most);
-    }
-
     static constexpr std::size_t LARGE = 8192;  // bytes of text for which it pays to let other threads run
 
     // (winner, margin or None, whether by probability, scores then weights then own likelihoods as bytes)
@@ -484,22 +364,7 @@ NB_MODULE(_kernels, m) {
              nb::arg("temperature_given"), nb::arg("likelihood"))
         .def("one", &Election::one, nb::arg("candidates").none(), nb::arg("logprobs").none(),
              nb::arg("voters").none(), nb::arg("voter_logprobs").none())
-        .def("many", &Election::many, nb::arg("ballots"))
-        .def("lines",
-             [](const Election &election, const nb::bytes &block, bool text, bool scores,
-                std::vector<std::string> by_probability, std::vector<std::string> by_count, std::size_t most_pairs) {
-                 const ResultFormat format{text, scores, std::move(by_probability), std::move(by_count)};
-                 return election.lines(block, format, most_pairs);
-             }, nb::arg("block"), nb::arg("text"), nb::arg("scores"), nb::arg("by_probability"), nb::arg("by_count"),
-             nb::arg("most_pairs"))
-        .def("rows",
-             [](const Election &election, const nb::list &ids, const Ends &list_ends, const Ends &text_ends,
-                const Bytes &texts, const std::optional<Weights> &logprobs, bool text, bool scores,
-                std::vector<std::string> by_probability, std::vector<std::string> by_count, std::size_t most_pairs) {
-                 const ResultFormat format{text, scores, std::move(by_probability), std::move(by_count)};
-                 return election.rows(ids, list_ends, text_ends, texts, logprobs, format, most_pairs);
-             }, nb::arg("ids"), nb::arg("list_ends"), nb::arg("text_ends"), nb::arg("texts"), nb::arg("logprobs").none(),
-             nb::arg("text"), nb::arg("scores"), nb::arg("by_probability"), nb::arg("by_count"), nb::arg("most_pairs"));
+        .def("many", &Election::many, nb::arg("ballots"));
     nb::class_<Index>(m, "Index")
         .def("__init__", &construct, nb::arg("sequences"), nb::arg("unit"), nb::arg("orders"), nb::arg("bag"),
              nb::arg("short"))

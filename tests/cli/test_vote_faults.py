@@ -127,10 +127,10 @@ def test_standard_input_that_is_a_terminal_is_a_usage_error(run, monkeypatch):
 
 
 def test_an_election_that_runs_out_of_memory_is_named(run, three, monkeypatch):
-    def greedy(ballot: object, settings: object) -> None:
+    def greedy(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("rangevote.election.elect.elect_ballot", greedy)
-    done = run("vote", three, "--similarity", "exact", "--on-error", "skip")  # no block of lines
+    monkeypatch.setattr("rangevote.election.elect.elect_columns", greedy)
+    done = run("vote", three, "--similarity", "exact", "--on-error", "skip")
     assert done.code == 5
     assert "nbest.jsonl:1: out of memory." in done.err

@@ -12,7 +12,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import DataError, UsageError
-from rangevote.formats import Entry, ReadOptions, read, read_batches
+from rangevote.formats import Entry, read
 from rangevote.formats.layouts import LISTS, TEXTS
 from rangevote.hypothesis import Ballot, Hypothesis, ToolCall
 from rangevote.similarity.answers import split_reasoning
@@ -226,16 +226,6 @@ def test_different_values_within_a_ballot_are_reported(ballots: Ballots) -> None
 
 
 # Ways to read
-
-
-def test_batches_for_workers_have_the_same_ballots(tmp_path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(lines(*({"task_id": i // 3, "completion": f"a {i}"} for i in range(3000))))
-    options = ReadOptions()
-    with read_batches(str(path), options) as batches:
-        found = [entry.get() for batch in batches for entry in batch.entries(options)]
-    assert found == list(rv.read(path))
-    assert len(found) == 1000
 
 
 def test_the_first_line_of_a_pipe_is_enough_for_lists() -> None:

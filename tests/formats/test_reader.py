@@ -130,18 +130,6 @@ def test_ids_are_a_set(ids: list[str | int]) -> None:
             plain.add(key)
 
 
-@given(st.lists(st.lists(st.integers(-9, 9) | st.sampled_from(["", "1", "a"]), max_size=4)))
-def test_several_ids_are_taken_in_if_all_are_new(several: list[list[str | int]]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reader, "RECENT_IDS", 3)
-        seen, plain = SeenIds(), set[tuple[str, str | int]]()
-        for ids in several:
-            keys = {(type(id).__name__, id) for id in ids}
-            new = len(keys) == len(ids) and not keys & plain
-            assert seen.add_all(ids) == new
-            plain |= keys if new else set()
-
-
 def test_many_ids_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader, "RECENT_IDS", 2**10)
     tracemalloc.start()

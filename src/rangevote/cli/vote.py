@@ -1,4 +1,4 @@
-"""`rangevote vote`: ballots in, winners out. The heart is `Voting.lines`: a ballot in, a line out."""
+"""`rangevote vote`: ballots in, winners out. `Voting.elect` decodes, elects and encodes a chunk of input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,15 +25,14 @@ from rangevote.cli.options import (
     result_options,
 )
 from rangevote.cli.output import Interrupted, Sink, TableShape, fingerprint, open_output
-from rangevote.cli.progress import Bar, Notes, Position, check_input
-from rangevote.cli.resume import check_last, input_too_short, keeping_results, skip_done
+from rangevote.cli.progress import Bar, Notes, check_input
+from rangevote.cli.resume import check_last, input_too_short, keeping_results
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
     from rangevote.formats import Entry, ReadOptions
-    from rangevote.formats.batches import RawBatch
-    from rangevote.formats.reader import SeenIds
+    from rangevote.formats.reader import Chunk, SeenIds
     from rangevote.formats.result_writer import ResultLine, ResultShape
     from rangevote.formats.stream import Stream
 
@@ -44,8 +43,8 @@ OPTIONS_FREE_TO_CHANGE_ON_RESUME = frozenset(
     {"ballots", "output", "on_error", "resume", "force", "quiet", "strict"}
     | {"engine", "ray_address", "workers", "to", "trust_ids"}
 )
-
-
+#: Entries that a worker process takes at a time, where only decoding tells the records apart.
+ENTRIES = 64
 ONE_CANDIDATE = (
     "every ballot has one candidate, so nothing was decided. If each record is one sample, name what the "
     "samples of a ballot share with --group-by."
@@ -92,7 +91,7 @@ ONE_CANDIDATE = (
     type=click.IntRange(min=0),
     default=1,
     show_default=True,
-    help="Threads that share the work, or processes where Python has a part in it; 0: one for each core.",
+    help="Processes that share the work; 0: one for each core.",
 )
 @click.option(
     "--engine",
@@ -128,6 +127,7 @@ def vote(
     vLLM or OpenAI n-best file; records of JSON, CSV, TSV or Parquet may have a list of outputs each, or be
     one sample each. Results are written in the order of the ballots.
     """
+    from rangevote.formats.reader import entry_chunks, open_format, read_chunks
     from rangevote.kernel import PURE, WHY_PLAIN
 
     check_input(ballots)
@@ -143,22 +143,29 @@ def vote(
         return _vote_on_ray(given, settings, shape, reading, remembered, notes)
     if ray_address is not None:
         raise UsageError("--ray-address belongs to --engine ray.")
-    format = to or format_by_name(output, *OUTPUT_FORMATS, option="--to")
-    if shape.text and (to or format != "jsonl"):
+    written = to or format_by_name(output, *OUTPUT_FORMATS, option="--to")
+    if shape.text and (to or written != "jsonl"):
         raise UsageError(
-            f"--text writes lines of text, not {CALLED.get(format, format)}; leave one of the two out."
+            f"--text writes lines of text, not {CALLED.get(written, written)}; leave one of the two out."
         )
-    if format == "preferences":
-        shape, remembered = _pairs(output, shape, settings), {**remembered, "to": format}
-    table = TableShape(format, shape) if format != "jsonl" else None
-    reading = replace(reading, carry=shape.carry)
+    if written == "preferences":
+        shape, remembered = _pairs(output, shape, settings), {**remembered, "to": written}
+    table = TableShape(written, shape) if written != "jsonl" else None
+    reading = replace(reading, carry=shape.carry, unique_ids=not trust_ids)
     panel, settings = panel_files(voters, settings)
-    voting = Voting(settings, shape, replace(reading, unique_ids=not trust_ids), allow_empty)
+    workers = workers or _cores()
+    most = 1 if workers == 1 else ENTRIES
     with ExitStack() as files:
         sink = files.enter_context(
             open_output(output, ballots, remembered, resume=resume, force=force, table=table)
         )
-        stream, lines = voting.open(files, ballots, panel, sink, workers or _cores(), notes)
+        stream, format, reading = open_format(ballots, reading)
+        files.callback(stream.close)
+        if panel:
+            chunks = entry_chunks(with_voters(files, stream, panel, reading), most)
+        else:
+            chunks = read_chunks(stream, format, reading, most)
+        lines = Voting(settings, shape, reading, format, allow_empty).lines(chunks, sink, workers, notes)
         bar = Bar(stream, "voting", quiet=quiet)
         skip = on_error == "skip"
         return _write_all(
@@ -179,156 +186,104 @@ def _pairs(output: str | None, shape: ResultShape, settings: Settings) -> Result
     return shape._replace(pair=True)
 
 
-class BatchLines(NamedTuple):
-    """The lines of a batch, the ids of its ballots, and the warnings that came up."""
-
-    lines: list[ResultLine]
-    ids: list[str | int | None]
-    warnings: list[str]
-
-
 @dataclass(frozen=True)
 class Voting:
-    """How ballots become lines of output; can be sent to another process."""
+    """How chunks of an input become lines of output; can be sent to another process."""
 
     settings: Settings
     shape: ResultShape
     reading: ReadOptions
+    format: str | None
     allow_empty: bool
 
-    def lines(self, entries: Iterable[Entry]) -> Iterator[ResultLine]:
-        """Elect each ballot; a bad one becomes a line too, so that input and output keep in step."""
-        from rangevote.election.elect import elect_ballot
+    def elect(self, chunk: Chunk) -> Iterator[ResultLine]:
+        """Decode, elect, encode; a bad ballot becomes a line too, so that input and output keep in step."""
+        from rangevote.election.elect import elect_each
+        from rangevote.formats.reader import chunk_entries
         from rangevote.formats.result_writer import ResultLine, empty_line, error_line, result_line
 
+        entries, shape = list(chunk_entries(chunk, self.format, self.reading)), self.shape
+        ballots = [entry.ballot for entry in entries if entry.ballot is not None]
+        if self.allow_empty:
+            ballots = [ballot for ballot in ballots if ballot.candidates]
+        results = elect_each(ballots, self.settings)
         for entry in entries:
             try:
                 ballot = entry.get()
                 if self.allow_empty and not ballot.candidates:
-                    yield empty_line(ballot, self.shape)
+                    yield empty_line(ballot, shape)
                 else:
-                    yield result_line(ballot, elect_ballot(ballot, self.settings), self.shape)
+                    result = next(results)
+                    if isinstance(result, Exception):
+                        raise result
+                    yield result_line(ballot, result, shape)
             except DataError as error:
-                yield error_line(entry, error, self.shape)
+                yield error_line(entry, error, shape)
             except MemoryError:
                 yield ResultLine(b"", SetupError(f"{entry.where}: out of memory."))
 
-    def open(
-        self,
-        files: ExitStack,
-        ballots: str,
-        panel: Mapping[str, str],
-        sink: Sink,
-        workers: int,
-        notes: Notes,
-    ) -> tuple[Position, Iterator[ResultLine]]:
-        """The input, and its lines of output: in blocks where most of it needs no care."""
-        from rangevote.cli.blocks import BlockVoting
-        from rangevote.formats.parquet import has_ballots
-        from rangevote.formats.reader import open_format
-
-        stream, format, found = open_format(ballots, self.reading)
-        files.callback(stream.close)
-        plain = found.plain and (format != "parquet" or has_ballots(stream, found))
-        if not panel and plain and BlockVoting.can(self, format):
-            blocks = BlockVoting(self)
-            if workers == 1 or blocks.suits(stream):
-                return stream, blocks.lines(stream, sink, workers)
-        if workers == 1:
-            return self.one_by_one(files, stream, panel, sink)
-        return self.in_batches(files, stream, panel, sink, workers, notes)
-
-    def one_by_one(
-        self, files: ExitStack, ballots: Stream, panel: Mapping[str, str], sink: Sink
-    ) -> tuple[Position, Iterator[ResultLine]]:
-        """In this process: each line is there as soon as its ballot was read."""
-        from rangevote.formats import read
-
-        stream = files.enter_context(read(ballots, self.reading))
-        entries = self._with_voters(files, stream, panel)
-        return stream, self.lines(skip_done(entries, sink, text=self.shape.text))
-
-    def _with_voters(
-        self, files: ExitStack, entries: Iterator[Entry], panel: Mapping[str, str]
-    ) -> Iterator[Entry]:
-        from rangevote.formats import join_panel, pair, read
-
-        members = {name: files.enter_context(read(path, self.reading)) for name, path in panel.items()}
-        if len(members) > 1:
-            return join_panel(entries, members)
-        return pair(entries, *members.values()) if members else entries
-
-    def in_batches(
-        self,
-        files: ExitStack,
-        ballots: Stream,
-        panel: Mapping[str, str],
-        sink: Sink,
-        workers: int,
-        notes: Notes,
-    ) -> tuple[Position, Iterator[ResultLine]]:
-        """In several processes, which also parse the ballots."""
-        from rangevote.formats import read
-        from rangevote.formats.batches import entry_batches, read_batches
-
-        stream: Position
-        batches: Iterator[RawBatch]
-        if not panel:
-            opened = files.enter_context(read_batches(ballots, self.reading))
-            stream, batches = opened, opened
-        else:
-            stream = entries = files.enter_context(read(ballots, self.reading))
-            batches = entry_batches(self._with_voters(files, entries, panel))
-        return stream, self._batch_lines(batches, sink, workers, notes)
-
-    def _batch_lines(
-        self, batches: Iterator[RawBatch], sink: Sink, workers: int, notes: Notes
-    ) -> Iterator[ResultLine]:
-        from rangevote.formats.reader import Entry, SeenIds, repeated
-        from rangevote.formats.result_writer import error_line
-        from rangevote.parallel import map_in_order
-
-        seen = SeenIds() if self.reading.unique_ids else None
-        to_vote_on, voted_on = tee(self._skip_done(batches, sink, seen))
-        voted = map_in_order(self.batch, to_vote_on, workers, processes=True)
-        for (lines, ids, messages), batch in zip(voted, voted_on, strict=False):
-            for message in messages:
-                notes.warn(message)
-            for i, (line, id) in enumerate(zip(lines, ids, strict=True)):
-                if seen is None or id is None or seen.add(id):
-                    yield line
-                else:
-                    where = batch.where(i)
-                    yield error_line(Entry(where), repeated(id, where), self.shape)
-
-    def batch(self, batch: RawBatch) -> BatchLines:
-        """The elections of a batch, in a worker process."""
+    def elect_in_process(self, chunk: Chunk) -> tuple[list[ResultLine], list[str]]:
+        """The lines of a chunk and the warnings that came up, in a worker process."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            entries = list(batch.entries(self.reading))
-            lines = list(self.lines(entries))
-        ids = [None if entry.ballot is None else entry.ballot.id for entry in entries]
+            lines = list(self.elect(chunk))
         messages = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
-        return BatchLines(lines, ids, list(dict.fromkeys(messages)))
+        return lines, list(dict.fromkeys(messages))
 
-    def _skip_done(self, batches: Iterator[RawBatch], sink: Sink, seen: SeenIds | None) -> Iterator[RawBatch]:
-        """The batches beyond the ballots that an earlier run has answered, which are read for their ids."""
+    def lines(self, chunks: Iterator[Chunk], sink: Sink, workers: int, notes: Notes) -> Iterator[ResultLine]:
+        """The lines of all chunks in order, each id once, without those that an earlier run has written."""
+        from rangevote.formats.reader import Entry, SeenIds, chunk_entries, repeated
+        from rangevote.formats.result_writer import error_line
+
+        seen = SeenIds() if self.reading.unique_ids else None
+        to_elect, elected = tee(self._left(chunks, sink, seen))
+        voted = self._pool(to_elect, workers, notes) if workers > 1 else map(self.elect, to_elect)
+        for lines, chunk in zip(voted, elected, strict=False):
+            for i, line in enumerate(lines):
+                if line.id is None or seen is None or seen.add(line.id):
+                    yield line
+                else:
+                    where = list(chunk_entries(chunk, self.format, self.reading))[i].where
+                    yield error_line(Entry(where), repeated(line.id, where), self.shape)
+
+    def _pool(self, chunks: Iterator[Chunk], workers: int, notes: Notes) -> Iterator[list[ResultLine]]:
+        from rangevote.parallel import map_in_order
+
+        for lines, messages in map_in_order(self.elect_in_process, chunks, workers, processes=True):
+            for message in messages:
+                notes.warn(message)
+            yield lines
+
+    def _left(self, chunks: Iterator[Chunk], sink: Sink, seen: SeenIds | None) -> Iterator[Chunk]:
+        """The chunks after the ballots that an earlier run has answered, which are read for their ids."""
+        from rangevote.formats.reader import chunk_entries
+
         left = sink.done
         while left:
-            batch = next(batches, None)
-            if batch is None:
+            chunk = next(chunks, None)
+            if chunk is None:
                 raise input_too_short(sink, sink.done - left)
-            old = min(left, len(batch))
-            entry = None
-            for entry in batch.part(0, old).entries(self.reading):
+            entries = list(chunk_entries(chunk, self.format, self.reading))
+            for entry in entries[:left]:
                 if seen is not None and entry.ballot is not None and entry.ballot.id is not None:
                     seen.add(entry.ballot.id)
-            left -= old
-            if not left and entry is not None:
-                check_last(entry, sink, text=self.shape.text)
-            if old < len(batch):
-                yield batch.part(old)
-        yield from batches
+            if len(entries) >= left:
+                check_last(entries[left - 1], sink, text=self.shape.text)
+            if len(entries) > left:
+                yield chunk._replace(records=entries[left:])
+            left = max(0, left - len(entries))
+        yield from chunks
+
+
+def with_voters(
+    files: ExitStack, stream: Stream, panel: Mapping[str, str], reading: ReadOptions
+) -> Iterator[Entry]:
+    """The ballots with the candidates of the other files as their voters."""
+    from rangevote.formats import join_panel, pair, read
+
+    entries = read(stream, replace(reading, unique_ids=False))  # which are compared later
+    members = {name: files.enter_context(read(path, reading)) for name, path in panel.items()}
+    return join_panel(entries, members) if len(members) > 1 else pair(entries, *members.values())
 
 
 def panel_files(voters: Sequence[str], settings: Settings) -> tuple[dict[str, str], Settings]:
@@ -384,7 +339,7 @@ def _write_all(
                     raise line.error
                 notes.warn(f"skipped: {line.error}")
                 skipped += 1
-            bar.advance(line.ballots)
+            bar.advance()
             undecided += pairs and line.error is None and not is_pair(line.content)
             sink.write(line.content)
         if not sink.done + bar.items:

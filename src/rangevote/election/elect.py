@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def elect_many(
         raise UsageError(f"threads must be a whole number from 1, got {threads!r}.")
 
     def together(batch: list[Ballot | Listed]) -> list[Result | Exception]:
-        return _elect_together(batch, settings)
+        return list(elect_each(batch, settings))
 
     return map_in_order(lambda ballot: elect_ballot(ballot, settings), ballots, threads, together=together)
 
@@ -80,23 +81,23 @@ def elect_ballot(ballot: Ballot | Listed, settings: Settings) -> Result:
     return _elect(settings, candidates, None, voters, None, source)
 
 
-def _elect_together(ballots: list[Ballot | Listed], settings: Settings) -> list[Result | Exception]:
-    """The elections of several ballots in one call into the kernels; errors are returned, not raised."""
+def elect_each(ballots: Sequence[Ballot | Listed], settings: Settings) -> Iterator[Result | Exception]:
+    """Elections of ballots: one call into the kernels for the usual ones, the others as they are asked for;
+    errors are given, not raised."""
     sides = list(map(_sides, ballots))
-    counted: list[Any] = [None] * len(ballots)
+    counted: Sequence[Any] = [None] * len(ballots)
     if settings.one_call is not None and not any(_needs_general(settings, *two) for *two, _ in sides):
-        counted = settings.one_call.many([(candidates, voters) for candidates, voters, _ in sides])
-    results: list[Result | Exception] = []
+        with suppress(MemoryError):  # of one ballot, which is found below
+            counted = settings.one_call.many([(candidates, voters) for candidates, voters, _ in sides])
     for (candidates, voters, source), answer in zip(sides, counted, strict=True):
         try:
             if answer is None:
-                results.append(_elect_general(settings, candidates, None, voters, None, source))
+                yield _elect_general(settings, candidates, None, voters, None, source)
             else:
                 numbers, kept = answer
-                results.append(counted_result(numbers, kept, settings))
+                yield counted_result(numbers, kept, settings)
         except Exception as error:
-            results.append(error)
-    return results
+            yield error
 
 
 def _sides(ballot: Ballot | Listed) -> tuple[Any, Any, str | None]:

@@ -1,7 +1,6 @@
 """Files to ballots and back: `read` opens a path or '-' and yields an `Entry` for each record."""
 
 from rangevote.formats.ballot_writer import WRITERS, Writer, ending, writer
-from rangevote.formats.batches import RawBatch, entry_batches, read_batches
 from rangevote.formats.join_voters import join_panel, pair
 from rangevote.formats.reader import FORMATS, Entry, Reading, ReadOptions, SeenIds, read, repeated
 from rangevote.formats.stream import Stream, open_stream
@@ -10,19 +9,16 @@ __all__ = [
     "FORMATS",
     "WRITERS",
     "Entry",
-    "RawBatch",
     "ReadOptions",
     "Reading",
     "SeenIds",
     "Stream",
     "Writer",
     "ending",
-    "entry_batches",
     "join_panel",
     "open_stream",
     "pair",
     "read",
-    "read_batches",
     "repeated",
     "writer",
 ]

@@ -11,11 +11,12 @@ import os
 import re
 import warnings
 from bisect import bisect_left
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
+from itertools import islice
 from types import NoneType
-from typing import Any, Literal, ParamSpec
+from typing import Any, Literal, NamedTuple, ParamSpec
 
 import msgspec
 import numpy as np
@@ -28,6 +29,7 @@ from rangevote.formats.stream import (
     OnStream,
     Source,
     Stream,
+    line_too_long,
     open_stream,
 )
 from rangevote.hypothesis import Ballot
@@ -44,8 +46,6 @@ RECENT_IDS = 2**18
 #: How far to look; a first line may be long, and a log may come first.
 LOOK = 2**20
 
-#: Options that change nothing in what a ballot of a plain file means.
-UNCHANGING = frozenset({"format", "strict", "unique_ids", "warn"})
 
 Decode = Callable[[bytes], Ballot]
 Record = Mapping[str, Any]
@@ -118,15 +118,6 @@ class ReadOptions:
     def layout(self) -> bool:
         """Whether the options say that records have another layout than the ballot file's."""
         return any((self.field, self.group_by, self.text_field, self.logprob_field))
-
-    @property
-    def plain(self) -> bool:
-        """Whether ballots mean what they say: no option reads anything in them otherwise."""
-        return all(
-            getattr(self, option.name) == option.default
-            for option in fields(self)
-            if option.compare and option.name not in UNCHANGING
-        )
 
     def report(self, message: str, *, key: Hashable, field: str = "") -> None:
         """Warn of `message` the first time that `key` is met; where strict, refuse the ballot."""
@@ -363,36 +354,18 @@ class SeenIds:
 
     def add(self, id: str | int) -> bool:
         """Take an id in; whether it is new. 1 and "1" are two ids."""
-        digest = hash(repr(id))
-        if digest in self._recent:
+        digest, known, recent = hash(repr(id)), self._sorted, self._recent
+        if digest in recent:
             return False
-        index = bisect_left(self._sorted, digest)
-        if index < len(self._sorted) and self._sorted[index] == digest:
+        if len(known) and (index := bisect_left(known, digest)) < len(known) and known[index] == digest:
             return False
-        self._take({digest})
-        return True
-
-    def add_all(self, ids: Sequence[str | int]) -> bool:
-        """Take ids in if all of them are new; whether they are."""
-        digests = set(map(hash, map(repr, ids)))
-        if len(digests) < len(ids) or not digests.isdisjoint(self._recent):
-            return False
-        if len(self._sorted):
-            new = np.fromiter(digests, np.int64, len(digests))
-            known = np.asarray(self._sorted)
-            if (known[np.searchsorted(known[:-1], new)] == new).any():
-                return False
-        self._take(digests)
-        return True
-
-    def _take(self, digests: set[int]) -> None:
-        self._recent |= digests
-        if len(self._recent) >= RECENT_IDS:
-            recent = np.fromiter(self._recent, np.int64, len(self._recent))
-            merged = np.concatenate([np.asarray(self._sorted), recent])
+        recent.add(digest)
+        if len(recent) >= RECENT_IDS:
+            merged = np.concatenate([np.asarray(known), np.fromiter(recent, np.int64, len(recent))])
             merged.sort()
             self._sorted = memoryview(merged)  # type: ignore[arg-type]
-            self._recent.clear()
+            recent.clear()
+        return True
 
 
 def repeated(id: str | int, where: str) -> DataError:
@@ -405,23 +378,87 @@ def repeated(id: str | int, where: str) -> DataError:
 # Lines
 
 
+class Chunk(NamedTuple):
+    """Records of an input that are decoded together, here or in another process: lines as bytes, rows of
+    Parquet (a `pyarrow.RecordBatch`), or entries where only decoding tells the records apart."""
+
+    name: str
+    first: int  # the number of the first line or row
+    records: Any
+    torn: bool = False  # the last line has no line end
+
+
+def read_chunks(stream: Stream, format: str | None, options: ReadOptions, most: int) -> Iterator[Chunk]:
+    """The input in chunks, of entries `most` at a time; a fault that ends the reading is the last record."""
+    try:
+        if format == "parquet":
+            from rangevote.formats.parquet import read_parquet_chunks
+
+            yield from read_parquet_chunks(stream, options, most)
+        elif format is not None and decoder_of(format, options) is not None:
+            yield from line_chunks(stream, options)
+        else:
+            yield from entry_chunks(read_entries(stream, format, options), most)
+    except DataError as error:
+        error = error.placed(stream.name)
+        yield Chunk(stream.name, 0, [Entry(error.where, error=error)])
+
+
+def entry_chunks(entries: Iterable[Entry], most: int) -> Iterator[Chunk]:
+    left = iter(entries)
+    while some := list(islice(left, most)):
+        yield Chunk("", 0, some)
+
+
+def chunk_entries(chunk: Chunk, format: str | None, options: ReadOptions) -> Iterator[Entry]:
+    """Decode a chunk."""
+    if isinstance(chunk.records, list):
+        return iter(chunk.records)
+    if isinstance(chunk.records, bytes):
+        decode = None if format is None else decoder_of(format, options)
+        assert decode is not None  # the records are lines
+        return line_entries(chunk, decode, options.max_line_bytes)
+    from rangevote.formats.parquet import entries_of
+
+    return entries_of(chunk.records, chunk.name, chunk.first, options)
+
+
 def read_lines(stream: Stream, options: ReadOptions, decode: Decode) -> Iterator[Entry]:
     """One entry for each line that is not blank; a bad one becomes an error and reading goes on."""
-    for number, line in stream.numbered_lines(options.max_line_bytes):
-        yield line_entry(f"{stream.name}:{number}", line, decode, stream.torn)
+    for chunk in line_chunks(stream, options):
+        yield from line_entries(chunk, decode, options.max_line_bytes)
 
 
-def line_entry(where: str, line: bytes | DataError, decode: Decode, torn: bool) -> Entry:
-    """The entry of one line; `torn`: it is the last one and has no line end."""
-    if isinstance(line, DataError):
-        return Entry(where, error=line.at(where))
-    try:
-        return Entry(where, decode(line))
-    except DataError as error:
-        if torn and error.problem.startswith("not valid JSON"):
-            hint = "; the last line has no line end: the file may be cut off"
-            error = DataError(error.problem + hint, field=error.field)
-        return Entry(where, error=error.at(where))
+def line_chunks(stream: Stream, options: ReadOptions) -> Iterator[Chunk]:
+    """As many lines at a time as were read together."""
+    number = 1
+    for block in stream.blocks(options.max_line_bytes):
+        if isinstance(block, DataError):
+            where = f"{stream.name}:{number}"
+            yield Chunk(stream.name, number, [Entry(where, error=block.at(where))])
+            number += 1
+        else:
+            yield Chunk(stream.name, number, block, stream.torn)
+            number += block.count(b"\n")
+
+
+def line_entries(chunk: Chunk, decode: Decode, limit: int) -> Iterator[Entry]:
+    if isinstance(chunk.records, list):
+        yield from chunk.records
+        return
+    for number, line in enumerate(chunk.records.split(b"\n"), chunk.first):
+        if not line or line.isspace():
+            continue
+        where = f"{chunk.name}:{number}"
+        try:
+            if len(line) > limit:
+                raise line_too_long(limit)
+            yield Entry(where, decode(line.removesuffix(b"\r")))
+        except DataError as error:
+            if chunk.torn and error.problem.startswith("not valid JSON"):
+                hint = "; the last line has no line end: the file may be cut off"
+                error = DataError(error.problem + hint, field=error.field)
+            yield Entry(where, error=error.at(where))
 
 
 # Which format

@@ -51,13 +51,13 @@ class ResultShape(NamedTuple):
 
 
 class ResultLine(NamedTuple):
-    """One line of output, and the error that it stands for where there was one; of how many candidates it
-    elects. Or the lines of several `ballots`, none of them an error, and the most candidates of one."""
+    """One line of output, the error that it stands for where there was one, and how many candidates and which
+    id the ballot has."""
 
     content: bytes
     error: RangevoteError | None = None
     candidates: int = 0
-    ballots: int = 1
+    id: str | int | None = None
 
 
 _encode = msgspec.json.Encoder().encode
@@ -65,28 +65,28 @@ _encode = msgspec.json.Encoder().encode
 
 def result_line(ballot: Ballot, result: Result, shape: ResultShape, reasoning: str = "") -> ResultLine:
     """The line of one election; `reasoning` is what a model wrote to itself before the winner."""
-    candidates = len(ballot.candidates)
     if shape.text:
-        text = str(result).replace("\r\n", " ").replace("\n", " ").replace("\r", " ")
-        return ResultLine(text.encode() + b"\n", None, candidates)
-    if shape.pair:
-        return ResultLine(_encode(preference(ballot, result)) + b"\n", None, candidates)
-    fields = result_fields(ballot, result, shape) | ({"reasoning": reasoning} if reasoning else {})
-    return ResultLine(_encode(fields) + b"\n", None, candidates)
+        content = str(result).replace("\r\n", " ").replace("\n", " ").replace("\r", " ").encode()
+    elif shape.pair:
+        content = _encode(preference(ballot, result))
+    else:
+        fields = result_fields(ballot, result, shape)
+        content = _encode(fields | {"reasoning": reasoning} if reasoning else fields)
+    return ResultLine(content + b"\n", None, len(ballot.candidates), ballot.id)
 
 
 def empty_line(ballot: Ballot, shape: ResultShape) -> ResultLine:
     """The line of a ballot without candidates, where that is allowed."""
     fields = dict.fromkeys(FIELDS) | {"id": ballot.id} | ballot.carry
-    return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n")
+    return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n", id=ballot.id)
 
 
 def error_line(entry: Entry, error: DataError, shape: ResultShape) -> ResultLine:
     """The line of a bad ballot, so that input and output stay in step."""
     placed = error.placed(entry.where)
-    beside = entry.ballot.carry if entry.ballot else {}
-    fields = {"id": entry.ballot.id if entry.ballot else None, "error": str(placed)} | beside
-    return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n", placed)
+    id, carry = (None, {}) if entry.ballot is None else (entry.ballot.id, entry.ballot.carry)
+    fields = {"id": id, "error": str(placed)} | carry
+    return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n", placed, id=id)
 
 
 def result_fields(ballot: Ballot, result: Result, shape: ResultShape) -> dict[str, Any]:

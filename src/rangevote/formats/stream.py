@@ -23,7 +23,7 @@ MAX_LINE_BYTES = 256 * 2**20
 #: many plain bytes.
 MAX_EXPANSION, EXPANSION_FLOOR = 500, 2**26
 #: Bytes asked for at a time; a pipe may give fewer.
-CHUNK = 2**19
+CHUNK = 2**18
 #: What a Parquet file begins with; it is no stream, see `random_access`.
 PARQUET = b"PAR1"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
@@ -286,7 +286,7 @@ class Lines:
             end = b"".join(self._pieces)
             self._pieces, self._size = [], 0
         if size > self._limit:
-            return DataError(f"line exceeds --max-line-bytes ({self._limit:,} bytes)")
+            return line_too_long(self._limit)
         return end.removesuffix(b"\r")
 
     def _extend(self, piece: bytes) -> None:
@@ -295,6 +295,10 @@ class Lines:
             self._pieces.clear()
         elif piece:
             self._pieces.append(piece)
+
+
+def line_too_long(limit: int) -> DataError:
+    return DataError(f"line exceeds --max-line-bytes ({limit:,} bytes)")
 
 
 class Blocks(Lines):
