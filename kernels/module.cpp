@@ -152,33 +152,31 @@ Scores softmax_of(const Weights &logprobs, double temperature, const std::vector
     return array(std::move(out), {n});
 }
 
-// Elections of one kind. What is unusual gives None: the careful way through Python is for that.
+// Elections of one kind, many in a call. What is unusual gives None: the general way through Python is for that.
 class Election {
     ElectionPlan plan_;
-    nb::object row_;  // the class Hypothesis; where its objects have what is read, and what must be None
-    std::size_t text_, tokens_, logprob_, finished_, sampled_;
-    std::vector<std::size_t> unread_;
 
-    // Where objects of the class keep a field, in bytes from their start: asking for eleven attributes of each
-    // would take as long as the count. Found by a marker, since the stable ABI does not tell; objects are frozen.
-    static std::size_t offset_of(const nb::object &row, const char *field) {
-        const nb::object marker = nb::steal(PyBytes_FromStringAndSize("marker", 6));
-        nb::dict fields;
-        fields[field] = marker;
-        const nb::object probe = row(**fields);
-        const auto size = nb::cast<std::size_t>(row.attr("__basicsize__"));
-        for (std::size_t at = 0; at + sizeof(PyObject *) <= size; at += sizeof(PyObject *))
-            if (field_at(probe, at) == marker.ptr()) return at;
-        throw std::invalid_argument(std::string("no place for the field ") + field);
+    static constexpr std::size_t LARGE = 8192;  // bytes of text for which it pays to let other threads run
+
+    struct Work {
+        Side candidates, voters;
+        Outcome outcome;
+        bool two = false, usual = false;
+    };
+
+    static bool read_text(PyObject *text, Side &side) {
+        if (!PyUnicode_CheckExact(text)) return false;
+        Py_ssize_t size = 0;
+        const char *data = PyUnicode_AsUTF8AndSize(text, &size);
+        if (!data) {  // a lone surrogate
+            PyErr_Clear();
+            return false;
+        }
+        side.texts.emplace_back(data, static_cast<std::size_t>(size));
+        return true;
     }
 
-    static PyObject *field_at(nb::handle row, std::size_t offset) {
-        PyObject *value;
-        std::memcpy(&value, reinterpret_cast<const char *>(row.ptr()) + offset, sizeof value);
-        return value ? value : Py_None;
-    }
-
-    bool read_tokens(PyObject *ids, Side &side) const {
+    static bool read_tokens(PyObject *ids, Side &side) {
         const bool list = PyList_CheckExact(ids);
         if (!list && !PyTuple_CheckExact(ids)) return false;
         const Py_ssize_t size = list ? PyList_Size(ids) : PyTuple_Size(ids);
@@ -196,44 +194,61 @@ class Election {
         return true;
     }
 
-    static bool read_text(PyObject *text, Side &side) {
-        if (!PyUnicode_CheckExact(text)) return false;
-        Py_ssize_t size = 0;
-        const char *data = PyUnicode_AsUTF8AndSize(text, &size);
-        if (!data) {  // a lone surrogate
-            PyErr_Clear();
-            return false;
+    // One value of the column that stands at `column`: text, log-probability, tokens, finished, sampled; of others none.
+    static bool read_value(Py_ssize_t column, PyObject *value, Side &side) {
+        double number;
+        switch (column) {
+        case 0: return read_text(value, side);
+        case 1:
+            if (value == Py_None) return true;
+            if (!read_logprob(value, number)) return false;
+            side.logprobs.push_back(number);
+            return true;
+        case 2: return value == Py_None || read_tokens(value, side);
+        case 3: side.finished.push_back(value == Py_True); return PyBool_Check(value);
+        case 4: side.sampled |= value == Py_True; return PyBool_Check(value);
+        default: return value == Py_None;
         }
-        side.texts.emplace_back(data, static_cast<std::size_t>(size));
-        return true;
     }
 
-    // A `Hypothesis`. Its strings live as long as the row does, and that as long as its list.
-    bool read_row(nb::handle row, Side &side) const {
-        for (const std::size_t field : unread_)
-            if (field_at(row, field) != Py_None) return false;
-        if (!read_text(field_at(row, text_), side)) return false;
-        PyObject *logprob = field_at(row, logprob_), *tokens = field_at(row, tokens_);
-        PyObject *sampled = field_at(row, sampled_), *finished = field_at(row, finished_);
-        if (logprob != Py_None) {
-            double number;
-            if (!read_logprob(logprob, number)) return false;
-            side.logprobs.push_back(number);
+    // A side of a ballot, as a tuple of columns, each of them a tuple, or None if nothing is known.
+    static bool read(nb::handle columns, Side &side) {
+        side.clear();
+        if (!PyTuple_CheckExact(columns.ptr())) return false;
+        for (Py_ssize_t c = 0; c < PyTuple_Size(columns.ptr()); ++c) {
+            PyObject *column = PyTuple_GetItem(columns.ptr(), c);
+            if (column == Py_None) continue;
+            if (!PyTuple_CheckExact(column)) return false;
+            for (Py_ssize_t i = 0; i < PyTuple_Size(column); ++i)
+                if (!read_value(c, PyTuple_GetItem(column, i), side)) return false;
         }
-        if (tokens != Py_None && !read_tokens(tokens, side)) return false;
-        if (!PyBool_Check(sampled) || !PyBool_Check(finished)) return false;
-        side.sampled |= sampled == Py_True;
-        side.finished.push_back(finished == Py_True);
-        return true;
+        const auto all_or_none = [&](const auto &column) { return column.empty() || column.size() == side.size(); };
+        return all_or_none(side.logprobs) && all_or_none(side.token_ends) && all_or_none(side.finished);
+    }
+
+    void elect(std::vector<Work> &works, std::size_t size) const {
+        for (std::size_t i = 0; i < size; ++i)
+            if (Work &work = works[i]; work.usual)
+                work.usual = elections_of_thread().hold(plan_, work.candidates, work.two ? &work.voters : nullptr,
+                                                        work.outcome);
+    }
+
+    // election/result.py, Answer; at the end scores, weights and own likelihoods as bytes.
+    static nb::object answer(const Outcome &outcome) {
+        std::vector<double> numbers = outcome.scores;
+        numbers.insert(numbers.end(), outcome.weights.begin(), outcome.weights.end());
+        numbers.insert(numbers.end(), outcome.own.begin(), outcome.own.end());
+        return nb::make_tuple(outcome.winner, outcome.scores[outcome.winner],
+                              outcome.alone ? nb::object(nb::none()) : nb::cast(outcome.margin), outcome.supported(),
+                              outcome.by_probability, nb::bytes(numbers.data(), numbers.size() * sizeof(double)));
     }
 
 public:
-    Election(nb::object row, const std::vector<std::string> &unread, const std::string &unit, std::vector<int> orders, bool bag, bool short_sequences,
+    Election(const std::string &unit, std::vector<int> orders, bool bag, bool short_sequences,
              const std::string &formula, double parameter, const std::string &weights, double temperature,
              bool temperature_given, double likelihood)
         : plan_{Features{unit_named(unit), std::move(orders), bag, short_sequences}, Formula::family, parameter,
-                Weighting::usual, temperature, temperature_given, likelihood},
-          row_(std::move(row)) {
+                Weighting::usual, temperature, temperature_given, likelihood} {
         if (formula == "bleu") plan_.formula = Formula::bleu;
         else if (formula == "smoothed_bleu") plan_.formula = Formula::smoothed_bleu;
         else if (formula == "chrf") plan_.formula = Formula::chrf;
@@ -241,110 +256,33 @@ public:
         if (weights == "probability") plan_.weighting = Weighting::probability;
         else if (weights == "count") plan_.weighting = Weighting::count;
         else if (weights != "usual") throw std::invalid_argument("no such weights: " + weights);
-        text_ = offset_of(row_, "text"), tokens_ = offset_of(row_, "tokens"), logprob_ = offset_of(row_, "logprob");
-        finished_ = offset_of(row_, "finished"), sampled_ = offset_of(row_, "sampled");
-        for (const std::string &field : unread) unread_.push_back(offset_of(row_, field.c_str()));
     }
 
-    const ElectionPlan &plan() const { return plan_; }
-
-    // A list of texts with a list of log-probabilities or None, or a list of Hypothesis objects.
-    bool read(nb::handle list, nb::handle logprobs, Side &side) const {
-        side.clear();
-        if (!PyList_CheckExact(list.ptr())) return false;
-        const Py_ssize_t size = PyList_Size(list.ptr());
-        const bool rows = size > 0 && nb::handle(PyList_GetItem(list.ptr(), 0)).type().is(row_);
-        if (rows && !logprobs.is_none()) return false;
-        for (Py_ssize_t i = 0; i < size; ++i) {
-            const nb::handle item = PyList_GetItem(list.ptr(), i);
-            if (rows ? !item.type().is(row_) || !read_row(item, side) : !read_text(item.ptr(), side)) return false;
-        }
-        if (!rows && !logprobs.is_none()) {
-            if (!PyList_CheckExact(logprobs.ptr())) return false;
-            const Py_ssize_t numbers = PyList_Size(logprobs.ptr());
-            for (Py_ssize_t i = 0; i < numbers; ++i) {
-                double number;
-                if (!read_logprob(PyList_GetItem(logprobs.ptr(), i), number)) return false;
-                side.logprobs.push_back(number);
-            }
-        }
-        const std::size_t all = side.size();
-        return (side.logprobs.empty() || side.logprobs.size() == all) &&
-               (side.token_ends.empty() || side.token_ends.size() == all);
-    }
-
-    nb::object one(nb::handle candidates, nb::handle logprobs, nb::handle voters, nb::handle voter_logprobs) const {
-        thread_local Side sides[2];
-        thread_local Outcome outcome;
-        const bool two = !voters.is_none();
-        if (!two && !voter_logprobs.is_none()) return nb::none();
-        if (!read(candidates, logprobs, sides[0]) || (two && !read(voters, voter_logprobs, sides[1])))
-            return nb::none();
-        bool held;
-        if (LARGE < sides[0].bytes() + (two ? sides[1].bytes() : 0)) {
-            const nb::tuple kept = nb::make_tuple(nb::tuple(candidates), two ? nb::tuple(voters) : nb::tuple());
-            nb::gil_scoped_release release;
-            held = elections_of_thread().hold(plan_, sides[0], two ? &sides[1] : nullptr, outcome);
-        } else {
-            held = elections_of_thread().hold(plan_, sides[0], two ? &sides[1] : nullptr, outcome);
-        }
-        return held ? told(outcome) : nb::none();
-    }
-
-    // `ballots` is a list of (candidates, voters or None). For each what `one` answers, with copies of the lists as
-    // `one` takes them, since another thread may change these; or None.
-    nb::list many(nb::list ballots) const {
-        struct Work {
-            Side candidates, voters;
-            Outcome outcome;
-            bool two = false, held = false;
-        };
-        thread_local std::vector<Work> works;  // with room from the last call
+    // `ballots` are tuples of the candidates' columns and the voters', None where the candidates vote. Tuples and
+    // strings do not change, and the caller's list is copied, so that all of it lives while other threads run.
+    nb::list many(nb::handle list) const {
+        const nb::tuple ballots(list);
         const std::size_t size = ballots.size();
+        thread_local std::vector<Work> works;  // with room from the last call
         if (works.size() < size) works.resize(size);
-        nb::list answers;
+        std::size_t bytes = 0;
         for (std::size_t i = 0; i < size; ++i) {
             const nb::tuple ballot = nb::borrow<nb::tuple>(ballots[i]);
             Work &work = works[i];
             work.two = !nb::handle(ballot[1]).is_none();
-            work.held = read(ballot[0], nb::none(), work.candidates) &&
-                        (!work.two || read(ballot[1], nb::none(), work.voters));
-            nb::object kept = nb::none();
-            if (work.held) {
-                const nb::object voters = work.two ? nb::object(nb::tuple(ballot[1])) : nb::none();
-                kept = nb::make_tuple(nb::tuple(ballot[0]), nb::none(), voters, nb::none());
-            }
-            answers.append(kept);
+            work.usual = read(ballot[0], work.candidates) && (!work.two || read(ballot[1], work.voters));
+            bytes += work.candidates.bytes() + (work.two ? work.voters.bytes() : 0);
         }
-        {
+        if (bytes > LARGE) {
             nb::gil_scoped_release release;
-            for (std::size_t i = 0; i < size; ++i)
-                if (Work &work = works[i]; work.held)
-                    work.held = elections_of_thread().hold(plan_, work.candidates,
-                                                           work.two ? &work.voters : nullptr, work.outcome);
+            elect(works, size);
+        } else {
+            elect(works, size);
         }
+        nb::list answers;
         for (std::size_t i = 0; i < size; ++i)
-            answers[i] = works[i].held ? nb::object(nb::make_tuple(told(works[i].outcome), answers[i])) : nb::none();
+            answers.append(works[i].usual ? answer(works[i].outcome) : nb::object(nb::none()));
         return answers;
-    }
-
-private:
-    static constexpr std::size_t LARGE = 8192;  // bytes of text for which it pays to let other threads run
-
-    // (winner, margin or None, whether by probability, scores then weights then own likelihoods as bytes)
-    static nb::object told(const Outcome &outcome) {
-        const std::size_t sizes[] = {outcome.scores.size(), outcome.weights.size(), outcome.own.size()};
-        const auto whole = static_cast<Py_ssize_t>(sizeof(double) * (sizes[0] + sizes[1] + sizes[2]));
-        nb::object numbers = nb::steal(PyBytes_FromStringAndSize(nullptr, whole));
-        if (!numbers.is_valid()) throw nb::python_error();
-        char *to = PyBytes_AsString(numbers.ptr());
-        for (const std::vector<double> *part : {&outcome.scores, &outcome.weights, &outcome.own}) {
-            if (part->empty()) continue;  // its data() may be null
-            std::memcpy(to, part->data(), part->size() * sizeof(double));
-            to += part->size() * sizeof(double);
-        }
-        return nb::make_tuple(outcome.winner, outcome.alone ? nb::object(nb::none()) : nb::cast(outcome.margin),
-                              outcome.by_probability, numbers);
     }
 };
 
@@ -357,13 +295,11 @@ NB_MODULE(_kernels, m) {
     m.def("distinct", [](const Weights &values) { return distinct(values.data(), values.shape(0)); }, nb::arg("values"));
     m.def("softmax", &softmax_of, nb::arg("logprobs"), nb::arg("temperature"), nb::arg("again"));
     nb::class_<Election>(m, "Election")
-        .def(nb::init<nb::object, const std::vector<std::string> &, const std::string &, std::vector<int>, bool, bool, const std::string &, double,
-                      const std::string &, double, bool, double>(),
-             nb::arg("row"), nb::arg("unread"), nb::arg("unit"), nb::arg("orders"), nb::arg("bag"), nb::arg("short"),
-             nb::arg("formula"), nb::arg("parameter"), nb::arg("weights"), nb::arg("temperature"),
-             nb::arg("temperature_given"), nb::arg("likelihood"))
-        .def("one", &Election::one, nb::arg("candidates").none(), nb::arg("logprobs").none(),
-             nb::arg("voters").none(), nb::arg("voter_logprobs").none())
+        .def(nb::init<const std::string &, std::vector<int>, bool, bool, const std::string &, double, const std::string &,
+                      double, bool, double>(),
+             nb::arg("unit"), nb::arg("orders"), nb::arg("bag"), nb::arg("short"), nb::arg("formula"),
+             nb::arg("parameter"), nb::arg("weights"), nb::arg("temperature"), nb::arg("temperature_given"),
+             nb::arg("likelihood"))
         .def("many", &Election::many, nb::arg("ballots"));
     nb::class_<Index>(m, "Index")
         .def("__init__", &construct, nb::arg("sequences"), nb::arg("unit"), nb::arg("orders"), nb::arg("bag"),

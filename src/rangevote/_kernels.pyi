@@ -7,20 +7,15 @@ import numpy as np
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 #: `rangevote.election.result` says what is in it.
-Answer = tuple[int, float | None, bool, bytes]
+Answer = tuple[int, float, float | None, bool, bool, bytes]
 
 def distinct(values: Array) -> bool: ...
 def logprob_column(values: list[Any]) -> Array | None: ...
 def softmax(logprobs: Array, temperature: float, again: Sequence[int]) -> Array: ...
 
-#: Lines or rows, lines of results, ids, unusual ballots and where they stand, most candidates.
-Block = tuple[int, bytes, list[str | int | None], dict[int, tuple[int, int, int]], int]
-
 class Election:
     def __init__(
         self,
-        row: type,
-        unread: Sequence[str],
         unit: str,
         orders: Sequence[int],
         bag: bool,
@@ -32,30 +27,7 @@ class Election:
         temperature_given: bool,
         likelihood: float,
     ) -> None: ...
-    def one(self, candidates: Any, logprobs: Any, voters: Any, voter_logprobs: Any) -> Answer | None: ...
-    def many(self, ballots: list[tuple[Any, Any]]) -> list[tuple[Answer, Sequence[Any]] | None]: ...
-    def lines(
-        self,
-        block: bytes,
-        text: bool,
-        scores: bool,
-        by_probability: Sequence[str],
-        by_count: Sequence[str],
-        most_pairs: int,
-    ) -> Block: ...
-    def rows(
-        self,
-        ids: list[str | int | None],
-        list_ends: Any,
-        text_ends: Any,
-        texts: Any,
-        logprobs: Array | None,
-        text: bool,
-        scores: bool,
-        by_probability: Sequence[str],
-        by_count: Sequence[str],
-        most_pairs: int,
-    ) -> Block: ...
+    def many(self, ballots: Sequence[tuple[Any, Any]]) -> list[Answer | None]: ...
 
 class Index:
     def __init__(

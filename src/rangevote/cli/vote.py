@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -154,6 +155,7 @@ def vote(
     reading = replace(reading, carry=shape.carry, unique_ids=not trust_ids)
     panel, settings = panel_files(voters, settings)
     workers = workers or _cores()
+    gc.freeze()  # what is there now stays: the collector need not look at it for every chunk
     most = 1 if workers == 1 else ENTRIES
     with ExitStack() as files:
         sink = files.enter_context(

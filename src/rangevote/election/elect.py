@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import astuple
 
 from rangevote.election.panel import panel_of, panel_voters
 from rangevote.election.preprocess import prepare
-from rangevote.election.result import Result, counted_result, with_thresholds
+from rangevote.election.result import Answer, Result, counted_result, with_thresholds
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
 from rangevote.election.settings import ElectionOptions, Settings, settings_of
 from rangevote.election.weights import default_weights, has_temperature, repeated, weigh
@@ -48,7 +50,11 @@ def elect(
     """
     settings = settings_of(options)
     if not isinstance(candidates, Ballot):
-        return _elect(settings, candidates, logprobs, voters, voter_logprobs)
+        given = candidates, logprobs, voters, voter_logprobs
+        [answer] = _answers([given], settings)
+        if answer is None:
+            return _elect_general(settings, given)
+        return counted_result(answer, _copied(given), settings)
     if logprobs is not None or voters is not None or voter_logprobs is not None:
         raise UsageError("a Ballot brings its own voters and log-probabilities; give it alone.")
     return elect_ballot(candidates, settings)
@@ -77,63 +83,89 @@ def elect_many(
 
 def elect_ballot(ballot: Ballot | Listed, settings: Settings) -> Result:
     """The election of one ballot, or among the candidates of a list."""
-    candidates, voters, source = _sides(ballot)
-    return _elect(settings, candidates, None, voters, None, source)
+    (result,) = elect_each([ballot], settings)
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
 def elect_each(ballots: Sequence[Ballot | Listed], settings: Settings) -> Iterator[Result | Exception]:
     """Elections of ballots: one call into the kernels for the usual ones, the others as they are asked for;
     errors are given, not raised."""
-    sides = list(map(_sides, ballots))
-    counted: Sequence[Any] = [None] * len(ballots)
-    if settings.one_call is not None and not any(_needs_general(settings, *two) for *two, _ in sides):
-        with suppress(MemoryError):  # of one ballot, which is found below
-            counted = settings.one_call.many([(candidates, voters) for candidates, voters, _ in sides])
-    for (candidates, voters, source), answer in zip(sides, counted, strict=True):
+    lists = list(map(_lists, ballots))
+    for ballot, given, answer in zip(ballots, lists, _answers(lists, settings), strict=True):
         try:
-            if answer is None:
-                yield _elect_general(settings, candidates, None, voters, None, source)
+            if answer is not None:
+                yield counted_result(answer, _copied(given), settings)
             else:
-                numbers, kept = answer
-                yield counted_result(numbers, kept, settings)
+                source = ballot.source if isinstance(ballot, Ballot) else None
+                yield _elect_general(settings, given, source)
         except Exception as error:
             yield error
 
 
-def _sides(ballot: Ballot | Listed) -> tuple[Any, Any, str | None]:
-    """Candidates, voters and source."""
+#: Candidates, their log-probabilities where they do not carry them, voters and theirs, as they were given.
+Lists = tuple[Any, Any, Any, Any]
+
+
+def _lists(ballot: Ballot | Listed) -> Lists:
     if isinstance(ballot, Ballot):
-        return ballot.candidates, ballot.voters, ballot.source
-    return ballot, None, None
+        return ballot.candidates, None, ballot.voters, None
+    return ballot, None, None, None
 
 
-def _elect(
-    settings: Settings,
-    candidates: Any,
-    logprobs: Any,
-    voters: Any,
-    voter_logprobs: Any,
-    source: str | None = None,
-) -> Result:
-    """The election in one call into the kernels; the general way where that warns, fails or knows more."""
-    answer = None
-    if settings.one_call is not None and not _needs_general(settings, candidates, voters):
-        answer = settings.one_call.one(candidates, logprobs, voters, voter_logprobs)
-    if answer is None:
-        return _elect_general(settings, candidates, logprobs, voters, voter_logprobs, source)
-    kept = (  # copies: the caller may change the lists
-        list(candidates),
-        logprobs and list(logprobs),
-        voters and list(voters),
-        voter_logprobs and list(voter_logprobs),
+def _answers(lists: Sequence[Lists], settings: Settings) -> Sequence[Answer | None]:
+    """What one call into the kernels says; None of those elections that the general way has to hold, since
+    they need a warning, an error or a choice."""
+    if settings.one_call is not None and (
+        settings.always_one_call or not any(_needs_general(settings, given) for given in lists)
+    ):
+        with suppress(MemoryError):  # of one ballot, which the general way finds
+            return settings.one_call.many(list(map(_columns, lists)))
+    return [None] * len(lists)
+
+
+#: Fields of hypotheses that an election in one call reads, and those it ignores; the others must be None.
+_READ = ("text", "logprob", "tokens", "finished", "sampled")
+_IGNORED = ("state", "ranked_by", "token_logprobs")
+_read_columns = itemgetter(
+    *map(Hypothesis.__struct_fields__.index, _READ),
+    *(i for i, name in enumerate(Hypothesis.__struct_fields__) if name not in _READ + _IGNORED),
+)
+
+
+def _columns(given: Lists) -> tuple[Any, Any]:
+    """The columns of candidates and voters as the kernels take them: False for what they do not take, None
+    for voters where the candidates vote."""
+    candidates, logprobs, voters, voter_logprobs = given
+    if voters is None:
+        return _side(candidates, logprobs) if voter_logprobs is None else False, None
+    return _side(candidates, logprobs), _side(voters, voter_logprobs)
+
+
+def _side(listed: Any, logprobs: Any) -> Any:
+    kinds = set(map(type, listed)) if type(listed) is list else set()
+    if kinds == {Hypothesis} and logprobs is None:
+        return _read_columns(tuple(zip(*map(astuple, listed), strict=True)))
+    if kinds == {str} and (logprobs is None or type(logprobs) is list):
+        return tuple(listed), None if logprobs is None else tuple(logprobs)
+    return False
+
+
+def _copied(given: Lists) -> Lists:
+    """Tuples, since the caller may change the lists."""
+    candidates, logprobs, voters, theirs = given
+    return (
+        tuple(candidates),
+        None if logprobs is None else tuple(logprobs),
+        None if voters is None else tuple(voters),
+        None if theirs is None else tuple(theirs),
     )
-    return counted_result(answer, kept, settings)
 
 
-def _needs_general(settings: Settings, candidates: Any, voters: Any) -> bool:
+def _needs_general(settings: Settings, given: Lists) -> bool:
     """Whether the pairs may be too many for a measure, or the preset warns of the voters."""
-    if settings.always_one_call:
-        return False
+    candidates, _, voters, _ = given
     if settings.preset == "consensus" and voters is None:
         return True
     if settings.measure.linear or not isinstance(candidates, list):
@@ -141,9 +173,8 @@ def _needs_general(settings: Settings, candidates: Any, voters: Any) -> bool:
     return len(candidates) * len(voters if isinstance(voters, list) else candidates) > pair_limit()
 
 
-def _elect_general(
-    settings: Settings, candidates: Any, logprobs: Any, voters: Any, voter_logprobs: Any, source: str | None
-) -> Result:
+def _elect_general(settings: Settings, given: Lists, source: str | None = None) -> Result:
+    candidates, logprobs, voters, voter_logprobs = given
     if voters is None and voter_logprobs is not None:
         raise UsageError("voter_logprobs without voters; give the voters, or use logprobs.")
     columns = Hypotheses.of(candidates, logprobs)

@@ -62,9 +62,9 @@ SHARE_SLACK = 1e-12
 NEAR_TIE = 1e-9
 
 
-#: What an election in one call says: winner, margin, whether the weights are probabilities (else counts), and
-#: the float64 of scores, weights and own likelihoods, one after the other.
-Answered = tuple[int, float | None, bool, bytes]
+#: What an election in one call says: winner, score, margin, whether anybody got a vote, whether the weights
+#: are probabilities (else counts), and the float64 of scores, weights and own likelihoods in a row.
+Answer = tuple[int, float, float | None, bool, bool, bytes]
 #: Fields of such an election that are made when they are first used.
 _LAZY = ("scores", "weights", "candidates", "voters")
 
@@ -126,7 +126,11 @@ class Result:
     @cached_property
     def signature(self) -> str:
         """Names all that can change the result."""
-        return self.settings.signature(self.weighting, self.candidates, len(self.voters), self.panel)
+        if "_left" not in self.__dict__:
+            return self.settings.signature(self.weighting, self.candidates, len(self.voters), self.panel)
+        candidates, _, voters, _ = self.__dict__["_left"][0]
+        before, between, after = self.settings.one_call_signatures[self.weighting]
+        return f"{before}{len(candidates)}{between}{len(candidates if voters is None else voters)}{after}"
 
     @property
     def index(self) -> int | None:
@@ -159,7 +163,7 @@ class Result:
         item: str | Hypothesis = self.__dict__["_left"][0][0][index]
         return item if isinstance(item, str) else item.content
 
-    @property
+    @cached_property
     def score(self) -> float:
         """The winner's score."""
         return float(self.scores[self.leader])
@@ -260,46 +264,50 @@ class Result:
         votes = self.scores if self.likelihood is None else self.scores != self.likelihood
         return not bool(votes[self.scores > -math.inf].any())
 
-    def fields(self) -> dict[str, Any]:
-        """What is known of the result, as values that JSON has: minus infinity, the log of a probability of
-        0, is None. Every JSON of a result is made of these."""
-        answers = self.answers
-        return {
+    def to_dict(self, *, scores: bool = False, explain: bool = False) -> dict[str, Any]:
+        """The fields that `rangevote vote` writes of a result, as values that JSON has: minus infinity, the
+        log of a probability of 0, is None. Those that say nothing are left out."""
+        fields: dict[str, Any] = {
             "winner": self.winner,
             "index": self.index,
             "score": finite(self.score),
             "margin": finite(self.margin),
             "signature": self.signature,
-            "winners": [{"index": i, "winner": self.candidates.content(i)} for i in self.elected],
-            "near_tie": self.near_tie,
-            "no_support": self.no_support,
-            "no_winner": self.no_winner,
-            "answers": answers
-            and {
-                "answer": self.answer,
-                "votes": {name: asdict(vote) for name, vote in answers.votes.items()},
-                "abstained": answers.abstained,
-                "entropy": answers.entropy,
-            },
+        }
+        if len(self.elected) > 1:
+            fields["winners"] = self._winner_fields()
+        if self.near_tie:
+            fields["near_tie"] = True
+        if self.no_support:
+            fields["no_support"] = True
+        if self.no_winner is not None:
+            fields["no_winner"] = self.no_winner
+        if (answers := self.answers) is not None:
+            fields["answer"] = self.answer
+            fields["votes"] = {name: asdict(vote) for name, vote in answers.votes.items()}
+            fields["abstained"], fields["entropy"] = answers.abstained, answers.entropy
+        if self.panel is not None and self.panel.left_out:
+            fields["left_out"] = list(self.panel.left_out)
+        if scores:
+            fields["scores"] = [finite(score) for score in self.scores.tolist()]
+        if explain:
+            fields["explanation"] = self.explain().to_dict()
+        return fields
+
+    def fields(self) -> dict[str, Any]:
+        """The same with what says nothing too, and with the answers and the panel in fields of their own."""
+        fields = {"near_tie": False, "no_support": False, "no_winner": None, **self.to_dict()}
+        names = ("answer", "votes", "abstained", "entropy")
+        return fields | {
+            "winners": self._winner_fields(),
+            "answers": {name: fields[name] for name in names} if "votes" in fields else None,
             "panel": self.panel and {"shares": self.panel.shares, "left_out": list(self.panel.left_out)},
             "candidates": len(self.candidates),
             "voters": len(self.voters),
         }
 
-    def to_dict(self, *, scores: bool = False, explain: bool = False) -> dict[str, Any]:
-        """The fields that `rangevote vote` writes of a result; those that say nothing are left out."""
-        fields = self.fields()
-        answers, panel = fields.pop("answers") or {}, fields.pop("panel") or {}
-        written = {name: fields[name] for name in ("winner", "index", "score", "margin", "signature")}
-        if len(self.elected) > 1:
-            written["winners"] = fields["winners"]
-        written |= {name: fields[name] for name in ("near_tie", "no_support", "no_winner") if fields[name]}
-        written |= answers
-        if panel.get("left_out"):
-            written["left_out"] = panel["left_out"]
-        if scores:
-            written["scores"] = [finite(score) for score in self.scores.tolist()]
-        return written | ({"explanation": self.explain().to_dict()} if explain else {})
+    def _winner_fields(self) -> list[dict[str, Any]]:
+        return [{"index": i, "winner": self._content(i)} for i in self.elected]
 
     def explain(self, index: int | None = None) -> Explanation:
         """Which n-grams and which voters earned the winner (or the candidate `index`) its score, what of it
@@ -351,17 +359,19 @@ def first(result: Result, number: int) -> tuple[int, ...]:
     return (*result.elected, *others)[:number]
 
 
-def counted_result(answer: Answered, kept: Sequence[Any], settings: Settings) -> Result:
+def counted_result(answer: Answer, kept: Sequence[Any], settings: Settings) -> Result:
     """The result of an election in one call (`Settings.one_call`), of which only the answer is there.
 
-    `kept` are candidates, log-probabilities, voters and their log-probabilities, as lists or None, which
-    nobody changes. Their columns, the arrays and the signature are made when they are asked for.
+    `kept` are candidates, log-probabilities, voters and their log-probabilities, as tuples or None. Their
+    columns, the arrays and the signature are made when they are asked for.
     """
-    index, margin, by_probability, numbers = answer
+    index, score, margin, supported, by_probability, numbers = answer
     result = Result.__new__(Result)
     made = result.__dict__  # filled name by name, which takes a third of the time of `update`
     made["elected"] = (index,)
+    made["score"] = score
     made["margin"] = margin
+    made["no_support"] = not supported
     made["settings"] = settings
     made["weighting"] = "probability" if by_probability else "count"
     made["_left"] = (kept, numbers)

@@ -35,7 +35,7 @@ from rangevote.election.panel import PanelShares, Shares, check_shares
 from rangevote.election.rules import RULES, WITHOUT_VOTERS
 from rangevote.election.weights import CONFIDENCE, WEIGHTS, has_temperature
 from rangevote.errors import DataError, SetupError, UsageError, choose, shown
-from rangevote.hypothesis import Hypotheses, Hypothesis
+from rangevote.hypothesis import Hypotheses
 from rangevote.kernel import Election
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, Preset, get_similarity, spelled
 from rangevote.similarity.base import Measure, Similarity, short
@@ -55,10 +55,6 @@ Check = Callable[[str, Any], object]
 PLAIN = frozenset({str, int, float, bool, type(None)})
 #: Options that an election in one call understands; the others must have their defaults.
 ONE_CALL_OPTIONS = frozenset({"similarity", "preset", "weights", "temperature", "likelihood", "tokenize"})
-#: Fields of a hypothesis that such an election reads, or that do not matter to it; the others must be None.
-ONE_CALL_FIELDS = frozenset(
-    {"text", "tokens", "logprob", "finished", "sampled", "state", "ranked_by", "token_logprobs"}
-)
 #: The cutoff of rule="cluster", if none is given.
 CLUSTERED = 0.5
 NORMAL_FORMS = dict.fromkeys(("NFC", "NFD", "NFKC", "NFKD"))
@@ -338,8 +334,6 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         if measure.tokenize not in ("words", "chars") or self.weights not in (None, "probability", "count"):
             return None
         return Election(
-            Hypothesis,
-            [name for name in Hypothesis.__struct_fields__ if name not in ONE_CALL_FIELDS],
             measure.tokenize,
             measure.orders,
             measure.bag,
@@ -350,6 +344,14 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             self.temperature is not None,
             self.own_likelihood,
         )
+
+    @cached_property
+    def one_call_signatures(self) -> dict[str, list[str]]:
+        """The signature of elections in one call, by the name of their weights: what stands around the
+        numbers of candidates and voters."""
+        assert isinstance(self.measure, Measure)
+        on = self.measure.signature_on(Hypotheses([""]))  # these have texts
+        return {weights: self.signature_around(weights, on) for weights in ("probability", "count")}
 
     @cached_property
     def always_one_call(self) -> bool:

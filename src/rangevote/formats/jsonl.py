@@ -15,6 +15,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -55,8 +56,7 @@ _decode_line = msgspec.json.Decoder(BallotLine).decode
 
 def decoder(options: ReadOptions) -> Decode:
     """The function from a line to its ballot under these options."""
-    scale = ballot_scale(options)
-    return lambda line: decode_ballot(line, options, scale)
+    return partial(decode_ballot, options=options, scale=ballot_scale(options))
 
 
 def decode_ballot(line: bytes, options: ReadOptions | None = None, scale: Scale | None = AS_IS) -> Ballot:
@@ -147,7 +147,7 @@ def _ballot(line: BallotLine, options: ReadOptions, scale: Scale | None) -> Ball
 
 
 def _objects(listed: list[Hypothesis | str]) -> list[Hypothesis]:
-    if str in set(map(type, listed)):
+    if str in map(type, listed):
         return [Hypothesis(item) if isinstance(item, str) else item for item in listed]
     return listed  # type: ignore[return-value]
 

@@ -179,16 +179,18 @@ def accept(
     if scale is None:
         scale = AS_IS
         ballot = _without_logprobs(ballot)
-    elif (scale.factor, scale.alpha, scale.softmax) != (1.0, 0.0, False):
+    elif scale is not AS_IS and (scale.factor, scale.alpha, scale.softmax) != (1.0, 0.0, False):
         voters = None if ballot.voters is None else scale.apply(ballot.voters, "voters")
         ballot = msgspec.structs.replace(
             ballot, candidates=scale.apply(ballot.candidates, role), voters=voters
         )
     check(ballot, role)
-    for name, hypotheses in (("candidates", ballot.candidates), ("voters", ballot.voters or ())):
+    for name, hypotheses in (("candidates", ballot.candidates), ("voters", ballot.voters)):
+        if not hypotheses or not scale.complete:
+            continue
         logprobs = [h.logprob for h in hypotheses if h.logprob is not None]
         # the sum is a bound: equal sequences are all in it
-        if not scale.complete or sum(map(math.exp, logprobs)) <= 1:
+        if sum(map(math.exp, logprobs)) <= 1:
             continue
         mass = _mass(hypotheses)
         if mass > 1 + MASS_SLACK:

@@ -90,7 +90,8 @@ def error_line(entry: Entry, error: DataError, shape: ResultShape) -> ResultLine
 
 
 def result_fields(ballot: Ballot, result: Result, shape: ResultShape) -> dict[str, Any]:
-    return {"id": ballot.id, **result.to_dict(scores=shape.scores, explain=shape.explain), **ballot.carry}
+    fields = {"id": ballot.id, **result.to_dict(scores=shape.scores, explain=shape.explain)}
+    return fields | ballot.carry if ballot.carry else fields
 
 
 def preference(ballot: Ballot, result: Result) -> dict[str, Any]:
