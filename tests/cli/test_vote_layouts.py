@@ -135,7 +135,7 @@ def test_ballots_with_one_candidate_each_are_doubted(run):
     ("asked", "message"),
     [
         (["--carry", "score"], "--carry score: results have a field of that name; give it another"),
-        (["--carry", "x", "--text"], "without what --carry adds"),
+        (["--carry", "x", "--text"], "without --carry"),
     ],
 )
 def test_what_cannot_be_carried_is_refused(run, asked, message):
