@@ -48,7 +48,7 @@ def test_the_surface_goes_to_standard_output_with_intervals(run, dev):
         assert name in text
     assert "BLEU-2 of 8 settings on 12 ballots" in text
     assert text.count("]<") == 1
-    assert "warning: the choice is within noise" in done.err
+    assert "warning: no setting beats the default" in done.err
 
 
 def test_references_may_come_from_files(run, dev, tmp_path):
@@ -172,28 +172,28 @@ def test_the_profile_may_not_replace_an_input(run, dev):
 def test_a_threshold_and_weights_are_chosen_and_the_curve_is_drawn(run, tmp_path):
     pytest.importorskip("matplotlib")
     path, profile, picture = (tmp_path / name for name in ("dev.jsonl", "profile.toml", "curve.svg"))
-    path.write_bytes(b"".join(map(write_ballot, answered(60))))
-    asked = (
-        "-s",
-        "exact:last_number",
-        "--metric",
-        "accuracy:last_number",
-        "--likelihoods",
-        "0",
+    path.write_bytes(b"".join(map(write_ballot, answered(200))))
+    asked = ("-s", "exact:last_number", "--metric", "accuracy:last_number", "--likelihoods", "0")
+    asked += (
         "--max-risk",
         "0.1",
+        "--weights",
+        "count,confidence",
+        "--resamples",
+        "50",
+        "--temperatures",
+        "1",
     )
-    asked += ("--weights", "count,confidence", "--resamples", "50", "--temperatures", "1", "--plot", picture)
-    done = run("tune", path, *asked, "-o", profile, "-q")
+    done = run("tune", path, *asked, "--plot", picture, "-o", profile, "-q")
     text = done.out.decode()
     assert done.code == 0
     assert "weights confidence:" in text
-    assert "chosen for a risk of at most 0.1: min_share = " in text
+    assert "chosen for a risk of at most 0.1" in text
     assert picture.read_bytes().startswith(b"<?xml")
     options = rv.read_profile(profile)
     results = run("vote", path, "--profile", profile, "-q").results()
     nobody = [result for result in results if result["winner"] is None]
     assert all(result["score"] < options["min_share"] for result in nobody)
-    assert 0 < len(nobody) < 60
+    assert 0 < len(nobody) < 200
     assert run("tune", path, "--plot", tmp_path / "curve.txt").code == 2
     assert run("tune", path, "--max-risk", "5").code == 2

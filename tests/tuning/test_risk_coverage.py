@@ -74,18 +74,18 @@ def test_tune_chooses_a_share_that_keeps_the_risk_and_votes_by_it():
     assert tuning.curve.points[-1].risk == pytest.approx(np.mean(everyone))
     assert 0 <= tuning.curve.unseen.risk < 0.15
     assert f"min_share = {share!r}" in tuning.profile()
-    assert tuning.as_data()["risk_curve"]["chosen"]["threshold"] == share
+    assert tuning.as_data()["curve"]["chosen"][0] == share
 
 
 @pytest.mark.parametrize("confident", [False, True])
-def test_tune_says_whether_confidence_helps_beyond_noise(confident):
+def test_tune_says_whether_confidence_helps_beyond_chance(confident):
     ballots = answered(150, confident=confident)
     weights = ["count", "confidence", "lowest_confidence"]
     tuning = quietly(ballots, weights=weights, **{**EXACT, "temperatures": [0.2]})
     assert [one.weights for one in tuning.weightings] == weights[1:]
     for gain in tuning.weightings:
-        assert (gain.gain.p < 0.05 and gain.gain.value > 0) is confident
-        assert ("helps beyond noise" in str(gain)) is confident
+        assert (gain.p < 0.05 and gain.gain > 0) is confident
+        assert ("helps beyond chance" in str(gain)) is confident
     assert (tuning.options["weights"] == "count") is not confident
 
 

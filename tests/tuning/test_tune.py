@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import warnings
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from rangevote.evaluation.metrics import METRICS
 from rangevote.evaluation.significance import draws
 from rangevote.formats import read
 from rangevote.tuning.grid import DEFAULT, grid
-from rangevote.tuning.tune import unseen
+from rangevote.tuning.tune import gain_on_unseen
 from tests.tuning.made_up import ballots
 
 FEW = {
@@ -42,22 +43,20 @@ def outputs(listed, **options):
 def test_scores_and_intervals_are_those_of_compare_for_the_outputs_of_each_setting(metric):
     pytest.importorskip("sacrebleu")
     listed = ballots(20)
-    found = quietly(listed, metric=metric, resamples=200, **FEW)
+    tuning = quietly(listed, metric=metric, resamples=200, **FEW)
     settings = grid(**FEW)
-    assert [one.setting for one in found.tried] == settings
-    systems = {one.name: outputs(listed, **one.options) for one in settings}
-    systems = {found.chosen.setting.name: systems[found.chosen.setting.name], **systems}
-    told = compare(systems, [b.references for b in listed], metrics=[metric], resamples=200)
-    by_name = {system.name: system for system in told.systems}
-    for one in found.tried:
-        system = by_name[one.setting.name]
+    assert [one.setting for one in tuning.tried] == settings
+    systems = {"default": outputs(listed), **{one.name: outputs(listed, **one.options) for one in settings}}
+    comparison = compare(systems, [b.references for b in listed], metrics=[metric], resamples=200)
+    by_name = {system.name: system for system in comparison.systems}
+    for one in tuning.tried:
+        system = by_name[one.name]
         assert one.score == pytest.approx(system.scores[metric].value)
         assert one.interval == pytest.approx(system.scores[metric].interval)
-        if one is not found.chosen and system.against_first:
-            against = system.against_first[metric]
-            assert one.behind.value == pytest.approx(-against.difference)
-            assert one.behind.p == pytest.approx(against.p, abs=0.02)  # where they tie, which one is ahead
-    assert found.chosen.score == max(one.score for one in found.tried)
+        against = system.against_first[metric]
+        assert one.gain == pytest.approx(against.difference)
+        assert one.gain_interval == pytest.approx(against.interval)
+    assert tuning.best.score == max(one.score for one in tuning.tried)
 
 
 def test_the_default_and_the_baselines_stand_beside_the_choice():
@@ -80,10 +79,10 @@ def test_without_log_probabilities_there_are_no_baselines_and_no_likelihoods():
     listed = [*ballots(10), *ballots(1, known=False)]
     with pytest.warns(RangevoteWarning) as warned:
         found = rv.tune(listed, metric="bleu_1", resamples=20, **FEW)
-    assert "not known, so that 8 settings with likelihood were left out" in str(warned[0].message)
+    assert "8 settings with likelihood were left out" in str(warned[0].message)
     assert found.baselines == ()
     assert {one.setting.likelihood for one in found.tried} == {0.0}
-    with pytest.raises(DataError, match=r"logprob: are not all known, which likelihood needs"):
+    with pytest.raises(DataError, match=r"logprob: is missing for some candidates"):
         rv.tune(listed, metric="bleu_1", **{**FEW, "likelihoods": [0.5]})
 
 
@@ -96,10 +95,10 @@ def test_likelihood_is_chosen_where_it_is_better():
         )
         for _ in range(8)
     ]
-    found = quietly(listed, metric="bleu_1", resamples=20, similarities=["overlap_1"], exponents=[0])
-    assert found.options["likelihood"] == 0.2  # the smallest that is enough
-    assert "likelihood = 0.2\n" in found.profile()
-    assert found.chosen.setting.name == "overlap_1, T = 0.5, L = 0.2"
+    tuning = quietly(listed, metric="bleu_1", resamples=200, similarities=["overlap_1"], exponents=[0])
+    assert tuning.options["likelihood"] == 0.2  # the smallest that is enough
+    assert "likelihood = 0.2\n" in tuning.profile()
+    assert tuning.chosen.name == "overlap_1, T = 0.5, L = 0.2"
 
 
 def test_the_units_of_the_metric_are_the_users():
@@ -108,9 +107,9 @@ def test_the_units_of_the_metric_are_the_users():
             [rv.Hypothesis("A Dog", logprob=-1.0), rv.Hypothesis("a cat", logprob=-2.0)], references=["a dog"]
         )
     ]
-    assert quietly(listed, metric="bleu_1", resamples=5, **FEW).chosen.score == 0
+    assert quietly(listed, metric="bleu_1", resamples=5, **FEW).best.score == 0
     lower = quietly(listed, metric="bleu_1", units=WordUnits(lowercase=True), resamples=5, **FEW)
-    assert lower.chosen.score == 100
+    assert lower.best.score == 100
 
 
 def clear(number):
@@ -136,22 +135,72 @@ def test_a_clear_choice_is_made_without_a_warning():
         found = rv.tune(listed, metric="bleu_1", exponents=[0], temperatures=[1], resamples=200)
     assert found.chosen.setting.similarity == "overlap_1"
     assert found.chosen.score == 100
-    assert found.warning() is None
+    assert found.chosen is found.best
+    assert found.chosen.p < 0.05
     assert found.unseen is not None
     assert found.unseen.share == 1
-    assert found.unseen.gain == pytest.approx(found.default.behind.value, abs=1e-6)
+    assert found.unseen.gain == pytest.approx(found.best.gain, abs=1e-6)
     assert "within_noise = false" in found.profile()
 
 
-def test_a_choice_within_noise_is_warned_about():
-    with pytest.warns(
-        RangevoteWarning, match=r"within noise: \+.* bleu_2 over the default overlap_1-4@0\.25.*more ballots"
-    ):
-        found = rv.tune(ballots(6, seed=3), metric="bleu_2", resamples=200)
-    assert found.default.within_noise
-    assert "within_noise = true" in found.profile()
-    assert len(found.alike) > 1
-    assert found.chosen in found.alike
+def test_the_default_is_chosen_where_no_setting_beats_it_beyond_chance():
+    listed = ballots(10, seed=3)
+    with pytest.warns(RangevoteWarning, match=r"no setting beats the default overlap_1-4@0\.25, T = 2"):
+        tuning = rv.tune(listed, metric="bleu_2", resamples=200)
+    assert tuning.best.gain > 0
+    assert tuning.chosen is tuning.default
+    assert {key: tuning.options[key] for key in ("similarity", "temperature")} == {
+        "similarity": "overlap_1-4@0.25",
+        "temperature": 2.0,
+    }
+    assert "within_noise = true" in tuning.profile()
+    assert "over_default = 0.0" in tuning.profile()
+    assert outputs(listed, **tuning.options) == outputs(listed)
+
+
+def equally_good(number, seed, *, accuracy=False):
+    """Ballots on which all candidates are equally good on average, so that no setting is better than another:
+    candidates and reference are drawn alike, or one of the candidates is the reference."""
+    chance = random.Random(seed)
+
+    def text():
+        return " ".join(chance.sample(range_of_words, 8))
+
+    range_of_words = [f"w{i}" for i in range(30)]
+    made = []
+    for _ in range(number):
+        candidates = [rv.Hypothesis(text(), logprob=-chance.uniform(1, 6)) for _ in range(6)]
+        reference = chance.choice(candidates).text if accuracy else text()
+        made.append(rv.Ballot(candidates, references=[reference]))
+    return made
+
+
+def claims(tunings, number, metric, **options):
+    """The share of tunings of equally good settings that choose another setting than the default."""
+    found = [
+        quietly(
+            equally_good(number, seed, accuracy=metric == "accuracy"), metric=metric, seed=seed, **options
+        )
+        for seed in range(tunings)
+    ]
+    return sum(tuning.chosen is not tuning.default for tuning in found) / tunings
+
+
+def most_by_chance(tunings, level=0.05):
+    """The most claims that chance allows at this level, two standard errors above it."""
+    return level + 2 * (level * (1 - level) / tunings) ** 0.5
+
+
+def test_equally_good_settings_rarely_claim_a_gain():
+    few = {"similarities": ["overlap_1", "overlap_2", "precision_1"], "temperatures": [0.5, 4]}
+    rate = claims(100, 20, "bleu_1", resamples=100, exponents=[0, 0.5, 1], **few)
+    assert rate <= most_by_chance(100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "metric"), [(10, "bleu_1"), (50, "bleu_1"), (30, "accuracy")])
+def test_at_most_5_percent_of_tunings_of_400_equally_good_settings_claim_a_gain(number, metric):
+    assert claims(150, number, metric, resamples=200) <= most_by_chance(150)
 
 
 def test_gains_on_ballots_left_out_are_those_of_a_loop_over_resamples():
@@ -176,7 +225,7 @@ def test_gains_on_ballots_left_out_are_those_of_a_loop_over_resamples():
 
 
 def test_resamples_that_leave_nothing_out_tell_nothing():
-    assert unseen(np.ones((3, 2)), np.full((3, 2), np.nan), [0], 1) is None
+    assert gain_on_unseen(np.ones((3, 2)), np.full((3, 2), np.nan), np.full(3, np.nan)) is None
 
 
 def test_threads_change_nothing():
@@ -211,8 +260,8 @@ def test_what_cannot_be_meant_is_refused_before_ballots_are_read(options, told):
 @pytest.mark.parametrize(
     ("ballot", "told"),
     [
-        (rv.Ballot([rv.Hypothesis("a", logprob=-1.0)]), "references: there are none"),
-        (rv.Ballot([rv.Hypothesis(tokens=(1, 2), logprob=-1.0)], references=["a"]), "text: is not known"),
+        (rv.Ballot([rv.Hypothesis("a", logprob=-1.0)]), "references: is missing"),
+        (rv.Ballot([rv.Hypothesis(tokens=(1, 2), logprob=-1.0)], references=["a"]), "text: is missing"),
         (rv.Ballot([], references=["a"]), "no candidates"),
     ],
 )

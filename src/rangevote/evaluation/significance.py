@@ -20,9 +20,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rangevote.errors import DataError, UsageError, choose
 from rangevote.hypothesis import Array
+
+Indices = NDArray[np.int64]
 
 #: Koehn drew 1,000; more cost little here, and let a two-tailed p go below 0.001.
 RESAMPLES = 10_000
@@ -127,6 +130,62 @@ def paired_bootstrap(
     sums = resampled_sums(np.hstack([rows, baseline]), resamples=resamples, seed=seed)
     observed = float(score(rows.sum(axis=0)) - score(baseline.sum(axis=0)))
     return difference(score(sums[:, :width]), score(sums[:, width:]), observed, p_value)
+
+
+def best_of_many(
+    score: Callable[[Array], Array],
+    rows: Array,
+    sentences: Indices,
+    systems: Indices,
+    base: Indices,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Array:
+    """One-tailed p-values, shape (systems,), that systems beat a base, which allow for there being many
+    systems.
+
+    `rows` (outputs, s) are the statistics of all different outputs and `sentences` (outputs,) what sentence
+    each is of, in order; `systems` (sentences, systems) and `base` (sentences,) index these outputs.
+
+    p is the probability that, by chance alone, the largest gain of any system, in standard deviations of its
+    gains by chance, is at least this system's (Westfall and Young 1993). Chance is simulated in two ways, and
+    the larger p counts: on random sentences the outputs of the base and of the system are swapped (Noreen
+    1989), or the different outputs of each sentence change places. If no system is better than the base, a p
+    is below 0.05 in at most 5 % of samples, provided that sentences are independent and that either a
+    difference is as likely up as down, or the outputs of a sentence are equally good on average.
+    """
+    size, number = systems.shape
+    if not number:
+        return np.ones(0)
+    every = np.column_stack([systems, base])
+    sums = rows[every].sum(axis=0)  # (systems + 1, s)
+    changes = (rows[systems] - rows[base][:, None]).reshape(size, -1)
+    elected = np.zeros((number + 1, len(rows)))  # which systems have which output
+    elected[np.arange(number + 1), every] = 1
+    generator = np.random.default_rng(seed)
+    swapped, shuffled = [], []
+    step = max(1, _BLOCK // max(rows.size, sums.size))
+    for start in range(0, resamples, step):
+        count = min(step, resamples - start)
+        swaps = generator.integers(0, 2, size=(count, size)).astype(np.float64)
+        moved = (swaps @ changes).reshape(count, number, -1)
+        swapped.append(score(sums[:-1] - moved) - score(sums[-1] + moved))
+        order = np.argsort(sentences + generator.random((count, len(rows))), axis=1)
+        scores = score(elected @ rows[order])  # (count, systems + 1)
+        shuffled.append(scores[:, :-1] - scores[:, -1:])
+    observed = score(sums[:-1]) - score(sums[-1])
+    p: Array = np.maximum(*(_p_of_largest(np.concatenate(gains), observed) for gains in (swapped, shuffled)))
+    return p
+
+
+def _p_of_largest(gains: Array, observed: Array) -> Array:
+    """The share of rows of `gains` (resamples, systems) whose largest is at least each of `observed`."""
+    spread = gains.std(axis=0)
+    unit = np.where(spread > 1e-12, spread, np.inf)  # of systems equal to the base
+    largest = (gains / unit).max(axis=1)
+    reached: Array = (largest[:, None] >= observed / unit - 1e-9).sum(axis=0)
+    return (1 + reached) / (1 + len(gains))
 
 
 def sign_test(better: int, worse: int) -> float:

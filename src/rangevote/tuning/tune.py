@@ -1,29 +1,38 @@
 """Choose how to elect, on ballots with references, and say how far the choice can be trusted.
 
-The ballots are drawn anew, as many as there are, with replacement (the paired bootstrap). In each resample
-every setting has a score: their spread is a setting's interval, and the spread of a difference tells whether
-two settings differ by more than chance.
+Every setting of a grid elects every ballot. The ballots are drawn anew, with replacement (the paired
+bootstrap): the spread of a setting's scores is its interval.
 
-The best of many settings looks better than it is, since it was also the luckiest. So in each resample the
-best is chosen anew on the ballots that were drawn, and measured on those that were not (on average 37 % of
-them): its gain over the default there is what tuning would have brought on ballots it has not seen.
+The best of many settings looks better than it is, since it was also the luckiest. Two numbers allow for that:
+
+* `p`: the probability that the *best* of all settings gains as much by chance. The winners of a setting and
+of
+  the default are swapped on random ballots, or all winners of a ballot change places: if no setting is better
+  than the default, this changes nothing but chance (`rangevote.evaluation.significance.best_of_many`).
+* `unseen`: in each resample the best setting is chosen on the ballots that were drawn, and its gain over the
+  default is measured on those that were not (on average 37 % of them).
+
+A setting is chosen only if p < 0.05 and the gain on ballots left out is positive; otherwise the default is
+kept. So if no setting is better than the default, another one is chosen in at most 5 % of tunings. That
+assumes that ballots are independent and that, without a gain, a difference on a ballot is as likely up as
+down.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from rangevote import __version__
 from rangevote.election.settings import Settings, write_tables
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.metrics import METRICS, Metric, get_metric
-from rangevote.evaluation.significance import SEED, Difference, Interval, difference, draws, interval
+from rangevote.evaluation.significance import SEED, Indices, Interval, best_of_many, draws, interval
 from rangevote.evaluation.tables import STARS_NOTE, Cell, Column, Table, TableRow, stars
 from rangevote.hypothesis import Array, Ballot
 from rangevote.parallel import map_in_order
@@ -44,28 +53,29 @@ from rangevote.tuning.risk_coverage import RiskCurve, check_risk, risk_curve
 
 #: Enough for intervals to a tenth of their width.
 RESAMPLES = 1_000
-#: A difference with a smaller p-value is more than chance.
+#: A gain with a smaller p-value is more than chance.
 LEVEL = 0.05
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A setting, its score with its interval, and how far the chosen one is above it."""
+    """A setting, its score, and its gain over the default, with 95 % intervals.
 
+    `p` is the probability that the best of all settings gains as much if none is better than the default.
+    """
+
+    name: str
     setting: Setting
     score: float
     interval: Interval
-    behind: Difference
-
-    @property
-    def within_noise(self) -> bool:
-        """Whether the chosen setting is better by no more than chance."""
-        return self.behind.p >= LEVEL
+    gain: float
+    gain_interval: Interval
+    p: float
 
 
 @dataclass(frozen=True)
 class Unseen:
-    """What the choice brings on ballots it was not made on: the mean gain, and how often it is a gain."""
+    """What choosing brings on ballots left out of the choice: the mean gain, and how often it is a gain."""
 
     gain: float
     share: float
@@ -73,19 +83,22 @@ class Unseen:
 
 @dataclass(frozen=True)
 class WeightingGain:
-    """What weights bring: the best setting with them against the best with those that were named first."""
+    """The best setting with some weights, compared with the best setting with the weights named first.
+
+    `p` allows for the choice among the settings with these weights.
+    """
 
     weights: str
     against: str
-    gain: Difference
+    gain: float
+    interval: Interval
+    p: float
 
     def __str__(self) -> str:
-        low, high = self.gain.interval
-        verdict = "helps beyond noise" if self.gain.value > 0 else "hurts beyond noise"
-        verdict = "within noise" if self.gain.p >= LEVEL else verdict
+        verdict = "helps beyond chance" if self.p < LEVEL else "no gain beyond chance"
         return (
-            f"weights {self.weights}: {self.gain.value:+.2f} over {self.against}, 95 % interval "
-            f"{low:+.2f} to {high:+.2f}, p = {self.gain.p:.4f}: {verdict}."
+            f"weights {self.weights}: {self.gain:+.2f} over {self.against}, 95 % interval "
+            f"{self.interval.low:+.2f} to {self.interval.high:+.2f}, p = {self.p:.4f}: {verdict}."
         )
 
 
@@ -93,15 +106,18 @@ class WeightingGain:
 class Tuning:
     """What was tried and what was chosen.
 
-    `tried` are all settings of the grid in its order; `default` is an election without options, and
-    `baselines` are the rules without voters, where log-probabilities are known. `shared` are the
-    options of all elections, `weightings` says what weights bring where several were tried, and `curve` is
-    the risk of the chosen setting's winners at every threshold, where that was asked for.
+    `tried` are all settings of the grid in its order, `best` is the one with the highest score. `default`
+    is an election without options (for answers: the first measure), `baselines` are the rules without
+    voters, if log-probabilities are known. `chosen` is the best setting that beats the default beyond
+    chance, otherwise the default. `shared` are options of all elections, `weightings` compares weights if
+    several were tried, and `curve` has the risk of the chosen setting at every threshold, if that was asked
+    for.
     """
 
     chosen: Tried
-    tried: tuple[Tried, ...]
+    best: Tried
     default: Tried
+    tried: tuple[Tried, ...]
     baselines: tuple[Tried, ...]
     unseen: Unseen | None
     metric: str
@@ -114,11 +130,6 @@ class Tuning:
     curve: RiskCurve | None = None
 
     @property
-    def alike(self) -> list[Tried]:
-        """The settings that are as good as the chosen one as far as these ballots tell, itself included."""
-        return [one for one in self.tried if one.within_noise or one is self.chosen]
-
-    @property
     def options(self) -> dict[str, Any]:
         """For `elect(ballot, **tuning.options)`."""
         options = {**self.chosen.setting.options, **{k: v for k, v in self.shared.items() if v}}
@@ -126,36 +137,36 @@ class Tuning:
             options[self.curve.option] = self.curve.chosen.threshold
         return options
 
-    def warning(self) -> str | None:
-        """Why the choice should not be trusted to be better than no tuning, or None."""
-        if self.chosen.setting == self.default.setting:
-            return None
-        behind, default = self.default.behind, self.default.setting.name
-        if behind.p >= LEVEL:
-            return (
-                f"the choice is within noise: {behind.value:+.2f} {self.metric} over the default "
-                f"{default}, 95 % interval {behind.interval.low:+.2f} to {behind.interval.high:+.2f}; "
-                f"more ballots would tell."
+    @property
+    def kept_default(self) -> bool:
+        """Whether the default is chosen although another setting scores higher on these ballots."""
+        return self.chosen is self.default and self.best.setting != self.default.setting
+
+    def warnings(self) -> list[str]:
+        """Why tuning did not bring what was asked for."""
+        warnings = []
+        if self.kept_default:
+            unseen = "" if self.unseen is None else f" and {self.unseen.gain:+.2f} on ballots left out"
+            warnings.append(
+                f"no setting beats the default {self.default.name} beyond chance, so the default is chosen. "
+                f"The best of {len(self.tried)}, {self.best.name}, gains {self.best.gain:+.2f} "
+                f"{self.metric} on these ballots (p = {self.best.p:.2g}){unseen}. Use more ballots, or try "
+                f"fewer settings."
             )
-        if self.unseen is not None and self.unseen.gain <= 0:
-            return (
-                f"the choice does not hold on ballots it was not made on: {self.unseen.gain:+.2f} "
-                f"{self.metric} against the default {default}; more ballots, or fewer settings, would help."
-            )
-        return None
+        return warnings
 
     def profile(self) -> str:
         """TOML for `rangevote vote --profile`."""
-        behind = self.default.behind
         tuned = {
             "metric": self.metric,
             "signature": self.signature,
             "score": round(self.chosen.score, 4),
             "interval": [round(end, 4) for end in self.chosen.interval],
-            "over_default": round(behind.value, 4),
-            "p": round(behind.p, 6),
+            "over_default": round(self.chosen.gain, 4),
+            "best": self.best.name,
+            "p": round(self.best.p, 6),
             "gain_unseen": None if self.unseen is None else round(self.unseen.gain, 4),
-            "within_noise": self.warning() is not None,
+            "within_noise": self.kept_default,
             "ballots": self.ballots,
             "settings": len(self.tried),
             "resamples": self.resamples,
@@ -167,37 +178,8 @@ class Tuning:
 
     def as_data(self) -> dict[str, Any]:
         """All of it for JSON."""
-        return {
-            "chosen": _data(self.chosen),
-            "default": _data(self.default),
-            "baselines": [_data(one) for one in self.baselines],
-            "tried": [_data(one) for one in self.tried],
-            "alike": [one.setting.name for one in self.alike],
-            "unseen": None if self.unseen is None else asdict(self.unseen),
-            "warning": self.warning(),
-            "metric": self.metric,
-            "signature": self.signature,
-            "ballots": self.ballots,
-            "resamples": self.resamples,
-            "seed": self.seed,
-            "options": self.options,
-            "weightings": [asdict(one) for one in self.weightings],
-            "risk_curve": None if self.curve is None else self.curve.as_data(),
-        }
-
-
-def _data(one: Tried) -> dict[str, Any]:
-    setting = asdict(one.setting) if one.setting.has_voters else {"rule": one.setting.rule}
-    return {
-        "name": one.setting.name,
-        **setting,
-        "score": one.score,
-        "interval": list(one.interval),
-        "behind": one.behind.value,
-        "behind_interval": list(one.behind.interval),
-        "p": one.behind.p,
-        "within_noise": one.within_noise,
-    }
+        data: dict[str, Any] = msgspec.to_builtins(self)
+        return {**data, "options": self.options, "warnings": self.warnings()}
 
 
 def tune(
@@ -219,104 +201,137 @@ def tune(
     seed: int = SEED,
     threads: int = 1,
 ) -> Tuning:
-    """Elect every ballot under every setting of a grid, and choose the one whose winners score best.
+    """Elect every ballot under every setting of a grid, and choose the one whose winners score best, if it
+    beats the default beyond chance; otherwise choose the default.
 
     Ballots bring their references. `metric` is "bleu" (sacreBLEU), "bleu_1" to "bleu_4" or "chrf" of all
-    winners together, or "accuracy:KEY", the share of winners whose answer, by a key of `exact`, is that of a
-    reference. `similarities` without an exponent are tried with all `exponents`, and everything with
-    all `temperatures` of the weights, by default 0.5, 1, 2 and 4 and for a preset its own, with all
-    `likelihoods`, if all log-probabilities of candidates are known, and all word units `tokenize`. Of
-    `weights` several can be tried, and the result says which help; they, `normalize` and `merge` are as in
-    `elect`. `max_risk` chooses the threshold below which nobody is elected, so that at most this share of
-    the answers that are given is wrong; `curve` has the risk at every threshold. Intervals come from
-    `resamples` of the ballots. Of settings with equal scores the first is chosen. A choice that is within
-    noise is warned about.
+    winners together, or "accuracy:KEY", the share of winners whose answer, by a key of `exact`, is that of
+    a reference. `similarities` without an exponent are tried with all `exponents`, and everything with all
+    `temperatures` of the weights, by default 0.5, 1, 2 and 4 and for a preset its own, with all
+    `likelihoods`, if all log-probabilities of candidates are known, and all word units `tokenize`. You can
+    try several `weights`; the result says which help. They, `normalize` and `merge` are as in `elect`.
+    Intervals and p-values come from `resamples` of the ballots. Of settings with equal scores the first is
+    chosen.
+
+    If none of the settings is better than the default, another setting is chosen in at most 5 % of tunings.
+
+    `max_risk` chooses the threshold below which nobody is elected, so that at most this share of the answers
+    that are given is wrong; `curve` has the risk at every threshold.
     """
     chosen_metric = metric_of(metric)
     schemes: list[str | None] = [weights] if weights is None or isinstance(weights, str) else list(weights)
-    for scheme in schemes or [None]:
+    schemes = schemes or [None]
+    for scheme in schemes:
         Settings(weights=scheme, normalize=normalize, merge=merge)  # refuses what cannot be meant
     check_risk(max_risk)
-    choices = grid(similarities, exponents, temperatures, tokenize, likelihoods, schemes or [None])
     if resamples < 1:
         raise UsageError(f"resamples must be 1 or more, got {resamples}.")
-    settings = [*choices, replace(DEFAULT, weights=(schemes or [None])[0]), *BASELINES]
+    choices = grid(similarities, exponents, temperatures, tokenize, likelihoods, schemes)
+    default = replace(DEFAULT, weights=schemes[0])
+    if all(_compares_answers(setting) for setting in choices):
+        default = replace(choices[0], temperature=1.0, likelihood=0.0)
+    settings = [*choices, default, *BASELINES]
     elections = GridElections(settings, normalize, merge)
-    winners = Winners([], [], [], [])
-    for ballot, elected in map_in_order(lambda ballot: (ballot, elections.winners(ballot)), ballots, threads):
-        winners.add(ballot, elected)
-    statistics = winners.statistics(chosen_metric, units or WordUnits())
-    known = [number for number in range(len(settings)) if statistics.complete(number)]
-    choices = _possible(choices, [settings[number] for number in known])
-    sums = statistics.of(known).sum(axis=0).reshape(len(known), -1)
-    scores = chosen_metric.score(sums)  # (known settings,)
-    best = int(scores[: len(choices)].argmax())
-    drawn, left_out = resample(statistics, known, chosen_metric, resamples, seed)
+    winners = Winners()
+    for ballot, results in map_in_order(lambda ballot: (ballot, elections.winners(ballot)), ballots, threads):
+        winners.add(ballot, results)
+    rows, signature = winners.statistics(chosen_metric, units or WordUnits())
+    elected: Indices = np.array(winners.indices)  # (ballots, settings): index into rows
+    size = len(elected)
+    known = [number for number in range(len(settings)) if winners.complete(number)]
+    possible = _possible(choices, [settings[number] for number in known])
+    base = len(possible)  # the default stands behind the choices
+    elected_there = elected[:, known]
+    scores, drawn, left_out = resample(rows[elected_there], chosen_metric, resamples, seed)
+
+    def p_values(numbers: Sequence[int], base: int) -> Array:
+        systems = elected_there[:, list(numbers)], elected_there[:, base]
+        outputs = rows, np.array(winners.ballots)
+        return best_of_many(chosen_metric.score, *outputs, *systems, resamples=resamples, seed=seed)
+
+    others = range(base + 1, len(known))
+    p = np.concatenate([p_values(range(base), base), [1.0], p_values(others, base)])
     tried = [
         Tried(
+            settings[known[i]].name,
             settings[known[i]],
             float(scores[i]),
             interval(drawn[:, i]),
-            difference(drawn[:, best], drawn[:, i], float(scores[best] - scores[i])),
+            float(scores[i] - scores[base]),
+            interval(drawn[:, i] - drawn[:, base]),
+            float(p[i]),
         )
         for i in range(len(known))
     ]
+    unseen = gain_on_unseen(drawn[:, :base], left_out[:, :base], left_out[:, base])
+    better = [i for i in range(base) if p[i] < LEVEL and scores[i] > scores[base]]
+    chosen = base
+    if better and (unseen is None or unseen.gain > 0):
+        chosen = max(better, key=lambda i: scores[i])
+
+    risks = None
+    if curve or max_risk is not None:
+        number = known[chosen]
+        setting = settings[number]
+        option = "min_share" if _compares_answers(setting) and not setting.likelihood else "min_score"
+        confidences = [row[number] for row in winners.scores]
+        risks = risk_curve(
+            confidences,
+            rows[elected[:, number]],
+            chosen_metric,
+            option,
+            max_risk,
+            resamples=resamples,
+            seed=seed,
+        )
+
     tuning = Tuning(
-        tried[best],
-        tuple(tried[: len(choices)]),
-        tried[len(choices)],
-        tuple(tried[len(choices) + 1 :]),
-        unseen(drawn, left_out, range(len(choices)), len(choices)),
+        tried[chosen],
+        tried[int(scores[:base].argmax())],
+        tried[base],
+        tuple(tried[:base]),
+        tuple(tried[base + 1 :]),
+        unseen,
         metric,
-        statistics.signature,
-        len(statistics.rows_of_ballots),
+        signature,
+        size,
         resamples,
         seed,
         {"normalize": normalize, "merge": merge},
-        _weighting_gains(tried[: len(choices)], drawn),
-        _curve(winners, statistics, known[best], settings, chosen_metric, max_risk, resamples, seed)
-        if curve or max_risk is not None
-        else None,
+        _weighting_gains(possible, scores, drawn, p_values),
+        risks,
     )
-    if (warning := tuning.warning()) is not None:
+    for warning in tuning.warnings():
         warn(warning)
     return tuning
 
 
-def _weighting_gains(tried: Sequence[Tried], drawn: Array) -> tuple[WeightingGain, ...]:
-    """The best setting of each weighting against the best of the first one."""
-    best: dict[str | None, int] = {}
-    for i, one in enumerate(tried):
-        scheme = one.setting.weights
-        if scheme not in best or one.score > tried[best[scheme]].score:
-            best[scheme] = i
+def _weighting_gains(
+    settings: Sequence[Setting],
+    scores: Array,
+    drawn: Array,
+    p_values: Callable[[Sequence[int], int], Array],
+) -> tuple[WeightingGain, ...]:
+    """The best setting with each weights against the best with the first ones."""
+    by_weights: dict[str | None, list[int]] = {}
+    for i, setting in enumerate(settings):
+        by_weights.setdefault(setting.weights, []).append(i)
+    best = {weights: max(numbers, key=lambda i: scores[i]) for weights, numbers in by_weights.items()}
     (first, base), *others = best.items()
     return tuple(
         WeightingGain(
-            str(scheme),
+            str(weights),
             str(first),
-            difference(drawn[:, i], drawn[:, base], tried[i].score - tried[base].score),
+            float(scores[i] - scores[base]),
+            interval(drawn[:, i] - drawn[:, base]),
+            float(p_values(by_weights[weights], base)[by_weights[weights].index(i)]),
         )
-        for scheme, i in others
+        for weights, i in others
     )
 
 
-def _curve(
-    winners: Winners,
-    statistics: WinnerStatistics,
-    number: int,
-    settings: Sequence[Setting],
-    metric: Metric,
-    max_risk: float | None,
-    resamples: int,
-    seed: int,
-) -> RiskCurve:
-    """The risk curve of one setting."""
-    measure = get_similarity(settings[number].similarity, settings[number].tokenize)
-    option = "min_share" if measure.answers and not settings[number].likelihood else "min_score"
-    scores = [row[number] for row in winners.scores]
-    rows = statistics.of([number])
-    return risk_curve(scores, rows, metric, option, max_risk, resamples=resamples, seed=seed)
+def _compares_answers(setting: Setting) -> bool:
+    return get_similarity(setting.similarity, setting.tokenize).answers
 
 
 def _possible(choices: list[Setting], known: list[Setting]) -> list[Setting]:
@@ -324,13 +339,13 @@ def _possible(choices: list[Setting], known: list[Setting]) -> list[Setting]:
     possible = [setting for setting in choices if setting in known]
     if not possible:
         raise DataError(
-            "are not all known, which likelihood needs; give them, or have 0 among the likelihoods.",
+            "is missing for some candidates; likelihood needs it. Give it, or have 0 among the likelihoods.",
             field="candidates[].logprob",
         )
     if len(possible) < len(choices):
         warn(
-            f"the log-probability of some candidates is not known, so that {len(choices) - len(possible)} "
-            f"settings with likelihood were left out; give it, or use likelihoods=[0] (--likelihoods 0)."
+            f"some candidates have no log-probability, so {len(choices) - len(possible)} settings with "
+            f"likelihood were left out; give it, or use likelihoods=[0] (--likelihoods 0)."
         )
     return possible
 
@@ -349,155 +364,127 @@ def metric_of(name: str) -> Metric:
 class Winners:
     """The winners of all settings, ballot by ballot; of each ballot the different ones are kept once."""
 
-    texts: list[str]
-    references: list[Sequence[str]]
-    rows: list[list[int]]  # (ballots, settings): index into `texts`, negative for nobody
-    scores: list[list[float]]  # (ballots, settings)
+    texts: list[str] = field(default_factory=list)
+    references: list[Sequence[str]] = field(default_factory=list)
+    ballots: list[int] = field(default_factory=list)  # of each text
+    indices: list[list[int]] = field(default_factory=list)  # (ballots, settings) into texts, negative: nobody
+    scores: list[list[float]] = field(default_factory=list)  # (ballots, settings)
 
     def add(self, ballot: Ballot, elected: Sequence[tuple[int, float]]) -> None:
         if not ballot.references:
-            raise DataError("there are none, and settings are chosen by them.", field="references")
-        known: dict[str, int] = {}
-        row = []
-        self.scores.append([score for _, score in elected])
+            raise DataError("is missing; settings are chosen by the references.", field="references")
+        known: dict[int, int] = {index: index for index, _ in elected if index < 0}
         for index, _ in elected:
-            if index < 0:
-                row.append(index)
+            if index in known:
                 continue
             text = ballot.candidates[index].text
             if text is None:
                 raise DataError(
-                    "is not known, while references are texts; decode the tokens first.",
+                    "is missing, and references are texts; decode the tokens first.",
                     field=f"candidates[{index}].text",
                 )
-            if text not in known:
-                known[text] = len(self.texts)
-                self.texts.append(text)
-                self.references.append(ballot.references)
-            row.append(known[text])
-        self.rows.append(row)
-
-    def statistics(self, metric: Metric, units: WordUnits) -> WinnerStatistics:
-        """The sentence statistics of every setting; every different winner is measured once."""
-        if not self.rows:
-            raise DataError("there are no ballots, so there is nothing to tune on.")
-        counts = metric.statistics(EvaluationCorpus.of(len(self.texts), self.references), units)
-        return WinnerStatistics(counts.rows(self.texts), np.array(self.rows), counts.signature)
-
-
-@dataclass(frozen=True)
-class WinnerStatistics:
-    """`rows` (different winners, statistics); `rows_of_ballots` (ballots, settings) are indices into them."""
-
-    rows: Array
-    rows_of_ballots: NDArray[np.int64]
-    signature: str
+            known[index] = len(self.texts)
+            self.texts.append(text)
+            self.references.append(ballot.references)
+            self.ballots.append(len(self.indices))
+        self.indices.append([known[index] for index, _ in elected])
+        self.scores.append([score for _, score in elected])
 
     def complete(self, setting: int) -> bool:
         """Whether the setting has a winner in every ballot."""
-        return bool((self.rows_of_ballots[:, setting] >= 0).all())
+        return all(row[setting] >= 0 for row in self.indices)
 
-    def of(self, settings: Sequence[int]) -> Array:
-        """The statistics of some settings side by side, (ballots, settings x statistics)."""
-        selected: Array = self.rows[self.rows_of_ballots[:, settings]]
-        return selected.reshape(len(self.rows_of_ballots), -1)
+    def statistics(self, metric: Metric, units: WordUnits) -> tuple[Array, str]:
+        """The sentence statistics of every text, shape (texts, statistics), and the metric's signature."""
+        if not self.indices:
+            raise DataError("there are no ballots, so there is nothing to tune on.")
+        counts = metric.statistics(EvaluationCorpus.of(len(self.texts), self.references), units)
+        return counts.rows(self.texts), counts.signature
 
 
-def resample(
-    statistics: WinnerStatistics, settings: Sequence[int], metric: Metric, resamples: int, seed: int
-) -> tuple[Array, Array]:
-    """Scores of the settings (resamples, settings) on the ballots drawn, and on those left out.
-
-    Where a resample leaves nothing out the score is nan.
-    """
-    rows = statistics.of(settings)  # (ballots, settings x statistics)
+def resample(rows: Array, metric: Metric, resamples: int, seed: int) -> tuple[Array, Array, Array]:
+    """Scores of settings from rows (ballots, settings, statistics): on all ballots, shape (settings,), and
+    in each resample, shape (resamples, settings), on the ballots drawn and on those left out (nan if none
+    is)."""
+    size, *shape = rows.shape
+    flat = rows.reshape(size, -1)
 
     def scores(counts: Array) -> Array:
-        sums = counts @ rows
-        return metric.score(sums.reshape(len(counts), len(settings), rows.shape[1] // len(settings)))
+        return metric.score((counts @ flat).reshape(len(counts), *shape))
 
     drawn, left_out = [], []
-    for counts in draws(len(rows), resamples, seed):
+    for counts in draws(size, resamples, seed):
         drawn.append(scores(counts))
         left = counts == 0
         some = left.any(axis=1)  # of a handful of ballots a resample may leave out none
         left_scores = np.full_like(drawn[-1], np.nan)
         left_scores[some] = scores(left[some].astype(np.float64))
         left_out.append(left_scores)
-    return np.concatenate(drawn), np.concatenate(left_out)
+    return scores(np.ones((1, size)))[0], np.concatenate(drawn), np.concatenate(left_out)
 
 
-def unseen(drawn: Array, left_out: Array, choices: Sequence[int], default: int) -> Unseen | None:
-    """Choose the best of `choices` in each resample, and compare it with the default on what was left out.
+def gain_on_unseen(drawn: Array, left_out: Array, default: Array) -> Unseen | None:
+    """Choose the best setting in each resample, and compare it with the default on what was left out.
 
-    None where no resample leaves out enough to tell (a handful of ballots).
+    `drawn` and `left_out` have shape (resamples, settings), `default` (resamples,). None if no resample
+    leaves a ballot out.
     """
-    best = np.asarray(choices)[drawn[:, choices].argmax(axis=1)]  # (resamples,)
-    every = np.arange(len(best))
-    gains = left_out[every, best] - left_out[every, default]
+    gains = left_out[np.arange(len(drawn)), drawn.argmax(axis=1)] - default
     gains = gains[np.isfinite(gains)]
-    if not len(gains):
-        return None
-    return Unseen(float(gains.mean()), float((gains > 0).mean()))
+    return Unseen(float(gains.mean()), float((gains > 0).mean())) if len(gains) else None
 
 
-CHOSEN, ALIKE = "<", "~"
+BEST, PROVEN = "<", "+"
 
 
 def surface_table(tuning: Tuning) -> Table:
     """A row for each measure, likelihood and word unit, a column for each temperature."""
     temperatures = sorted({one.setting.temperature for one in tuning.tried})
     several = len({one.setting.tokenize for one in tuning.tried}) > 1
-    rows: dict[Setting, dict[float, Tried]] = {}
+    by_row: dict[Setting, dict[float, Cell]] = {}
     for one in tuning.tried:
-        rows.setdefault(replace(one.setting, temperature=1.0), {})[one.setting.temperature] = one
-    return Table(
-        [Column(f"T = {short(temperature)}") for temperature in temperatures],
-        [
-            TableRow(
-                f"{setting.name}, words" if several and setting.tokenize == "words" else setting.name,
-                [_surface_cell(tuning, by_temperature.get(temperature)) for temperature in temperatures],
-                group=f"{setting.tokenize} {setting.similarity.partition('@')[0]}",
-            )
-            for setting, by_temperature in rows.items()
-        ],
-        "measure",
-        f"{get_metric(tuning.metric).label} of {len(tuning.tried)} settings on {tuning.ballots:,} ballots",
-        [
-            f"{CHOSEN} chosen, {ALIKE} as good as far as these ballots tell ({len(tuning.alike) - 1} "
-            f"settings); in brackets 95 % intervals of a paired bootstrap, {tuning.resamples:,} resamples.",
-            f"signature: {tuning.signature}",
-        ],
-    )
-
-
-def _surface_cell(tuning: Tuning, one: Tried | None) -> Cell:
-    if one is None:
-        return Cell()
-    mark = CHOSEN if one is tuning.chosen else ALIKE if one.within_noise else ""
-    return Cell(f"{one.score:.2f} [{one.interval.low:.1f}, {one.interval.high:.1f}]", mark)
+        mark = (BEST if one is tuning.best else "") + (PROVEN if one.p < LEVEL else "")
+        cell = Cell(f"{one.score:.2f} [{one.interval.low:.1f}, {one.interval.high:.1f}]", mark)
+        by_row.setdefault(replace(one.setting, temperature=1.0), {})[one.setting.temperature] = cell
+    rows = [
+        TableRow(
+            f"{setting.name}, words" if several and setting.tokenize == "words" else setting.name,
+            [cells.get(temperature, Cell()) for temperature in temperatures],
+            group=f"{setting.tokenize} {setting.similarity.partition('@')[0]}",
+        )
+        for setting, cells in by_row.items()
+    ]
+    proven = sum(one.p < LEVEL for one in tuning.tried)
+    notes = [
+        f"{BEST} highest score, {PROVEN} better than the default beyond chance ({proven} settings); in "
+        f"brackets 95 % intervals of a bootstrap, {tuning.resamples:,} resamples.",
+        f"signature: {tuning.signature}",
+    ]
+    title = f"{get_metric(tuning.metric).label} of {len(tuning.tried)} settings on {tuning.ballots:,} ballots"
+    columns = [Column(f"T = {short(temperature)}") for temperature in temperatures]
+    return Table(columns, rows, "measure", title, notes)
 
 
 def choice_table(tuning: Tuning) -> Table:
-    """The choice, and how far it is above the default and the rules without voters."""
-    columns = [Column(get_metric(tuning.metric).label), *map(Column, ("95 % interval", "gain", "of gain"))]
-    columns.append(Column("p", decimals=4))
-    rows = [TableRow(f"chosen: {tuning.chosen.setting.name}", [*_score_cells(tuning.chosen), *[Cell()] * 3])]
-    names = [f"default: {tuning.default.setting.name}", *(one.setting.name for one in tuning.baselines)]
-    for name, one in zip(names, (tuning.default, *tuning.baselines), strict=True):
-        behind = one.behind
-        between = f"[{behind.interval.low:+.2f}, {behind.interval.high:+.2f}]"
-        gain = [Cell(f"{behind.value:+.2f}", stars(behind.p)), Cell(between), Cell(behind.p)]
-        rows.append(TableRow(name, [*_score_cells(one), *gain], group="against"))
-    notes = [f"gain: of the choice over this row, on the ballots it was made on; {STARS_NOTE}."]
+    """The best setting and the rules without voters, compared with the default."""
+    columns = [get_metric(tuning.metric).label, "95 % interval", "gain", "95 % interval", "p"]
+    rows = []
+    names = ("best: ", "default: ", *[""] * len(tuning.baselines))
+    for name, one in zip(names, (tuning.best, tuning.default, *tuning.baselines), strict=True):
+        cells = [Cell(one.score), Cell(f"[{one.interval.low:.2f}, {one.interval.high:.2f}]"), *[Cell()] * 3]
+        if one is not tuning.default:
+            low, high = one.gain_interval
+            cells[2:] = [Cell(f"{one.gain:+.2f}"), Cell(f"[{low:+.2f}, {high:+.2f}]")]
+            cells.append(Cell(f"{one.p:.4f}", stars(one.p)))
+        rows.append(TableRow(name + one.name, cells, group="best" if one is tuning.best else "others"))
+    notes = [
+        f"gain: over the default, on these ballots; p: that the best of {len(tuning.tried)} settings gains "
+        f"as much if none is better, by {tuning.resamples:,} random swaps; {STARS_NOTE}."
+    ]
     if tuning.unseen is not None:
         notes.append(
-            f"On ballots left out of the choice it gains {tuning.unseen.gain:+.2f} over the default, on "
-            f"average over the resamples; it is a gain in {100 * tuning.unseen.share:.0f} % of them."
+            f"Choosing the best setting gains {tuning.unseen.gain:+.2f} on ballots left out of the choice, "
+            f"on average over the resamples; it is a gain in {100 * tuning.unseen.share:.0f} % of them."
         )
-    notes += map(str, tuning.weightings)
-    return Table(columns, rows, "election", notes=notes)
-
-
-def _score_cells(one: Tried) -> list[Cell]:
-    return [Cell(one.score), Cell(f"[{one.interval.low:.2f}, {one.interval.high:.2f}]")]
+    notes += [f"chosen: {tuning.chosen.name}", *map(str, tuning.weightings)]
+    return Table(list(map(Column, columns)), rows, "election", notes=notes)
