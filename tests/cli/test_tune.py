@@ -176,7 +176,7 @@ def test_a_threshold_and_weights_are_chosen_and_the_curve_is_drawn(run, tmp_path
     asked = ("-s", "exact:last_number", "--metric", "accuracy:last_number", "--likelihoods", "0")
     asked += (
         "--max-risk",
-        "0.1",
+        "0.2",
         "--weights",
         "count,confidence",
         "--resamples",
@@ -188,7 +188,7 @@ def test_a_threshold_and_weights_are_chosen_and_the_curve_is_drawn(run, tmp_path
     text = done.out.decode()
     assert done.code == 0
     assert "weights confidence:" in text
-    assert "chosen for a risk of at most 0.1" in text
+    assert "on new ballots it is at most 0.2, with 95 % confidence" in text
     assert picture.read_bytes().startswith(b"<?xml")
     options = rv.read_profile(profile)
     results = run("vote", path, "--profile", profile, "-q").results()

@@ -1,29 +1,37 @@
 """How often to answer: the risk of the answers that are given, for every threshold below which none is.
 
-A ballot's confidence is its winner's score (of answers their share of the vote). Under a threshold t the
-ballots with at least t are answered: their part of all is the coverage, and the risk is what their winners
-lack of a full score, 1 - score / 100; of answers, the share that is wrong.
+A ballot's confidence is its winner's score (of answers their share of the vote), and its loss is what its
+winner lacks of a full score, 1 - score / 100; of answers, 1 for a wrong one. Under a threshold t the
+ballots with at least t are answered: their part of all is the coverage, and their mean loss is the risk.
 
-A threshold that was chosen on some ballots looks better there than elsewhere. So it is chosen anew in every
-resample, on the ballots that were drawn, and measured on those that were not.
+A threshold with a risk of at most `max_risk` on the ballots it was chosen on has a higher risk on new ones
+more often than not. So thresholds are tested. The answered ballots under a fixed threshold are a sample of
+all that would be answered: with n of them and a true risk above r, the sum of their losses is at most k
+with a probability of at most P(Bin(n, r) <= k), the p-value. Thresholds are tested from a strict one
+downwards until a test fails (fixed-sequence testing; Angelopoulos et al. 2021, "Learn then Test"), from
+four starting points, each of which may err with a probability of 0.05 / 4.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from rangevote.errors import UsageError, shown
+from rangevote.errors import UsageError, need, shown
 from rangevote.evaluation.metrics import Metric
-from rangevote.evaluation.significance import draws
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow
 from rangevote.hypothesis import Array
 from rangevote.similarity.base import short
 
+#: With which probability the promise may fail.
+LEVEL = 0.05
+#: The coverages at which sequences of tests start.
+STARTS = (1 / 8, 1 / 4, 1 / 2, 3 / 4)
 #: Coverages at which a table has a row.
 STEPS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 
@@ -38,30 +46,34 @@ class RiskPoint(NamedTuple):
 
 @dataclass(frozen=True)
 class RiskCurve:
-    """The points of all thresholds that occur, from the strictest on.
+    """The points of all thresholds that occur, from the strictest on, on `ballots` ballots.
 
-    `option` is "min_share" or "min_score". `chosen` answers most of those with a risk of at most `max_risk`;
-    None where there is none, or none was asked for. `unseen` is what such a choice has on ballots that it was
-    not made on, on average over resamples. `area` is the mean risk over all coverages: lower is better, and a
-    confidence that says nothing has the risk of answering all.
+    `option` is "min_share" or "min_score". `area` is the mean risk over all coverages: lower is better, and a
+    confidence that says nothing has the risk of answering all. `chosen` is the lowest threshold that keeps
+    `max_risk` on new ballots with 95 % confidence; None if there is none, or none was asked for.
     """
 
     option: str
     points: tuple[RiskPoint, ...]
     area: float
+    ballots: int
     max_risk: float | None = None
     chosen: RiskPoint | None = None
-    unseen: RiskPoint | None = None
 
-    def as_data(self) -> dict[str, Any]:
-        return {
-            "option": self.option,
-            "points": [point._asdict() for point in self.points],
-            "area": self.area,
-            "max_risk": self.max_risk,
-            "chosen": None if self.chosen is None else self.chosen._asdict(),
-            "unseen": None if self.unseen is None else self.unseen._asdict(),
-        }
+    def note(self) -> str:
+        """The choice in words."""
+        if self.max_risk is None:
+            return ""
+        if self.chosen is None:
+            return (
+                f"{self.ballots:,} ballots cannot show for any {self.option} that the risk on new ballots is "
+                f"at most {short(self.max_risk)}; use more ballots, or allow a higher risk."
+            )
+        threshold, coverage, risk = self.chosen
+        return (
+            f"{self.option} = {threshold:.4g} answers {coverage:.1%} of {self.ballots:,} ballots with a risk "
+            f"of {risk:.4f}; on new ballots it is at most {short(self.max_risk)}, with 95 % confidence."
+        )
 
 
 def check_risk(max_risk: object) -> None:
@@ -72,78 +84,63 @@ def check_risk(max_risk: object) -> None:
 
 
 def risk_curve(
-    confidences: Sequence[float],
+    confidences: Sequence[float] | Array,
     rows: Array,
     metric: Metric,
     option: str = "min_share",
     max_risk: float | None = None,
-    *,
-    resamples: int = 1000,
-    seed: int = 0,
 ) -> RiskCurve:
-    """The curve of ballots with these confidences, whose winners have these statistics: rows (ballots, s)."""
+    """The curve of ballots with these confidences, whose winners have the statistics `rows` (ballots, s).
+
+    With `max_risk` a threshold is chosen: with a probability of at least 95 % over the ballots here, its risk
+    on new ballots is at most `max_risk`. That assumes that new ballots come from where these come from, that
+    the setting was not chosen on these ballots, and that a surer winner is not wrong more often.
+    """
     check_risk(max_risk)
-    confident = np.asarray(confidences, dtype=np.float64)
-    points = _points(confident, rows, metric, np.ones(len(rows)))
-    area = float(np.mean(_risks_by_ballot(points, len(rows))))
-    if max_risk is None:
-        return RiskCurve(option, points, area)
-    chosen = _choose(points, max_risk)
-    unseen = _unseen(confident, rows, metric, max_risk, resamples, seed)
-    return RiskCurve(option, points, area, max_risk, chosen, unseen)
-
-
-def _points(confident: Array, rows: Array, metric: Metric, counts: Array) -> tuple[RiskPoint, ...]:
-    """The points of ballots that occur so many times each."""
-    order = np.argsort(-confident, kind="stable")
-    order = order[counts[order] > 0]
-    if not len(order):
-        return ()
-    ordered = confident[order]
-    sums = np.cumsum(counts[order, None] * rows[order], axis=0)  # (ballots, s)
-    covered = np.cumsum(counts[order])
+    losses = np.clip(1 - metric.score(rows) / 100, 0, 1)  # (ballots,)
+    order = np.argsort(-np.asarray(confidences, dtype=np.float64), kind="stable")
+    ordered, sums = np.asarray(confidences)[order], np.cumsum(losses[order])
     last = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1)  # of each threshold
-    risks = 1 - metric.score(sums[last]) / 100
-    return tuple(
-        RiskPoint(float(ordered[i]), float(covered[i] / covered[-1]), max(0.0, float(risk)))
-        for i, risk in zip(last.tolist(), risks.tolist(), strict=True)
+    answered = last + 1
+    points = tuple(
+        RiskPoint(float(ordered[i]), (i + 1) / len(rows), float(sums[i] / (i + 1))) for i in last.tolist()
     )
+    area = float(np.repeat(sums[last] / answered, np.diff(answered, prepend=0)).mean())
+    curve = RiskCurve(option, points, area, len(rows), max_risk)
+    if max_risk is None:
+        return curve
+    binary = bool(np.isin(losses, (0, 1)).all())
+    passed = risk_p_values(sums[last], answered, max_risk, binary) <= LEVEL / len(STARTS)
+    chosen = -1
+    for start in STARTS:
+        first = int(np.searchsorted(answered, math.ceil(start * len(rows))))
+        failed = np.flatnonzero(~passed[first:])
+        chosen = max(
+            chosen, (first + int(failed[0]) if len(failed) else len(passed)) - 1 if passed[first] else -1
+        )
+    return RiskCurve(option, points, area, len(rows), max_risk, points[chosen] if chosen >= 0 else None)
 
 
-def _risks_by_ballot(points: Sequence[RiskPoint], ballots: int) -> list[float]:
-    """The risk at each number of answered ballots; between two thresholds that of the next one."""
-    risks: list[float] = []
-    for point in points:
-        risks += [point.risk] * (round(point.coverage * ballots) - len(risks))
-    return risks
+def risk_p_values(sums: Array, sizes: Array, max_risk: float, binary: bool) -> Array:
+    """P(losses of `sizes` ballots sum to at most `sums`), if their mean is above `max_risk`: at most this.
 
-
-def _choose(points: Sequence[RiskPoint], max_risk: float) -> RiskPoint | None:
-    good = [point for point in points if point.risk <= max_risk + 1e-12]
-    return max(good, key=lambda point: point.coverage, default=None)
-
-
-def _unseen(
-    confident: Array, rows: Array, metric: Metric, max_risk: float, resamples: int, seed: int
-) -> RiskPoint | None:
-    """Mean threshold, coverage and risk on the ballots left out, of choices on the ballots drawn."""
-    found = []
-    for block in draws(len(rows), min(resamples, 200), seed):
-        for counts in block:
-            chosen = _choose(_points(confident, rows, metric, counts), max_risk)
-            left = counts == 0
-            if chosen is None or not left.any():
-                continue
-            answered = left & (confident >= chosen.threshold)
-            risk = 1 - float(metric.score(rows[answered].sum(axis=0))) / 100 if answered.any() else np.nan
-            found.append((chosen.threshold, answered.sum() / left.sum(), risk))
-    if not found:
-        return None
-    columns = np.array(found)
-    risks = columns[np.isfinite(columns[:, 2]), 2]
-    if not len(risks):
-        return None
-    return RiskPoint(float(columns[:, 0].mean()), float(columns[:, 1].mean()), float(risks.mean()))
+    Exact for losses of 0 and 1; for losses between, the bound of Hoeffding and Bentkus.
+    """
+    if max_risk == 1:
+        return np.zeros(len(sums))
+    binomial = need("scipy.stats", "evaluate", "max_risk").binom.cdf
+    if binary:
+        exact: Array = binomial(np.round(sums), sizes, max_risk)
+        return exact
+    if max_risk == 0:
+        return np.ones(len(sums))
+    mean = np.minimum(sums / sizes, max_risk)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        above = np.where(mean > 0, mean * np.log(mean / max_risk), 0.0)
+    divergence = above + (1 - mean) * np.log((1 - mean) / (1 - max_risk))
+    bentkus = math.e * binomial(np.ceil(sums - 1e-9), sizes, max_risk)
+    bound: Array = np.minimum(np.exp(-sizes * divergence), bentkus)
+    return bound
 
 
 def risk_table(curve: RiskCurve) -> Table:
@@ -154,36 +151,22 @@ def risk_table(curve: RiskCurve) -> Table:
         if point is not None:
             rows.append(TableRow(f"{step:.0%}", list(map(Cell, point))))
     notes = [f"mean risk over all coverages {curve.area:.4f}; answering all has {curve.points[-1].risk:.4f}."]
-    if curve.max_risk is not None:
-        notes.append(_choice_note(curve, curve.max_risk))
-    columns = [Column(curve.option, decimals=4), Column("coverage", decimals=4), Column("risk", decimals=4)]
-    return Table(columns, rows, "answered", "risk and coverage", notes)
-
-
-def _choice_note(curve: RiskCurve, max_risk: float) -> str:
-    if curve.chosen is None:
-        return f"no threshold has a risk of at most {short(max_risk)} on these ballots: none is chosen."
-    threshold, coverage, risk = curve.chosen
-    note = (
-        f"chosen for a risk of at most {short(max_risk)}: {curve.option} = {threshold:.4g}, which answers "
-        f"{coverage:.1%} with a risk of {risk:.4f}."
-    )
-    if curve.unseen is not None:
-        note += (
-            f" On ballots it was not chosen on it answers {curve.unseen.coverage:.1%} with a risk of "
-            f"{curve.unseen.risk:.4f}, on average over resamples."
-        )
-    return note
+    notes += [curve.note()] if curve.max_risk is not None else []
+    columns = [Column(name, decimals=4) for name in (curve.option, "coverage", "risk")]
+    title = f"risk and coverage on {curve.ballots:,} ballots"
+    return Table(columns, rows, "answered", title, notes)
 
 
 def plot_risk(curve: RiskCurve, path: str | Path) -> None:
     """Draw risk against coverage into `path` (.svg, .png or .pdf)."""
     from rangevote.evaluation.plot import Curve, Panel, plot_curves
 
-    name = f"by {curve.option}"
     x, y = [p.coverage for p in curve.points], [p.risk for p in curve.points]
-    curves = [Curve(name, x, y), Curve("answering all", [x[0], x[-1]], [y[-1], y[-1]], baseline=True)]
+    curves = [
+        Curve(f"by {curve.option}", x, y),
+        Curve("answering all", [x[0], x[-1]], [y[-1], y[-1]], baseline=True),
+    ]
     if curve.chosen is not None:
-        chosen = f"chosen: {curve.chosen.threshold:.4g}"
-        curves.append(Curve(chosen, [curve.chosen.coverage], [curve.chosen.risk]))
+        threshold, coverage, risk = curve.chosen
+        curves.append(Curve(f"chosen: {threshold:.4g}", [coverage], [risk]))
     plot_curves([Panel("risk", curves)], path, x_label="coverage", logarithmic=False)

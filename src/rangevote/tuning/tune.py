@@ -153,6 +153,8 @@ class Tuning:
                 f"{self.metric} on these ballots (p = {self.best.p:.2g}){unseen}. Use more ballots, or try "
                 f"fewer settings."
             )
+        if self.curve is not None and self.curve.max_risk is not None and self.curve.chosen is None:
+            warnings.append(f"no threshold is chosen, so every ballot is answered: {self.curve.note()}")
         return warnings
 
     def profile(self) -> str:
@@ -167,6 +169,7 @@ class Tuning:
             "p": round(self.best.p, 6),
             "gain_unseen": None if self.unseen is None else round(self.unseen.gain, 4),
             "within_noise": self.kept_default,
+            "max_risk": None if self.curve is None else self.curve.max_risk,
             "ballots": self.ballots,
             "settings": len(self.tried),
             "resamples": self.resamples,
@@ -215,8 +218,10 @@ def tune(
 
     If none of the settings is better than the default, another setting is chosen in at most 5 % of tunings.
 
-    `max_risk` chooses the threshold below which nobody is elected, so that at most this share of the answers
-    that are given is wrong; `curve` has the risk at every threshold.
+    `max_risk` also chooses the threshold below which nobody is elected, so that with 95 % confidence at most
+    this share of the answers on new ballots is wrong (`risk_curve` says what that assumes). The threshold is
+    chosen on a random half of the ballots, the setting on the other half. `curve` has the risk at every
+    threshold.
     """
     chosen_metric = metric_of(metric)
     schemes: list[str | None] = [weights] if weights is None or isinstance(weights, str) else list(weights)
@@ -241,7 +246,11 @@ def tune(
     known = [number for number in range(len(settings)) if winners.complete(number)]
     possible = _possible(choices, [settings[number] for number in known])
     base = len(possible)  # the default stands behind the choices
-    elected_there = elected[:, known]
+    choosing = answering = np.arange(size)
+    differ = (elected[:, known[:base]] != elected[:, [known[base]]]).any()
+    if max_risk is not None and differ and size > 1:  # otherwise there is nothing to choose
+        choosing, answering = np.split(np.random.default_rng(seed).permutation(size), [size // 2])
+    elected_there = elected[choosing][:, known]
     scores, drawn, left_out = resample(rows[elected_there], chosen_metric, resamples, seed)
 
     def p_values(numbers: Sequence[int], base: int) -> Array:
@@ -274,15 +283,9 @@ def tune(
         number = known[chosen]
         setting = settings[number]
         option = "min_share" if _compares_answers(setting) and not setting.likelihood else "min_score"
-        confidences = [row[number] for row in winners.scores]
+        confidences = np.array([row[number] for row in winners.scores])
         risks = risk_curve(
-            confidences,
-            rows[elected[:, number]],
-            chosen_metric,
-            option,
-            max_risk,
-            resamples=resamples,
-            seed=seed,
+            confidences[answering], rows[elected[answering, number]], chosen_metric, option, max_risk
         )
 
     tuning = Tuning(
@@ -294,7 +297,7 @@ def tune(
         unseen,
         metric,
         signature,
-        size,
+        len(choosing),
         resamples,
         seed,
         {"normalize": normalize, "merge": merge},
