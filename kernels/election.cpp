@@ -17,6 +17,11 @@ std::size_t words_in(std::string_view text) {
     return words;
 }
 
+// To a multiple of 2^-48, so that what is equal on paper ties; the same as rounded() of kernel/plain.py.
+double rounded(double score) {
+    return std::abs(score) < 32.0 ? std::ldexp(std::nearbyint(std::ldexp(score, 48)), -48) : score;
+}
+
 }  // namespace
 
 void Side::clear() {
@@ -80,6 +85,7 @@ bool Elections::hold(const ElectionPlan &plan, const Side &candidates, const Sid
     case Formula::smoothed_bleu: index_->bleu_tally(weights, true, own, scores); break;
     case Formula::chrf: index_->chrf_tally(weights, plan.parameter, own, scores); break;
     }
+    for (double &score : out.scores) score = rounded(score);
     if (!add_likelihood(plan, candidates, out)) return false;
     choose(candidates, out);
     return true;
@@ -139,8 +145,8 @@ bool Elections::add_likelihood(const ElectionPlan &plan, const Side &candidates,
                                  ? words_in(candidates.texts[c])
                                  : candidates.token_ends[c] - (c ? candidates.token_ends[c - 1] : 0);
         length += candidates.finished.empty() ? 1 : candidates.finished[c];
-        out.own.push_back(plan.likelihood *
-                          (candidates.logprobs[c] / static_cast<double>(std::max<std::size_t>(length, 1))));
+        out.own.push_back(rounded(
+            plan.likelihood * (candidates.logprobs[c] / static_cast<double>(std::max<std::size_t>(length, 1)))));
         out.scores[c] += out.own[c];
     }
     return true;

@@ -111,3 +111,21 @@ def test_the_baselines_need_every_log_probability(rule, logprobs):
     message = rf"candidates\[\d\]\.logprob: is not known, which rule='{rule}' needs"
     with pytest.raises(rv.DataError, match=message):
         rv.elect(["a", "b"], logprobs, rule=rule)
+
+
+@pytest.mark.parametrize("one_call", [True, False])
+def test_scores_that_are_equal_on_paper_tie_so_that_the_first_is_elected(one_call):
+    """Every text is similar to itself alone, under an exponent with which its grade has other last bits."""
+    options = {"similarity": "overlap_1-4@0.25", "weights": "count"}
+    for length in range(1, 60):
+        texts = [" ".join(f"{i}-{j}" for j in range(length + 3 * i)) for i in range(3)]
+        result = rv.elect(texts, voters=None if one_call else {"all": texts}, **options)
+        assert len(set(result.scores.tolist())) == 1
+        assert (result.index, result.margin) == (0, 0.0)
+
+
+def test_a_cutoff_of_1_counts_equal_texts():
+    for length in range(1, 60):
+        text = " ".join(map(str, range(length)))
+        result = rv.elect([text, "another one", text], similarity="overlap_1-4@0.25", cutoff=1)
+        assert result.scores[0] == pytest.approx(2 / 3)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rangevote.hypothesis import Array, Hypotheses
+from rangevote.kernel.plain import rounded
 from rangevote.similarity.base import Measure, Poll, same_content, short
 
 
@@ -37,9 +38,9 @@ class Contest:
         return own_likelihood(self.candidates, self.likelihood) if self.likelihood else None
 
     def scores(self, weights: Array, part: float = 1.0) -> Array:
-        """score(c) = sum of weight * sim(v, c) + part * own(c), shape (candidates,)."""
-        votes = self.tally(weights)
-        return votes if self.own is None else votes + part * self.own
+        """score(c) = sum of weight * sim(v, c) + part * own(c), each rounded, shape (candidates,)."""
+        votes = rounded(self.tally(weights))
+        return votes if self.own is None else votes + rounded(part * self.own)
 
     def tally(self, weights: Array) -> Array:
         """The votes under these weights of the voters, shape (candidates,)."""
@@ -72,7 +73,7 @@ def own_likelihood(candidates: Hypotheses, factor: float) -> Array:
     needed_by = f"likelihood={short(factor)}"
     logprobs = candidates.known_logprobs(needed_by, "leave likelihood out (--likelihood)")
     with np.errstate(over="ignore"):  # beyond all floats: -inf, as P = 0
-        return np.asarray(factor * (logprobs / candidates.lengths()))
+        return rounded(factor * (logprobs / candidates.lengths()))
 
 
 class RuleOutcome(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 
 from rangevote.errors import UsageError
 from rangevote.hypothesis import Array, Hypotheses
+from rangevote.kernel.plain import rounded
 from rangevote.similarity.base import ChangedMeasure, Measure, Poll, Similarity, as_measure, short
 from rangevote.similarity.pairwise import PairPoll
 
@@ -88,4 +89,4 @@ class Cutoff(ChangedMeasure):
 
     def _grade(self, voters: Sequence[Any], candidates: Any) -> Array:
         grades = self.inner.matrix(candidates, Hypotheses.of(voters, role="voters"))
-        return np.where(grades >= self.least, grades, 0.0)
+        return np.where(rounded(grades) >= self.least, grades, 0.0)

@@ -197,7 +197,7 @@ class SharedCounts:
     def votes(self, setting: Setting) -> Array:
         if setting not in self._votes:
             weights = self.weights(setting.weights, setting.temperature)
-            self._votes[setting] = self.poll(setting).tally(weights)
+            self._votes[setting] = Contest(self._candidates, poll=self.poll(setting)).scores(weights)
         return self._votes[setting]
 
     def weights(self, scheme: str | None, temperature: float) -> Array:
