@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import numpy as np
 import pytest
 
 import rangevote as rv
-from rangevote.batch_elect import Elect, RayFiles, ray_session
-from rangevote.errors import DataError, SetupError, UsageError
+from rangevote.batch_elect import Elect, ray_session
+from rangevote.cli import run as run_command
+from rangevote.errors import DataError, UsageError
 
 TEXTS = [
     "i do not know",
@@ -179,39 +181,35 @@ def test_features_of_a_dataset_stay(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_the_engine_elects_as_one_process_does_and_goes_on_where_it_stopped(tmp_path):
-    """Results of Ray, row by row; a checkpoint that holds half of the ids, and the other half."""
+def test_the_engine_elects_as_one_process_does_and_goes_on_where_it_stopped(tmp_path, capfd):
+    """Results of Ray, row by row; then a checkpoint that holds half of the ids."""
     pytest.importorskip("ray", reason="ray is not installed")
     pq = pytest.importorskip("pyarrow.parquet")
     data, out = tmp_path / "in.jsonl", tmp_path / "out"
     rows = [{"id": f"n{i}", "candidates": [*OBJECTS, {"text": f"a {i}", "logprob": -3.0}]} for i in range(40)]
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    files = RayFiles(str(data), str(out), "x")
-    with ray_session() as ray:
-        files.prepare(resume=False, force=False)
-        assert files.elect(ray, Elect(), parquet=False, force=False) == (40, 0)
+    vote = ["vote", str(data), "-o", str(out), "--engine", "ray"]
+    with ray_session():
+        assert run_command(vote) == 0
         found = {row["id"]: row for row in pq.read_table(out).to_pylist()}
         for row in rows:
             one = rv.elect([c["text"] for c in row["candidates"]], [c["logprob"] for c in row["candidates"]])
             assert (found[row["id"]]["winner"], found[row["id"]]["score"]) == (one.winner, one.score)
-        with pytest.raises(SetupError, match="exists already and is left as it is"):
-            files.prepare(resume=False, force=False)
-        with pytest.raises(SetupError, match="the checkpoint of a run with these options, does not exist"):
-            files.prepare(resume=True, force=False)
-        Path(files.checkpoint).mkdir()
-        pq.write_table(pq.read_table(out, columns=["id"]).slice(0, 20), f"{files.checkpoint}/done.parquet")
-        files.prepare(resume=True, force=False)
-        assert files.elect(ray, Elect(), parquet=False, force=False) == (60, 0)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_a_bad_ballot_is_named_or_kept_as_an_error(tmp_path):
-    pytest.importorskip("ray", reason="ray is not installed")
-    data = tmp_path / "in.jsonl"
-    data.write_text(json.dumps({"id": "bad", "candidates": [{"text": "a", "logprob": 0.5}]}) + "\n")
-    with ray_session() as ray:
-        files = RayFiles(str(data), str(tmp_path / "out"), "x")
-        with pytest.raises(DataError, match=r"ballot 'bad': .*0\.5 is not a log-probability"):
-            files.elect(ray, Elect(on_error="stop"), parquet=False, force=False)
-        assert files.elect(ray, Elect(), parquet=False, force=True) == (1, 1)
+        for resume in ([], ["--resume"]):
+            assert run_command([*vote, *resume]) == 5
+            assert "out is complete. Use --force to replace it." in capfd.readouterr().err
+        (out / "_SUCCESS").unlink()
+        assert run_command([*vote, "--resume"]) == 5
+        checkpoint = re.search(r"cannot resume: (\S+), the checkpoint", capfd.readouterr().err)
+        assert checkpoint is not None
+        Path(checkpoint[1]).mkdir()
+        pq.write_table(pq.read_table(out, columns=["id"]).slice(0, 20), f"{checkpoint[1]}/done.parquet")
+        assert run_command(vote) == 5
+        assert "is there from an unfinished run. Use --resume" in capfd.readouterr().err
+        assert run_command([*vote, "--resume"]) == 0
+        assert len(pq.read_table(out)) == 60
+        data.write_text(json.dumps({"id": "bad", "candidates": [{"text": "a", "logprob": 0.5}]}) + "\n")
+        assert run_command([*vote, "--force"]) == 3
+        assert re.search(r"ballot 'bad': .*0\.5 is not a log-probability", capfd.readouterr().err)
+        assert run_command([*vote, "--force", "--on-error", "skip"]) == 4
+        assert len(pq.read_table(out)) == 1

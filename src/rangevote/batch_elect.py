@@ -1,20 +1,17 @@
-"""Elections in Ray Data: `Elect` for a pipeline of your own, and the engine of `rangevote vote --engine ray`.
-
-Ray is imported when it is used, so `Elect` serves `datasets.Dataset.map(batched=True)` as well.
-"""
+"""Elections in pipelines: `Elect` for Ray Data, Hugging Face datasets and data frames."""
 
 from __future__ import annotations
 
 import logging
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rangevote.election.elect import elect_ballot
+from rangevote.election.elect import elect_each
 from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.errors import DataError, SetupError, UsageError, need
 from rangevote.formats.jsonl import ballot_of
@@ -26,8 +23,8 @@ from rangevote.parallel import map_in_order
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: Ballots that are elected at a time, and rows of a block: one task, and one file of results.
-BATCH, BLOCK_ROWS = 256, 10_000
+#: Ballots that are elected at a time.
+BATCH = 64
 
 
 class Elect:
@@ -112,8 +109,25 @@ class Elect:
                 f"the batch has no column {self.candidates!r}, only {', '.join(map(repr, names))}. Name it "
                 f"with Elect(candidates=...)."
             )
-        numbers = range(len(columns[self.candidates]))
-        rows = list(map_in_order(lambda i: self._row(columns, i), numbers, self.threads))
+        ballots = [self._ballot(columns, i) for i in range(len(columns[self.candidates]))]
+        good = [ballot for ballot in ballots if isinstance(ballot, Ballot)]
+        parts = (good[i : i + BATCH] for i in range(0, len(good), BATCH))
+        elected = map_in_order(
+            lambda part: list(elect_each(part, self.settings)), parts, self.threads, batch=1
+        )
+        results = chain.from_iterable(elected)
+        rows = []
+        for i, ballot in enumerate(ballots):
+            result = next(results) if isinstance(ballot, Ballot) else ballot
+            if isinstance(result, DataError) and not self.stop:
+                rows.append(table_row({"error": str(result)}))
+            elif isinstance(result, DataError):
+                raise result.placed(f"ballot {columns[self.id][i]!r}" if self.id in columns else "")
+            elif isinstance(result, Exception):
+                raise result
+            else:
+                assert isinstance(ballot, Ballot)
+                rows.append(table_row(result_fields(ballot, result, self.shape)))
         return {self.prefix + name: [row.get(name) for row in rows] for name in self._names()}
 
     def _names(self) -> list[str]:
@@ -126,23 +140,17 @@ class Elect:
             others.add("no_winner")
         return [name for name in columns_of(self.shape) if name not in others]
 
-    def _row(self, columns: Mapping[str, Sequence[Any]], i: int) -> dict[str, Any]:
-        try:
-            ballot = self._ballot(columns, i)
-            return table_row(result_fields(ballot, elect_ballot(ballot, self.settings), self.shape))
-        except DataError as error:
-            if self.stop:
-                raise error.placed(f"ballot {columns[self.id][i]!r}" if self.id in columns else "") from None
-            return table_row({"error": str(error)})
-
-    def _ballot(self, columns: Mapping[str, Sequence[Any]], i: int) -> Ballot:
-        """The ballot of one row, checked as one of the ballot file is."""
+    def _ballot(self, columns: Mapping[str, Sequence[Any]], i: int) -> Ballot | DataError:
+        """The ballot of one row, checked as one of the ballot file is, or what is wrong with it."""
         value = {"candidates": _plain(columns[self.candidates][i])}
-        if self.logprobs is not None:
-            value["candidates"] = _scored(value["candidates"], _plain(columns[self.logprobs][i]))
-        if self.voters in columns and columns[self.voters][i] is not None:
-            value["voters"] = _plain(columns[self.voters][i])
-        return ballot_of(value, self.reading)
+        try:
+            if self.logprobs is not None:
+                value["candidates"] = _scored(value["candidates"], _plain(columns[self.logprobs][i]))
+            if self.voters in columns and columns[self.voters][i] is not None:
+                value["voters"] = _plain(columns[self.voters][i])
+            return ballot_of(value, self.reading)
+        except DataError as error:
+            return error
 
 
 def _plain(value: Any) -> Any:
@@ -189,100 +197,13 @@ def ray_session(address: str | None = None, cpus: int | None = None) -> Iterator
         ray.init(address=address or "local", **quiet, **({} if address else own))
     except Exception as error:  # one that starts too slowly raises just that
         where = f" at {address}" if address else ""
-        raise SetupError(f"cannot use Ray{where}: {_one_line(error)}") from error
+        raise SetupError(f"cannot use Ray{where}: {one_line(error)}") from error
     try:
         yield ray
     finally:
         ray.shutdown()
 
 
-class RayFiles:
-    """Ballot files, the folder of Parquet for their results, and Ray's checkpoint beside it.
-
-    In the checkpoint Ray keeps the ids whose results are written; a later run leaves those ballots out. It is
-    named for the options (`fingerprint`), since results of other options do not go together.
-    """
-
-    def __init__(self, ballots: str, output: str, fingerprint: str) -> None:
-        # absolute, since the processes of Ray have other working directories
-        self.ballots, self.output = (p if "://" in p else os.path.abspath(p) for p in (ballots, output))
-        self.checkpoint = f"{self.output.rstrip('/')}.checkpoint-{fingerprint}"
-
-    @property
-    def unfinished(self) -> bool:
-        return _exists(self.checkpoint)
-
-    def prepare(self, *, resume: bool, force: bool) -> None:
-        """Refuse to mix results with others; with `force` forget what an earlier run has done."""
-        if force:
-            _delete(self.checkpoint)
-        elif resume and not self.unfinished:
-            raise SetupError(
-                f"cannot resume: {self.checkpoint}, the checkpoint of a run with these options, does not "
-                f"exist. Use --force to start again."
-            )
-        elif not resume and _exists(self.output):
-            hint = "is there from an unfinished run. Use --resume to go on with it, or --force to start again"
-            complete = "exists already and is left as it is. Use --force to replace it"
-            raise SetupError(f"{self.output} {hint if self.unfinished else complete}.")
-
-    def elect(self, ray: Any, elect: Elect, *, parquet: bool, force: bool) -> tuple[int, int]:
-        """Elect all ballots; returns how many have results, and how many of those are errors."""
-        from ray.data.checkpoint import CheckpointConfig
-
-        logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # an error is ours to report
-        context = ray.data.DataContext.get_current()
-        context.enable_progress_bars = False
-        try:
-            read = ray.data.read_parquet if parquet else ray.data.read_json
-            schema = read(self.ballots).schema()
-            if schema is None:
-                return 0, 0
-            if "id" in schema.names:  # a dataset has the checkpoint that is set when it is made
-                context.checkpoint_config = CheckpointConfig("id", self.checkpoint)
-                context.checkpoint_config.checkpoint_actor_memory_bytes = 64 * 2**20
-            data = read(self.ballots).repartition(target_num_rows_per_block=BLOCK_ROWS)
-            data = data.map_batches(elect, batch_size=BATCH, batch_format="pyarrow")
-            data.write_parquet(self.output, mode="overwrite" if force else "append")
-            context.checkpoint_config = None
-            return _count(ray, self.output)
-        except Exception as error:  # Ray raises errors of many kinds
-            bad = re.search(rf"{DataError.__module__}.DataError: (.+)", str(error))  # Ray keeps only the text
-            raise DataError(bad[1]) if bad else SetupError(f"Ray: {_one_line(error)}") from error
-        finally:
-            context.checkpoint_config = None
-
-
-def _count(ray: Any, output: str) -> tuple[int, int]:
-    from ray.data.aggregate import Count
-
-    if not _exists(output):  # Ray makes no folder for no rows
-        return 0, 0
-    found = ray.data.read_parquet(output, columns=["error"]).aggregate(
-        Count(alias_name="all"), Count("error", ignore_nulls=True, alias_name="errors")
-    )
-    return found["all"], found["errors"]
-
-
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """The message of an error of Ray, which may have pages."""
     return " ".join(str(error).split())[:500]
-
-
-def _file_system(path: str) -> tuple[Any, str]:
-    fs = need("pyarrow.fs", "ray", "--engine ray")
-    try:
-        system, name = fs.FileSystem.from_uri(path)
-    except (ValueError, OSError) as error:
-        raise SetupError(f"cannot use {path}: {_one_line(error)}") from None
-    return system, name
-
-
-def _exists(path: str) -> bool:
-    system, name = _file_system(path)
-    return bool(system.get_file_info(name).type.name != "NotFound")
-
-
-def _delete(path: str) -> None:
-    system, name = _file_system(path)
-    if _exists(path):
-        system.delete_dir(name)

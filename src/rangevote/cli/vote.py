@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import tee
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -25,10 +25,10 @@ from rangevote.cli.options import (
     reading_options,
     result_options,
 )
-from rangevote.cli.output import Interrupted, Sink, TableShape, fingerprint, open_output
+from rangevote.cli.output import Sink, TableShape, open_output
 from rangevote.cli.progress import Bar, Notes, check_input
 from rangevote.cli.resume import check_last, input_too_short, keeping_results
-from rangevote.errors import DataError, RangevoteError, SetupError, UsageError
+from rangevote.errors import DataError, SetupError, UsageError
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
@@ -141,7 +141,13 @@ def vote(
         name: value for name, value in given.items() if name not in OPTIONS_FREE_TO_CHANGE_ON_RESUME
     }
     if engine == "ray":
-        return _vote_on_ray(given, settings, shape, reading, remembered, notes)
+        from rangevote.cli.vote_ray import vote_on_ray
+
+        options = {name: str(value) for name, value in remembered.items()} | {"rangevote": __version__}
+        total, skipped = vote_on_ray(given, settings, shape, reading, options)
+        if not total:
+            _no_ballots(notes, require_nonempty)
+        return _exit_code(skipped, total)
     if ray_address is not None:
         raise UsageError("--ray-address belongs to --engine ray.")
     written = to or format_by_name(output, *OUTPUT_FORMATS, option="--to")
@@ -374,57 +380,3 @@ def _cores() -> int:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on every system
         return os.cpu_count() or 1
-
-
-def _vote_on_ray(
-    given: Mapping[str, Any],
-    settings: Settings,
-    shape: ResultShape,
-    reading: ReadOptions,
-    remembered: Mapping[str, object],
-    notes: Notes,
-) -> int:
-    from rangevote.batch_elect import Elect, RayFiles, ray_session
-    from rangevote.formats import ReadOptions
-
-    ballots, output = given["ballots"], given["output"]
-    local = {
-        "--text": given["text"],
-        "--voters": given["voters"],
-        "--allow-empty": given["allow_empty"],
-        "--carry": given["carry"],
-    }
-    for option, value in {**local, "--workers": given["workers"] != 1}.items():
-        if value:
-            raise UsageError(f"{option} belongs to --engine local.")
-    if ballots == "-" or output in (None, "-") or given["to"] not in (None, "parquet"):
-        raise UsageError(
-            "--engine ray reads files and writes a folder of Parquet: give BALLOTS and -o FOLDER."
-        )
-    if reading.format not in (None, "jsonl", "parquet") or reading != ReadOptions(
-        format=reading.format, strict=reading.strict
-    ):
-        raise UsageError("--engine ray reads ballots as jsonl or parquet: make them with rangevote convert.")
-    parquet = (reading.format or ballots.rstrip("/").rpartition(".")[2]) == "parquet"
-    options = {name: str(value) for name, value in remembered.items()} | {"rangevote": __version__}
-    files = RayFiles(ballots, output, fingerprint(options))
-    files.prepare(resume=given["resume"], force=given["force"])
-    elect = Elect(
-        settings=settings,
-        scores=shape.scores,
-        explain=shape.explain,
-        strict=reading.strict,
-        keep=False,
-        on_error="keep" if given["on_error"] == "skip" else "stop",
-    )
-    hint = f"Results so far are kept in {output}; go on with --resume."
-    try:
-        with ray_session(given["ray_address"]) as ray:
-            total, skipped = files.elect(ray, elect, parquet=parquet, force=given["force"])
-    except KeyboardInterrupt:
-        raise Interrupted(f"interrupted. {hint}") from None
-    except RangevoteError as error:
-        raise type(error)(f"{error}\n{hint}" if files.unfinished else str(error)) from error
-    if not total:
-        _no_ballots(notes, given["require_nonempty"])
-    return _exit_code(skipped, total)

@@ -1,0 +1,144 @@
+"""`rangevote vote --engine ray`: Ray Data reads, shares out the elections, writes, and keeps what is done.
+
+Where ballots have ids, Ray keeps those whose results are written in a checkpoint beside the output, and a
+later run leaves them out. The checkpoint is named for the options, since results of other options do not go
+together. A file `_SUCCESS` in the output says that the run is complete.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rangevote.batch_elect import Elect, one_line, ray_session
+from rangevote.cli.output import Interrupted, fingerprint
+from rangevote.errors import DataError, RangevoteError, SetupError, UsageError, need
+from rangevote.formats import ReadOptions
+
+if TYPE_CHECKING:
+    from rangevote.election.settings import Settings
+    from rangevote.formats.result_writer import ResultShape
+
+#: Rows of a task, of which the results are one file.
+ROWS = 10_000
+
+
+def vote_on_ray(
+    given: Mapping[str, Any],
+    settings: Settings,
+    shape: ResultShape,
+    reading: ReadOptions,
+    options: Mapping[str, str],
+) -> tuple[int, int]:
+    """Elect all ballots; returns how many have results, and how many of those are errors. `given` are the
+    options of the command, `options` those that decide what is written."""
+    local = {name: given[name] for name in ("text", "voters", "allow_empty", "carry")}
+    for name, value in {**local, "workers": given["workers"] != 1}.items():
+        if value:
+            raise UsageError(f"--{name.replace('_', '-')} belongs to --engine local.")
+    ballots, output, force = given["ballots"], given["output"], given["force"]
+    if ballots == "-" or output in (None, "-") or given["to"] not in (None, "parquet"):
+        raise UsageError(
+            "--engine ray reads files and writes a folder of Parquet: give BALLOTS and -o FOLDER."
+        )
+    if reading.format not in (None, "jsonl", "parquet") or reading != ReadOptions(
+        format=reading.format, strict=reading.strict
+    ):
+        raise UsageError("--engine ray reads ballots as jsonl or parquet: make them with rangevote convert.")
+    # absolute, since the processes of Ray have other working directories
+    ballots, output = (path if "://" in path else os.path.abspath(path) for path in (ballots, output))
+    checkpoint = f"{output.rstrip('/')}.checkpoint-{fingerprint(options)}"
+    _check_output(output, checkpoint, resume=given["resume"], force=force)
+    on_error = "keep" if given["on_error"] == "skip" else "stop"
+    elect = Elect(
+        settings=settings,
+        scores=shape.scores,
+        explain=shape.explain,
+        strict=reading.strict,
+        keep=False,
+        on_error=on_error,
+    )
+    parquet = (reading.format or ballots.rstrip("/").rpartition(".")[2]) == "parquet"
+    hint = f"Results so far are kept in {output}; go on with --resume."
+    try:
+        with ray_session(given["ray_address"]) as ray:
+            _elect_all(ray, ballots, output, checkpoint, elect, parquet=parquet, force=force)
+            return _finish(output)
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted. {hint}") from None
+    except RangevoteError as error:
+        raise type(error)(f"{error}\n{hint}" if _exists(checkpoint) else str(error)) from error
+
+
+def _check_output(output: str, checkpoint: str, *, resume: bool, force: bool) -> None:
+    """Refuse to mix results with others; with `force` forget what an earlier run has done."""
+    if force and _exists(checkpoint):
+        system, name = _located(checkpoint)
+        system.delete_dir(name)
+    elif not force and _exists(f"{output}/_SUCCESS"):
+        raise SetupError(f"{output} is complete. Use --force to replace it.")
+    elif resume and not force and not _exists(checkpoint):
+        raise SetupError(
+            f"cannot resume: {checkpoint}, the checkpoint of a run with these options, does not exist. Use "
+            f"--force to start again."
+        )
+    elif not resume and not force and _exists(output):
+        raise SetupError(
+            f"{output} is there from an unfinished run. Use --resume to go on with it, or --force to start "
+            f"again."
+        )
+
+
+def _elect_all(
+    ray: Any, ballots: str, output: str, checkpoint: str, elect: Elect, *, parquet: bool, force: bool
+) -> None:
+    from ray.data.checkpoint import CheckpointConfig
+
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # an error is ours to report
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.read_op_min_num_blocks = 1  # the checkpoint's filter is slow with the many blocks of the default
+    try:
+        read = ray.data.read_parquet if parquet else ray.data.read_json
+        schema = read(ballots).schema()
+        if schema is None:
+            return
+        if "id" in schema.names:  # a dataset has the checkpoint that is set when it is made
+            context.checkpoint_config = CheckpointConfig("id", checkpoint)
+            context.checkpoint_config.checkpoint_actor_memory_bytes = 64 * 2**20
+        data = read(ballots).repartition(target_num_rows_per_block=ROWS)
+        data = data.map_batches(elect, batch_size=256, batch_format="pyarrow")
+        data.write_parquet(output, mode="overwrite" if force else "append")
+    except Exception as error:  # Ray raises errors of many kinds
+        bad = re.search(rf"{DataError.__module__}.DataError: (.+)", str(error))  # Ray keeps only the text
+        raise DataError(bad[1]) if bad else SetupError(f"Ray: {one_line(error)}") from error
+    finally:
+        context.checkpoint_config = None
+
+
+def _finish(output: str) -> tuple[int, int]:
+    """Mark the output as complete; how many results it has, and how many are errors."""
+    dataset = need("pyarrow.dataset", "ray", "--engine ray")
+    if not _exists(output):  # Ray makes no folder for no rows
+        return 0, 0
+    system, name = _located(output)
+    found = dataset.dataset(name, filesystem=system)
+    errors = found.count_rows(filter=dataset.field("error").is_valid())
+    system.open_output_stream(f"{name}/_SUCCESS").close()
+    return found.count_rows(), errors
+
+
+def _located(path: str) -> tuple[Any, str]:
+    try:
+        system, name = need("pyarrow.fs", "ray", "--engine ray").FileSystem.from_uri(path)
+    except (ValueError, OSError) as error:
+        raise SetupError(f"cannot use {path}: {one_line(error)}") from None
+    return system, name
+
+
+def _exists(path: str) -> bool:
+    system, name = _located(path)
+    return bool(system.get_file_info(name).type.name != "NotFound")
