@@ -36,7 +36,7 @@ def test_a_pipe_is_written_through(tmp_path):
     reader.start()
     with write_atomically(path) as file:
         file.write(b"text")
-    reader.join(timeout=20)
+    reader.join(timeout=120)
     assert read == [b"text"]
     assert stat.S_ISFIFO(os.lstat(path).st_mode)
     with pytest.raises(SetupError, match="it is a device or a pipe; name a file"):

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,14 +47,6 @@ def spawn(*arguments: object, **options: Any) -> subprocess.Popen[bytes]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     command = [sys.executable, "-m", "rangevote", *map(str, arguments)]
     return subprocess.Popen(command, env=environment, **{**pipes, **options})
-
-
-def until(true: Callable[[], object]) -> None:
-    for _ in range(6000):  # a minute, on a machine that is busy
-        if true():
-            return
-        time.sleep(0.01)
-    raise AssertionError("never came true")
 
 
 def ballot(id: object, *texts: str, **fields: Any) -> dict[str, Any]:

@@ -14,8 +14,9 @@ import rangevote as rv
 from rangevote.formats import read
 from rangevote.formats.result_writer import FIELDS
 from rangevote.models.ngram import NgramModel
-from tests.cli.conftest import spawn, until
+from tests.cli.conftest import spawn
 from tests.cli.speaker import Speaker, speaker
+from tests.waiting import until
 
 __all__ = ["speaker"]
 

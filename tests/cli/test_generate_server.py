@@ -10,7 +10,7 @@ import pytest
 import rangevote as rv
 from rangevote.formats import read
 from tests.cli.asking import KEY, PROMPTS, ask, failing, prompt_of, prompts, short_pauses
-from tests.cli.conftest import spawn, until
+from tests.cli.conftest import spawn
 from tests.engines.llama import llama
 from tests.engines.openai.upstream import (
     SENTENCES,
@@ -21,6 +21,7 @@ from tests.engines.openai.upstream import (
     refusal,
     text_of,
 )
+from tests.waiting import until
 
 __all__ = ["ask", "llama", "prompts", "short_pauses"]
 
@@ -335,7 +336,7 @@ def test_ctrl_c_closes_all_calls_and_keeps_what_is_done(prompts, tmp_path):
         # Two answered and written, the next two asked: two open calls alone may still be the first two.
         until(lambda: winners_in(partial) == [1, 2] and upstream.open == 2)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=120)
         until(lambda: upstream.open == 0)
     assert process.returncode == 130
     assert b"go on with --resume" in err

@@ -6,12 +6,14 @@ import errno
 import json
 import os
 import signal
-import time
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import ballot, lines, spawn
+from tests.waiting import until
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals and pipes as on Unix")
 
@@ -19,6 +21,17 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals and pipes as on U
 def many(path: Path, number: int = 400) -> Path:
     path.write_bytes(lines(*(ballot(i, f"a b {i % 7} é", "a b c", f"c b {i}") for i in range(number))))
     return path
+
+
+def waits_for_more(process: subprocess.Popen[bytes]) -> bool:
+    """Whether a process has read all of its input so far, worked on it, and sleeps."""
+    import fcntl
+    import termios
+
+    assert process.stdin is not None
+    unread = int.from_bytes(fcntl.ioctl(process.stdin, termios.FIONREAD, b"\0" * 4), sys.byteorder)
+    state = subprocess.check_output(["ps", "-o", "stat=", "-p", str(process.pid)])
+    return not unread and state.startswith(b"S")
 
 
 def interrupted_run(data: Path, out: Path, *, stop_after: int) -> None:
@@ -29,12 +42,9 @@ def interrupted_run(data: Path, out: Path, *, stop_after: int) -> None:
     process.stdin.write(b"".join(listed[:stop_after]))
     process.stdin.flush()
     partial = out.with_name(out.name + ".partial")
-    deadline = time.monotonic() + 30
-    while not partial.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    time.sleep(0.5)
+    until(lambda: partial.exists() and waits_for_more(process))
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(b"".join(listed[stop_after:]), timeout=60)
+    _, err = process.communicate(b"".join(listed[stop_after:]), timeout=120)
     assert process.returncode == 130, err
     assert b"interrupted. Results so far are kept in" in err
     assert b"--resume" in err
@@ -111,14 +121,12 @@ def test_resume_of_text_output_counts_lines(run, tmp_path):
 def test_a_second_run_on_the_same_output_is_refused(tmp_path):
     out = tmp_path / "out.jsonl"
     first = spawn("vote", "-", "-o", out)
-    deadline = time.monotonic() + 30
-    while not (tmp_path / "out.jsonl.partial.json").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until((tmp_path / "out.jsonl.partial.json").exists)
     second = spawn("vote", "-", "-o", out, "--force")
-    _, err = second.communicate(lines(ballot(1, "a")), timeout=60)
+    _, err = second.communicate(lines(ballot(1, "a")), timeout=120)
     assert second.returncode == 5
     assert f"another run is writing {out}".encode() in err
-    first.communicate(lines(ballot(1, "a")), timeout=60)
+    first.communicate(lines(ballot(1, "a")), timeout=120)
     assert first.returncode == 0
     assert len(out.read_bytes().splitlines()) == 1
 
@@ -132,7 +140,7 @@ def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path):
     process.stdout.close()
     assert process.stderr is not None
     err = process.stderr.read()
-    assert process.wait(timeout=60) in (0, 141)
+    assert process.wait(timeout=120) in (0, 141)
     assert err == b""
     assert process.stdin is not None
     process.stdin.close()
@@ -171,9 +179,7 @@ def test_a_run_that_is_killed_resumes_to_the_same_bytes(run, tmp_path):
     data.write_bytes(lines(*(ballot(i, *(f"a b {i} {j % 9}" for j in range(60))) for i in range(1500))))
     process = spawn("vote", data, "-o", out, "--scores")
     partial = tmp_path / "out.jsonl.partial"
-    deadline = time.monotonic() + 60
-    while not (partial.exists() and partial.stat().st_size) and time.monotonic() < deadline:
-        time.sleep(0.005)
+    until(lambda: partial.exists() and partial.stat().st_size)
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL
@@ -294,9 +300,7 @@ def test_a_run_that_fails_before_its_first_line_leaves_nothing(run, three, tmp_p
 def test_a_run_that_is_killed_before_its_first_line_does_not_block_the_next(run, three, tmp_path):
     out, notes = tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial.json"
     process = spawn("vote", "-", "-o", out, "--scores")
-    deadline = time.monotonic() + 30
-    while not notes.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(notes.exists)
     process.kill()
     process.communicate()
     assert notes.exists()
@@ -318,7 +322,7 @@ def test_results_are_written_as_they_come_from_a_pipe():
     process.stdin.flush()
     assert json.loads(process.stdout.readline())["id"] == "first"  # before the input ends
     process.stdin.close()
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=120) == 0
     process.stdout.close()
     assert process.stderr is not None
     process.stderr.close()

@@ -159,9 +159,9 @@ def test_a_gguf_file_answers_curl_as_in_the_documentation_until_ctrl_c(llama):
             "-H", "Content-Type: application/json",
             "-d", '{"model": "tiny", "messages": [{"role": "user", "content": "the"}], "max_tokens": 4}',
         ]  # fmt: skip
-        done = subprocess.run(command, capture_output=True, check=True, timeout=30)
+        done = subprocess.run(command, capture_output=True, check=True, timeout=120)
         stream = [*command[:-1], command[-1][:-1] + ', "stream": true}', "-N"]
-        streamed = subprocess.run(stream, capture_output=True, check=True, timeout=30)
+        streamed = subprocess.run(stream, capture_output=True, check=True, timeout=120)
         assert serving.stop(signal.SIGINT) == 0
     loading, loaded, ready = serving.lines[:3]
     assert (loading["event"], loaded["event"], ready["event"]) == ("loading", "loaded", "ready")

@@ -174,10 +174,10 @@ def test_the_command_serves_until_it_is_interrupted(three):
         told = process.stderr.readline().decode()
         address = re.search(r"http://127\.0\.0\.1:\d+", told)
         assert address is not None, told
-        with urllib.request.urlopen(f"{address[0]}/api/ballots/0", timeout=20) as answer:
+        with urllib.request.urlopen(f"{address[0]}/api/ballots/0", timeout=120) as answer:
             assert json.load(answer)["candidates"]["total"] == 4
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=120)
         assert (process.returncode, out, err) == (0, b"", b"")
     finally:
         process.kill()

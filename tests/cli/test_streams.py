@@ -37,7 +37,7 @@ def fifo(tmp_path: Path):
     reader.start()
 
     def content() -> bytes:
-        reader.join(timeout=20)
+        reader.join(timeout=120)
         return read[0]
 
     return path, content
@@ -129,7 +129,7 @@ def test_a_process_of_the_shell_takes_the_output(run, three, tmp_path, command):
     expected = run(*arguments(command, three, "-")).out
     words = [sys.executable, "-m", "rangevote", *map(str, arguments(command, three, "FILE")[:-1])]
     script = '"$@" >(cat > got; echo > done); until [ -e done ]; do sleep 0.05; done'
-    subprocess.run(["bash", "-c", script, "bash", *words], check=True, timeout=60, cwd=tmp_path)
+    subprocess.run(["bash", "-c", script, "bash", *words], check=True, timeout=120, cwd=tmp_path)
     assert (tmp_path / "got").read_bytes() == expected
 
 
@@ -171,7 +171,7 @@ def test_the_reader_of_a_pipe_may_leave(three, tmp_path):
     process = spawn("vote", three, "--trust-ids", "-o", path)
     with path.open("rb") as reader:
         reader.readline()
-    assert (process.wait(timeout=60), process.communicate()[1]) == (141, b"")
+    assert (process.wait(timeout=120), process.communicate()[1]) == (141, b"")
 
 
 def test_a_study_is_a_file(run, three, null, fifo, tmp_path):

@@ -214,7 +214,7 @@ def test_serve_prints_a_link_for_each_annotator_and_logs_nothing(tmp_path):
     assert ask(links[0], "api/session", host="judge.example")[0] == 200
     assert ask(links[0], "api/session", host="evil.example")[0] == 400
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=120)
     assert (process.returncode, out, err) == (0, b"", b"")
     assert (tmp_path / "study.db.backup").exists()
     assert not (tmp_path / "study.db-wal").exists()

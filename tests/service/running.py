@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import socket
 import threading
-import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -96,9 +95,9 @@ class Running:
         logger.handlers = [*others, self._handler]
         logger.setLevel(logging.INFO)
         self._thread.start()
-        assert self._up.wait(20)
+        assert self._up.wait(120)
         headers = {"authorization": f"Bearer {self.key}"}
-        self.http = httpx.Client(base_url=self.url, headers=headers, trust_env=False, timeout=30)
+        self.http = httpx.Client(base_url=self.url, headers=headers, trust_env=False, timeout=120)
         return self
 
     def __exit__(
@@ -160,14 +159,6 @@ def error_of(response: httpx.Response) -> dict[str, Any]:
     assert "x-request-id" in response.headers
     found: dict[str, Any] = body["error"]
     return found
-
-
-def until(condition: Callable[[], Any], seconds: float = 5.0) -> None:
-    """Wait for something that another thread does."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def ending(*reasons: str) -> Callable[[Asked], UpstreamReply]:

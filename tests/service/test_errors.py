@@ -12,7 +12,8 @@ pytest.importorskip("openai", reason="the official client is not installed")
 import openai
 
 from tests.engines.openai.upstream import Reply
-from tests.service.running import MESSAGES, Running, error_of, until
+from tests.service.running import MESSAGES, Running, error_of
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("kind", ["refused", "no such name", "no TLS"])
@@ -38,7 +39,7 @@ def test_an_upstream_that_stalls_is_504_at_the_deadline(upstream):
     with Running(upstream.url, limits={"total_seconds": 0.5}) as service:
         answer = service.ask()
     assert (answer.status_code, error_of(answer)["code"]) == (504, "timeout")
-    until(upstream.left.is_set, 1)
+    until(upstream.left.is_set)
 
 
 @pytest.mark.parametrize(

