@@ -191,11 +191,11 @@ def links_of(process):
     return links[:-1]
 
 
-def ask(link, path, body=None, host=None):
+def ask(link, path, body=None, **headers):
     """The status and the JSON of a request with the link's token."""
     base, _, token = link.partition("#")
-    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
-    request = urllib.request.Request(f"{base}{path}", body, headers | ({"host": host} if host else {}))
+    headers |= {"authorization": f"Bearer {token}", "content-type": "application/json"}
+    request = urllib.request.Request(f"{base}{path}", body, headers)
     try:
         with urllib.request.urlopen(request) as answer:
             return answer.status, json.load(answer)
@@ -220,14 +220,34 @@ def test_serve_prints_a_link_for_each_annotator_and_logs_nothing(tmp_path):
     assert not (tmp_path / "study.db-wal").exists()
 
 
-def test_a_killed_server_has_kept_every_judgement_it_confirmed(run, tmp_path):
-    path = study_file(tmp_path, 10)
-    process = spawn("study", "serve", path, "--port", 0)
-    [link] = links_of(process)
+def answer_all(link):
     for number, item in enumerate(ask(link, "api/session")[1]["items"]):
         body = {"item": item["id"], "value": number % 5 - 2, "key": f"{number:032}", "duration": 5}
         body |= {"image_missing": False, "time": "2026-01-31T12:00:00Z"}
         assert ask(link, "api/judgement", json.dumps(body).encode())[0] == 200
+
+
+@pytest.mark.parametrize("stop", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_server_that_is_ended_leaves_one_complete_file_and_a_backup(tmp_path, stop):
+    path = study_file(tmp_path, 3)
+    process = spawn("study", "serve", path, "--port", 0)
+    [link] = links_of(process)
+    answer_all(link)
+    process.send_signal(getattr(signal, stop))
+    process.communicate(timeout=30)
+    alone = tmp_path / "copy" / "study.db"
+    alone.parent.mkdir()
+    alone.write_bytes(path.read_bytes())
+    for file in (alone, tmp_path / "study.db.backup"):
+        assert len(take_snapshot(file).rows) == 3
+    assert not (tmp_path / "study.db-wal").exists()
+
+
+def test_a_killed_server_has_kept_every_judgement_it_confirmed(run, tmp_path):
+    path = study_file(tmp_path, 10)
+    process = spawn("study", "serve", path, "--port", 0)
+    [link] = links_of(process)
+    answer_all(link)
     process.kill()
     process.communicate()
     assert sorted(row.shown for row in take_snapshot(path).current()) == sorted(n % 5 - 2 for n in range(10))

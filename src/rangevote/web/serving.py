@@ -184,12 +184,22 @@ def server(
 
 
 def serve(app: Any, listening: socket.socket, **options: Any) -> None:
-    """Answer requests until SIGINT or SIGTERM, then finish what is under way; `options` are of `server`."""
-    before = signal.signal(signal.SIGTERM, lambda number, frame: None)  # uvicorn sends it again at the end
+    """Answer requests until SIGINT, SIGTERM or SIGHUP, then finish what is under way.
+
+    `options` are those of `server`. Under `nohup`, SIGHUP stays ignored.
+    """
+    handlers: dict[int, Any] = {
+        signal.SIGTERM: lambda number, frame: None
+    }  # uvicorn sends it again at the end
+    hangup = getattr(signal, "SIGHUP", None)  # not on Windows
+    if hangup is not None and signal.getsignal(hangup) != signal.SIG_IGN:
+        handlers[hangup] = lambda number, frame: signal.raise_signal(signal.SIGTERM)
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         server(app, **options).run(sockets=[listening])
     except KeyboardInterrupt:
         pass
     finally:
         listening.close()
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
