@@ -243,6 +243,18 @@ def test_a_server_that_is_ended_leaves_one_complete_file_and_a_backup(tmp_path, 
     assert not (tmp_path / "study.db-wal").exists()
 
 
+def test_addresses_in_x_forwarded_for_are_believed_only_where_the_operator_says_so(tmp_path):
+    path = study_file(tmp_path, 1)
+    for options, last in (((), 429), (("--proxy", "127.0.0.1"), 404)):
+        process = spawn("study", "serve", path, "--port", 0, *options)
+        [link] = links_of(process)
+        wrong = link.partition("#")[0] + "#wrong"
+        statuses = [ask(wrong, "api/session", **{"X-Forwarded-For": f"192.0.2.{n}"})[0] for n in range(25)]
+        process.terminate()
+        process.communicate(timeout=30)
+        assert (statuses[0], statuses[-1]) == (404, last)
+
+
 def test_a_killed_server_has_kept_every_judgement_it_confirmed(run, tmp_path):
     path = study_file(tmp_path, 10)
     process = spawn("study", "serve", path, "--port", 0)

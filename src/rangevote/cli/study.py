@@ -205,8 +205,21 @@ def _summary(plan: StudyPlan, wanted: int) -> list[str]:
     metavar="NAME",
     help="A name that browsers may use; the first is in the links.",
 )
+@click.option(
+    "--proxy",
+    metavar="ADDRESS",
+    help="Address of your reverse proxy, whose X-Forwarded-For header is believed; otherwise no one's is.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Nothing but the links.")
-def serve(file: str, port: int, host: str, public: bool, allow_host: tuple[str, ...], quiet: bool) -> None:
+def serve(
+    file: str,
+    port: int,
+    host: str,
+    public: bool,
+    allow_host: tuple[str, ...],
+    proxy: str | None,
+    quiet: bool,
+) -> None:
     """Show STUDY to its annotators until Ctrl-C. Prints a secret link for each on standard error.
 
     Stop and start it at any time: every judgement is on the disk before the page says so, and the pages go on
@@ -237,6 +250,10 @@ def serve(file: str, port: int, host: str, public: bool, allow_host: tuple[str, 
         address = f"http://{_bracketed(name)}:{listening.getsockname()[1]}"
         names = allow_host if host in EVERYWHERE else (*allow_host, _bracketed(host))
         app = study_app(store, hosts=names)
+        if proxy is not None:
+            from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+            app = ProxyHeadersMiddleware(app, trusted_hosts=proxy)  # type: ignore[arg-type,assignment]
         run(app, listening, ready=lambda: _print_links(store, address, notes))
         _back_up(store, notes)
     finally:
