@@ -6,6 +6,7 @@ import os
 import sqlite3
 import stat
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -343,3 +344,29 @@ def test_a_study_on_a_network_works_without_the_log(path, monkeypatch):
     assert store._db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
     store.close()
     assert count(path) == 1
+
+
+def test_finishing_and_undoing_at_once_never_closes_incomplete_answers(tmp_path):
+    path = study_file(tmp_path, 1, annotators=40)
+    store = Store(path)
+
+    def attempt(barrier, act, *given):
+        barrier.wait()
+        with suppress(AnswerRefused):
+            act(*given)
+
+    for number in range(40):
+        [handle] = handles(store, number)
+        store.record(number, answer(handle, 1))
+        both = threading.Barrier(2)
+        threads = [
+            threading.Thread(target=attempt, args=(both, store.finish, number)),
+            threading.Thread(target=attempt, args=(both, store.record, number, answer(handle, None))),
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    store.close()
+    found = take_snapshot(path)
+    assert {row.annotator for row in found.current()} >= found.finished

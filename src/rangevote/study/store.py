@@ -81,6 +81,8 @@ TABLES = re.findall(r"CREATE TABLE (\w+)", SCHEMA)
 
 #: The judgement of each annotator and item that no later one supersedes.
 LATEST = "NOT EXISTS (SELECT 1 FROM judgement AS later WHERE later.supersedes = judgement.id)"
+#: The same where that is an answer, not an undo.
+_GIVEN = f"(shown IS NOT NULL OR cannot) AND {LATEST}"
 
 #: Where locks and shared memory between processes cannot be relied on.
 _REMOTE = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "afs", "ceph", "gluster", "lustre")
@@ -453,7 +455,7 @@ class Store:
         query = (
             f"SELECT handle, {_ANSWER} AS answer, comment "  # noqa: S608
             "FROM judgement JOIN assignment USING (annotator, pair) "
-            f"WHERE annotator = ? AND answer IS NOT NULL AND {LATEST} ORDER BY judgement.id"
+            f"WHERE annotator = ? AND {_GIVEN} ORDER BY judgement.id"
         )
         return self._read(lambda db: db.execute(query, (annotator,)).fetchall())
 
@@ -461,7 +463,7 @@ class Store:
         """How far each annotator is: what who runs the study may see before its end, and no result."""
         answers = (
             "SELECT annotator, cannot, comment IS NOT NULL, received, duration_ms FROM judgement "  # noqa: S608
-            f"WHERE (shown IS NOT NULL OR cannot) AND {LATEST}"
+            f"WHERE {_GIVEN}"
         )
         visits = "SELECT annotator, max(opened) FROM visit GROUP BY annotator"
         rows, opened, finished = self._read(
@@ -531,10 +533,11 @@ class Store:
     def finish(self, annotator: int) -> None:
         """Close an annotator's answers, if all are there."""
         mine = sum(assignment.annotator == annotator for assignment in self.study.assignments)
-        missing = mine - len(self.judged(annotator))
-        if missing:
-            raise AnswerRefused(f"{missing} items are not judged yet.")
-        with self._writing() as db:
+        done = f"SELECT count(*) FROM judgement WHERE annotator = ? AND {_GIVEN}"  # noqa: S608
+        with self._writing() as db:  # they are counted in it, since an undo may come at the same time
+            missing = mine - db.execute(done, (annotator,)).fetchone()[0]
+            if missing:
+                raise AnswerRefused(f"{missing} items are not judged yet.")
             db.execute("INSERT OR IGNORE INTO finish VALUES (?, ?)", (annotator, now()))
 
 
