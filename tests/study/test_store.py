@@ -370,3 +370,11 @@ def test_finishing_and_undoing_at_once_never_closes_incomplete_answers(tmp_path)
     store.close()
     found = take_snapshot(path)
     assert {row.annotator for row in found.current()} >= found.finished
+
+
+@pytest.mark.parametrize("edited", ["resolved = -resolved", "swapped = 1 - swapped", "shown = 0"])
+def test_a_judgement_that_contradicts_its_sides_is_refused(path, edited):
+    judge(path, [2, 2])
+    edit(path, "DROP TRIGGER judgement_keeps_update", f"UPDATE judgement SET {edited} WHERE id = 2")
+    with pytest.raises(DataError, match=r"study.db: judgement 2: .*sides"):
+        take_snapshot(path)

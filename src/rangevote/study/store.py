@@ -304,12 +304,23 @@ def take_snapshot(path: Path) -> Snapshot:
         db.execute("BEGIN")
         study, digest = read_study(db, path)
         rows = _structs(db, Judgement, "judgement ORDER BY id")
+        _check_sides(rows, study, path)
         finished = frozenset(number for (number,) in db.execute("SELECT annotator FROM finish"))
         return Snapshot(study, digest, rows, finished)
     except sqlite3.DatabaseError as error:
         raise file_error(path, error) from None
     finally:
         db.close()
+
+
+def _check_sides(rows: Sequence[Judgement], study: Study, path: Path) -> None:
+    """Refuse judgements with sides or a meaning that the study does not give them."""
+    sides = {(one.annotator, one.pair): one.swapped for one in study.assignments}
+    for row in rows:
+        meaning = None if row.shown is None else resolved(row.shown, row.swapped)
+        if (row.swapped, row.resolved) != (sides[row.annotator, row.pair], meaning):
+            problem = f"judgement {row.id}: its answer, sides and meaning contradict each other."
+            raise DataError(f"{problem} The file was edited; restore a copy of it.", where=str(path))
 
 
 def has_judgements(path: Path) -> bool:
