@@ -65,7 +65,7 @@ def test_attention_checks_have_one_broken_side_or_two_equal_ones():
     study = study_of(20, items=10, checks=6)
     checks = [pair for pair in study.pairs if pair.expected is not None]
     assert [pair.expected == 0 for pair in checks] == [False, True] * 3
-    texts = {pair.first for pair in pairs(20)}
+    texts = {text for pair in pairs(20) for text in (pair.first, pair.second)}
     for pair in checks:
         intact, other = (pair.first, pair.second) if pair.expected != 1 else (pair.second, pair.first)
         assert intact in texts
@@ -161,3 +161,15 @@ def test_the_item_for_practice_is_the_users_or_one_that_was_not_drawn_or_made_up
 def test_a_completion_code_can_be_seen(code):
     with pytest.raises(UsageError, match="--completion-code must be from 1 to 200 characters"):
         study_of(3, completion_code=code)
+
+
+def test_checks_show_outputs_of_either_system_and_prefer_items_that_were_not_drawn():
+    study = study_of(40, items=25, checks=24)
+    checks = [pair for pair in study.pairs if pair.expected is not None]
+    intact = [pair.second if pair.expected == 1 else pair.first for pair in checks]
+    of_first = {pair.first for pair in pairs(40)}
+    assert 4 < sum(text in of_first for text in intact) < 20
+    drawn = [pair for pair in study.pairs if pair.expected is None]
+    seen = {text for pair in drawn for text in (pair.first, pair.second)}
+    spare = [text not in seen for text in intact]
+    assert spare == [True] * 14 + [False] * 10  # one of the 15 is for practice

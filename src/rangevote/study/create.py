@@ -220,7 +220,7 @@ def make_study(systems: tuple[str, str], pairs: Sequence[Pair], options: StudyOp
     items, spare = draw_items([pair for pair in pairs if pair.counts], options.items, seed)
     available = len(items) + len(spare)
     practice, spare = choose_practice(pairs, spare, seed)
-    checks = [*own, *make_checks(options.checks, spare or items, [*items, *spare], seed)]
+    checks = [*own, *make_checks(options.checks, spare, items, seed)]
     shown = [pair for pair in items if options.show_identical or not pair.identical]
     repeats = draw_repeats(options.repeats, shown, [*pairs, *checks, practice], seed)
     names = tuple(f"annotator-{number}" for number in range(1, options.annotators + 1))
@@ -284,30 +284,36 @@ def choose_practice(pairs: Sequence[Pair], spare: Sequence[Pair], seed: int) -> 
     return replace(PRACTICE, key=_free(PRACTICE.key, {pair.key for pair in pairs})), list(spare)
 
 
-def make_checks(number: int, base: Sequence[Pair], donors: Sequence[Pair], seed: int) -> list[Pair]:
+def make_checks(number: int, spare: Sequence[Pair], items: Sequence[Pair], seed: int) -> list[Pair]:
     """Attention checks: an output beside the scrambled words of another item's, or beside itself.
 
-    They are made of items that were not drawn, where there are any.
+    They are made of items that were not drawn, as far as there are any. A coin says of which system the
+    output is: so a check does not tell annotators how one of the systems writes.
     """
-    usable = {pair.key: pair for pair in base if pair.first.strip() and not pair.identical}
-    long = [pair.first for pair in donors if len(pair.first.split()) > 2]
-    if number and not (usable and len(set(long)) > 1):
+    order: list[Pair] = []
+    for some in (spare, items):
+        whole = (pair for pair in some if pair.first.strip() and pair.second.strip() and not pair.identical)
+        usable = {pair.key: pair for pair in whole}
+        order += [usable[key] for key in shuffled(usable, seed, "checks")]
+    texts = {text for pair in (*spare, *items) for text in (pair.first, pair.second)}
+    long = sorted(text for text in texts if len(text.split()) > 2)
+    if number and not (order and len(long) > 1):
         raise DataError("the outputs are too few or too short to make attention checks of; use --checks 0.")
-    order = shuffled(usable, seed, "checks")
-    taken = {pair.key for pair in donors}
+    taken = {pair.key for pair in (*spare, *items)}
     checks: list[Pair] = []
     for index in range(number):
-        pair = usable[order[index % len(order)]]
+        pair = order[index % len(order)]
+        intact = pair.second if coin(seed, "intact", index) else pair.first
         key = _free(f"check-{index + 1}", taken)
         if index % 2:
-            checks.append(replace(pair, key=key, second=pair.first, expected=0))
+            checks.append(replace(pair, key=key, first=intact, second=intact, expected=0))
             continue
-        other = next(text for text in shuffled(long, seed, "broken", index) if text != pair.first)
+        own = (pair.first, pair.second)
+        other = next((text for text in shuffled(long, seed, "broken", index) if text not in own), long[0])
         scrambled = " ".join(word for _, word in shuffled(enumerate(other.split()), seed, "words", index))
         second_wins = coin(seed, "check", index)
-        first, second = (scrambled, pair.first) if second_wins else (pair.first, scrambled)
-        expected = 1 if second_wins else -1
-        checks.append(replace(pair, key=key, first=first, second=second, expected=expected))
+        first, second = (scrambled, intact) if second_wins else (intact, scrambled)
+        checks.append(replace(pair, key=key, first=first, second=second, expected=1 if second_wins else -1))
     return checks
 
 
