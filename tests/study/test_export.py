@@ -66,7 +66,17 @@ def test_the_csv_runs_no_formula_and_numbers_stay_numbers(path):
     assert {row["value"] for row in listed} >= {"2", "-1"}
 
 
-@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r", "\0"])
+def test_every_text_of_the_csv_is_quoted_so_that_no_separator_begins_a_cell(tmp_path):
+    path = study_file(tmp_path, [Pair("1", "x;=1+1", "b")])
+    judge(path, [1])
+    _, line = to_csv(take_snapshot(path)).splitlines()
+    assert '"x;=1+1"' in line
+    assert '"annotator-1"' in line
+
+
+@pytest.mark.parametrize(
+    "sign", ["=", "+", "-", "@", "\t", "\r", "\n", "\0", "\uff1d", "\uff0b", "\uff0d", "\uff20"]
+)
 def test_every_sign_that_begins_a_formula_is_made_harmless(sign):
     assert harmless(f"{sign}1") == f"'{sign}1"
     assert harmless(f"1{sign}") == f"1{sign}"

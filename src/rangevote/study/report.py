@@ -53,7 +53,7 @@ _UNSEEN = re.compile(
     "\U000e0000-\U000e007f]"
 )
 #: What a spreadsheet may take for a formula, after OWASP.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\0")
+_FORMULA = tuple("=+-@\t\r\n\0\uff1d\uff0b\uff0d\uff20")
 
 
 def verdict(findings: Findings) -> str:
@@ -403,7 +403,7 @@ def to_jsonl(snapshot: Snapshot, *, history: bool = False) -> str:
 def to_csv(snapshot: Snapshot, *, history: bool = False, mark: bool = False) -> str:
     """A table after RFC 4180, safe for spreadsheets; `mark`: with a byte order mark, for Excel."""
     out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\r\n")
+    writer = csv.writer(out, lineterminator="\r\n", quoting=csv.QUOTE_NONNUMERIC)
     names = [*_COLUMNS, *(["counts"] if history else [])]
     writer.writerow(names)
     for row in rows(snapshot, history=history):
