@@ -29,7 +29,7 @@ def pairs(number: int, **fields: Any) -> list[Pair]:
 
 def study_of(listed: Sequence[Pair] | int, **options: Any) -> Study:
     given = pairs(listed) if isinstance(listed, int) else listed
-    return make_study(SYSTEMS, given, StudyOptions(**options))
+    return make_study(SYSTEMS, given, StudyOptions(**{"seed": 12345, **options}))
 
 
 def study_file(folder: Path, listed: Sequence[Pair] | int = 5, **options: Any) -> Path:

@@ -251,6 +251,19 @@ def test_links_stay_out_of_the_referrer_and_of_addresses(page):
     assert page.client.get(f"/{page.token}").status_code == 404
 
 
+def test_the_item_for_practice_is_swapped_for_some_annotators(tmp_path):
+    path = tmp_path / "study.db"
+    create_file(path, study_of([*pairs(3), Pair("p", "one", "other", practice=True)], annotators=12), {})
+    left = set()
+    for number in range(12):
+        page = Page(path, number)
+        practice = page.session()["practice"]
+        assert {practice["left"], practice["right"]} == {"one", "other"}
+        left.add(practice["left"])
+        page.store.close()
+    assert left == {"one", "other"}
+
+
 def test_a_foreign_page_cannot_judge(page):
     item = page.first()
     for headers in ({"sec-fetch-site": "cross-site"}, {"origin": "http://evil.example"}):

@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 
 from rangevote.errors import DataError, UsageError
+from rangevote.study.create import StudyOptions, make_study
 from rangevote.study.plan import Pair
-from tests.study.samples import pairs, study_of
+from tests.study.samples import SYSTEMS, pairs, study_of
 
 
 def keys(study):
@@ -173,3 +174,10 @@ def test_checks_show_outputs_of_either_system_and_prefer_items_that_were_not_dra
     seen = {text for pair in drawn for text in (pair.first, pair.second)}
     spare = [text not in seen for text in intact]
     assert spare == [True] * 14 + [False] * 10  # one of the 15 is for practice
+
+
+def test_the_seed_is_drawn_unless_it_is_given():
+    seeds = {make_study(SYSTEMS, pairs(3), StudyOptions()).plan.seed for _ in range(5)}
+    assert len(seeds) == 5
+    assert max(seeds) > 2**53
+    assert make_study(SYSTEMS, pairs(3), StudyOptions(seed=0)).plan.seed == 0

@@ -60,7 +60,7 @@ def study() -> None:
 )
 @click.option("--per-item", type=int, help="How many of them judge each item; else all.")
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=12345, show_default=True, help="Of items and sides."
+    "--seed", type=click.IntRange(min=0), help="Seed of items, order and sides; otherwise drawn at random."
 )
 @click.option(
     "--sides", default="coin", show_default=True, help="coin, or balanced: half of every ten swapped."

@@ -24,7 +24,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from rangevote.errors import SetupError
-from rangevote.study.plan import Annotator, Assignment, Pair
+from rangevote.study.plan import Annotator, Assignment, Pair, coin
 from rangevote.study.store import AnswerRefused, SentAnswer, Store, now
 from rangevote.web.security import Guard
 from rangevote.web.serving import asset_routes, assets
@@ -182,7 +182,8 @@ class StudyEndpoints:
         return JSONResponse(await run_in_threadpool(self._session, self._annotator(request)))
 
     def _session(self, annotator: int) -> dict[str, Any]:
-        plan = self._store.study.plan
+        plan, practice = self._store.study.plan, self._store.study.practice
+        swapped = coin(plan.seed, "side", plan.annotators[annotator], practice.key)
         return {
             "study": self._store.digest[:16],
             "opened": self._store.visit(annotator),
@@ -192,7 +193,7 @@ class StudyEndpoints:
             "instructions": plan.instructions,
             "scale": plan.scale,
             "differences": plan.differences,
-            "practice": _item(self._store.study.practice, "practice"),
+            "practice": _item(practice, "practice", swapped),
             "items": [
                 _item(self._store.study.pairs[one.pair], one.handle, one.swapped)
                 for one in self._assigned.get(annotator, [])
@@ -239,7 +240,7 @@ class StudyEndpoints:
         return self._auth.who(request.headers.get("authorization", ""), address)
 
 
-def _item(pair: Pair, handle: str, swapped: bool = False) -> dict[str, Any]:
+def _item(pair: Pair, handle: str, swapped: bool) -> dict[str, Any]:
     """A pair as far as the browser may know it."""
     left, right = (pair.second, pair.first) if swapped else (pair.first, pair.second)
     item = {"id": handle, "left": left, "right": right}

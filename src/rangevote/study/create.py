@@ -203,8 +203,10 @@ def read_pairs(path: str, *, root: str | None = None) -> PairFiles:
 
 
 class StudyOptions(StudyRules, frozen=True, kw_only=True):
-    """What the user asks of a study; `per_item` None: all annotators judge each item."""
+    """What the user asks of a study; `per_item` None: all annotators judge each item. A `seed` that is not
+    given is drawn, so that nobody who knows the defaults can compute the sides."""
 
+    seed: int | None = None
     items: int = ITEMS
     annotators: int = 1
     per_item: int | None = None
@@ -216,7 +218,7 @@ def make_study(systems: tuple[str, str], pairs: Sequence[Pair], options: StudyOp
     own = [pair for pair in pairs if pair.expected is not None]
     per_item = options.annotators if options.per_item is None else options.per_item
     _check(options, per_item, options.checks + len(own))
-    seed = options.seed
+    seed = secrets.randbits(63) if options.seed is None else options.seed
     items, spare = draw_items([pair for pair in pairs if pair.counts], options.items, seed)
     available = len(items) + len(spare)
     practice, spare = choose_practice(pairs, spare, seed)
@@ -225,6 +227,7 @@ def make_study(systems: tuple[str, str], pairs: Sequence[Pair], options: StudyOp
     repeats = draw_repeats(options.repeats, shown, [*pairs, *checks, practice], seed)
     names = tuple(f"annotator-{number}" for number in range(1, options.annotators + 1))
     fixed = {
+        "seed": seed,
         "systems": systems,
         "annotators": names,
         "items": len(items),

@@ -51,7 +51,6 @@ class StudyRules(msgspec.Struct, frozen=True, kw_only=True):
     `completion_code` is shown to annotators who have finished.
     """
 
-    seed: int = 12345
     repeats: int = 0
     sides: str = "coin"
     combine: str = "median"
@@ -72,6 +71,7 @@ class StudyPlan(StudyRules, frozen=True, kw_only=True):
     looking at p-values on the way makes them invalid.
     """
 
+    seed: int
     systems: tuple[str, str]
     annotators: tuple[str, ...]
     items: int
