@@ -115,7 +115,7 @@ def study(browser: Any, folder: Path) -> None:
     for name, texts in (("beam", BASELINE), ("voted", CHALLENGER), ("source", SOURCE)):
         (folder / f"{name}.txt").write_text("".join(f"{text}\n" for text in texts))
     new = ["study", "new", "beam=beam.txt", "voted=voted.txt", "--source", "source.txt", "--mark-differences"]
-    new += ["--annotators", "2", "-o", "study.db", "-n", "5", "-q"]
+    new += ["--annotators", "2", "-o", "study.db", "-n", "5", "-q", "--seed", "1"]
     subprocess.run([*RANGEVOTE, *new], cwd=folder, check=True, capture_output=True)
     with served(folder, "study", "serve", "study.db", "--port", "0") as address:
         page = browser.new_page(viewport={"width": 1100, "height": 460}, color_scheme="light")
@@ -151,7 +151,7 @@ def report(browser: Any, folder: Path) -> None:
         for number, (first, second) in enumerate(texts, 1)
         for n in range(1, 13)
     ]
-    made = make_study(("beam", "voted"), pairs, StudyOptions(annotators=3, checks=4, repeats=10))
+    made = make_study(("beam", "voted"), pairs, StudyOptions(annotators=3, checks=4, repeats=10, seed=1))
     path = folder / "report.db"
     create_file(path, made, {})
     chance = random.Random(1)
