@@ -192,7 +192,11 @@ def _summary(plan: StudyPlan, wanted: int) -> list[str]:
     return [f"{line}." for line in lines]
 
 
-@study.command(cls=HelpCommand, example="rangevote study serve study.db")
+@study.command(
+    cls=HelpCommand,
+    sections={"Network": ("--port", "--host", "--public", "--allow-host", "--proxy")},
+    example="rangevote study serve study.db",
+)
 @click.argument("file", metavar="STUDY")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: any that is free."
