@@ -9,10 +9,10 @@ import pytest
 
 import rangevote as rv
 from rangevote.engines.llama_cpp import hypotheses_of
-from rangevote.engines.openai.choices import CHAT, COMPLETIONS
 from rangevote.engines.openai.client import Client
 from rangevote.engines.openai.sampling import Samples, sample
 from rangevote.errors import DataError
+from rangevote.formats.choices import CHAT, COMPLETIONS
 from tests.engines.llama import SLOTS, llama
 
 __all__ = ["llama"]

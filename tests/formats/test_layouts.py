@@ -162,7 +162,11 @@ def test_a_bad_sample_spoils_its_ballot_alone(entries: Entries) -> None:
             {},
             r"has no 'response.body.choices'",
         ),
-        ([{"choices": [{"message": {"content": 5}}]}], {}, r"choices\[0\].message.content: expected a text"),
+        (
+            [{"choices": [{"message": {"content": 5}}]}],
+            {},
+            r"choices\[0\].message.content: expected a str",
+        ),
         ([{"choices": [{"finish_reason": "stop"}]}], {}, r"choices\[0\]: has neither message nor text"),
         (
             [{"choices": [{"message": {"content": None, "tool_calls": [{}]}}]}],

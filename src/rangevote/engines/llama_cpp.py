@@ -91,7 +91,7 @@ class LlamaCppEngine:
         return lists
 
     def _call(self, path: str, body: dict[str, Any], number: int) -> Any:
-        from rangevote.engines.openai.choices import CHAT
+        from rangevote.formats.choices import CHAT
 
         handle = self._server.handle_chat_completions if path == CHAT else self._server.handle_completions
         try:

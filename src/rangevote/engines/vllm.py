@@ -18,7 +18,7 @@ from typing import Any
 
 from rangevote.engines import Decode, each
 from rangevote.errors import DataError
-from rangevote.formats.layouts import ended
+from rangevote.formats.choices import ended
 from rangevote.formats.logprobs import checked
 from rangevote.hypothesis import Hypothesis
 

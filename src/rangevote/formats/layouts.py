@@ -21,7 +21,6 @@ line. One list per line is read as well.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -33,12 +32,12 @@ from typing import Any
 import msgspec
 
 from rangevote.errors import DataError, UsageError, nearest
+from rangevote.formats.choices import RawChoice, ended, read_choice
 from rangevote.formats.jsonl import HYPOTHESIS_FIELDS, ballot_of, convert, kind_of, parse
 from rangevote.formats.logprobs import Scale, ballot_scale, number, refuse_score_options, scale_of, total
 from rangevote.formats.reader import Decode, Entry, ReadOptions, Record, entry_at, read_lines
 from rangevote.formats.stream import Stream
-from rangevote.hypothesis import Ballot, ToolCall
-from rangevote.similarity.answers import split_reasoning
+from rangevote.hypothesis import Ballot
 
 #: What people call a list of outputs, an output, its log-probability, and the rest of a record.
 LISTS = (
@@ -58,8 +57,6 @@ IDS = (
 REFERENCES = ("references", "reference", "target")
 #: Names of what a pipeline returns, which differ by task.
 PIPELINE = ("generated_text", "translation_text", "summary_text")
-#: At or below this log-probability, a server means "too unlikely to tell".
-UNKNOWN = -9999.0
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d+|\*)\]")
 _MISSING: Any = object()
 
@@ -134,11 +131,6 @@ class Layout:
     check: Callable[[Record], None] | None = None
 
 
-def ended(reason: object) -> bool:
-    """Whether the model ended the sequence itself, by a server's `finish_reason`."""
-    return reason not in ("length", "abort", "content_filter")
-
-
 def _vllm_output(output: Record, path: str) -> dict[str, Any]:
     """The last token is the end of the sequence, unless the output was ended by a length or a stop string."""
     tokens, reason = output.get("token_ids"), output.get("finish_reason")
@@ -151,67 +143,23 @@ def _vllm_output(output: Record, path: str) -> dict[str, Any]:
     }
 
 
-def _openai_choice(choice: Record, path: str) -> dict[str, Any] | None:
-    """A choice of chat (`message`) or completions (`text`). Null content is an answer that ran out of tokens.
+def _openai_choice(record: Record, path: str) -> dict[str, Any] | None:
+    """A choice of chat or completions. Null content is an answer that ran out of tokens.
 
     Tool calls are what is voted on, reasoning before the answer is not, and then the log-probability of the
     choice is not that of its text.
     """
-    message = choice.get("message")
-    if message is None and choice.get("text") is None:
-        raise DataError("has neither message nor text", field=path)
-    content = choice.get("text") if message is None else at(message, "content")
-    name = "text" if message is None else "message.content"
-    text = "" if content in (None, _MISSING) else text_of(content)
-    if not isinstance(text, str):
-        raise DataError(f"expected a text, got {kind_of(content)}", field=f"{path}.{name}")
-    finished = ended(choice.get("finish_reason"))
-    if isinstance(message, Mapping):
-        if message.get("refusal") or (choice.get("finish_reason") == "content_filter" and not text):
-            return None
-        calls = tool_calls_of(message.get("tool_calls"), message.get("function_call"), f"{path}.message")
-        if calls:
-            return {"text": text or None, "tool_calls": calls, "finished": finished}
-    elif choice.get("finish_reason") == "content_filter" and not text:
+    choice = read_choice(convert(record, RawChoice, f"{path}."), path, strict=True)
+    if choice.kind == "refusal" or (choice.finish_reason == "content_filter" and not choice.text):
         return None
-    reasoning, text = split_reasoning(text, finished)
-    listed = (at(choice.get("logprobs"), path) for path in ("content[*].logprob", "token_logprobs"))
-    values = next((values for values in listed if isinstance(values, list)), [])
-    known = [value for value in values if type(value) in (int, float) and not value <= UNKNOWN]
-    fields: dict[str, Any] = {"text": text, "finished": finished}
-    if known and len(known) == len(values):
-        fields |= {"token_logprobs": known, "logprob": None if reasoning else total(known)}
+    fields: dict[str, Any] = {"text": choice.text, "finished": ended(choice.finish_reason)}
+    if choice.kind == "tool_calls":
+        return {**fields, "tool_calls": choice.calls}
+    fields["text"] = choice.text or ""
+    if choice.token_logprobs is not None:
+        fields["token_logprobs"] = choice.token_logprobs
+        fields["logprob"] = None if choice.reasoning else choice.logprob
     return fields
-
-
-class NamedCall(msgspec.Struct):
-    """A tool's name with its arguments, or with the text that a custom tool takes."""
-
-    name: str
-    arguments: str = "{}"
-    input: str | None = None
-
-
-class RawCall(msgspec.Struct):
-    """One call of a message; its id is the server's and not voted on."""
-
-    function: NamedCall | None = None
-    custom: NamedCall | None = None
-
-
-def tool_calls_of(calls: Any, function_call: Any, path: str) -> tuple[ToolCall, ...]:
-    """The tool calls of the message at `path`: of functions, of custom tools, or the one of the old API."""
-    if not calls and function_call:
-        named = convert(function_call, NamedCall, f"{path}.function_call.")
-        return (ToolCall(named.name, named.arguments),)
-    tool_calls = []
-    for i, call in enumerate(convert(calls or [], list[RawCall], f"{path}.tool_calls")):
-        called = call.function or call.custom
-        if called is None:
-            raise DataError("has neither function nor custom", field=f"{path}.tool_calls[{i}]")
-        text = called.arguments if called.input is None else json.dumps(called.input)
-        tool_calls.append(ToolCall(called.name, text))
-    return tuple(tool_calls)
 
 
 def _check_response(record: Record) -> None:

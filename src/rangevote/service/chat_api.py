@@ -21,8 +21,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from rangevote.election.result import first
-from rangevote.engines.openai.choices import Usage
 from rangevote.engines.openai.sample_and_elect import ElectionOutcome
+from rangevote.formats.choices import Usage
 from rangevote.service.config import Limits
 from rangevote.service.errors import ApiError, internal_error, json_response
 from rangevote.service.requests import CompletionRequest

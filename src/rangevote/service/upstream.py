@@ -20,7 +20,6 @@ from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.election.weights import CONFIDENCE
-from rangevote.engines.openai.choices import CHAT, COMPLETIONS, Usage
 from rangevote.engines.openai.client import CallLimits, Client, UpstreamError
 from rangevote.engines.openai.sample_and_elect import (
     ElectionOutcome,
@@ -32,6 +31,7 @@ from rangevote.engines.openai.sample_and_elect import (
 )
 from rangevote.engines.openai.sampling import Samples, is_greedy
 from rangevote.errors import DataError, SetupError, UsageError
+from rangevote.formats.choices import CHAT, COMPLETIONS, Usage
 from rangevote.hypothesis import Ballot
 from rangevote.service.config import ServiceConfig
 from rangevote.service.errors import ApiError, insufficient_votes, invalid, upstream_failure

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import pytest
 
 from rangevote.engines.openai import client as client_module
-from rangevote.engines.openai.choices import CHAT
 from rangevote.engines.openai.client import Client, UpstreamError
 from rangevote.engines.openai.sampling import Samples, sample
+from rangevote.formats.choices import CHAT
 from tests.engines.openai.upstream import Upstream
 
 T = TypeVar("T")

@@ -9,9 +9,8 @@ import pytest
 
 import rangevote as rv
 from rangevote.engines.openai import hypotheses_of
-from rangevote.engines.openai.choices import (
-    CHAT,
-    COMPLETIONS,
+from rangevote.errors import DataError
+from rangevote.formats.choices import (
     ServerChoice,
     Usage,
     choices_of,
@@ -19,7 +18,6 @@ from rangevote.engines.openai.choices import (
     hypothesis_of,
     usage_of,
 )
-from rangevote.errors import DataError
 
 # The example of the OpenAI API reference for chat completions with logprobs, shortened to two tokens.
 HELLO = {
@@ -53,7 +51,7 @@ def chat(**choice: object) -> dict[str, object]:
 
 def with_logprobs(*values: object) -> ServerChoice:
     listed = [{"token": "t", "logprob": value} for value in values]
-    [choice] = choices_of(chat(message={"content": "hi"}, logprobs={"content": listed}), CHAT)
+    [choice] = choices_of(chat(message={"content": "hi"}, logprobs={"content": listed}))
     return choice
 
 
@@ -63,7 +61,7 @@ def bare(choice: ServerChoice) -> ServerChoice:
 
 
 def test_a_chat_choice_has_its_text_and_the_sum_of_its_tokens():
-    [choice] = choices_of(HELLO, CHAT)
+    [choice] = choices_of(HELLO)
     assert bare(choice) == ServerChoice("Hello!", math.fsum([-0.31725305, -0.02380986]), 2, "stop", "text")
 
 
@@ -82,16 +80,16 @@ TOKENS = {"content": [{"token": "t", "logprob": -0.5}]}
     ],
 )
 def test_the_answer_is_told_from_the_reasoning_before_it(message, text, reasoning):
-    [choice] = choices_of(chat(message=message, logprobs=TOKENS), CHAT)
+    [choice] = choices_of(chat(message=message, logprobs=TOKENS))
     assert (choice.text, choice.reasoning, choice.logprob) == (text, reasoning, -0.5)
     assert hypothesis_of(choice).logprob == (None if reasoning else -0.5)  # P of both is not P of the answer
     assert hypothesis_of(choice, sampled=False).logprob == -0.5
 
 
 def test_reasoning_that_was_cut_off_leaves_no_answer():
-    [choice] = choices_of(chat(message={"content": "<think>2 + "}, finish_reason="length"), CHAT)
+    [choice] = choices_of(chat(message={"content": "<think>2 + "}, finish_reason="length"))
     assert (choice.text, choice.reasoning) == ("", "2 +")
-    [choice] = choices_of({"choices": [{"text": "2\n</think>\n4", "finish_reason": "stop"}]}, COMPLETIONS)
+    [choice] = choices_of({"choices": [{"text": "2\n</think>\n4", "finish_reason": "stop"}]})
     assert (choice.text, choice.reasoning) == ("4", "2")
 
 
@@ -113,7 +111,7 @@ def test_a_vllm_servers_beam_has_its_end_in_the_sum():
 
 def test_a_completion_has_text_and_token_logprobs():
     given = {"text": " ten", "logprobs": {"tokens": ["a", "b"], "token_logprobs": [-0.5, -0.25]}}
-    [choice] = choices_of(chat(**given), COMPLETIONS)
+    [choice] = choices_of(chat(**given))
     assert bare(choice) == ServerChoice(" ten", -0.75, 2, "stop", "text")
 
 
@@ -127,7 +125,7 @@ def test_a_sum_with_a_token_that_is_not_known_is_not_known(value):
     "logprobs", [None, {}, {"content": None}, {"content": []}, [], "none", {"content": [7]}]
 )
 def test_without_log_probabilities_there_is_no_sum(logprobs):
-    [choice] = choices_of(chat(message={"content": "hi"}, logprobs=logprobs), CHAT)
+    [choice] = choices_of(chat(message={"content": "hi"}, logprobs=logprobs))
     assert (choice.text, choice.logprob) == ("hi", None)
 
 
@@ -150,7 +148,7 @@ def test_noise_above_zero_is_a_probability_of_one():
     ],
 )
 def test_what_is_no_text_is_told_apart(message, text, kind):
-    [choice] = choices_of(chat(message=message), CHAT)
+    [choice] = choices_of(chat(message=message))
     assert (choice.text, choice.kind) == (text, kind)
 
 
@@ -158,31 +156,30 @@ def test_a_choice_said_twice_is_one_choice():
     said = [
         {"index": i, "message": {"content": text}} for i, text in [(0, "a"), (1, "b"), (1, "b"), (2, "b")]
     ]
-    assert [choice.text for choice in choices_of({"choices": said}, CHAT)] == ["a", "b", "b"]
+    assert [choice.text for choice in choices_of({"choices": said})] == ["a", "b", "b"]
 
 
 @pytest.mark.parametrize("number", [{}, {"index": 0}])
 def test_equal_samples_of_a_server_that_does_not_number_them_all_count(number):
     said = [{**number, "message": {"content": text}} for text in "aab"]
-    assert [choice.text for choice in choices_of({"choices": said}, CHAT)] == ["a", "a", "b"]
+    assert [choice.text for choice in choices_of({"choices": said})] == ["a", "a", "b"]
 
 
 @pytest.mark.parametrize(
-    ("body", "path", "told"),
+    ("body", "told"),
     [
-        ([], CHAT, "expected an object, got an array"),
-        (None, CHAT, "expected an object, got null"),
-        ({}, CHAT, "missing required field choices"),
-        ({"choices": None}, CHAT, "choices: expected an array, got null"),
-        ({"choices": ["hi"]}, CHAT, r"choices\[0\]: expected an object, got a string"),
-        (chat(text="hi"), CHAT, r"choices\[0\]: has no message"),
-        (chat(message={"content": "hi"}), COMPLETIONS, r"choices\[0\]: has no text"),
-        (chat(message={"content": 7}), CHAT, r"choices\[0\].message.content: expected a string"),
+        ([], "expected an object, got an array"),
+        (None, "expected an object, got null"),
+        ({}, "missing required field choices"),
+        ({"choices": None}, "choices: expected an array, got null"),
+        ({"choices": ["hi"]}, r"choices\[0\]: expected an object, got a string"),
+        (chat(), r"choices\[0\]: has neither message nor text"),
+        (chat(message={"content": 7}), r"choices\[0\].message.content: expected a string"),
     ],
 )
-def test_another_shape_is_an_error_that_names_the_place(body, path, told):
+def test_another_shape_is_an_error_that_names_the_place(body, told):
     with pytest.raises(DataError, match=told):
-        choices_of(body, path)
+        choices_of(body)
 
 
 def test_a_choice_is_a_hypothesis_drawn_by_chance():

@@ -11,10 +11,10 @@ import httpx
 import pytest
 
 from rangevote.engines.openai import client as client_module
-from rangevote.engines.openai.choices import CHAT
 from rangevote.engines.openai.client import CallLimits, Client, UpstreamError, retry_seconds
 from rangevote.engines.openai.sampling import sample
 from rangevote.errors import UsageError
+from rangevote.formats.choices import CHAT
 from tests.engines.openai.drawing import ASK, asked, drawn, fault, short_pauses
 from tests.engines.openai.upstream import ELSEWHERE, Upstream
 

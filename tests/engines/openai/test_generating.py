@@ -8,11 +8,11 @@ import pytest
 
 from rangevote.decoding import get_search
 from rangevote.election.settings import Settings
-from rangevote.engines.openai.choices import CHAT, COMPLETIONS
 from rangevote.engines.openai.client import Client
 from rangevote.engines.openai.generating import InputElection, RequestBuilder, ServerElector
 from rangevote.engines.openai.sample_and_elect import Query
 from rangevote.errors import DataError, UsageError
+from rangevote.formats.choices import CHAT, COMPLETIONS
 from rangevote.generation.generate import Request
 from rangevote.generation.plan import GenerationPlan
 from tests.engines.openai.upstream import Upstream

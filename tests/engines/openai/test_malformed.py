@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 import rangevote as rv
 from rangevote.election.settings import Settings
 from rangevote.engines.openai import hypotheses_of
-from rangevote.engines.openai.choices import CHAT, COMPLETIONS
 from rangevote.engines.openai.client import CallLimits, Client
 from rangevote.engines.openai.generating import RequestBuilder, ServerElector
 from rangevote.engines.openai.sampling import sample
 from rangevote.errors import DataError, RangevoteError
 from rangevote.formats import ReadOptions, read
+from rangevote.formats.choices import CHAT, COMPLETIONS
 from rangevote.generation.generate import Elected, Request
 from rangevote.generation.plan import GenerationPlan
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rangevote.engines.openai import client as client_module
-from rangevote.engines.openai.choices import CHAT, COMPLETIONS, Usage
 from rangevote.engines.openai.client import CallLimits, Client, UpstreamError
 from rangevote.engines.openai.sampling import sample
+from rangevote.formats.choices import CHAT, COMPLETIONS, Usage
 from tests.engines.openai.drawing import ASK, asked, drawn, fault, short_pauses, texts
 from tests.engines.openai.upstream import LOGPROBS, Upstream, text_of
 

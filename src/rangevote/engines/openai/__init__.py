@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rangevote.engines import each
-from rangevote.engines.openai.choices import CHAT, COMPLETIONS, choices_of, error_text, hypotheses_in
 from rangevote.errors import DataError
+from rangevote.formats.choices import choices_of, error_text, hypotheses_in
 from rangevote.hypothesis import Hypothesis
 
 
@@ -38,5 +38,4 @@ def _hypotheses(response: Any, sampled: bool) -> list[Hypothesis]:
         raise DataError(f"expected a response or a list of them for each input, got {type(body).__name__}.")
     if (error := body.get("error")) is not None:
         raise DataError(f"the call failed: {error_text(error)}")
-    path = CHAT if "chat" in str(body.get("object", "")) else COMPLETIONS
-    return hypotheses_in(choices_of(dict(body), path), sampled=sampled)
+    return hypotheses_in(choices_of(dict(body)), sampled=sampled)

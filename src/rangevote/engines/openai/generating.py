@@ -21,11 +21,11 @@ from rangevote.decoding import NAMES, STREAMS
 from rangevote.decoding.base import Search
 from rangevote.decoding.beam import Beam
 from rangevote.decoding.sample import MinP, Nucleus, Sample, Sampling, TopK
-from rangevote.engines.openai.choices import CHAT, COMPLETIONS, ServerChoice, error_text
 from rangevote.engines.openai.client import Client, UpstreamError
 from rangevote.engines.openai.sample_and_elect import Query, SamplePool, ServerElection, needs_logprobs
 from rangevote.engines.openai.sampling import Samples
 from rangevote.errors import DataError, UsageError, choose, warn
+from rangevote.formats.choices import CHAT, COMPLETIONS, ServerChoice, error_text
 from rangevote.formats.jsonl import parse
 from rangevote.generation.generate import Elected, ElectedBatches, Request
 from rangevote.generation.plan import GenerationPlan

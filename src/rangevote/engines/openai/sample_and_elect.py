@@ -20,10 +20,10 @@ from rangevote.election.sequential_test import FIRST_ROUND, rounds
 from rangevote.election.settings import Settings
 from rangevote.election.streaming import Electorate
 from rangevote.election.weights import CONFIDENCE
-from rangevote.engines.openai.choices import ServerChoice, Usage, hypothesis_of, usage_of
 from rangevote.engines.openai.client import Client, UpstreamError
 from rangevote.engines.openai.sampling import Samples, answered, sample
 from rangevote.errors import DataError, SetupError
+from rangevote.formats.choices import ServerChoice, Usage, hypothesis_of, usage_of
 from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
 from rangevote.similarity.json_leaves import read_json
 
@@ -50,7 +50,7 @@ async def fetch(client: Client, query: Query, draws: range, deadline: float | No
     """Some of a query's samples, or all its beams."""
     if query.beams:
         answer = await client.call(query.path, {**query.body, "n": query.n}, deadline=deadline)
-        return Samples(answered(answer, query.path)[: query.n], usage_of(answer), 1, [])
+        return Samples(answered(answer)[: query.n], usage_of(answer), 1, [])
     seed = None if query.seed is None else query.seed + draws.start
     return await sample(client, query.path, query.body, len(draws), seed=seed, deadline=deadline)
 

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import anyio
 
-from rangevote.engines.openai.choices import (
+from rangevote.engines.openai.client import Client, UpstreamError
+from rangevote.errors import DataError, UsageError
+from rangevote.formats.choices import (
     ServerChoice,
     Usage,
     choices_of,
@@ -15,8 +17,6 @@ from rangevote.engines.openai.choices import (
     hypotheses_in,
     usage_of,
 )
-from rangevote.engines.openai.client import Client, UpstreamError
-from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Hypothesis
 
 #: Statuses by which servers refuse a request that they do not understand, as one with `n`.
@@ -147,7 +147,7 @@ class SampleCollector:
             body["seed"] = self._seed + number
         self._calls += 1
         answer = await self._client.call(self._path, body, deadline=self._deadline)
-        choices = answered(answer, self._path)
+        choices = answered(answer)
         self._usage += usage_of(answer, choices)
         self._by_first[number] = choices[:size]
         return len(self._by_first[number])
@@ -159,10 +159,10 @@ def is_greedy(body: Mapping[str, Any]) -> bool:
     return isinstance(temperature, (int, float)) and temperature < SMALLEST_TEMPERATURE
 
 
-def answered(answer: Mapping[str, Any], path: str) -> list[ServerChoice]:
+def answered(answer: Mapping[str, Any]) -> list[ServerChoice]:
     """The choices of a response, at least one."""
     try:
-        choices = choices_of(answer, path)
+        choices = choices_of(answer)
         detail = "the list of choices is empty"
     except DataError as error:
         given = answer.get("error")  # some gateways answer so, with status 200

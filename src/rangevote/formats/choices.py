@@ -1,0 +1,285 @@
+"""Choices of OpenAI-compatible servers, chat or completions: in the responses of servers and in batch files.
+
+    {"message": {"content": "Hi"}, "finish_reason": "stop",
+     "logprobs": {"content": [{"token": "Hi", "logprob": -0.31}]}}
+
+Log-probabilities are natural, one for each token, mostly without the end of the sequence; -9999 stands for
+"very unlikely" and is not a number to add up. A sum is given only where every token's part is known. What a
+model wrote to itself before its answer is told apart, and a choice that calls tools is known by its calls.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from rangevote.errors import DataError
+from rangevote.formats.jsonl import convert
+from rangevote.hypothesis import LOGPROB_SLACK, Hypothesis, ToolCall
+from rangevote.similarity.answers import split_reasoning
+from rangevote.text import escape_controls
+
+#: Text to vote on, nothing, a refusal (its text is the reason), or tool calls.
+ChoiceKind = Literal["text", "null", "refusal", "tool_calls"]
+#: Paths under the base URL of a server.
+CHAT = "/chat/completions"
+COMPLETIONS = "/completions"
+#: At or below this log-probability, a server means "too unlikely to tell".
+UNKNOWN = -9999.0
+#: Characters of a server's error message that are shown.
+SHOWN = 300
+#: Larger counts of tokens are taken for a mistake.
+MOST_TOKENS = 2**48
+
+
+class ServerChoice(NamedTuple):
+    """One sample of a server.
+
+    `logprob` is the natural-log sum over the `tokens` it lists, None unless every one is known. Most servers
+    do not list the end of the sequence. `reasoning` is what the model wrote to itself before the text; the
+    sum is of both, since their tokens are not told apart. `calls` are tool calls, `raw` is the choice as the
+    server sent it, `member` the member of a panel that it is of.
+    """
+
+    text: str | None
+    logprob: float | None = None
+    tokens: int | None = None
+    finish_reason: str | None = None
+    kind: ChoiceKind = "text"
+    reasoning: str = ""
+    token_logprobs: Sequence[float] | None = None
+    calls: tuple[ToolCall, ...] = ()
+    raw: RawChoice | None = None
+    member: str | None = None
+
+
+class Usage(NamedTuple):
+    """Tokens of one or more calls; `+` adds them up."""
+
+    prompt: int = 0
+    completion: int = 0
+    total: int = 0
+
+    def __add__(self, other: object) -> Usage:
+        if not isinstance(other, Usage):
+            return NotImplemented
+        return Usage(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+class Part(msgspec.Struct):
+    """A piece of a message in pieces."""
+
+    text: str = ""
+
+
+class ChatMessage(msgspec.Struct):
+    content: str | list[Part] | None = None
+    refusal: str | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    tool_calls: list[Any] | None = None
+    function_call: Any = None
+
+
+class RawChoice(msgspec.Struct):
+    """One choice before it is checked: of chat it has a `message`, of completions a `text`."""
+
+    index: Any = None
+    message: ChatMessage | None = None
+    text: str | None = None
+    logprobs: Any = None
+    finish_reason: str | None = None
+
+
+class Completion(msgspec.Struct):
+    choices: list[RawChoice]
+
+
+class NamedCall(msgspec.Struct):
+    """A tool's name with its arguments, or with the text that a custom tool takes."""
+
+    name: str
+    arguments: str = "{}"
+    input: str | None = None
+
+
+class RawCall(msgspec.Struct):
+    """One call of a message; its id is the server's and not voted on."""
+
+    function: NamedCall | None = None
+    custom: NamedCall | None = None
+
+
+def choices_of(body: object) -> list[ServerChoice]:
+    """The choices of a response, in the server's order, repeated ones once.
+
+    A `DataError` says what does not have the expected shape.
+    """
+    given = convert(body, Completion).choices
+    return [read_choice(one, f"choices[{i}]") for i, one in enumerate(_distinct(given))]
+
+
+def _distinct(given: Sequence[RawChoice]) -> Iterator[RawChoice]:
+    """Each choice once: the same index with the same content is one choice sent twice.
+
+    Servers that do not number their choices give all the same index: then nothing is left out, since equal
+    samples count; and nothing where all are different.
+    """
+    numbers = [one.index if type(one.index) is int else None for one in given]
+    if len(set(numbers)) in (0, 1, len(numbers)):
+        yield from given
+        return
+    seen: set[tuple[int | None, str]] = set()
+    for number, one in zip(numbers, given, strict=True):
+        message = one.message
+        key = (number, str(one.text if message is None else (message.content, message.tool_calls)))
+        if number is None or key not in seen:
+            yield one
+        seen.add(key)
+
+
+def read_choice(given: RawChoice, field: str, *, strict: bool = False) -> ServerChoice:
+    """A choice. Tool calls that cannot be read are left out, as is a sum with a token of P > 1; with
+    `strict` the first is an error, and the second is left to the caller."""
+    text, kind = _text(given, field)
+    message, calls = given.message, tuple[ToolCall, ...]()
+    if message is not None and kind == "tool_calls":
+        try:
+            calls = tool_calls_of(message.tool_calls, message.function_call, f"{field}.message")
+        except DataError:
+            if strict:
+                raise
+    listed = () if message is None else (message.reasoning_content, message.reasoning)  # one of two names
+    reasoning = next((one for one in listed if isinstance(one, str) and one), "")
+    if kind == "text" and text and not reasoning:
+        reasoning, text = split_reasoning(text, ended(given.finish_reason))
+    values = _logprobs(given.logprobs)
+    most = math.inf if strict else LOGPROB_SLACK
+    known = [value for value in values if type(value) in (int, float) and UNKNOWN < value <= most]
+    complete = kind == "text" and known and len(known) == len(values)
+    return ServerChoice(
+        text,
+        min(math.fsum(known), 0.0) if complete and max(known) <= LOGPROB_SLACK else None,
+        None if reasoning else len(values) or None,
+        given.finish_reason,
+        kind,
+        reasoning,
+        known if complete else None,
+        calls,
+        given,
+    )
+
+
+def _text(given: RawChoice, field: str) -> tuple[str | None, ChoiceKind]:
+    if given.finish_reason == "error":  # what came before is not an answer
+        return None, "null"
+    message = given.message
+    if message is None:
+        if given.text is None:
+            raise DataError("has neither message nor text", field=field)
+        return given.text, "text"
+    if message.refusal:
+        return message.refusal, "refusal"
+    content = message.content
+    text = "".join(part.text for part in content) if isinstance(content, list) else content
+    if message.tool_calls or message.function_call:
+        return text or None, "tool_calls"
+    return text, "null" if text is None else "text"
+
+
+def _logprobs(logprobs: object) -> list[Any]:
+    """Every token's log-probability, whatever it is.
+
+    Chat has `content: [{"logprob": -1.2}]`, completions `token_logprobs: [-1.2]`; some servers answer
+    completions in the way of chat. Anything else there is ignored: the text is still good.
+    """
+    if not isinstance(logprobs, dict):
+        return []
+    listed = logprobs.get("content")
+    if isinstance(listed, list):
+        return [token.get("logprob") if isinstance(token, dict) else None for token in listed]
+    listed = logprobs.get("token_logprobs")
+    return listed if isinstance(listed, list) else []
+
+
+def tool_calls_of(calls: Any, function_call: Any, path: str) -> tuple[ToolCall, ...]:
+    """The tool calls of the message at `path`: of functions, of custom tools, or the one of the old API."""
+    if not calls and function_call:
+        named = convert(function_call, NamedCall, f"{path}.function_call.")
+        return (ToolCall(named.name, named.arguments),)
+    tool_calls = []
+    for i, call in enumerate(convert(calls or [], list[RawCall], f"{path}.tool_calls")):
+        called = call.function or call.custom
+        if called is None:
+            raise DataError("has neither function nor custom", field=f"{path}.tool_calls[{i}]")
+        text = called.arguments if called.input is None else json.dumps(called.input)
+        tool_calls.append(ToolCall(called.name, text))
+    return tuple(tool_calls)
+
+
+def ended(reason: object) -> bool:
+    """Whether the model ended the sequence itself, by a server's `finish_reason`."""
+    return reason not in ("length", "abort", "content_filter")
+
+
+def hypothesis_of(choice: ServerChoice, *, sampled: bool = True) -> Hypothesis:
+    """A choice that may vote and be elected; one without text or tool calls cannot.
+
+    The log-probability of a sample with reasoning is not that of its text, so it is left out.
+    """
+    if choice.text is None and not choice.calls:
+        raise DataError(f"a choice of kind {choice.kind!r} has no text to vote on")
+    return Hypothesis(
+        choice.text,
+        logprob=None if sampled and choice.reasoning else choice.logprob,
+        finished=ended(choice.finish_reason),
+        sampled=sampled,
+        token_logprobs=choice.token_logprobs,
+        member=choice.member,
+        tool_calls=choice.calls or None,
+    )
+
+
+def hypotheses_in(choices: Iterable[ServerChoice], *, sampled: bool = True) -> list[Hypothesis]:
+    """The choices that have text or call tools; refusals and null content are left out."""
+    return [hypothesis_of(one, sampled=sampled) for one in choices if one.kind in ("text", "tool_calls")]
+
+
+def usage_of(body: Mapping[str, Any], choices: Sequence[ServerChoice] = ()) -> Usage:
+    """The tokens of a response with these choices; 0 where the server does not report them.
+
+    llama.cpp, which adds its `timings`, counts the first choice alone. The others count the tokens that they
+    list, or else as many as the first in proportion to their characters.
+    """
+    usage = body.get("usage")
+    if not isinstance(usage, dict):
+        return Usage()
+    prompt, completion, total = (
+        count if type(count) is int and 0 < count < MOST_TOKENS else 0
+        for count in map(usage.get, ("prompt_tokens", "completion_tokens", "total_tokens"))
+    )
+    if len(choices) > 1 and "timings" in body:
+        sizes = [choice.tokens or 0 for choice in choices]
+        if not all(sizes):
+            sizes = [len(choice.reasoning) + len(choice.text or "") for choice in choices]
+        completion = round(completion * sum(sizes) / sizes[0]) if sizes[0] else completion * len(choices)
+        completion = min(completion, MOST_TOKENS)
+    return Usage(prompt, completion, max(total, prompt + completion))
+
+
+def error_text(error: object) -> str:
+    """A server's error on one line: its `message` where it has one.
+
+    >>> error_text({"message": "slow\\n down", "code": 429})
+    'slow down'
+    """
+    message = error.get("message", error) if isinstance(error, dict) else error
+    try:
+        text = str(message)
+    except (ValueError, RecursionError):  # a number of too many digits, lists in lists in lists
+        text = "(an error that cannot be shown)"
+    return escape_controls(" ".join(text.split()))[:SHOWN]
