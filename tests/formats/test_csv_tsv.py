@@ -107,3 +107,20 @@ def comparable(h: Hypothesis) -> object:
 
 def test_a_file_without_ballots_has_its_header() -> None:
     assert ending(writer("csv")).startswith(b"id,source,references,text,tokens,logprob")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [b"1,b,much", b"1,b", b"1,b,-2,more"],
+    ids=["a bad number", "a cell too few", "a cell too many"],
+)
+def test_a_bad_row_spoils_its_ballot_under_its_id(entries: Callable[..., list[Entry]], row: bytes) -> None:
+    spoiled, good = entries(b"id,text,logprob\n1,a,-1\n2,c,-1\n" + row + b"\n1,d,-3\n")
+    assert (spoiled.id, spoiled.ballot, spoiled.where) == ("1", None, "input:4")
+    assert texts([good.get()]) == [("2", ["c"])]
+
+
+def test_a_row_without_an_id_is_an_error_of_its_own(entries: Callable[..., list[Entry]]) -> None:
+    good, bad = entries(b"id,text\n1,a\n,b\n1,c\n")
+    assert texts([good.get()]) == [("1", ["a", "c"])]
+    assert (bad.id, bad.where) == (None, "input:3")

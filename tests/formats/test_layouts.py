@@ -112,6 +112,26 @@ def test_a_bad_sample_spoils_its_ballot_alone(entries: Entries) -> None:
     records = [{"k": 1, "text": "a"}, {"k": 2, "text": "b"}, {"k": 1, "text": None}, {"k": 2, "text": "c"}]
     first, second = entries(lines(*records), group_by="k")
     assert (first.where, second.where, texts(second.get())) == ("input:3", "input:2", ["b", "c"])
+    assert first.id == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "id"),
+    [
+        (b'{"id": "x", "candidates": 5}\n', "x"),
+        (b'{"task_id": 3, "responses": [5]}\n', 3),
+        (b'{"id": "b", "custom_id": "r", "response": {"status_code": 500}, "error": null}\n', "r"),
+        (b'[{"id": 4, "responses": [5]}]', 4),
+        (b"7 ||| a ||| F0= -1 ||| -1\n7 ||| b\n", 7),
+        (b"H-8\t-1\ta\nH-8\tx\tb\n", 8),
+        (b'{"id": 1, "candidates": ["a"]}\n{"id": 1, "candidates": ["b"]}\n', 1),
+        (b'{"id": true, "candidates": 5}\n', None),
+        (b'{"id": 5, "candidates": [}\n', None),
+    ],
+)
+def test_a_bad_ballot_keeps_its_id(entries: Entries, data: bytes, id: object) -> None:
+    bad = entries(data)[-1]
+    assert (bad.error is not None, bad.id) == (True, id)
 
 
 # Faults

@@ -252,7 +252,7 @@ class Voting:
                     yield line
                 else:
                     where = list(chunk_entries(chunk, self.format, self.reading))[i].where
-                    yield error_line(Entry(where), repeated(line.id, where), self.shape)
+                    yield error_line(Entry(where, id=line.id), repeated(line.id, where), self.shape)
 
     def _pool(self, chunks: Iterator[Chunk], workers: int, notes: Notes) -> Iterator[list[ResultLine]]:
         from rangevote.parallel import map_in_order

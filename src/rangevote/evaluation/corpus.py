@@ -294,9 +294,9 @@ def _read_lines(source: Source, role: str, plain: bool) -> FileValues[str | Line
 
 def _table_lines(records: Iterator[Located]) -> Iterator[tuple[str, str | LineFields]]:
     """Rows with the fields of the same names; the row of a bad ballot has an error instead of a winner."""
-    for where, record in records:
-        if isinstance(record, DataError):
-            raise record.at(where)
+    for where, record, error in records:
+        if error is not None:
+            raise error.at(where)
         fields = {name: record[name] for name in LineFields.__struct_fields__ if name in record}
         fields.pop("winner" if fields.get("error") else "error", None)
         yield where, LineFields(**fields)

@@ -50,10 +50,10 @@ def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     format = options.format or "csv"
     records = to_the_end(read_table(stream, format, options.max_line_bytes))
     head = [record for record, _ in zip(records, range(HEAD), strict=False)]
-    found = [record for _, record in head if not isinstance(record, DataError)]
-    layout = recognise(found, options)
+    rows = [row.record for row in head if row.error is None]
+    layout = recognise(rows, options)
     if layout is None:
-        raise unknown_layout(found[0]).at(stream.name)
+        raise unknown_layout(rows[0]).at(stream.name)
     yield from read_records(chain(head, records), layout)
 
 
@@ -132,14 +132,18 @@ def _lines(stream: Stream, limit: int) -> Iterator[str]:
 
 
 def _record(where: str, cells: Sequence[str], names: Sequence[str]) -> Located:
+    record, error = {}, None
     if len(cells) != len(names):
-        problem = f"has {len(cells)} cells where the first line names {len(names)} columns"
-        return where, DataError(problem)
-    try:
-        named = {name: _value(name, cell) for name, cell in zip(names, cells, strict=True)}
-    except DataError as error:
-        return where, error
-    return where, {name: value for name, value in named.items() if value is not None}
+        error = DataError(f"has {len(cells)} cells where the first line names {len(names)} columns")
+    for name, cell in zip(names, cells, strict=False):
+        try:
+            value = _value(name, cell)
+        except DataError as fault:
+            error = error or fault
+        else:
+            if value is not None:
+                record[name] = value
+    return Located(where, record, error)
 
 
 def _value(name: str, cell: str) -> Any:

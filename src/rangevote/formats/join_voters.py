@@ -26,17 +26,18 @@ def _paired(entry: Entry | None, voting: Entry | None) -> Entry:
         there, other = (voting, "candidates") if entry is None else (entry, "voters")
         assert there is not None  # zip_longest ends when both do
         problem = f"has no partner: the file of {other} has fewer ballots"
-        return Entry(there.where, error=DataError(problem, where=there.where))
+        id = there.id if there.ballot is None else there.ballot.id
+        return Entry(there.where, error=DataError(problem, where=there.where), id=id)
     if entry.ballot is None:
         return entry
     if voting.ballot is None:
-        return Entry(voting.where, error=voting.error)
+        return Entry(voting.where, error=voting.error, id=entry.ballot.id)
     ours, theirs = entry.ballot.id, voting.ballot.id
     if ours is not None and theirs is not None and ours != theirs:
         problem = (
             f"is {ours!r}, but the voters' ballot at {voting.where} has {theirs!r}; the files must go in step"
         )
-        return Entry(entry.where, error=DataError(problem, field="id", where=entry.where))
+        return Entry(entry.where, error=DataError(problem, field="id", where=entry.where), id=ours)
     return Entry(entry.where, msgspec.structs.replace(entry.ballot, voters=voting.ballot.candidates))
 
 
@@ -96,9 +97,9 @@ def _joined(entry: Entry, position: int, files: Mapping[str, MemberFile]) -> Ent
         if voting is None:
             continue
         if voting.ballot is None:
-            return Entry(voting.where, error=voting.error)
+            return Entry(voting.where, error=voting.error, id=entry.ballot.id)
         voters += [msgspec.structs.replace(voter, member=name) for voter in voting.ballot.candidates]
     if not voters:
         problem = f"has no voters: none of {', '.join(map(repr, files))} has a ballot with its id"
-        return Entry(entry.where, error=DataError(problem, where=entry.where))
+        return Entry(entry.where, error=DataError(problem, where=entry.where), id=entry.ballot.id)
     return Entry(entry.where, msgspec.structs.replace(entry.ballot, voters=voters))

@@ -27,7 +27,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -60,8 +60,13 @@ PIPELINE = ("generated_text", "translation_text", "summary_text")
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d+|\*)\]")
 _MISSING: Any = object()
 
-#: Where a record stands, and what it is, or why it cannot be read.
-Located = tuple[str, Record | DataError]
+
+class Located(NamedTuple):
+    """A record, where it stands, and why it is bad: then the record has only the fields that can be read."""
+
+    where: str
+    record: Record
+    error: DataError | None = None
 
 
 # Paths
@@ -279,24 +284,27 @@ def read_records(records: Iterable[Located], options: ReadOptions) -> Iterator[E
     if options.group_by is not None:
         yield from _grouped(records, options, layout, scale)
         return
-    for where, record in records:
-        if isinstance(record, DataError):
-            yield Entry(where, error=record.placed(where))
+    for where, record, error in records:
+        id = _id(record, layout)
+        if error is not None:
+            yield Entry(where, error=error.placed(where), id=id)
         else:
-            yield entry_at(where, record_ballot, record, layout, options, scale)
+            yield entry_at(where, record_ballot, record, layout, options, scale, id=id)
 
 
 def read_grouped_lines(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """The ballots of JSON lines of which each is one sample."""
     lines = stream.numbered_lines(options.max_line_bytes)
-    return read_records(((f"{stream.name}:{number}", _parsed(line)) for number, line in lines), options)
+    return read_records((_located(f"{stream.name}:{number}", line) for number, line in lines), options)
 
 
-def _parsed(line: bytes | DataError) -> Record | DataError:
+def _located(where: str, line: bytes | DataError) -> Located:
     try:
-        return line if isinstance(line, DataError) else _object(parse(line))
+        if isinstance(line, DataError):
+            raise line
+        return Located(where, _object(parse(line)))
     except DataError as error:
-        return error
+        return Located(where, {}, error)
 
 
 def record_ballot(record: Record, layout: Layout, options: ReadOptions, scale: Scale | None) -> Ballot:
@@ -309,49 +317,52 @@ def record_ballot(record: Record, layout: Layout, options: ReadOptions, scale: S
 
 @dataclass
 class SampleGroup:
-    """The samples of one ballot so far: what it is called, and the first fault in it."""
+    """The samples of one ballot so far, and the first fault in it: one bad sample spoils the ballot."""
 
     where: str
-    shared: dict[str, Any]
+    key: Any = None
+    shared: dict[str, Any] = field(default_factory=dict)
     samples: list[Any] = field(default_factory=list)
     fault: DataError | None = None
 
-    def ballot(self, options: ReadOptions, scale: Scale | None) -> Ballot:
+    def add(self, record: Record, where: str, layout: Layout, options: ReadOptions) -> None:
+        shared = _shared(record, layout, options, self.key)
+        if self.shared and self.shared["carry"] != shared["carry"]:
+            options.report(
+                f"the records of {self.key!r} have different values of {', '.join(options.carry)}; the first "
+                f"ones are carried",
+                key="carry",
+            )
+        self.shared = self.shared or shared
+        self.samples += _candidates(record, layout, options)[1]
+
+    def entry(self, options: ReadOptions, scale: Scale | None) -> Entry:
+        id = self.key if _is_id(self.key) else None
         if self.fault is not None:
-            raise self.fault
-        return _ballot(options.field or "samples", self.samples, self.shared, options, scale)
+            return Entry(self.fault.where, error=self.fault, id=id)
+        path = options.field or "samples"
+        return entry_at(self.where, _ballot, path, self.samples, self.shared, options, scale, id=id)
 
 
 def _grouped(
     records: Iterable[Located], options: ReadOptions, layout: Layout, scale: Scale | None
 ) -> Iterator[Entry]:
     groups: dict[Hashable, SampleGroup] = {}
-    for where, record in records:
+    for where, record, error in records:
+        group = SampleGroup(where)
         try:
-            if isinstance(record, DataError):
-                raise record
-            key = _needed(record, options.group_by or "", "--group-by")
-        except DataError as error:  # whose ballot it belongs to is not known
-            groups[len(groups), where] = SampleGroup(where, {}, fault=error.at(where))
-            continue
-        group = groups.get(_hashable(key))
-        try:
-            shared = _shared(record, layout, options, key)
-            if group is None:
-                group = groups[_hashable(key)] = SampleGroup(where, shared)
-            elif group.shared["carry"] != shared["carry"]:
-                options.report(
-                    f"the records of {key!r} have different values of {', '.join(options.carry)}; the first "
-                    f"ones are carried",
-                    key="carry",
-                )
-            group.samples += _candidates(record, layout, options)[1]
-        except DataError as error:
-            group = group or groups.setdefault(_hashable(key), SampleGroup(where, {}))
-            group.fault = group.fault or error.at(where)
+            key = at(record, options.group_by or "")
+            if key in (_MISSING, None):  # which ballot it belongs to is not known
+                groups[len(groups), where] = group
+                raise error or _missing(record, options.group_by or "", "--group-by")
+            group = groups.setdefault(_hashable(key), SampleGroup(where, key))
+            if error is not None:
+                raise error
+            group.add(record, where, layout, options)
+        except DataError as fault:
+            group.fault = group.fault or fault.at(where)
     for group in groups.values():
-        fault_where = group.fault.where if group.fault is not None else group.where
-        yield entry_at(fault_where, group.ballot, options, scale)
+        yield group.entry(options, scale)
 
 
 def to_the_end(records: Iterable[Located]) -> Iterator[Located]:
@@ -359,18 +370,25 @@ def to_the_end(records: Iterable[Located]) -> Iterator[Located]:
     try:
         yield from records
     except DataError as error:
-        yield error.where, error
+        yield Located(error.where, {}, error)
+
+
+def _id(record: Record, layout: Layout) -> str | int | None:
+    return next((record[name] for name in layout.ids if _is_id(record.get(name))), None)
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
 def _shared(record: Record, layout: Layout, options: ReadOptions, key: Any = None) -> dict[str, Any]:
     """What a ballot has beside its hypotheses."""
-    named = (record[name] for name in layout.ids if isinstance(record.get(name), (str, int)))
-    id = key if key is not None else next(named, None)
+    id = _id(record, layout) if key is None else key
     source = next((record[name] for name in SOURCES if isinstance(record.get(name), str)), None)
     references = next((record[name] for name in REFERENCES if record.get(name) is not None), None)
     references = [references] if isinstance(references, str) else _unpacked(references)
     fields = {
-        "id": id if isinstance(id, (str, int)) and not isinstance(id, bool) else None,
+        "id": id if _is_id(id) else None,
         "source": source,
         "references": references if _are(str, references) else None,
         "voters": _unpacked(record.get("voters")),
@@ -497,12 +515,16 @@ def _logprob(value: Any, path: str, *, nan: bool = False) -> float | None:
 def _needed(record: Record, path: str, needed_by: str, inside: str = "") -> Any:
     value = at(record, path)
     if value is _MISSING or value is None:
-        raise DataError(
-            f"has no {path!r}, which {needed_by} asks for.{nearest(path, record)} It has: "
-            f"{', '.join(map(str, record)) or 'nothing'}",
-            field=inside,
-        )
+        raise _missing(record, path, needed_by, inside)
     return value
+
+
+def _missing(record: Record, path: str, needed_by: str, inside: str = "") -> DataError:
+    return DataError(
+        f"has no {path!r}, which {needed_by} asks for.{nearest(path, record)} It has: "
+        f"{', '.join(map(str, record)) or 'nothing'}",
+        field=inside,
+    )
 
 
 def carried(record: Any, options: ReadOptions, ballot: Ballot | None = None) -> dict[str, Any]:
@@ -595,4 +617,5 @@ def _array(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     else:
         layout = replace(options, field="outputs")
         value = [{"id": i, "outputs": item} for i, item in enumerate(value)]
-    yield from read_records(((f"{stream.name}[{i}]", record) for i, record in enumerate(value)), layout)
+    located = (Located(f"{stream.name}[{i}]", record) for i, record in enumerate(value))
+    yield from read_records(located, layout)

@@ -78,10 +78,13 @@ class LineGroup:
     rows: list[NbestLine] = field(default_factory=list)
     error: DataError | None = None
 
-    def ballot(self, scale: Scale | None, options: ReadOptions) -> Ballot:
+    def entry(self, scale: Scale | None, options: ReadOptions) -> Entry:
+        id = int(self.id) if self.id is not None and _ID.fullmatch(self.id) else self.id
+        return entry_at(self.where, self._ballot, id, scale, options, id=id)
+
+    def _ballot(self, id: str | int | None, scale: Scale | None, options: ReadOptions) -> Ballot:
         if self.error is not None:
             raise self.error
-        id = int(self.id) if self.id is not None and _ID.fullmatch(self.id) else self.id
         logprobs = _moses_logprobs(self.rows, scale, self.where)
         return accept(scored_ballot([row.text for row in self.rows], logprobs, id), options)
 
@@ -104,13 +107,13 @@ def read_moses(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
             error = fault.at(where)
         if group is None or (name is not None and name != group.id):
             if group is not None:
-                yield entry_at(group.where, group.ballot, scale, options)
+                yield group.entry(scale, options)
             group = LineGroup(where, name)
         if row is not None:
             group.rows.append(row)
         group.error = group.error or error
     if group is not None:
-        yield entry_at(group.where, group.ballot, scale, options)
+        yield group.entry(scale, options)
 
 
 def moses_row(rest: str, *, scored: bool = True) -> NbestLine:
@@ -229,7 +232,7 @@ def read_fairseq(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
             sample.error = sample.error or error.at(where)
     for id in sorted(samples):
         sample = samples.pop(id)
-        yield entry_at(sample.where, sample.ballot, id, options)
+        yield entry_at(sample.where, sample.ballot, id, options, id=id)
 
 
 # mbrs
@@ -268,7 +271,7 @@ def _mbrs_entries(stream: Stream, size: int, options: ReadOptions, scale: Scale 
             logprobs = list(islice(values, len(texts)))
             if not any(texts) and len(texts) < size:
                 break  # the end, or blank lines there
-            yield entry_at(f"{stream.name}:{source * size + 1}", ballot, source, texts, logprobs)
+            yield entry_at(f"{stream.name}:{source * size + 1}", ballot, source, texts, logprobs, id=source)
         if scores is not None and any(value.strip() for value in values):
             problem = f"there are more lines in {scores.name} than in {stream.name}"
             yield Entry(scores.name, error=DataError(problem, where=scores.name))

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 from rangevote.errors import DataError, need
 from rangevote.formats.ballot_writer import refuse_others, write_ballot
 from rangevote.formats.jsonl import BALLOT_FIELDS, ROLES, ballot_of, report_unknown
-from rangevote.formats.layouts import read_records, recognise, steps, unknown_layout, with_carry
+from rangevote.formats.layouts import Located, read_records, recognise, steps, unknown_layout, with_carry
 from rangevote.formats.logprobs import ballot_scale
 from rangevote.formats.reader import Chunk, Entry, ReadOptions, entry_chunks
 from rangevote.formats.stream import Stream
@@ -68,14 +68,15 @@ def read_parquet_chunks(stream: Stream, options: ReadOptions, most: int) -> Iter
 def _other_layout(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     numbers = count(1)
     rows = (
-        (f"{stream.name}:{next(numbers)}", _found(row))
+        Located(where, {}, row) if isinstance(row, DataError) else Located(where, row)
         for batch in record_batches(stream, options, ballots=False)
         for row in _rows(batch)
+        for where in [f"{stream.name}:{next(numbers)}"]
     )
     head = list(islice(rows, ROWS))
-    layout = recognise([row for _, row in head], options)
+    layout = recognise([row.record for row in head], options)
     if layout is None:
-        raise unknown_layout(head[0][1])
+        raise unknown_layout(head[0].record)
     yield from read_records(chain(head, rows), layout)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from itertools import islice
 from types import NoneType
-from typing import Any, Literal, NamedTuple, ParamSpec
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -49,7 +49,6 @@ LOOK = 2**20
 
 Decode = Callable[[bytes], Ballot]
 Record = Mapping[str, Any]
-P = ParamSpec("P")
 
 
 def _python_warning(message: str) -> None:
@@ -141,12 +140,14 @@ def carried_name(text: str) -> tuple[str, str]:
 class Entry(msgspec.Struct, frozen=True):
     """What was read at `where` ("file.jsonl:12"): exactly one of `ballot` and `error` is set.
 
-    Readers go on after a bad record, so the caller decides whether to stop or to skip it.
+    Readers go on after a bad record, so the caller decides whether to stop or to skip it. `id` is that of a
+    bad ballot, as far as it can be read.
     """
 
     where: str
     ballot: Ballot | None = None
     error: DataError | None = None
+    id: str | int | None = None
 
     def get(self) -> Ballot:
         """The ballot, or its error raised."""
@@ -156,13 +157,13 @@ class Entry(msgspec.Struct, frozen=True):
         raise self.error
 
 
-def entry_at(where: str, make: Callable[P, Ballot], *args: P.args, **kwargs: P.kwargs) -> Entry:
-    """The entry of the ballot that `make` returns, or of the error that it raises."""
+def entry_at(where: str, make: Callable[..., Ballot], *args: Any, id: str | int | None = None) -> Entry:
+    """The entry of the ballot that `make` returns, or of the error that it raises, which gets the `id`."""
     try:
-        return Entry(where, make(*args, **kwargs))
+        return Entry(where, make(*args))
     except DataError as error:
         error = error.placed(where)
-        return Entry(error.where, error=error)
+        return Entry(error.where, error=error, id=id)
 
 
 #: The function that reads each format, in its module. Where a line is a ballot, `decoder(options)` returns
@@ -336,7 +337,7 @@ class Reading(OnStream, Iterator[Entry]):
             return entry
         if self._ids.add(entry.ballot.id):
             return entry
-        return Entry(entry.where, error=repeated(entry.ballot.id, entry.where))
+        return Entry(entry.where, error=repeated(entry.ballot.id, entry.where), id=entry.ballot.id)
 
     def close(self) -> None:
         entries, self._entries = self._entries, iter(())
@@ -458,7 +459,15 @@ def line_entries(chunk: Chunk, decode: Decode, limit: int) -> Iterator[Entry]:
             if chunk.torn and error.problem.startswith("not valid JSON"):
                 hint = "; the last line has no line end: the file may be cut off"
                 error = DataError(error.problem + hint, field=error.field)
-            yield Entry(where, error=error.at(where))
+            yield Entry(where, error=error.at(where), id=_id_of(line))
+
+
+def _id_of(line: bytes) -> str | int | None:
+    """The id of a line that is not a valid ballot, if it is an object with one."""
+    from rangevote.formats.layouts import IDS
+
+    record = _object(line) or {}
+    return next((record[name] for name in ("custom_id", *IDS) if type(record.get(name)) in (str, int)), None)
 
 
 # Which format

@@ -85,7 +85,7 @@ def error_line(entry: Entry, error: DataError, shape: ResultShape) -> ResultLine
     """The line of a bad ballot, so that input and output stay in step."""
     placed = error.placed(entry.where)
     id, carry = (None, {}) if entry.ballot is None else (entry.ballot.id, entry.ballot.carry)
-    fields = {"id": id, "error": str(placed)} | carry
+    fields = {"id": entry.id if entry.ballot is None else id, "error": str(placed)} | carry
     return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n", placed, id=id)
 
 
