@@ -37,6 +37,13 @@ def test_figure_1_marks_the_winner_and_the_most_likely(run):
     assert "a couple of people that are sitting on a bench" in likely
 
 
+def test_figure_1_fits_a_terminal_of_80_columns_and_no_line_is_broken(run):
+    lines = run("demo").out.decode().splitlines()
+    table = lines[2 : 2 + 11]
+    assert max(map(len, table)) <= 80
+    assert next(line for line in lines if line.startswith("Signature: ")).endswith("first")
+
+
 def test_with_a_model_the_likely_and_the_elected_answers_stand_side_by_side(run, model):
     shown = run("demo", "--model", "any", "-s", "overlap_1").out.decode()
     assert max(map(len, shown.splitlines())) <= 100

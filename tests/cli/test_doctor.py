@@ -85,6 +85,12 @@ def test_the_report_has_the_problem_of_every_package_and_what_fixes_it(run, plac
             assert line.startswith(wanted)
 
 
+def test_the_report_fits_a_terminal_of_80_columns_except_for_commands(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run("doctor").out.decode().splitlines()
+    assert [line for line in lines if len(line) > 80 and len(line.split()) > 3 and "pip" not in line] == []
+
+
 def test_json_holds_the_state_of_every_package(run, place):
     found = json.loads(run("doctor", "--json").out)
     states = {p["name"]: p["state"] for extra in found["extras"] for p in extra["packages"]}
@@ -105,16 +111,16 @@ def test_json_holds_the_state_of_every_package(run, place):
 def test_trying_imports_finds_what_only_breaks_then(place, monkeypatch):
     install(place, "numpy-like", "1.0", "raise RuntimeError('compiled for another machine')")
     install(place, "falls-over", "1.0", "import os; os._exit(139)")
-    assert look(Requirement("numpy-like")).state == "ok"
+    assert look(Requirement("numpy-like"))["state"] == "ok"
     monkeypatch.setenv("PYTHONPATH", str(place))
-    assert look(Requirement("numpy-like"), tried=True).problem == (
+    assert look(Requirement("numpy-like"), tried=True)["problem"] == (
         "cannot be imported: RuntimeError: compiled for another machine"
     )
-    assert look(Requirement("falls-over"), tried=True).problem.endswith("the process ended with code 139")
-    assert look(Requirement("whole-one"), tried=True).state == "ok"
+    assert look(Requirement("falls-over"), tried=True)["problem"].endswith("the process ended with code 139")
+    assert look(Requirement("whole-one"), tried=True)["state"] == "ok"
     install(place, "slow-one", "1.0", "import time; time.sleep(600)")
-    monkeypatch.setattr("rangevote.cli.doctor.IMPORT_TIMEOUT", 1)
-    assert look(Requirement("slow-one"), tried=True).problem == "cannot be imported: not done after 1 seconds"
+    slow = look(Requirement("slow-one"), tried=True, timeout=1)
+    assert slow["problem"] == "cannot be imported: not done after 1 seconds"
 
 
 def test_a_module_that_is_blocked_is_no_traceback(run, monkeypatch):

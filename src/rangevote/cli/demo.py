@@ -39,7 +39,7 @@ FIGURE_1 = {
     "a black and white photo of a man on a horse": 0.00025,
 }
 
-#: Chosen among 23 short prompts because the two answers differ; `CHOSEN` says so to whoever looks at them.
+#: Chosen among 23 short prompts because the two answers differ, as `CHOSEN` says.
 PROMPTS = (
     "What does a teacher do?",
     "How can I save money?",
@@ -64,13 +64,15 @@ OTHERS = ("overlap_1", "overlap_2", "overlap_1-4@0.25", "bleu_4", "chrf")
 @click.option(
     "-s", "--similarity", default="overlap_2", show_default=True, help="How voters grade candidates."
 )
-@click.option("-m", "--model", metavar="NAME", help="Let this chat model answer instead, as smollm2.")
-@click.option("--export", metavar="FILE", help="With --model: write the elections as a page, one file.")
+@click.option(
+    "-m", "--model", metavar="NAME", help="Let this chat model answer questions, for example smollm2."
+)
+@click.option("--export", metavar="FILE", help="With --model: write the elections to an HTML page.")
 def demo(similarity: str, model: str | None, export: str | None) -> None:
     """Hold the election of the paper's figure 1: ten captions that vote for each other.
 
-    With --model, a chat model answers three questions by beam search: the most likely answer of each stands
-    beside the elected one, with the words that differ marked, why it was elected, and how firm that is. Then
+    With --model, a chat model answers three questions by beam search. The most likely answer is shown
+    beside the elected one, with the words that differ, why it was elected, and how firm that is. Then
     samples vote on a sum.
     """
     from rich.console import Console
@@ -79,8 +81,9 @@ def demo(similarity: str, model: str | None, export: str | None) -> None:
         if model is None:
             raise UsageError("--export belongs to --model; rangevote show has figure 1 as a page.")
         need("starlette", "web", "a page")  # before the work, not after
-
-    console = Console(width=None if Console().is_terminal else 110 if model is None else 100)
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console.width = 100
     if model is None:
         _figure_1(console, similarity)
     else:
@@ -88,41 +91,33 @@ def demo(similarity: str, model: str | None, export: str | None) -> None:
 
 
 def _figure_1(console: Console, similarity: str) -> None:
+    from rich.table import Table
+
     from rangevote.election.elect import elect
 
     result = elect(list(FIGURE_1), [math.log(p) for p in FIGURE_1.values()], similarity=similarity)
-    console.print(_table(result))
-    console.print(f"\nElected: [bold]{result.winner}[/bold]")
-    clear = "no rival" if result.margin is None else f"margin {result.margin:.6f} over the runner-up"
-    console.print(f"{clear}; {result.signature}", highlight=False)
-    explanation = result.explain()
-    if explanation.ngrams:
-        parts = ", ".join(f"{part.ngram} ({part.score:.3f})" for part in explanation.ngrams[:5])
-        console.print(f"most of its score comes from: {parts}", highlight=False)
-
-
-def _table(result: Result) -> Table:
-    from rich.table import Table
-
-    table = Table(title="Captions of one image (figure 1), and how they vote for each other")
-    table.add_column("rank", justify="right")
+    console.print("Captions of one image (figure 1), and how they vote for each other:\n")
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("caption")
     table.add_column("P(c)", justify="right")
     table.add_column("score", justify="right")
     table.add_column("")
-    likely = int(result.candidates.logprobs.argmax()) if result.candidates.logprobs is not None else -1
-    for rank, index in enumerate(result.ranking, 1):
+    likely = most_likely(result.candidates)
+    for index in result.ranking:
         marks = [mark for mark, at in (("elected", result.leader), ("most likely", likely)) if at == index]
-        probability = math.exp(result.candidates.logprob(index) or -math.inf)
-        table.add_row(
-            str(rank),
-            str(result.candidates.content(index)),
-            f"{probability:.5f}",
-            f"{result.scores[index]:.4f}",
-            ", ".join(marks),
-            style="bold" if index == result.leader else None,
-        )
-    return table
+        caption, style = str(result.candidates.content(index)), "bold" if index == result.leader else None
+        score, mark = f"{result.scores[index]:.4f}", ", ".join(marks)
+        table.add_row(caption, f"{FIGURE_1[caption]:.5f}", score, mark, style=style)
+    console.print(table)
+    console.print("\nElected:", result.winner, style="bold")
+    console.print(
+        "Margin:", "no rival" if result.margin is None else f"{result.margin:.6f} over the runner-up"
+    )
+    explanation = result.explain()
+    if explanation.ngrams:
+        parts = ", ".join(f"{part.ngram} ({part.score:.3f})" for part in explanation.ngrams[:5])
+        console.print(f"Most of its score comes from: {parts}")
+    console.print(f"Signature: {result.signature}", soft_wrap=True)
 
 
 def _answers(console: Console, model: str, similarity: str, export: str | None) -> None:
@@ -149,15 +144,15 @@ def _answers(console: Console, model: str, similarity: str, export: str | None) 
         [voted] = elections(network, [Request.of(0, SUM)], samples)
     for prompt, one in zip(PROMPTS, elected, strict=True):
         console.print(_side_by_side(prompt, one.result, console.is_terminal))
-        console.print(_why(one.result), highlight=False)
-        console.print(_firm(one.result), highlight=False)
+        console.print(_why(one.result))
+        console.print(_firm(one.result))
         console.print()
     _sum(console, voted.result)
-    console.print(CHOSEN, highlight=False)
-    console.print(_cost([*elected, voted]), highlight=False)
+    console.print(CHOSEN)
+    console.print(_cost([*elected, voted]))
     if export is not None:
         _write_page(export, [one.result for one in elected], Settings(similarity))
-        console.print(f"\nThe elections as a page: open {export} in a browser.", highlight=False)
+        console.print(f"\nThe elections as a page: open {export} in a browser.")
 
 
 def _side_by_side(prompt: str, result: Result, terminal: bool) -> Table:
@@ -169,7 +164,11 @@ def _side_by_side(prompt: str, result: Result, terminal: bool) -> Table:
         table.add_column(heading, ratio=1)
     texts = [_answer(result, index) for index in (likely, result.leader)]
     table.add_row(_marked(texts[0], texts[1], terminal), _marked(texts[1], texts[0], terminal))
-    table.add_row(*(_numbers(result, index) for index in (likely, result.leader)))
+    logprobs = [result.candidates.logprob(index) or 0.0 for index in (likely, result.leader)]
+    scores = [result.scores[index] for index in (likely, result.leader)]
+    table.add_row(
+        *(f"log P {log:.2f}, score {score:.3f}" for log, score in zip(logprobs, scores, strict=True))
+    )
     return table
 
 
@@ -188,7 +187,7 @@ def _why(result: Result) -> Text:
     from rich.text import Text
 
     parts = [f'"{part}"' if isinstance(part, Quote) else part for part in why(result)]
-    return Text(_visible("".join(parts)))
+    return Text(visible("".join(parts).encode()).decode())
 
 
 def _firm(result: Result) -> str:
@@ -207,13 +206,10 @@ def _sum(console: Console, result: Result) -> None:
 
     answers = result.answers
     if answers is None or not answers.votes:
-        console.print(f"{SUM} None of {SAMPLES} samples has a number in it.\n", highlight=False)
+        console.print(f"{SUM} None of {SAMPLES} samples has a number in it.\n")
         return
     console.print(Text(f"{SUM} ({SAMPLES} samples vote; {RIGHT} is right)", style="italic"))
-    table = Table()
-    table.add_column("answer", justify="right")
-    table.add_column("votes", justify="right")
-    table.add_column("")
+    table = Table("answer", "votes", "")
     for answer, votes in answers.votes.items():
         marks = [mark for mark, right in (("elected", result.answer), ("right", RIGHT)) if answer == right]
         table.add_row(answer, str(votes.count), ", ".join(marks))
@@ -221,7 +217,7 @@ def _sum(console: Console, result: Result) -> None:
         table.add_row("none", str(answers.abstained), "")
     console.print(table)
     console.print(Text(f"Elected: {_answer(result, result.leader)}"))
-    console.print(_why(result), highlight=False)
+    console.print(_why(result))
     console.print()
 
 
@@ -244,15 +240,7 @@ def _answer(result: Result, index: int) -> str:
     """The model's text on one line; nothing in it is a command to the terminal."""
     answer = result.candidates[index]
     text = answer.text if answer.text is not None else " ".join(map(str, answer.tokens or ()))
-    return _visible(" ".join(text.split())) + ("" if answer.finished else " ...")
-
-
-def _visible(text: str) -> str:
-    return visible(text.encode()).decode()
-
-
-def _numbers(result: Result, index: int) -> str:
-    return f"log P {result.candidates.logprob(index) or 0.0:.2f}, score {result.scores[index]:.3f}"
+    return visible(" ".join(text.split()).encode()).decode() + ("" if answer.finished else " ...")
 
 
 def _cost(elected: Sequence[Elected]) -> str:
