@@ -80,7 +80,7 @@ def test_curves_are_drawn_from_names_with_k(run, files):
         assert f"<!-- {text} -->" in drawn
     assert "stroke-dasharray" in drawn
     done = run("compare", *systems, *arguments)
-    assert (done.code, "Use --force to replace it" in done.err) == (5, True)
+    assert (done.code, "use --force to overwrite it" in done.err) == (5, True)
 
 
 def test_curves_are_drawn_from_what_vote_wrote_into_its_files(run, files):
@@ -109,18 +109,18 @@ def test_a_file_whose_name_holds_an_equals_sign_is_a_file(run, files):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        ([], 2, "there is nothing to compare: give two files or more, got 0"),
-        (["bad.txt", "bad.txt"], 2, "two systems are called 'bad'; name them, as in NAME=bad.txt"),
+        ([], 2, "there is nothing to compare: give at least two files, got 0"),
+        (["bad.txt", "bad.txt"], 2, "two systems are called 'bad'; name them, for example NAME=bad.txt"),
         (["bad.txt", "good.txt", "--p-value", "t"], 2, "unknown p-value 't'"),
         (
             ["bad.txt", "good.txt", "--plot", "x.svg"],
             2,
-            "cannot draw 'bad': its file does not tell",
+            "cannot draw 'bad': its file does not name",
         ),
         (
             ["b@1=bad.txt", "g@1=good.txt", "--plot", "x.svg", "--baseline", "beam"],
             2,
-            "--baseline 'beam' is none of the methods. Choose from: b, g.",
+            "unknown method of --baseline 'beam'",
         ),
         (["bad.txt", "good.txt", "--beam", "beam.jsonl"], 3, "bad.txt has 60 lines and beam.jsonl 1"),
     ],

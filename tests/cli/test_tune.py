@@ -128,9 +128,8 @@ def test_mistakes_are_told_without_a_traceback(run, dev, arguments, code, told):
 def test_ballots_without_references_are_told_with_what_to_do(run, three):
     done = run("tune", three)
     assert done.code == 3
-    assert (
-        f"{three}:1: references: there are none; add them to the ballots, or name a file with --references"
-        in (done.err)
+    assert f"{three}:1: references: is missing; add it to the ballots, or name a file with --references" in (
+        done.err
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,24 +9,24 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from rangevote.cli.evaluate import (
+    QUIET,
     EvaluationOptions,
     TableOutput,
     evaluation_options,
     measure,
-    read_given_references,
+    read_references_and_sources,
     table_options,
+    to_json,
 )
-from rangevote.cli.options import HelpCommand
+from rangevote.cli.options import HelpCommand, declare
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
-from rangevote.errors import SetupError, UsageError, choose, nearest
+from rangevote.errors import SetupError, UsageError, choose
 from rangevote.text import is_stream
 
 if TYPE_CHECKING:
-    from rangevote.evaluation.corpus import FileValues
-    from rangevote.evaluation.evaluate import Comparison, Selection
+    from rangevote.evaluation.corpus import FileValues, WordUnits
     from rangevote.evaluation.plot import CurvePoint
-    from rangevote.hypothesis import Ballot
 
 #: What is measured unless the user says otherwise.
 COLUMNS = ("bleu", "chrf", "length", "distinct_bigrams", "empty")
@@ -42,28 +41,27 @@ ENDINGS = {".gz", ".zst", ".jsonl", ".json", ".txt"}
 )
 @click.argument("systems", nargs=-1, metavar="[NAME[@K]=]FILE...")
 @evaluation_options
-@click.option(
-    "--p-value",
+@declare(
+    "--p-value NAME",
+    "two_tailed, koehn (one-tailed) or centred (as in sacrebleu).",
     default="two_tailed",
     show_default=True,
-    metavar="NAME",
-    help="two_tailed, koehn (one-tailed) or centred (as sacrebleu's).",
-)
-@click.option(
-    "--beam",
-    metavar="FILE",
-    help="The n-best list that the last system chose from: tells what became of the others' outputs in it.",
-)
-@click.option("--plot", metavar="FILE", help="Draw every metric against K, as .svg, .png or .pdf.")
-@click.option(
-    "--x", "axis", type=click.Choice(["k", "voters"]), default="k", show_default=True, help="What K is."
-)
-@click.option("--baseline", multiple=True, metavar="NAME", help="Draw this method dashed; again for others.")
+)[1]
+@declare(
+    "--beam FILE",
+    "The n-best list that the last system chose from: shows what became of the others' outputs in it.",
+)[1]
+@declare("--plot FILE", "Draw every metric against K, as .svg, .png or .pdf.")[1]
+@declare(
+    "--x", "What K is.", name="axis", type=click.Choice(["k", "voters"]), default="k", show_default=True
+)[1]
+@declare("--baseline NAME", "Draw this method dashed; may be repeated.", multiple=True)[1]
 @table_options
-@click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
+@QUIET[1]
 def compare(
     systems: tuple[str, ...],
     evaluation: EvaluationOptions,
+    units: WordUnits,
     p_value: str,
     beam: str | None,
     plot: str | None,
@@ -74,10 +72,12 @@ def compare(
 ) -> None:
     """Compare the outputs of two or more systems, with significance against the first.
 
-    A FILE is text, one output a line, or what `rangevote vote` wrote; all are of the same items. For curves,
-    K is the beam size or the number of voters; `vote` has written it, and the method, into its files.
+    A FILE is text, one output per line, or what `rangevote vote` wrote; all have outputs for the same items.
+    For curves, K is the beam size or the number of voters. Files of `rangevote vote` name K and the method.
     """
-    from rangevote.evaluation.corpus import read_beam, read_outputs
+    from rangevote.evaluation import tables
+    from rangevote.evaluation.corpus import align, read_beam, read_outputs
+    from rangevote.evaluation.evaluate import selection, texts_of
     from rangevote.evaluation.significance import P_VALUES
 
     notes = Notes(quiet=quiet)
@@ -85,17 +85,33 @@ def compare(
     choose("p-value", p_value, P_VALUES)
     inputs = [*(file.path for file in files), *evaluation.files, *([beam] if beam else [])]
     check_inputs(inputs)
-    _check_plot(plot, writing.force)
+    if plot:
+        check_plot(plot, writing.force)
     outputs = {file.label: read_outputs(file.path, plain=evaluation.plain) for file in files}
-    points = _curve_points(files, outputs, axis, baseline) if plot else {}
+    points = curve_points(files, outputs, axis, baseline) if plot else {}
     ballots = read_beam(beam) if beam else None
-    references, sources = _references(evaluation, ballots, notes)
+    references, sources = read_references_and_sources(evaluation)
+    if references is None and ballots is not None and all(ballot.references for ballot in ballots.values):
+        references = ballots.map(lambda ballot: list(ballot.references))
+    if references is None:
+        notes.tell("there are no references: BLEU and chrF are left out.")
     columns = [*COLUMNS, *(COPIES if evaluation.source else ())] if references else None
     comparison = measure(
-        outputs, references, sources, evaluation, default=columns, p_value=p_value, quiet=quiet
+        outputs, references, sources, evaluation, units, default=columns, p_value=p_value, quiet=quiet
     )
-    selections = _selections(outputs, ballots) if ballots else {}
-    text = _format(comparison, selections, writing.format)
+    selections = {}
+    *smaller, larger = outputs
+    if ballots is not None:
+        beams = [texts_of(ballot) for ballot in ballots.values]
+        winners = {name: align(file, ballots) for name, file in outputs.items()}
+        selections = {name: selection(winners[name], beams, winners[larger]) for name in smaller}
+    if writing.format == "json":
+        text = to_json(tables.comparison_data(comparison, selections))
+    else:
+        parts = [tables.score_table(comparison)]
+        parts += [tables.difference_table(comparison)] if comparison.resamples else []
+        parts += [tables.selection_table(selections, larger)] if selections else []
+        text = "\n".join(tables.render(table, writing.format) for table in parts)
     write_output(text, writing.output, inputs, force=writing.force)
     if plot:
         from rangevote.evaluation.plot import AXES, panels_of, plot_curves
@@ -104,7 +120,7 @@ def compare(
 
 
 class SystemFile(NamedTuple):
-    """One system: its name in tables, its method and K where they are given, its file."""
+    """One system: its name in tables, its method and K if they are given, its file."""
 
     label: str
     method: str
@@ -113,22 +129,26 @@ class SystemFile(NamedTuple):
 
 
 def parse_systems(arguments: Sequence[str]) -> list[SystemFile]:
-    """Systems given as `[NAME[@K]=]FILE`; there must be two, and no two of one name."""
+    """Systems given as `[NAME[@K]=]FILE`; at least two, with different names."""
     systems = [_parse_system(argument) for argument in arguments]
     if len(systems) < 2:
-        raise UsageError(f"there is nothing to compare: give two files or more, got {len(systems)}.")
+        raise UsageError(f"there is nothing to compare: give at least two files, got {len(systems)}.")
     labels = [system.label for system in systems]
     for system in systems:
         if labels.count(system.label) > 1:
-            raise UsageError(f"two systems are called {system.label!r}; name them, as in NAME={system.path}.")
+            raise UsageError(
+                f"two systems are called {system.label!r}; name them, for example NAME={system.path}."
+            )
     return systems
 
 
 def _parse_system(argument: str) -> SystemFile:
     label, sign, path = argument.partition("=")
     if not sign or Path(argument).exists():  # a file's own name may contain '='
-        stem = _stem(argument)
-        return SystemFile(stem, stem, None, argument)
+        stem = Path(argument).name
+        while Path(stem).suffix in ENDINGS:
+            stem = Path(stem).stem
+        return SystemFile(stem or argument, stem or argument, None, argument)
     method, _, number = label.rpartition("@")
     # a whole number only: in overlap_1-4@0.25 the rest is part of the measure's name
     if not (method and number.isascii() and number.isdecimal() and int(number)):
@@ -136,84 +156,36 @@ def _parse_system(argument: str) -> SystemFile:
     return SystemFile(label, method, float(number), path)
 
 
-def _stem(path: str) -> str:
-    name = Path(path).name
-    while Path(name).suffix in ENDINGS:
-        name = Path(name).stem
-    return name or path
-
-
-def _curve_points(
+def curve_points(
     systems: Sequence[SystemFile], outputs: Mapping[str, FileValues[str]], axis: str, baselines: Sequence[str]
 ) -> dict[str, CurvePoint]:
-    """Each system's method and x: as given, else as its file tells."""
+    """Each system's method and x: as given, otherwise as its file says."""
     from rangevote.evaluation.plot import CurvePoint, point_of
 
     points = {}
     for system in systems:
         if system.k is not None:
-            points[system.label] = CurvePoint(system.method, system.k, system.method in baselines)
-            continue
-        point = point_of(outputs[system.label].signatures, axis)
+            point: CurvePoint | None = CurvePoint(system.method, system.k)
+        else:
+            point = point_of(outputs[system.label].signatures, axis)
         if point is None:
+            size = "beam size" if axis == "k" else "number of voters"
             raise UsageError(
-                f"cannot draw {system.label!r}: its file does not tell the method and the "
-                f"{'beam size' if axis == 'k' else 'number of voters'}. Give both, as in "
-                f"'beam search@10={system.path}'."
+                f"cannot draw {system.label!r}: its file does not name the method and the {size}. Give both, "
+                f"for example 'beam search@10={system.path}'."
             )
         points[system.label] = CurvePoint(point.method, point.x, point.baseline or point.method in baselines)
-    methods = {point.method for point in points.values()}
+    methods = dict.fromkeys(point.method for point in points.values())
     for name in baselines:
-        if name not in methods:
-            raise UsageError(
-                f"--baseline {name!r} is none of the methods.{nearest(name, methods)} "
-                f"Choose from: {', '.join(sorted(methods))}."
-            )
+        choose("method of --baseline", name, methods)
     return points
 
 
-def _check_plot(plot: str | None, force: bool) -> None:
+def check_plot(plot: str, force: bool) -> None:
     """Refuse a picture that cannot be drawn, or would replace one, before anything is read."""
-    if not plot:
-        return
     from rangevote.evaluation.plot import check_picture
 
     path = Path(plot)
     check_picture(path)
     if path.exists() and not force and not is_stream(path):
-        raise SetupError(f"{plot} exists already and it is left as it is. Use --force to replace it.")
-
-
-def _references(
-    evaluation: EvaluationOptions, ballots: FileValues[Ballot] | None, notes: Notes
-) -> tuple[FileValues[list[str]] | None, FileValues[str] | None]:
-    """As the options name them, else as the beam has them."""
-    references, sources = read_given_references(evaluation)
-    if references is None and ballots is not None and all(ballot.references for ballot in ballots.values):
-        references = ballots.map(lambda ballot: list(ballot.references))
-    if references is None:
-        notes.tell("there are no references: BLEU and chrF are left out.")
-    return references, sources
-
-
-def _selections(outputs: Mapping[str, FileValues[str]], ballots: FileValues[Ballot]) -> dict[str, Selection]:
-    """What became of each system's outputs in the beam of the last one."""
-    from rangevote.evaluation.corpus import align
-    from rangevote.evaluation.evaluate import selection, texts_of
-
-    beams = [texts_of(ballot) for ballot in ballots.values]
-    winners = {name: align(listing, ballots) for name, listing in outputs.items()}
-    *smaller, larger = winners
-    return {name: selection(winners[name], beams, winners[larger]) for name in smaller}
-
-
-def _format(comparison: Comparison, selections: dict[str, Selection], format: str) -> str:
-    from rangevote.evaluation import tables
-
-    if format == "json":
-        data = tables.comparison_data(comparison, selections)
-        return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
-    parts = [tables.score_table(comparison)]
-    parts += [tables.difference_table(comparison)] if comparison.resamples else []
-    parts += [tables.selection_table(selections, comparison.systems[-1].name)] if selections else []
-    return "\n".join(tables.render(table, format) for table in parts)
+        raise SetupError(f"{plot} already exists; use --force to overwrite it.")

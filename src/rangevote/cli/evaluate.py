@@ -1,4 +1,4 @@
-"""`rangevote evaluate`: outputs and references in, numbers out; and the options that `compare` shares."""
+"""`rangevote evaluate`: outputs and references in, numbers out; its options are shared with `compare`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.options import Command, HelpCommand, grouped
+from rangevote.cli.options import Command, HelpCommand, declare, grouped
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import UsageError, choose
@@ -19,15 +19,19 @@ if TYPE_CHECKING:
     from rangevote.evaluation.corpus import FileValues, WordUnits
     from rangevote.evaluation.evaluate import Comparison
 
+FORMATS = click.Choice(["text", "markdown", "latex", "json"])
+SEED = declare("--seed N", "Of the resamples.", type=click.IntRange(min=0), default=12345, show_default=True)
+QUIET = declare("-q --quiet", "No notes, warnings or progress bar.")
+FORCE = declare("--force", "Overwrite existing files.")
+
 
 @dataclass(frozen=True)
 class EvaluationOptions:
-    """What is measured, against what, and in which units."""
+    """What is measured and against what."""
 
     references: tuple[str, ...]
     source: str | None
-    metrics: tuple[str, ...]
-    units: WordUnits
+    metrics: list[str]
     resamples: int
     seed: int
     plain: bool
@@ -38,59 +42,57 @@ class EvaluationOptions:
 
 
 def evaluation_options(command: Command) -> Command:
-    """What to measure; the command gets `evaluation`, an `EvaluationOptions`."""
-    options = {
-        "references": click.option(
-            "-r",
-            "--references",
-            multiple=True,
-            metavar="FILE",
-            help="Text, one reference a line, again for further references; or JSON lines, ballots too.",
-        ),
-        "source": click.option(
-            "--source", metavar="FILE", help="Sources, one a line, if they are not in the references' file."
-        ),
-        "metric": click.option(
-            "--metric", multiple=True, metavar="NAMES", help="What to measure, as bleu,length."
-        ),
-        "tokenize": click.option(
-            "--metric-tokenize",
-            "tokenize",
-            default="words",
-            show_default=True,
-            help="words, wordpunct, chars, 13a, intl or zh.",
-        ),
-        "bleu_tokenize": click.option(
-            "--bleu-tokenize", default="13a", show_default=True, help="sacreBLEU's own tokenisation."
-        ),
-        "lowercase": click.option("--lowercase", is_flag=True, help="Compare in lower case."),
-        "resamples": click.option(
-            "--resamples",
-            type=click.IntRange(min=0),
-            default=10_000,
-            show_default=True,
-            help="Of the bootstrap; 0: no intervals and p-values.",
-        ),
-        "seed": click.option(
-            "--seed", type=click.IntRange(min=0), default=12345, show_default=True, help="Of the bootstrap."
-        ),
-        "plain": click.option(
-            "--plain", is_flag=True, help="All files are text, even if it looks like JSON."
-        ),
-    }
-    return grouped(command, "evaluation", options, _evaluation)
+    """What to measure; the command gets `evaluation`, an `EvaluationOptions`, and `units`."""
+    options = dict(
+        [
+            declare(
+                "-r --references FILE",
+                "Text, one reference per line (repeat it for further ones), or JSON lines such as ballots.",
+                multiple=True,
+            ),
+            declare("--source FILE", "Sources, one per line, if they are not in the references' file."),
+            declare("--metric NAMES", "What to measure, for example bleu,length.", multiple=True),
+            declare(
+                "--resamples N",
+                "Of the bootstrap; 0: no intervals and p-values.",
+                type=click.IntRange(min=0),
+                default=10_000,
+                show_default=True,
+            ),
+            SEED,
+            declare("--plain", "All files are text, even if they look like JSON."),
+        ]
+    )
+
+    def build(metric: Sequence[str], **others: Any) -> EvaluationOptions:
+        from rangevote.evaluation.metrics import spelled_metric
+
+        names = [name.strip() for part in metric for name in part.split(",") if name.strip()]
+        return EvaluationOptions(metrics=list(map(spelled_metric, names)), **others)
+
+    return grouped(units_options(command), "evaluation", options, build)
 
 
-def _evaluation(
-    metric: Sequence[str], tokenize: str, bleu_tokenize: str, lowercase: bool, **given: Any
-) -> EvaluationOptions:
-    from rangevote.evaluation.corpus import UNITS, WordUnits
-    from rangevote.evaluation.metrics import spelled_metric
+def units_options(command: Command) -> Command:
+    """How metrics cut texts into words; the command gets `units`, a `WordUnits`."""
+    words = "Words of metrics: words, wordpunct, chars, 13a, intl or zh."
+    options = dict(
+        [
+            declare("--metric-tokenize NAME", words, default="words", show_default=True),
+            declare(
+                "--bleu-tokenize NAME", "sacreBLEU's own tokenisation.", default="13a", show_default=True
+            ),
+            declare("--lowercase", "Compare in lower case."),
+        ]
+    )
 
-    choose("tokenisation", tokenize, UNITS)
-    listed = [name.strip() for part in metric for name in part.split(",") if name.strip()]
-    names = tuple(map(spelled_metric, listed))
-    return EvaluationOptions(metrics=names, units=WordUnits(tokenize, bleu_tokenize, lowercase), **given)
+    def build(metric_tokenize: str, bleu_tokenize: str, lowercase: bool) -> WordUnits:
+        from rangevote.evaluation.corpus import UNITS, WordUnits
+
+        choose("tokenisation", metric_tokenize, UNITS)
+        return WordUnits(metric_tokenize, bleu_tokenize, lowercase)
+
+    return grouped(command, "units", options, build)
 
 
 @dataclass(frozen=True)
@@ -104,26 +106,21 @@ class TableOutput:
 
 def table_options(command: Command) -> Command:
     """How to write; the command gets `writing`, a `TableOutput`."""
-    options = {
-        "format": click.option(
-            "--to",
-            "format",
-            type=click.Choice(["text", "markdown", "latex", "json"]),
-            help="How to write the table; as text if not given.",
-        ),
-        "json": click.option("--json", is_flag=True, help="The same as --to json."),
-        "output": click.option(
-            "-o", "--output", metavar="FILE", help="Where to write; standard output if not given."
-        ),
-        "force": click.option("--force", is_flag=True, help="Replace files that exist."),
-    }
-    return grouped(command, "writing", options, _table_output)
+    options = dict(
+        [
+            declare("--to", "Format of the table. Default: text.", name="format", type=FORMATS),
+            declare("--json", "The same as --to json."),
+            declare("-o --output FILE", "Where to write. Default: standard output."),
+            FORCE,
+        ]
+    )
 
+    def build(format: str | None, json: bool, output: str | None, force: bool) -> TableOutput:
+        if json and format not in (None, "json"):
+            raise UsageError(f"--json and --to {format} exclude each other.")
+        return TableOutput("json" if json else format or "text", output, force)
 
-def _table_output(format: str | None, json: bool, output: str | None, force: bool) -> TableOutput:
-    if json and format not in (None, "json"):
-        raise UsageError(f"--json and --to {format} exclude each other.")
-    return TableOutput("json" if json else format or "text", output, force)
+    return grouped(command, "writing", options, build)
 
 
 @click.command(
@@ -132,12 +129,14 @@ def _table_output(format: str | None, json: bool, output: str | None, force: boo
 @click.argument("outputs", metavar="OUTPUTS")
 @evaluation_options
 @table_options
-@click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
-def evaluate(outputs: str, evaluation: EvaluationOptions, writing: TableOutput, quiet: bool) -> None:
+@QUIET[1]
+def evaluate(
+    outputs: str, evaluation: EvaluationOptions, units: WordUnits, writing: TableOutput, quiet: bool
+) -> None:
     """Measure OUTPUTS ('-': standard input): BLEU, chrF, length, diversity, copies of the source.
 
-    OUTPUTS is text, one output a line, or what `rangevote vote` wrote. References go with it by their ids,
-    or line by line; without them only length, diversity and copies are measured.
+    OUTPUTS is text, one output per line, or what `rangevote vote` wrote. References are matched by id, or
+    line by line; without them only length, diversity and copies are measured.
 
     Metrics: bleu (sacreBLEU), bleu_1, bleu_2, bleu_3, bleu_4 (as NLTK computes them), chrf, length,
     distinct_outputs, distinct_unigrams, distinct_bigrams, empty, exact_copies, partial_copies. Only measured
@@ -146,32 +145,32 @@ def evaluate(outputs: str, evaluation: EvaluationOptions, writing: TableOutput, 
     references).
     """
     from rangevote.evaluation.corpus import read_outputs
+    from rangevote.evaluation.tables import comparison_data, evaluation_table, render
 
     notes = Notes(quiet=quiet)
     inputs = [outputs, *evaluation.files]
     check_inputs(inputs)
     systems = {"outputs": read_outputs(outputs, plain=evaluation.plain)}
-    references, sources = read_given_references(evaluation)
+    references, sources = read_references_and_sources(evaluation)
     if references is None:
         notes.tell("there are no references: BLEU and chrF are left out.")
-    comparison = measure(systems, references, sources, evaluation, quiet=quiet)
-    write_output(_format(comparison, writing.format), writing.output, inputs, force=writing.force)
+    comparison = measure(systems, references, sources, evaluation, units, quiet=quiet)
+    if writing.format == "json":
+        data = comparison_data(comparison)
+        text = to_json({"scores": data.pop("systems")[0]["scores"], **data})
+    else:
+        text = render(evaluation_table(comparison), writing.format)
+    write_output(text, writing.output, inputs, force=writing.force)
 
 
-def _format(comparison: Comparison, format: str) -> str:
-    from rangevote.evaluation.tables import comparison_data, evaluation_table, render
-
-    if format != "json":
-        return render(evaluation_table(comparison), format)
-    data = comparison_data(comparison)
-    scores = data.pop("systems")[0]["scores"]
-    return json.dumps({"scores": scores, **data}, ensure_ascii=False, indent=1) + "\n"
+def to_json(data: object) -> str:
+    return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
 
 
-def read_given_references(
+def read_references_and_sources(
     evaluation: EvaluationOptions,
 ) -> tuple[FileValues[list[str]] | None, FileValues[str] | None]:
-    """References and sources as the options name them."""
+    """References and sources from the files that the options name."""
     from rangevote.evaluation.corpus import read_references, read_sources
 
     references, sources = None, None
@@ -187,6 +186,7 @@ def measure(
     references: FileValues[list[str]] | None,
     sources: FileValues[str] | None,
     evaluation: EvaluationOptions,
+    units: WordUnits,
     *,
     default: Sequence[str] | None = None,
     p_value: str = "two_tailed",
@@ -194,7 +194,7 @@ def measure(
 ) -> Comparison:
     """Measure every system in the order of the references, and test them against the first.
 
-    `default` are the metrics if the options name none; else all that can be measured.
+    `default` are the metrics if the options name none; None: all that can be measured.
     """
     from rich.console import Console
     from rich.progress import track
@@ -203,13 +203,13 @@ def measure(
     from rangevote.evaluation.evaluate import Evaluator, compare_measured
 
     order: FileValues[Any] = references or next(iter(systems.values()))
-    outputs = {name: align(listing, order) for name, listing in systems.items()}
+    outputs = {name: align(file, order) for name, file in systems.items()}
     corpus = EvaluationCorpus.of(
         len(order.values),
         references.values if references else None,
         align(sources, order) if sources else None,
     )
-    evaluator = Evaluator(corpus, evaluation.metrics or default, evaluation.units)
+    evaluator = Evaluator(corpus, evaluation.metrics or default, units)
     hidden = quiet or not sys.stderr.isatty()
     steps = track(outputs.items(), "measuring", console=Console(stderr=True), transient=True, disable=hidden)
     measured = {name: evaluator.measure(texts) for name, texts in steps}

@@ -482,7 +482,7 @@ def choice_table(tuning: Tuning) -> Table:
         rows.append(TableRow(name + one.name, cells, group="best" if one is tuning.best else "others"))
     notes = [
         f"gain: over the default, on these ballots; p: that the best of {len(tuning.tried)} settings gains "
-        f"as much if none is better, by {tuning.resamples:,} random swaps; {STARS_NOTE}."
+        f"as much by chance; {STARS_NOTE}."
     ]
     if tuning.unseen is not None:
         notes.append(
