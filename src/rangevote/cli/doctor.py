@@ -169,11 +169,10 @@ def _group(name: str, use: str, packages: list[Requirement], install: str, tried
 def report(facts: dict[str, Any]) -> str:
     """The facts as text, as wide as the terminal; commands are never broken."""
     kernel = facts["kernels"]
-    core = [
-        f"{one['name']}\N{NO-BREAK SPACE}{one['version'] or ''}".rstrip()
-        + (f" ({one['problem']})" if one["problem"] else "")
-        for one in facts["core"]
-    ]
+    core = []
+    for one in facts["core"]:
+        package = "\N{NO-BREAK SPACE}".join(filter(None, (one["name"], one["version"])))
+        core.append(f"{package} ({one['problem']})" if one["problem"] else package)
     lines = [
         ("rangevote", f"{facts['rangevote']['version']}, in {facts['rangevote']['folder']}"),
         ("python", f"{facts['python']['version']}, {facts['python']['executable']}"),
