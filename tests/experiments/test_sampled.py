@@ -74,17 +74,9 @@ def test_the_winners_are_those_of_elections_with_that_likelihood(lists, tmp_path
 def test_voters_of_another_input_are_refused(lists, tmp_path):
     candidates, voters = lists
     voters.write_bytes(b"".join(reversed(voters.read_bytes().splitlines(keepends=True))))
+    options = {"voters": {"all": ["x"]}, "measures": ["overlap_1"], "likelihoods": [0.0], "words": "words"}
     with pytest.raises(ValueError, match="candidates of a met voters of"):
-        vote_sampled(
-            tmp_path / "out.json.gz",
-            k=3,
-            voters={"all": ["x"]},
-            measures=["overlap_1"],
-            likelihoods=[0.0],
-            words="words",
-            candidates=candidates,
-            x=voters,
-        )
+        vote_sampled(tmp_path / "out.json.gz", k=3, candidates=candidates, x=voters, **options)
 
 
 @pytest.mark.parametrize("chosen", [None, "overlap_1, L = 3, voters: all"])

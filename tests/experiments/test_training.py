@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
 import math
 import os
-import sys
 
 import numpy as np
 import pytest
@@ -34,15 +32,6 @@ from rangevote.errors import DataError, SetupError, UnknownName, UsageError
 from tests.experiments.tasks import CAPTIONER, TRANSLATOR, animals, reversals
 
 
-def test_an_unknown_option_is_refused_with_the_nearest():
-    with pytest.raises(
-        UnknownName, match=r"option of TranslatorOptions 'lable_smoothing'.* 'label_smoothing'"
-    ):
-        TranslatorOptions.read({"lable_smoothing": 0.1})
-    with pytest.raises(UnknownName, match="option of CaptionerOptions 'copy_share'"):
-        CaptionerOptions.read({"copy_share": 0.1})
-
-
 @pytest.mark.parametrize(
     ("option", "told"),
     [
@@ -61,6 +50,11 @@ def test_an_unknown_option_is_refused_with_the_nearest():
 def test_a_value_that_cannot_be_meant_is_refused(option, told):
     with pytest.raises(UsageError, match=told):
         TranslatorOptions(**option)
+
+
+def test_an_unknown_option_is_refused_with_the_nearest():
+    with pytest.raises(UnknownName, match=r"'lable_smoothing'.* 'label_smoothing'"):
+        TranslatorOptions.read({"lable_smoothing": 0.1})
 
 
 def test_every_number_that_can_be_set_has_limits():
@@ -127,21 +121,6 @@ def test_mixed_batches_have_every_example_once_whatever_its_length_and_are_as_ma
     assert any(len(set(lengths[batch, 0].tolist())) == 2 for batch in drawn[0])
 
 
-class Terminal(io.StringIO):
-    """Where a line can be written over."""
-
-    def isatty(self):
-        return True
-
-
-def progress_lines(quiet=False):
-    progress = Progress(total=20, epochs=2, quiet=quiet)
-    progress.step(1, 0, 2.5, 100)
-    progress.evaluated(10, 0, 2.25, 1.5, better=True)
-    progress.step(11, 1, 2.0, 100)
-    progress.close()
-
-
 def test_a_line_tells_speed_and_time_left():
     progress = Progress(total=20, epochs=2, quiet=True)
     for step in range(1, 6):
@@ -150,18 +129,12 @@ def test_a_line_tells_speed_and_time_left():
     assert line == "epoch 1/2  step 5/20  loss 2.500  50 tokens/s  0:30 min left"
 
 
-def test_on_a_terminal_one_line_is_written_over(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setattr(Progress, "STEP", 0.0)
-    progress_lines()
-    shown = sys.stderr.getvalue()
-    assert shown.count("\r") == 3
-    assert shown.count("\n") == 2  # after the evaluation and at the end
-    assert "loss 2.250  dev 1.5000 *" in shown
-
-
-def test_elsewhere_there_is_a_line_for_each_evaluation(capsys):
-    progress_lines()
+def test_outside_a_terminal_there_is_a_line_for_each_evaluation(capsys):
+    progress = Progress(total=20, epochs=2, quiet=False)
+    progress.step(1, 0, 2.5, 100)
+    progress.evaluated(10, 0, 2.25, 1.5, better=True)
+    progress.step(11, 1, 2.0, 100)
+    progress.close()
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("epoch 1/2  step 10/20  loss 2.250  dev 1.5000 *")
 
@@ -305,15 +278,15 @@ def test_a_folder_of_another_run_is_refused(tmp_path, monkeypatch):
 
 def test_the_state_of_another_run_or_a_damaged_one_is_refused(tmp_path, run):
     run._state.save(run.net, run._optimizer, run.position)
-    with pytest.raises(SetupError, match=r"training\.safetensors comes from a run with other options"):
-        short(tmp_path)
     whole = (tmp_path / STATE).read_bytes()
-    (tmp_path / STATE).write_bytes(whole[:-5])
-    with pytest.raises(SetupError, match=r"training\.safetensors is damaged"):
-        short(tmp_path)
-    (tmp_path / STATE).write_bytes(b"\x08\0\0\0\0\0\0\0{}      ")
-    with pytest.raises(SetupError, match="is no state of a training run"):
-        short(tmp_path)
+    for content, told in (
+        (whole, "comes from a run with other options"),
+        (whole[:-5], "is damaged"),
+        (b"\x08\0\0\0\0\0\0\0{}      ", "is no state of a training run"),
+    ):
+        (tmp_path / STATE).write_bytes(content)
+        with pytest.raises(SetupError, match=told):
+            short(tmp_path)
 
 
 def test_two_runs_in_one_folder_are_refused(tmp_path):
@@ -389,15 +362,18 @@ def test_pairs_that_are_too_long_on_a_side_are_left_out():
     assert pairs.within(7).lengths.tolist() == [[3, 5], [7, 3]]
 
 
-def test_what_is_no_pairs_is_refused(tmp_path):
-    with pytest.raises(DataError, match="pairs: there are no pairs"):
-        train_translator([], UNSEEN, TRANSLATOR, tmp_path)
-    with pytest.raises(DataError, match="dev_pairs: there are no pairs"):
-        train_translator(UNSEEN, [], TRANSLATOR, tmp_path)
-    with pytest.raises(UsageError, match=r"pairs\[1\] must be a source and a target, got \('a',\)"):
-        train_translator([("a", "b"), ("a",)], UNSEEN, TRANSLATOR, tmp_path)
-    with pytest.raises(DataError, match="no pair is within max_length 1 tokens"):
-        train_translator(UNSEEN, UNSEEN, dataclasses.replace(TRANSLATOR, max_length=1), tmp_path)
+@pytest.mark.parametrize(
+    ("pairs", "dev", "told"),
+    [
+        ([], UNSEEN, "pairs: there are no pairs"),
+        (UNSEEN, [], "dev_pairs: there are no pairs"),
+        ([("a", "b"), ("a",)], UNSEEN, r"pairs\[1\] must be a source and a target, got \('a',\)"),
+        ([("a " * 300, "b")], UNSEEN, "no pair is within max_length"),
+    ],
+)
+def test_what_is_no_pairs_is_refused(tmp_path, pairs, dev, told):
+    with pytest.raises((DataError, UsageError), match=told):
+        train_translator(pairs, dev, dataclasses.replace(TRANSLATOR, max_length=100), tmp_path)
 
 
 def test_a_captioner_learns_to_tell_what_is_there(tmp_path):
@@ -414,18 +390,18 @@ def test_captions_are_learned_in_lower_case_without_punctuation_or_as_they_are()
     assert as_written([["A dog , again !"]], plain=False) == [["A dog , again !"]]
 
 
-def test_what_is_no_captions_is_refused(tmp_path):
-    features, captions = animals(4)
-    good = (features, captions)
+FEATURES, CAPTIONS = animals(4)
 
-    def train(features, captions, dev=good):
-        train_captioner(features, captions, *dev, CAPTIONER, tmp_path)
 
-    with pytest.raises(DataError, match=r"features: features of shape \(4, 9\) for the captions of 3 images"):
-        train(features, captions[:3])
-    with pytest.raises(DataError, match="dev_features: a feature is infinite or no number"):
-        train(features, captions, (features * np.nan, captions))
-    with pytest.raises(UsageError, match=r"captions\[0\] must be a list of texts, got 'A "):
-        train(features, [texts[0] for texts in captions])
-    with pytest.raises(DataError, match="there are no captions"):
-        train(features, [[]] * 4)
+@pytest.mark.parametrize(
+    ("captions", "dev_features", "told"),
+    [
+        (CAPTIONS[:3], FEATURES, r"features of shape \(4, 9\) for the captions of 3 images"),
+        (CAPTIONS, FEATURES * np.nan, "dev_features: a feature is infinite or no number"),
+        ([texts[0] for texts in CAPTIONS], FEATURES, r"captions\[0\] must be a list of texts, got 'A "),
+        ([[]] * 4, FEATURES, "there are no captions"),
+    ],
+)
+def test_what_is_no_captions_is_refused(tmp_path, captions, dev_features, told):
+    with pytest.raises((DataError, UsageError), match=told):
+        train_captioner(FEATURES, captions, dev_features, CAPTIONS, CAPTIONER, tmp_path)
