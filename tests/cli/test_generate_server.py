@@ -44,6 +44,12 @@ def test_every_line_is_asked_and_elected_in_order(ask, tmp_path):
     assert upstream.most_open > 1
 
 
+def test_a_number_of_candidates_is_that_of_samples_as_for_the_service(ask):
+    with Upstream() as upstream:
+        number, search = (ask(upstream, "--candidates", given) for given in ("6", "sample:6"))
+    assert (number.code, number.out) == (0, search.out)
+
+
 @pytest.mark.parametrize(
     "mode", ["reasons_apart", "reasons_by_the_other_name", "reasons_inline", "reasons_after_the_prompt"]
 )

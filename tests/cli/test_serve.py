@@ -188,6 +188,8 @@ def test_a_gguf_file_answers_curl_as_in_the_documentation_until_ctrl_c(llama):
         (["--upstream", "http://127.0.0.1:1/v1", "--host", "0.0.0.0"], "has no keys"),
         (["--upstream", "http://127.0.0.1:1/v1", "--host", "192.0.2.1"], "has no keys"),
         (["--upstream", "http://127.0.0.1:1/v1", "-s", "overlaps_2"], "unknown similarity 'overlaps_2'"),
+        (["--upstream", "http://127.0.0.1:1/v1", "--temperature", "2"], "No such option"),
+        (["--upstream", "http://127.0.0.1:1/v1", "--min-share", "2"], "min_share must be a share"),
         (["--upstream", "http://127.0.0.1:1/v1", "--samples", "0"], "samples: expected an integer >= 1"),
         (["--upstream", "http://127.0.0.1:1/v1", "--samples", "99"], "more than the limit 64"),
         (["--upstream", "http://127.0.0.1:1/v1", "--profile", "x"], "write it as NAME=FILE"),

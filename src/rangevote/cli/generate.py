@@ -186,9 +186,11 @@ def exposed(url: str) -> bool:
 
 
 def _default_candidates(context: click.Context, option: click.Parameter, candidates: str) -> str:
-    """Samples of a server, since most servers have no beams."""
+    """A number N is N samples. By default samples of a server, since most servers have no beams."""
     explicit = context.get_parameter_source("candidates") is COMMANDLINE
-    return candidates if explicit or context.params.get("engine") is None else "sample:10"
+    if not explicit and context.params.get("engine") is not None:
+        return "sample:10"
+    return f"sample:{candidates}" if candidates.isdecimal() else candidates
 
 
 #: The options of `GenerateOptions`. `engine` is read before the others, which depend on it.
@@ -218,9 +220,9 @@ OPTIONS = {
         "--candidates",
         default=GenerateOptions.candidates,
         show_default=True,
-        metavar="SEARCH",
+        metavar="N|SEARCH",
         callback=_default_candidates,
-        help="Who can be elected; sample:10 for servers.",
+        help="Who can be elected: N samples, or a search; sample:10 for servers.",
     ),
     "voters": click.option(
         "--voters", metavar="SEARCH", help="Who votes, for example sample:100; by default the candidates."

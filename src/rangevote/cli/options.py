@@ -115,8 +115,8 @@ def declare(flags: str, help: str, **how: Any) -> tuple[str, Option]:
 def election_option(name: str, *, sampling: bool = False, default: bool = True) -> Option:
     """One option of an election as its declaration in `Settings` has it.
 
-    `sampling`: the command has a `--temperature` of its own, that of its samples. `default=False`: the value
-    is None where the option is not given.
+    `sampling`: the command draws samples, whose temperature is `--temperature`; that of votes has only its
+    long name. `default=False`: the value is None where the option is not given.
     """
     from rangevote.election.settings import SCHEMA  # which loads numpy: `doctor` works without it
 
@@ -164,7 +164,7 @@ def client_options(command: Command) -> Command:
     from rangevote.election.settings import CLIENT_OPTIONS
 
     for name in reversed(CLIENT_OPTIONS):
-        command = election_option(name, default=False)(command)
+        command = election_option(name, sampling=True, default=False)(command)
     return command
 
 

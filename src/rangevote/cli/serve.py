@@ -36,11 +36,13 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *
     "upstreams",
     multiple=True,
     metavar="[NAME=]URL",
-    help="The server to sample from, as http://127.0.0.1:8000/v1; several, named, are a panel.",
+    help="Server to sample from, for example http://127.0.0.1:8000/v1; several named servers are a panel.",
 )
-@click.option("--panel", metavar="NAME", help="What the model is called that is all of them.  [panel]")
 @click.option(
-    "--engine", "source", metavar="NAME", help="What it is: openai, llama_cpp, or vllm, which has beams."
+    "--panel", metavar="NAME", help="Model name under which clients address the whole panel.  [panel]"
+)
+@click.option(
+    "--engine", "source", metavar="NAME", help="Kind of server: openai, llama_cpp, or vllm, which has beams."
 )
 @click.option(
     "-m",
@@ -48,11 +50,11 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *
     metavar="FILE",
     help="Start llama.cpp's server on this GGUF file, or smollm2, and sample from it (needs xllamacpp).",
 )
-@click.option("--samples", type=int, metavar="N", help="Samples of a request.  [16]")
+@click.option("--samples", type=int, metavar="N", help="Samples drawn for a request.  [16]")
 @click.option(
     "--candidates",
     metavar="N|SEARCH",
-    help="How many samples stand for election; of vLLM also a search, as beam:10.",
+    help="Who can be elected: the first N samples, or of vLLM a search such as beam:10.  [all samples]",
 )
 @click.option(
     "--adaptive",
@@ -60,10 +62,15 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *
     flag_value=0.99,
     type=float,
     metavar="[CONFIDENCE]",
-    help="Sample in rounds, until the winner is certain; 0.99 if no number follows.",
+    help="Draw samples only until the winner is certain; 0.99 if no number follows.",
 )
-@click.option("--within", type=float, metavar="E", help="Or certainly at most E below the best.")
-@click.option("--min-votes", type=int, metavar="N", help="Usable samples needed.  [1]")
+@click.option(
+    "--within",
+    type=float,
+    metavar="E",
+    help="With --adaptive: or certainly at most E below the best, for example 0.02.",
+)
+@click.option("--min-votes", type=int, metavar="N", help="Usable samples that an answer needs.  [1]")
 @client_options
 @click.option("--config", metavar="FILE", help="Settings, limits, profiles and aliases in TOML.")
 @click.option(
@@ -73,23 +80,35 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *
     metavar="NAME=FILE",
     help="Options from rangevote tune, at /v1/NAME/chat/completions.",
 )
-@click.option("--allow-model", multiple=True, metavar="NAME", help="A model that may be asked for; else all.")
-@click.option("--upstream-key-env", metavar="VAR", help="The variable with the upstream's key.")
-@click.option("--upstream-key-file", metavar="FILE", help="A file (mode 0600) with the upstream's key.")
-@click.option("--keys-env", metavar="VAR", help="The variable with the keys of this service's clients.")
-@click.option("--keys-file", metavar="FILE", help="A file (mode 0600) with them, one a line.")
+@click.option(
+    "--allow-model",
+    multiple=True,
+    metavar="NAME",
+    help="Model that clients may ask for; by default all that the server lists.",
+)
+@click.option("--upstream-key-env", metavar="VAR", help="Environment variable with the upstream's key.")
+@click.option("--upstream-key-file", metavar="FILE", help="File (mode 0600) with the upstream's key.")
+@click.option(
+    "--keys-env", metavar="VAR", help="Environment variable with the keys of this service's clients."
+)
+@click.option("--keys-file", metavar="FILE", help="File (mode 0600) with the keys of clients, one per line.")
 @click.option(
     "--keep-elections",
     type=click.IntRange(0, 10_000),
     metavar="N",
-    help="Show so many answers at /elections.  [0]",
+    help="Keep the last N elections for /elections.  [0]",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: any that is free."
+    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="Port; 0 takes a free one."
 )
-@click.option("--allow-host", multiple=True, metavar="NAME", help="A further name that clients use.")
-@click.option("--log-details", is_flag=True, help="Log what the upstream says of its failures.")
+@click.option(
+    "--allow-host",
+    multiple=True,
+    metavar="NAME",
+    help="Host name that clients use, beside those of this machine.",
+)
+@click.option("--log-details", is_flag=True, help="Log the upstream's error messages.")
 def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, **given: Any) -> None:
     """Answer as OpenAI's API does, with elections: sample --upstream or a --model, and elect.
 
