@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import rangevote
+from rangevote.cli import run as run_command
 from rangevote.kernel import COMPILED
 
 ROOT = Path(__file__).parent.parent
@@ -94,12 +95,7 @@ def stops(heading: str) -> list[str]:
 
 
 def test_a_ballots_way_through_the_house_is_the_one_on_the_page():
-    package = Path(rangevote.__file__).parent
-    assert 10 <= len(stops("`rangevote vote ballots.jsonl` is")) <= 15
     assert len(stops("`rv.elect(texts, logprobs)` passes")) <= 10
-    for path in stops("`rangevote vote ballots.jsonl` is"):
-        assert (package / path).is_file(), path
-
     beside = {"errors.py", "similarity/base.py", "election/panel.py", "kernel/__init__.py", "kernel/plain.py"}
     own: Any = type("Own", (str,), {})("words")  # no plain text, so nothing is kept
     careful = files_entered(lambda: rangevote.elect(("a b", "a c"), [-1.0, -2.0], tokenize=own).score)
@@ -107,6 +103,32 @@ def test_a_ballots_way_through_the_house_is_the_one_on_the_page():
     if COMPILED:
         usual = files_entered(lambda: rangevote.elect(["a b", "a c"], [-1.0, -2.0]).score)
         assert usual == {f"election/{name}.py" for name in ("elect", "settings", "result")}
+
+
+@pytest.mark.skipif(not COMPILED, reason="there are no compiled kernels")
+def test_vote_enters_the_files_on_the_page_and_no_others(tmp_path):
+    text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    usual = set(stops("`rangevote vote ballots.jsonl` enters"))
+    others = set(
+        re.findall(r"`([a-z_/]+\.py)`", text.partition("Other options enter")[2].partition("`tests/")[0])
+    )
+    row = '{"id": %d, "candidates": [{"text": "a b", "logprob": -1}, {"text": "a c", "logprob": -1.5}]}\n'
+    data, second = tmp_path / "in.jsonl", tmp_path / "second.jsonl"
+    for path in (data, second):
+        path.write_text("".join(row % i for i in range(3)))
+
+    def entered(*options: object) -> set[str]:
+        arguments = ["vote", data, "-o", tmp_path / "out.jsonl", "--force", *options]
+        return files_entered(lambda: run_command(list(map(str, arguments))))
+
+    assert entered() == usual
+    assert len(usual) <= 20
+    others_entered: set[str] = set()
+    for options in (["-s", "rouge_l"], ["--cutoff", "0.5"], ["--voters", data, "--voters", second]):
+        found = entered(*options)
+        assert len(found) <= 26, options
+        others_entered |= found - usual
+    assert others_entered == others
 
 
 def files_entered(work: Callable[[], object]) -> set[str]:

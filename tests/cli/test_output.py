@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from rangevote.cli import output
 from tests.cli.conftest import ballot, lines, spawn
 from tests.waiting import until
 
@@ -148,8 +150,6 @@ def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path):
 
 
 def test_a_full_disk_leaves_nothing_behind_and_the_old_output_intact(run, tmp_path, monkeypatch):
-    from rangevote.cli import output
-
     data, out = many(tmp_path / "in.jsonl", 20), tmp_path / "out.jsonl"
     out.write_text("old")
 
@@ -165,12 +165,15 @@ def test_a_full_disk_leaves_nothing_behind_and_the_old_output_intact(run, tmp_pa
 
 
 def test_control_characters_are_shown_on_a_terminal_not_obeyed():
-    from rangevote.cli.output import visible
+    class Terminal(io.BytesIO):
+        def isatty(self) -> bool:
+            return True
 
-    assert (
-        visible("a\x1b]0;title\x07b\x00\x9b \u202e é\n".encode())
-        == "a\\x1b]0;title\\x07b\\x00\\x9b \\u202e é\n".encode()
+    screen = Terminal()
+    output.StreamOutput(screen, "screen", line_by_line=True, table=None).write(
+        "a\x1b]0;title\x07b\x00\x9b \u202e é\n".encode()
     )
+    assert screen.getvalue() == "a\\x1b]0;title\\x07b\\x00\\x9b \\u202e é\n".encode()
 
 
 @posix

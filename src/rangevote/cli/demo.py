@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from rangevote.cli.options import MODEL_SECTIONS, HelpCommand
-from rangevote.cli.output import visible
 from rangevote.cli.progress import loading
 from rangevote.election.summary import Quote, most_likely, why
 from rangevote.errors import UsageError, need
-from rangevote.text import differences
+from rangevote.text import differences, escape_controls
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -187,7 +186,7 @@ def _why(result: Result) -> Text:
     from rich.text import Text
 
     parts = [f'"{part}"' if isinstance(part, Quote) else part for part in why(result)]
-    return Text(visible("".join(parts).encode()).decode())
+    return Text(escape_controls("".join(parts)))
 
 
 def _firm(result: Result) -> str:
@@ -240,7 +239,7 @@ def _answer(result: Result, index: int) -> str:
     """The model's text on one line; nothing in it is a command to the terminal."""
     answer = result.candidates[index]
     text = answer.text if answer.text is not None else " ".join(map(str, answer.tokens or ()))
-    return visible(" ".join(text.split()).encode()).decode() + ("" if answer.finished else " ...")
+    return escape_controls(" ".join(text.split())) + ("" if answer.finished else " ...")
 
 
 def _cost(elected: Sequence[Elected]) -> str:

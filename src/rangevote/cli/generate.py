@@ -25,9 +25,8 @@ from rangevote.cli.options import (
     result_options,
     secret_from_environment,
 )
-from rangevote.cli.output import ResultsAndBallots, open_outputs
+from rangevote.cli.output import ResultsAndBallots, keeping_results, open_outputs, skip_done
 from rangevote.cli.progress import Bar, Notes, check_input, loading
-from rangevote.cli.resume import keeping_results, skip_done
 from rangevote.errors import DataError, UsageError, need, warn
 
 if TYPE_CHECKING:

@@ -19,16 +19,22 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
+
+import msgspec
 
 from rangevote.cli.options import format_by_name
 from rangevote.errors import RangevoteError, SetupError, UsageError, need
-from rangevote.text import cannot_write, escape_controls, is_stream, open_stream, regular_file
+from rangevote.text import cannot_write, draft_of, escape_controls, is_stream, open_stream, regular_file
 
 if TYPE_CHECKING:
-    from rangevote.formats.result_writer import ResultRows, ResultShape
+    from rangevote.cli.progress import Bar
+    from rangevote.formats.reader import Entry
+    from rangevote.formats.result_writer import ResultShape
 
 BUFFER = 1 << 20
+#: A table that lines of results are to become: its format (parquet, csv, tsv, preferences) and its columns.
+Table = tuple[str, "ResultShape"]
 #: Ending of a compressed file -> the program that writes it.
 COMPRESSORS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
 
@@ -45,26 +51,14 @@ class Interrupted(RangevoteError):
     exit_code = 130
 
 
-class TableShape(NamedTuple):
-    """A table that lines of results are to become: parquet, csv or tsv."""
-
-    format: str
-    shape: ResultShape
-
-    def rows(self) -> ResultRows:
-        from rangevote.formats.result_writer import ResultRows
-
-        return ResultRows(*self)
-
-
-class Sink(Protocol):
+class Sink:
     """Takes lines of bytes, one or more at a time. `done` and `last`: how many an earlier run has written,
     and the last of them."""
 
-    done: int
-    last: bytes
+    done, last = 0, b""
 
-    def write(self, line: bytes) -> None: ...
+    def write(self, line: bytes) -> None:
+        raise NotImplementedError
 
     def flush(self) -> None:
         """Hand what was written to the system, so that it outlives the process."""
@@ -74,29 +68,31 @@ class Sink(Protocol):
 
     def close(self) -> str:
         """Stop early: results are kept, and how to go on is returned; without results nothing is left."""
-        ...
+        return ""
 
     def discard(self) -> None:
         """Stop early and leave no file behind."""
 
 
-class StreamOutput:
+class StreamOutput(Sink):
     """Standard output, a device or a pipe. On a terminal, control characters are shown instead of obeyed.
-    With `rows`, lines become rows of a table."""
+    With `table`, lines become rows of a table."""
 
-    done, last = 0, b""
-
-    def __init__(
-        self, file: BinaryIO, name: str, *, line_by_line: bool, rows: ResultRows | None = None
-    ) -> None:
+    def __init__(self, file: BinaryIO, name: str, *, line_by_line: bool, table: Table | None) -> None:
         self._file, self._name, self._terminal = file, name, file.isatty()
-        self._line_by_line, self._rows = line_by_line or self._terminal, rows
+        self._line_by_line, self._rows = line_by_line or self._terminal, None
+        if table is not None:
+            from rangevote.formats.result_writer import ResultRows
+
+            self._rows = ResultRows(*table)
 
     def write(self, line: bytes) -> None:
         if self._rows is not None:
             line = b"".join(map(self._rows, line.splitlines(keepends=True)))
+        if self._terminal:
+            line = escape_controls(line.decode("utf-8", "replace"), keep="\n\t").encode()
         try:
-            self._file.write(visible(line) if self._terminal else line)
+            self._file.write(line)
             if self._line_by_line:
                 self._file.flush()
         except OSError as error:
@@ -116,14 +112,8 @@ class StreamOutput:
     def _fail(self, error: OSError) -> NoReturn:
         raise ClosedPipe if isinstance(error, BrokenPipeError) else cannot_write(self._name, error) from error
 
-    def close(self) -> str:
-        return ""
 
-    def discard(self) -> None:
-        pass
-
-
-class OutputFile:
+class OutputFile(Sink):
     """A file that gets its name when it is complete; with `table`, its lines become a table or pairs then."""
 
     def __init__(
@@ -133,14 +123,11 @@ class OutputFile:
         *,
         resume: bool,
         force: bool,
-        table: TableShape | None = None,
+        table: Table | None = None,
     ) -> None:
-        self.path, self._target, self._table_shape = path, regular_file(path), table
-        self.partial, self._notes, self._draft, self._table = (
-            self._target.with_name(self._target.name + ending)
-            for ending in (".partial", ".partial.json", ".partial.json.tmp", ".partial.table")
-        )
-        self.done, self.last, self._written = 0, b"", False
+        self.path, self._target, self._table = path, regular_file(path), table
+        self.partial, self._notes = (Path(f"{self._target}{end}") for end in (".partial", ".partial.json"))
+        self._written = False
         self._refuse_existing(resume, force)
         try:
             self._file = open(self.partial, "ab+", buffering=BUFFER)  # noqa: SIM115  closed by close()
@@ -185,8 +172,12 @@ class OutputFile:
         self._file.truncate(0)
         # in ASCII: the name of a file may hold bytes that are no text
         text = json.dumps({"fingerprint": fingerprint(wanted), "options": wanted}, indent=1)
-        self._draft.write_text(text + "\n", encoding="utf-8")
-        os.replace(self._draft, self._notes)
+        try:
+            with draft_of(self._notes) as draft:
+                draft.write_text(text + "\n", encoding="utf-8")
+        except SetupError:
+            self.discard()
+            raise
 
     def _check_options(self, wanted: dict[str, str]) -> None:
         """Refuse to go on under other options than the file was begun with."""
@@ -233,21 +224,23 @@ class OutputFile:
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
-            whole = self.partial if self._table_shape is None else self._made_table(self._table_shape)
+            if self._table is not None:
+                self._write_table(*self._table)
             self._file.close()
-            os.replace(whole, self._target)
+            if self._table is None:
+                os.replace(self.partial, self._target)
             self.partial.unlink(missing_ok=True)
             self._notes.unlink(missing_ok=True)
         except OSError as error:
             self._fail(error)
 
-    def _made_table(self, shape: TableShape) -> Path:
+    def _write_table(self, format: str, shape: ResultShape) -> None:
         from rangevote.formats.result_writer import write_table
 
-        write_table(self.partial, self._table, *shape)
-        with self._table.open("rb+") as table:
-            os.fsync(table.fileno())
-        return self._table
+        with draft_of(self._target) as draft:
+            write_table(self.partial, draft, format, shape)
+            with draft.open("rb+") as table:
+                os.fsync(table.fileno())
 
     def close(self) -> str:
         if self._file.closed:
@@ -264,8 +257,8 @@ class OutputFile:
     def discard(self) -> None:
         with suppress(OSError):  # a full disk: what is in the buffer cannot be written, and need not be
             self._file.close()
-        for path in (self.partial, self._notes, self._draft, self._table):
-            path.unlink(missing_ok=True)
+        self.partial.unlink(missing_ok=True)
+        self._notes.unlink(missing_ok=True)
 
     def _fail(self, error: OSError) -> NoReturn:
         self.discard()
@@ -312,19 +305,18 @@ def open_output(
     *,
     resume: bool = False,
     force: bool,
-    table: TableShape | None = None,
+    table: Table | None = None,
 ) -> Iterator[Sink]:
     """The sink for `-o`, or standard output. Open it before the input is read, so that a second run on the
     same file is refused at once; nothing of it stays if the input cannot be opened."""
     refuse_input(output, [source])
     if not _is_file(output):
-        if table is not None and table.format == "parquet":
+        if table is not None and table[0] == "parquet":
             raise UsageError("Parquet is written to a file: give -o FILE.")
         if resume:
             raise UsageError(f"--resume needs -o FILE; {_stream_name(output)} cannot be resumed.")
         with _open_stream(output, force=force) as stream:
-            rows = None if table is None else table.rows()
-            yield StreamOutput(stream, _stream_name(output), line_by_line=source == "-", rows=rows)
+            yield StreamOutput(stream, _stream_name(output), line_by_line=source == "-", table=table)
         return
     path = Path(str(output))
     if path.suffix in COMPRESSORS:
@@ -334,7 +326,7 @@ def open_output(
         )
     if not path.name:  # `.` and `/` have none to put endings behind
         raise SetupError(f"cannot write {path}: is a directory.")
-    if table is not None and table.format == "parquet":
+    if table is not None and table[0] == "parquet":
         need("pyarrow.parquet", "parquet", "writing Parquet files")  # before the work, not after
     file = OutputFile(path, options, resume=resume, force=force, table=table)
     try:
@@ -430,11 +422,6 @@ def fingerprint(options: Mapping[str, str]) -> str:
     return hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def visible(line: bytes) -> bytes:
-    """The line with control characters spelled out, so that a terminal does not obey them."""
-    return escape_controls(line.decode("utf-8", "replace"), keep="\n\t").encode()
-
-
 def _lock(file: BinaryIO, path: Path) -> None:
     """One run at a time; the lock goes with the process, however it ends."""
     try:
@@ -445,3 +432,61 @@ def _lock(file: BinaryIO, path: Path) -> None:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         raise SetupError(f"another run is writing {path} at this moment.") from None
+
+
+# Going on with the output of a run that stopped, and stopping so that one can go on
+
+
+def skip_done(entries: Iterator[Entry], sink: Sink, *, text: bool) -> Iterator[Entry]:
+    """The entries that an earlier run has not yet answered; its last answer must fit."""
+    entry = None
+    for number in range(sink.done):
+        entry = next(entries, None)
+        if entry is None:
+            raise input_too_short(sink, number)
+    if entry is not None:
+        check_last(entry, sink, text=text)
+    return entries
+
+
+def input_too_short(sink: Sink, number: int) -> SetupError:
+    return SetupError(
+        f"cannot resume: the output has {sink.done} lines, the input only {number}; it changed. "
+        f"Use --force to start again."
+    )
+
+
+def check_last(entry: Entry, sink: Sink, *, text: bool) -> None:
+    """The last line that an earlier run wrote must be the answer to this entry."""
+    if entry.ballot is None or text:
+        return
+    try:
+        written = msgspec.json.decode(sink.last, type=dict[str, Any]).get("id")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        raise SetupError(
+            f"cannot resume: line {sink.done} of the output is no result of an election; the file was "
+            f"changed. Use --force to start again."
+        ) from None
+    if written != entry.ballot.id:
+        raise SetupError(
+            f"cannot resume: line {sink.done} of the output has id {written!r}, the input "
+            f"{entry.ballot.id!r}; the input changed. Use --force to start again."
+        )
+
+
+@contextmanager
+def keeping_results(sink: Sink | ResultsAndBallots, bar: Bar) -> Iterator[None]:
+    """Whatever ends the run inside, its results are kept, and the message says how to go on."""
+    try:
+        yield
+    except ClosedPipe:
+        raise
+    except KeyboardInterrupt:
+        bar.close()
+        raise Interrupted(f"interrupted. {sink.close()}".rstrip()) from None
+    except RangevoteError as error:
+        bar.close()
+        hint = sink.close()
+        raise type(error)(f"{error}\n{hint}" if hint else str(error)) from error
+    finally:
+        bar.close()

@@ -25,9 +25,8 @@ from rangevote.cli.options import (
     reading_options,
     result_options,
 )
-from rangevote.cli.output import Sink, TableShape, open_output
+from rangevote.cli.output import Sink, check_last, input_too_short, keeping_results, open_output
 from rangevote.cli.progress import Bar, Notes, check_input
-from rangevote.cli.resume import check_last, input_too_short, keeping_results
 from rangevote.errors import DataError, SetupError, UsageError
 
 if TYPE_CHECKING:
@@ -157,7 +156,7 @@ def vote(
         )
     if written == "preferences":
         shape, remembered = _pairs(output, shape, settings), {**remembered, "to": written}
-    table = TableShape(written, shape) if written != "jsonl" else None
+    table = (written, shape) if written != "jsonl" else None
     reading = replace(reading, carry=shape.carry, unique_ids=not trust_ids)
     panel, settings = panel_files(voters, settings)
     workers = workers or _cores()
