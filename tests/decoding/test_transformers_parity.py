@@ -1,8 +1,4 @@
-"""`finish="transformers"` against transformers' own beam search, and every search against teacher forcing.
-
-The tiny models are put behind the seam in two ways: plainly, by the tests themselves, so that what is
-compared is the search; and by `rangevote.load`, so that what is compared is all of it.
-"""
+"""`finish="transformers"` against transformers' own beam search, and every search against teacher forcing."""
 
 from __future__ import annotations
 
@@ -12,21 +8,23 @@ from dataclasses import replace
 from itertools import pairwise
 from math import log
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("transformers")
+transformers = pytest.importorskip("transformers")
 pytest.importorskip("PIL")
 
 import rangevote as rv  # noqa: E402
 from rangevote.decoding import search  # noqa: E402
 from rangevote.decoding.beam import Beam  # noqa: E402
-from tests.decoding import tiny  # noqa: E402
 from tests.decoding.compare import ranking  # noqa: E402
 from tests.decoding.every import EVERY  # noqa: E402
 from tests.decoding.models import Written  # noqa: E402
+from tests.models.huggingface import tiny  # noqa: E402
 from tests.models.table import TableModel  # noqa: E402
 
+MODELS = ("bart", "marian", "llama", "gpt2", "vit-gpt2")
 LIMIT = 6
 NEAR = 1e-5
 RAGGED, EQUAL, ONE = [5, 3, 7, 1, 4, 6, 2], [4] * 7, [5]
@@ -62,20 +60,32 @@ def _one_thread():
 
 def tiny_model(name, seed, several):
     """A tiny model and its ends: one that hardly comes, or the second to fourth most probable tokens."""
-    hf = deepcopy(tiny.model(name, seed))
+    hf = deepcopy(tiny.make(name, seed))
+    start = hf.generation_config.decoder_start_token_id
+    hf.generation_config = transformers.GenerationConfig(
+        pad_token_id=tiny.PAD, eos_token_id=tiny.END, decoder_start_token_id=start
+    )
     ends = (tiny.END,)
     if several:
-        inputs = tiny.inputs_for(name, seed + 1, [4] * 20)
-        logs, _ = tiny.forced(hf, inputs, [tuple(range(10 + i, 14 + i)) for i in range(20)])
-        ends = tuple(logs.exp().mean(dim=(0, 1)).topk(4).indices[1:].tolist())
+        logs = [
+            tiny.forced(name, hf, input, list(range(10 + i, 14 + i))).log_probs
+            for i, input in enumerate(inputs_for(name, seed + 1, [4] * 20))
+        ]
+        ends = tuple(torch.stack(logs).exp().mean(dim=(0, 1)).topk(4).indices[1:].tolist())
     hf.generation_config.eos_token_id = list(ends)
     return hf, ends
 
 
-def behind_the_seam(way, hf, ends):
-    if way == "plain":
-        return tiny.Plain(hf, ends)
-    return rv.load(hf, processor=tiny.pixels)
+def inputs_for(name, seed, lengths):
+    """Prompts or sources of these lengths, without special tokens; or as many images."""
+    rng = np.random.default_rng(seed)
+    if name in tiny.SEEING:
+        return [tiny.Image.fromarray(rng.integers(256, size=(16, 16, 3)).astype(np.uint8)) for _ in lengths]
+    return [rng.integers(3, tiny.VOCABULARY, size=length).tolist() for length in lengths]
+
+
+def loaded(hf):
+    return rv.load(hf, processor=tiny.make_processor() if hf.main_input_name == "pixel_values" else None)
 
 
 def generated(hf, name, inputs, mask, k, penalty, early, ends):
@@ -93,7 +103,9 @@ def generated(hf, name, inputs, mask, k, penalty, early, ends):
             "length_penalty": penalty,
             "early_stopping": early,
         }
-    batch = tiny.batched(name, inputs, mask)
+    batch = loaded(hf)._encoder.encode(inputs).tensors
+    if not mask:
+        batch.pop("attention_mask", None)
     out = hf.generate(**batch, **options)
     start = 1 if hf.config.is_encoder_decoder else batch["input_ids"].shape[1]
     found = []
@@ -114,13 +126,13 @@ def generated(hf, name, inputs, mask, k, penalty, early, ends):
     return [found[i : i + k] for i in range(0, len(found), k)]
 
 
-def assert_parity(way, name, seed, k, lengths, mask, penalty, early, several):
+def assert_parity(name, seed, k, lengths, mask, penalty, early, several):
     hf, ends = tiny_model(name, seed, several)
-    inputs = tiny.inputs_for(name, seed + 2, lengths)
+    inputs = inputs_for(name, seed + 2, lengths)
     method = Beam(
         k, finish="transformers", length_penalty=penalty, early_stopping=early, max_new_tokens=LIMIT
     )
-    ours = search(behind_the_seam(way, hf, ends), inputs, method)
+    ours = search(loaded(hf), inputs, method)
     theirs = generated(hf, name, inputs, mask, k, penalty if k > 1 else 0.0, early, ends)
     ended = 0
     for found, wanted in zip(ours, theirs, strict=True):
@@ -142,31 +154,22 @@ def assert_parity(way, name, seed, k, lengths, mask, penalty, early, several):
     return ended
 
 
-@pytest.mark.parametrize(
-    ("name", "way"), [*((name, "loaded") for name in tiny.MAKERS), ("llama", "plain"), ("bart", "plain")]
-)
-def test_the_beam_of_transformers(name, way):
-    ended = 0
-    for setting in QUICK:
-        if way == "plain" and setting[0] * len(setting[1]) > 30:
-            continue  # the wide ones are slow without a cache
-        ended += assert_parity(way, name, 0, *setting)
-    assert ended > 20  # or there was nothing to differ in
+@pytest.mark.parametrize("name", MODELS)
+def test_the_beam_of_transformers(name):
+    assert sum(assert_parity(name, 0, *setting) for setting in QUICK) > 20  # or nothing differs
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["plain", "loaded"])
-@pytest.mark.parametrize("name", tiny.MAKERS)
-def test_the_beam_of_transformers_in_every_setting(name, way):
+@pytest.mark.parametrize("name", MODELS)
+def test_the_beam_of_transformers_in_every_setting(name):
     for setting in FULL:
-        if way == "loaded" or setting[0] < 30:
-            assert_parity(way, name, 3, *setting)
+        assert_parity(name, 3, *setting)
 
 
 @pytest.mark.parametrize("name", ["llama", "bart"])
 def test_what_the_models_settings_bend_is_ranked_as_in_transformers(name):
     hf, ends = tiny_model(name, 0, several=True)
-    inputs = tiny.inputs_for(name, 2, RAGGED)
+    inputs = inputs_for(name, 2, RAGGED)
     plain = generated(hf, name, inputs, True, 4, 0.0, False, ends)
     hf.generation_config.update(repetition_penalty=1.5, no_repeat_ngram_size=2, min_new_tokens=2)
     theirs = generated(hf, name, inputs, True, 4, 0.0, False, ends)
@@ -178,21 +181,21 @@ def test_what_the_models_settings_bend_is_ranked_as_in_transformers(name):
         scores = [one.logprob if one.ranked_by is None else one.ranked_by for one in found]
         assert scores == pytest.approx([score for *_, score in wanted], abs=1e-4)
         for one in found:  # the log-probability stays the model's own
-            assert_forced(hf, input, one, ends)
+            assert_forced(name, hf, input, one, ends)
             bent += one.ranked_by is not None and abs(one.ranked_by - one.logprob) > 0.1
     assert bent
 
 
-def assert_forced(hf, input, one, ends):
+def assert_forced(name, hf, input, one, ends):
     """The log-probability and, where kept, the mean state are those of one pass over the whole hypothesis."""
-    logs, states = tiny.forced(hf, [input], [tuple(one.tokens)])
-    own = sum(float(logs[0, i, token]) for i, token in enumerate(one.tokens))
+    logs, states = tiny.forced(name, hf, input, list(one.tokens))
+    own = sum(float(logs[i, token]) for i, token in enumerate(one.tokens))
     # which of several ends came is not told: one of them explains the rest
-    finals = [float(logs[0, -1, end]) for end in ends] if one.finished else [0.0]
+    finals = [float(logs[-1, end]) for end in ends] if one.finished else [0.0]
     assert min(abs(one.logprob - own - final) for final in finals) < 1e-4
     if one.state is not None:
         positions = len(one.tokens) + one.finished
-        assert one.state == pytest.approx(states[0, :positions].mean(dim=0).tolist(), abs=1e-4)
+        assert one.state == pytest.approx(states[:positions].mean(dim=0).tolist(), abs=1e-4)
 
 
 def test_how_the_two_ways_to_finish_differ():
@@ -255,19 +258,19 @@ def test_with_all_sequences_both_ways_to_finish_agree(seed, early):
 )
 def test_log_probabilities_and_states_are_those_of_teacher_forcing(method, name):
     hf, ends = tiny_model(name, 0, several=True)
-    inputs = tiny.inputs_for(name, 5, [5, 2, 7])
+    inputs = inputs_for(name, 5, [5, 2, 7])
     method = replace(method, max_new_tokens=4)
     found = search(rv.load(hf), inputs, method, states=True)
     for listed, input in zip(found, inputs, strict=True):
         for one in listed:
             assert one.state is not None
-            assert_forced(hf, input, one, ends)
+            assert_forced(name, hf, input, one, ends)
     assert any(one.finished for listed in found for one in listed)
 
 
 def test_a_thousand_hypotheses_of_a_tiny_llama():
-    hf, ends = tiny_model("llama", 0, several=False)
-    (found,) = search(behind_the_seam("loaded", hf, ends), [[5, 6, 7]], Beam(1000, max_new_tokens=3))
+    hf, _ = tiny_model("llama", 0, several=False)
+    (found,) = search(loaded(hf), [[5, 6, 7]], Beam(1000, max_new_tokens=3))
     assert len(found) == len(set(ranking(found))) == 1000
     logprobs = [one.logprob for one in found]
     assert logprobs == sorted(logprobs, reverse=True)
