@@ -67,7 +67,7 @@ class Vote:
     """
 
     measures: tuple[str, ...]
-    words: str = "words"
+    words: str = "space"
     other_words: str = ""
     other_measures: tuple[str, ...] = ()
     not_empty: tuple[str, ...] = ("beam",)

@@ -86,7 +86,7 @@ void Index::add(const std::vector<std::vector<std::int64_t>> &ids) { encode(ids,
 
 void Index::tokenise(std::string_view text) {
     Level &first = levels_[0];
-    if (features_.unit == Unit::words)
+    if (features_.unit == Unit::space)
         each_word(text, [&](std::string_view word, std::uint64_t digest) {
             tokens_.push_back(words_.intern(word, digest, first.next));
         });

@@ -10,7 +10,7 @@
 
 namespace rangevote {
 
-enum class Unit { words, chars, ids };
+enum class Unit { space, chars, ids };
 
 // The items (n-grams, or in a bag n-grams with their occurrence number) of many sequences at one order.
 struct Items {

@@ -345,7 +345,7 @@ def test_the_page_finds_the_n_grams_that_the_measures_count(page, serve):
     found = page.evaluate(
         """async (pairs) => { const { read, shared } = await import("/static/ngrams.js");
         return pairs.map(([v, c]) => [1, 2, 3].flatMap((n) => [true, false].map((bag) => {
-          const units = [v, c].map((text) => read(text, "words", null));
+          const units = [v, c].map((text) => read(text, "space", null));
           const both = shared(units[0], units[1], n, { bag, short: true });
           return [both.both, both.all]; }))); }""",
         pairs,

@@ -87,10 +87,10 @@ def test_options_of_the_command_line_come_before_the_profile(run, dev, tmp_path)
 @pytest.mark.parametrize(
     ("options", "signature"),
     [
-        (("--preset", "blend", "--temperature", "1"), "sim:overlap_1-4@0.25|on:words|w:probability|T:1|"),
-        (("-s", "blend", "--temperature", "1.0"), "sim:overlap_1-4@0.25|on:words|w:probability|T:1|"),
+        (("--preset", "blend", "--temperature", "1"), "sim:overlap_1-4@0.25|on:space|w:probability|T:1|"),
+        (("-s", "blend", "--temperature", "1.0"), "sim:overlap_1-4@0.25|on:space|w:probability|T:1|"),
         (("--preset", "blend", "-s", "chrf"), "sim:chrf|on:chars|w:probability|T:2|"),
-        (("--preset", "blend", "-s", "overlap_2"), "sim:overlap_2|on:words|w:probability|T:2|"),
+        (("--preset", "blend", "-s", "overlap_2"), "sim:overlap_2|on:space|w:probability|T:2|"),
     ],
 )
 def test_options_beside_a_preset_come_before_its_own(run, dev, options, signature):

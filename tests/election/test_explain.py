@@ -75,7 +75,7 @@ def test_repeated_ngrams_of_a_bag_are_one_line():
 
 
 TOKENISATIONS = {
-    "words": ("words", "a b", {"a b"}),
+    "space": ("space", "a b", {"a b"}),
     "chars": ("chars", "ab", {"ab"}),
     "13a": ("13a", "hi!", {"hi !"}),
     "zh": ("zh", "你好", {"你 好"}),

@@ -11,17 +11,17 @@ TEXTS, LOGPROBS = ["a b", "a c", "d"], [-1.0, -2.0, -3.0]
 END = "cand:3|vot:3|tie:score,logprob,first"
 
 SIGNATURES = {
-    "nothing": ({}, f"rv:0.1|sim:overlap_1-4@0.25|on:words|w:probability|T:2|{END}"),
-    "similarity": ({"similarity": "bleu_4"}, f"rv:0.1|sim:bleu_4|on:words|w:probability|T:1|{END}"),
-    "count": ({"preset": "paper", "weights": "count"}, f"rv:0.1|sim:overlap_2|on:words|w:count|{END}"),
-    "given": ({"preset": "paper", "weights": [1, 2, 3]}, f"rv:0.1|sim:overlap_2|on:words|w:given|{END}"),
+    "nothing": ({}, f"rv:0.1|sim:overlap_1-4@0.25|on:space|w:probability|T:2|{END}"),
+    "similarity": ({"similarity": "bleu_4"}, f"rv:0.1|sim:bleu_4|on:space|w:probability|T:1|{END}"),
+    "count": ({"preset": "paper", "weights": "count"}, f"rv:0.1|sim:overlap_2|on:space|w:count|{END}"),
+    "given": ({"preset": "paper", "weights": [1, 2, 3]}, f"rv:0.1|sim:overlap_2|on:space|w:given|{END}"),
     "temperature": (
         {"preset": "paper", "temperature": 0.5},
-        f"rv:0.1|sim:overlap_2|on:words|w:probability|T:0.5|{END}",
+        f"rv:0.1|sim:overlap_2|on:space|w:probability|T:0.5|{END}",
     ),
     "likelihood": (
         {"preset": "paper", "likelihood": 0.8},
-        f"rv:0.1|sim:overlap_2|on:words|w:probability|T:1|L:0.8|{END}",
+        f"rv:0.1|sim:overlap_2|on:space|w:probability|T:1|L:0.8|{END}",
     ),
     "tokenize": (
         {"preset": "paper", "tokenize": "13a"},
@@ -31,22 +31,22 @@ SIGNATURES = {
         {"preset": "paper", "tokenize": str.split},
         f"rv:0.1|sim:overlap_2|on:split|w:probability|T:1|{END}",
     ),
-    "preset": ({"preset": "blend"}, f"rv:0.1|sim:overlap_1-4@0.25|on:words|w:probability|T:2|{END}"),
+    "preset": ({"preset": "blend"}, f"rv:0.1|sim:overlap_1-4@0.25|on:space|w:probability|T:2|{END}"),
     "preset by name": (
         {"similarity": "blend"},
-        f"rv:0.1|sim:overlap_1-4@0.25|on:words|w:probability|T:2|{END}",
+        f"rv:0.1|sim:overlap_1-4@0.25|on:space|w:probability|T:2|{END}",
     ),
     "preset with temperature": (
         {"preset": "blend", "temperature": 3},
-        f"rv:0.1|sim:overlap_1-4@0.25|on:words|w:probability|T:3|{END}",
+        f"rv:0.1|sim:overlap_1-4@0.25|on:space|w:probability|T:3|{END}",
     ),
     "preset with the usual temperature": (
         {"preset": "blend", "temperature": 1.0},
-        f"rv:0.1|sim:overlap_1-4@0.25|on:words|w:probability|T:1|{END}",
+        f"rv:0.1|sim:overlap_1-4@0.25|on:space|w:probability|T:1|{END}",
     ),
     "preset by name with the usual temperature": (
         {"similarity": "blend", "temperature": 1},
-        f"rv:0.1|sim:overlap_1-4@0.25|on:words|w:probability|T:1|{END}",
+        f"rv:0.1|sim:overlap_1-4@0.25|on:space|w:probability|T:1|{END}",
     ),
     "preset with another similarity": (
         {"preset": "blend", "similarity": "chrf"},
@@ -54,37 +54,37 @@ SIGNATURES = {
     ),
     "not given": (
         {"similarity": None, "preset": None, "temperature": None},
-        f"rv:0.1|sim:overlap_1-4@0.25|on:words|w:probability|T:2|{END}",
+        f"rv:0.1|sim:overlap_1-4@0.25|on:space|w:probability|T:2|{END}",
     ),
     "a default of the preset beside a given one": (
         {"temperature": 1.0},
-        f"rv:0.1|sim:overlap_1-4@0.25|on:words|w:probability|T:1|{END}",
+        f"rv:0.1|sim:overlap_1-4@0.25|on:space|w:probability|T:1|{END}",
     ),
     "consensus": (
         {"preset": "consensus", "voters": ["a", "b"]},
-        "rv:0.1|sim:overlap_1-4|on:words|w:count|L:0.4|cand:3|vot:2|tie:score,logprob,first",
+        "rv:0.1|sim:overlap_1-4|on:space|w:count|L:0.4|cand:3|vot:2|tie:score,logprob,first",
     ),
     "consensus with another likelihood": (
         {"preset": "consensus", "likelihood": 0.0, "voters": ["a", "b"]},
-        "rv:0.1|sim:overlap_1-4|on:words|w:count|cand:3|vot:2|tie:score,logprob,first",
+        "rv:0.1|sim:overlap_1-4|on:space|w:count|cand:3|vot:2|tie:score,logprob,first",
     ),
     "chrf": ({"similarity": "chrf"}, f"rv:0.1|sim:chrf|on:chars|w:probability|T:1|{END}"),
     "exact": ({"similarity": "exact:plain"}, f"rv:0.1|sim:exact:plain|w:probability|T:1|{END}"),
     "rule": (
         {"preset": "paper", "rule": "reweighted", "winners": 2},
-        f"rv:0.1|sim:overlap_2|on:words|w:probability|T:1|rule:reweighted|win:2|{END}",
+        f"rv:0.1|sim:overlap_2|on:space|w:probability|T:1|rule:reweighted|win:2|{END}",
     ),
     "normalize": (
         {"preset": "paper", "normalize": "NFC"},
-        f"rv:0.1|sim:overlap_2|on:words|w:probability|T:1|norm:NFC|{END}",
+        f"rv:0.1|sim:overlap_2|on:space|w:probability|T:1|norm:NFC|{END}",
     ),
     "merge": (
         {"preset": "paper", "merge": True},
-        f"rv:0.1|sim:overlap_2|on:words|w:probability|T:1|merge:text|{END}",
+        f"rv:0.1|sim:overlap_2|on:space|w:probability|T:1|merge:text|{END}",
     ),
     "voters": (
         {"preset": "paper", "voters": ["a", "b"]},
-        "rv:0.1|sim:overlap_2|on:words|w:count|cand:3|vot:2|tie:score,logprob,first",
+        "rv:0.1|sim:overlap_2|on:space|w:count|cand:3|vot:2|tie:score,logprob,first",
     ),
 }
 

@@ -47,7 +47,7 @@ def test_the_winners_are_those_of_elections_with_that_likelihood(lists, tmp_path
         voters={"all": ["x"], "panel": {"first": ["x"], "second": ["x"]}},
         measures=["overlap_1", "chrf"],
         likelihoods=likelihoods,
-        words="words",
+        words="space",
         candidates=candidates,
         x=voters,
     )
@@ -74,7 +74,7 @@ def test_the_winners_are_those_of_elections_with_that_likelihood(lists, tmp_path
 def test_voters_of_another_input_are_refused(lists, tmp_path):
     candidates, voters = lists
     voters.write_bytes(b"".join(reversed(voters.read_bytes().splitlines(keepends=True))))
-    options = {"voters": {"all": ["x"]}, "measures": ["overlap_1"], "likelihoods": [0.0], "words": "words"}
+    options = {"voters": {"all": ["x"]}, "measures": ["overlap_1"], "likelihoods": [0.0], "words": "space"}
     with pytest.raises(ValueError, match="candidates of a met voters of"):
         vote_sampled(tmp_path / "out.json.gz", k=3, candidates=candidates, x=voters, **options)
 
@@ -83,7 +83,7 @@ def test_voters_of_another_input_are_refused(lists, tmp_path):
 def test_the_preset_stands_alone_where_no_development_set_chose(lists, tmp_path, chosen):
     candidates, voters = lists
     votes, output, choice = tmp_path / "votes.json.gz", tmp_path / "out.json.gz", tmp_path / "choice.json"
-    options = {"measures": ["overlap_1"], "likelihoods": [0.0, 3.0], "words": "words"}
+    options = {"measures": ["overlap_1"], "likelihoods": [0.0, 3.0], "words": "space"}
     vote_sampled(votes, k=3, voters={"all": ["x"]}, candidates=candidates, x=voters, **options)
     choice.write_text(json.dumps({"chosen": chosen}))
     preset = "overlap_1, L = 0, voters: all"

@@ -34,7 +34,7 @@ def votes(tmp_path, ballots, **options):
         "search": "beam",
         "k": 5,
         "measures": ["overlap_2"],
-        "words": "words",
+        "words": "space",
         "other_measures": [],
         "other_words": "",
         "not_empty": True,
@@ -96,7 +96,7 @@ def test_tuned_settings_come_from_a_profile(tmp_path):
 def by_voters(tmp_path, number, subset, rolls):
     slates = written(tmp_path / "c.jsonl.gz", [ballot("x"), ballot("y"), ballot("z")])
     voters = written(tmp_path / "v.jsonl.gz", rolls)
-    options = {"kind": "sample", "number": number, "measures": ["overlap_2"], "words": "words", "seed": 1}
+    options = {"kind": "sample", "number": number, "measures": ["overlap_2"], "words": "space", "seed": 1}
     vote_with_voters(tmp_path / "o.json.gz", **options, subset=subset, candidates=slates, voters=voters)
     return read_outputs(tmp_path / "o.json.gz")["methods"]["overlap_2"]["texts"]
 

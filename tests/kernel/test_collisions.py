@@ -82,7 +82,7 @@ def test_the_words_collide(words):
 
 @each_kernel
 def test_words_with_one_digest_are_different_words(kernel, words):
-    index = kernel.Index(words, "words", [1], True, True)
+    index = kernel.Index(words, "space", [1], True, True)
     np.testing.assert_array_equal(index.grades(0.0, True), np.eye(8))
     index.add([words[3], "unknown-to-all!!", words[5] + " " + words[5]])
     np.testing.assert_array_equal(index.grades(0.0, False), [np.eye(8)[3], np.zeros(8), np.eye(8)[5] / 2])
@@ -92,7 +92,7 @@ def test_words_with_one_digest_are_different_words(kernel, words):
 def test_bigrams_of_words_with_one_digest_are_different_bigrams(kernel, words):
     pairs = [f"{a} {b}" for a in words for b in words]
     np.testing.assert_array_equal(
-        kernel.Index(pairs, "words", [2], False, True).grades(0.0, True), np.eye(64)
+        kernel.Index(pairs, "space", [2], False, True).grades(0.0, True), np.eye(64)
     )
 
 

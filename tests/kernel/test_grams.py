@@ -27,7 +27,7 @@ def test_words_of_1_to_20_bytes_that_share_ends_are_all_different(kernel):
         words |= {"ä" * size, "日" * size, "\x00" * size, "a" + "\x00" * (size - 1)}
     listed = sorted(words)
     assert len(listed) > 350
-    np.testing.assert_array_equal(shared(kernel, "words", 1, listed), np.eye(len(listed)))
+    np.testing.assert_array_equal(shared(kernel, "space", 1, listed), np.eye(len(listed)))
 
 
 @each_kernel
@@ -67,7 +67,7 @@ def test_occurrence_numbers_are_no_grams(kernel):
 
 @each_kernel
 def test_voters_full_of_unknown_grams_keep_their_size(kernel):
-    index = kernel.Index(["a b"], "words", [1], True, True)
+    index = kernel.Index(["a b"], "space", [1], True, True)
     index.add(["a " + " ".join(f"new{i}" for i in range(9999)), "b b b b"])
     assert index.grades(0.0, False)[:, 0].tolist() == [1e-4, 0.25]
 
@@ -75,7 +75,7 @@ def test_voters_full_of_unknown_grams_keep_their_size(kernel):
 @each_kernel
 @pytest.mark.parametrize("wrong", [3, 0])
 def test_weights_that_are_not_one_for_each_voter_are_refused(kernel, wrong):
-    index = kernel.Index(["a", "b"], "words", [1], True, True)
+    index = kernel.Index(["a", "b"], "space", [1], True, True)
     with pytest.raises(ValueError, match=r"one weight for each voter|zip\(\)"):
         index.tally(np.full(wrong, 0.1), 0.0, True)
 
@@ -83,8 +83,8 @@ def test_weights_that_are_not_one_for_each_voter_are_refused(kernel, wrong):
 @each_kernel
 def test_a_lone_surrogate_is_an_encoding_error_and_adds_nobody(kernel):
     with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
-        kernel.Index(["a", "\ud800"], "words", [1], True, True)
-    index = kernel.Index(["a"], "words", [1], True, True)
+        kernel.Index(["a", "\ud800"], "space", [1], True, True)
+    index = kernel.Index(["a"], "space", [1], True, True)
     with pytest.raises(UnicodeEncodeError, match="surrogates not allowed"):
         index.add(["a", "\ud800"])
     assert index.voters == 0

@@ -54,7 +54,7 @@ def test_one_word_a_hundred_thousand_times_is_counted_without_overflow(kernel, a
 def test_one_long_voter_does_not_blur_the_count_of_many_short_ones(kernel, a):
     # the unit of a tally must not depend on the longest voter so much that 10,000 roundings show
     short = 10_000
-    index = kernel.Index(["w", "x"], "words", [1], False, True)
+    index = kernel.Index(["w", "x"], "space", [1], False, True)
     index.add(["w"] * short + [" ".join(map(str, range(N)))])
     weights = np.full(short + 1, 1 / (short + 1))
     expected = float(Fraction(short, short + 1))
@@ -64,7 +64,7 @@ def test_one_long_voter_does_not_blur_the_count_of_many_short_ones(kernel, a):
 @each_kernel
 def test_bleu_and_chrf_of_long_texts_stay_finite(kernel):
     text = " ".join(map(str, range(N // 2)))
-    words = kernel.Index([text, text + " x"], "words", [1, 2, 3], True, False)
+    words = kernel.Index([text, text + " x"], "space", [1, 2, 3], True, False)
     for smooth in (False, True):
         grades = words.bleu_grades(smooth, True)
         assert grades[0, 0] == grades[1, 1] == 1.0

@@ -25,7 +25,7 @@ def sequences(rng: np.random.Generator, unit: str, size: int) -> list:
     return [rng.integers(-3, 4, size=rng.integers(0, 12)).tolist() for _ in range(size)]
 
 
-@pytest.mark.parametrize("unit", ["words", "chars", "ids"])
+@pytest.mark.parametrize("unit", ["space", "chars", "ids"])
 @pytest.mark.parametrize("orders", ORDERS, ids=str)
 @settings_of_an_index
 def test_random_elections(unit, orders, bag, short):
@@ -47,8 +47,8 @@ def test_long_sequences_and_grams_repeated_hundreds_of_times(length):
     ]
     voters = [*candidates, "z " * length + "x " * 301]
     weights = np.full(len(voters), 1 / len(voters))
-    same_bits(candidates, voters, "words", [1, 2, 3, 4], True, False, weights)
-    same_bits(candidates, voters, "words", [1, 2], False, True, weights)
+    same_bits(candidates, voters, "space", [1, 2, 3, 4], True, False, weights)
+    same_bits(candidates, voters, "space", [1, 2], False, True, weights)
     same_bits(["".join(c.split()) for c in candidates], voters, "chars", [1, 2, 3], True, False, weights)
 
 
@@ -60,7 +60,7 @@ masses = st.lists(st.floats(0, 1), min_size=4, max_size=4)
     candidates=texts,
     voters=texts,
     drawn=masses,
-    unit=st.sampled_from(["words", "chars"]),
+    unit=st.sampled_from(["space", "chars"]),
     short=st.booleans(),
 )
 def test_any_text_there_is(candidates, voters, drawn, unit, short):
@@ -80,16 +80,16 @@ def test_any_64_bit_token_ids(candidates, voters, bag, short):
 @pytest.mark.parametrize("power", [0, -30, -59, -60, -61, -1074])
 def test_votes_around_and_below_the_unit_are_rounded_alike(power):
     rng = np.random.default_rng(7)
-    candidates = sequences(rng, "words", 9)
+    candidates = sequences(rng, "space", 9)
     weights = np.ldexp(rng.random(9) / 9, power)
-    same_bits(candidates, candidates, "words", [1, 2, 3, 4], True, False, weights)
-    same_bits(candidates, candidates, "words", [1, 2], False, True, weights)
+    same_bits(candidates, candidates, "space", [1, 2, 3, 4], True, False, weights)
+    same_bits(candidates, candidates, "space", [1, 2], False, True, weights)
 
 
 def test_half_a_unit_is_rounded_to_even():
     # 2^-61 is half a unit: even zero; 3 * 2^-61 is one and a half: even two
     for vote, units in ((2.0**-61, 0), (3 * 2.0**-61, 2), (5 * 2.0**-61, 2), (1.5 * 2.0**-61, 1)):
-        same_bits(["a"], ["a"], "words", [1], True, False, np.array([vote]))
-        index = plain.Index(["a"], "words", [1], True, False)
+        same_bits(["a"], ["a"], "space", [1], True, False, np.array([vote]))
+        index = plain.Index(["a"], "space", [1], True, False)
         index.add(["a"])
         assert index.tally(np.array([vote]), 0.0, False)[0] == units * 2.0**-60

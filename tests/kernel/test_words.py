@@ -32,7 +32,7 @@ NEARLY = [
 
 def same_words(kernel, text: str, words: list[str]) -> bool:
     """Whether a text has just these words: as bags they are equal, and so in both directions."""
-    index = kernel.Index([text], "words", [1], True, True)
+    index = kernel.Index([text], "space", [1], True, True)
     index.add(["\n".join(words)])
     return index.grades(0.0, False)[0, 0] == 1.0 and index.grades(1.0, False)[0, 0] == 1.0
 
@@ -65,6 +65,6 @@ def test_what_is_nearly_white_space_does_not_split(kernel, character, length):
 def test_any_text_splits_as_in_python(kernel, parts):
     text = "".join(parts)
     words = text.split()
-    index = kernel.Index([text, " ".join(words)], "words", [1, 2], True, True)
+    index = kernel.Index([text, " ".join(words)], "space", [1, 2], True, True)
     grades = index.grades(0.0, True)
     assert np.all(grades == (1.0 if words else 0.0))

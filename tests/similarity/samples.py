@@ -80,7 +80,7 @@ class Sourced(rv.Ngrams):
     """overlap_1 that does not vote without the source; `seen` are the sources it was given."""
 
     def __init__(self, source: str | None = None, seen: list[str] | None = None) -> None:
-        super().__init__(range(1, 2), bag=False, tokenize="words")
+        super().__init__(range(1, 2), bag=False, tokenize="space")
         self.source, self.seen = source, [] if seen is None else seen
 
     def about(self, source: str | None) -> Sourced:
@@ -99,7 +99,7 @@ def letters(text: str) -> list[str]:
 
 #: label -> (similarity, tokenize); every kind of measure there is.
 EVERY: dict[str, tuple[Any, Any]] = {
-    name: (name, "words")
+    name: (name, "space")
     for name in """
         overlap_1 overlap_2 overlap_7 overlap_2@1 overlap_1-4@0.25 blend precision_2 precision_1-4@1
         bleu_2 bleu_4 smoothed_bleu_4 chrf states lstm_states transformer_states exact exact:last_number
@@ -111,12 +111,12 @@ EVERY: dict[str, tuple[Any, Any]] = {
     "bleu_4 on 13a": ("bleu_4", "13a"),
     "overlap_2 on a function": ("overlap_2", letters),
     "edit on tokens": ("edit", "tokens"),
-    "chrF of order 3": (rv.Chrf(3, 1.0), "words"),
-    "a user's function": (first_letters, "words"),
-    "a user's batched function": (rv.Custom(length_ratio, batched=True), "words"),
-    "a user's key": (rv.Exact(len), "words"),
-    "a user's object": (SameLength(), "words"),
-    "a mixture of objects": (rv.Mixture([(0.5, rv.Custom(first_letters)), (0.5, SameLength())]), "words"),
+    "chrF of order 3": (rv.Chrf(3, 1.0), "space"),
+    "a user's function": (first_letters, "space"),
+    "a user's batched function": (rv.Custom(length_ratio, batched=True), "space"),
+    "a user's key": (rv.Exact(len), "space"),
+    "a user's object": (SameLength(), "space"),
+    "a mixture of objects": (rv.Mixture([(0.5, rv.Custom(first_letters)), (0.5, SameLength())]), "space"),
 }
 
 

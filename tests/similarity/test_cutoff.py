@@ -25,7 +25,7 @@ TEXTS = [
 def test_grades_below_the_cutoff_are_no_votes(similarity):
     if similarity == "embedding":
         similarity = rv.Custom(lambda v, c: 1.0 if v == c else -0.5, name="cosine")
-    plain = get_similarity(similarity, "words")
+    plain = get_similarity(similarity, "space")
     weights = [0.3, 0.1, 0.2, 0.2, 0.1, 0.1]
     result = rv.elect(TEXTS, similarity=similarity, cutoff=0.4, weights=weights)
     candidates = result.candidates
@@ -91,7 +91,7 @@ def naive_cluster(grades: np.ndarray, weights: np.ndarray, least: float) -> tupl
 def test_the_best_of_the_largest_group_is_elected(similarity, cutoff):
     weights = [0.31, 0.12, 0.2, 0.19, 0.09, 0.09]
     result = rv.elect(TEXTS, similarity=similarity, rule="cluster", cutoff=cutoff, weights=weights)
-    grades = get_similarity(similarity, "words").matrix(result.candidates, result.candidates)
+    grades = get_similarity(similarity, "space").matrix(result.candidates, result.candidates)
     winner, scores = naive_cluster(grades, np.array(weights), 0.5 if cutoff is None else cutoff)
     assert result.scores == pytest.approx(scores, abs=1e-12)
     assert result.index == winner

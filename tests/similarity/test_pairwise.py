@@ -52,7 +52,7 @@ def edit_by_definition(v, c) -> float:
 
 
 DEFINITIONS = {"rouge_l": rouge_l_by_definition, "edit": edit_by_definition}
-UNITS = {"words": str.split, "chars": lambda text: list("".join(text.split())), letters: letters}
+UNITS = {"space": str.split, "chars": lambda text: list("".join(text.split())), letters: letters}
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)

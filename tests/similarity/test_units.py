@@ -35,11 +35,11 @@ def test_the_compiled_kernel_splits_at_every_character_of_unicode_as_python_does
     scalars = [chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c <= 0xDFFF]
     for part in np.array_split(np.array(scalars, dtype=object), 8):
         text = "".join(f"a{c}b." for c in part)
-        assert same_bag(compiled, "words", text, " ".join(text.split()))
+        assert same_bag(compiled, "space", text, " ".join(text.split()))
         assert same_bag(compiled, "chars", text, "".join(text.split()))
         # and the words are different words: as many as Python finds
         words = text.split()
-        index = compiled.Index([text, " ".join(words[:-1])], "words", [1], True, True)
+        index = compiled.Index([text, " ".join(words[:-1])], "space", [1], True, True)
         assert index.grades(0.0, True)[0, 1] == (len(words) - 1) / len(words)
 
 

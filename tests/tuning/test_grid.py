@@ -31,7 +31,7 @@ def test_the_usual_grid_has_four_hundred_settings_with_the_default_and_blend_amo
 
 
 def test_every_setting_of_the_usual_grid_is_one_that_elect_takes():
-    for setting in grid(temperatures=[1, 4], tokenize=["words", "13a"], likelihoods=[0, 0.8]):
+    for setting in grid(temperatures=[1, 4], tokenize=["space", "13a"], likelihoods=[0, 0.8]):
         result = rv.elect(["a b", "a c", "b"], [-1.0, -1.5, -2.0], **setting.options)
         assert f"sim:{setting.similarity}|on:{setting.tokenize}" in result.signature
         own = f"L:{setting.likelihood:g}|" if setting.likelihood else ""
@@ -91,7 +91,7 @@ SETTINGS = grid(
     ["overlap_2", "precision_1-4", "bleu_4", "chrf", "edit", "0.5*overlap_1+0.5*chrf"],
     [0, 0.25],
     [0.5, 1],
-    ["words", "13a"],
+    ["space", "13a"],
     [0, 0.7],
 )
 
@@ -136,7 +136,7 @@ MEASURES = [
     "0.6*rouge_l+0.4*states",
     "0.3*overlap_1+0.7*exact",
 ]
-UNITS = ["words", "chars", "13a", "intl", "zh", "tokens"]
+UNITS = ["space", "chars", "13a", "intl", "zh", "tokens"]
 
 
 def test_every_measure_on_every_tokenisation_elects_whom_elect_elects():
@@ -199,7 +199,7 @@ def test_comet_is_about_the_source_of_the_ballot_and_encodes_each_text_once(monk
     model = EncodingModel()
     install(model, tmp_path, monkeypatch)
     settings = grid(
-        [f"comet:{tmp_path}", f"0.5*comet:{tmp_path}+0.5*overlap_1"], [0], [1, 2], ["words", "13a"], [0]
+        [f"comet:{tmp_path}", f"0.5*comet:{tmp_path}+0.5*overlap_1"], [0], [1, 2], ["space", "13a"], [0]
     )
     for source in ("a dog", "two cats"):
         ballot = msgspec.structs.replace(ballots(1)[0], source=source)

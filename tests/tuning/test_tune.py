@@ -281,6 +281,6 @@ def test_on_real_beams_of_100_tuning_finds_blend():
             likelihoods=[0],
             resamples=100,
         )
-    assert found.options == {"similarity": "overlap_1-4@0.25", "temperature": 2.0, "tokenize": "words"}
+    assert found.options == {"similarity": "overlap_1-4@0.25", "temperature": 2.0, "tokenize": "space"}
     assert found.chosen.score == pytest.approx(36.8, abs=0.1)
     assert found.baselines[0].score == pytest.approx(27.41, abs=0.05)

@@ -171,7 +171,7 @@ def test_candidates_without_text_are_shown_by_their_token_ids():
 
 def test_units_are_listed_where_they_do_not_stand_in_the_text():
     for tokenize, name, units in (
-        ("words", "words", None),
+        ("space", "space", None),
         ("chars", "chars", None),
         ("13a", "listed", ["Hello", ",", "you", "!"]),
     ):
@@ -187,7 +187,7 @@ def test_the_tokenisation_is_found_in_mixtures_and_chrf_has_characters_whatever_
 
     assert unit("bleu_4") == unit("0.5*states+0.5*overlap_2") == "listed"
     assert unit("chrf") == unit("0.5*chrf+0.5*overlap_2") == "chars"
-    assert unit("states") == "words"
+    assert unit("states") == "space"
 
 
 def test_the_orders_of_a_mixture_are_those_of_its_parts():

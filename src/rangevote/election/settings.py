@@ -42,7 +42,7 @@ from rangevote.similarity.base import Measure, Similarity, short
 from rangevote.similarity.combined import Cutoff
 from rangevote.similarity.ngram import formula_of
 from rangevote.similarity.tool_calls import TextOrToolCalls
-from rangevote.similarity.units import Tokenise
+from rangevote.similarity.units import DEFAULT_UNIT, Tokenise
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -225,9 +225,10 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         Tokenise,
         Option(
             "--tokenize NAME",
-            "What n-grams are made of: words, chars, 13a, intl, zh, json (values) or tokens (model ids).",
+            "What n-grams are made of: space (cut at white space), chars, 13a, intl, zh, json (values) or "
+            "tokens (model ids).",
         ),
-    ] = "words"
+    ] = DEFAULT_UNIT
     normalize: Annotated[
         str | None,
         Option(
@@ -331,7 +332,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         defaults = zip(self.__struct_fields__, self.__struct_defaults__, strict=True)
         if any(getattr(self, name) != default for name, default in defaults if name not in ONE_CALL_OPTIONS):
             return None
-        if measure.tokenize not in ("words", "chars") or self.weights not in (None, "probability", "count"):
+        if measure.tokenize not in ("space", "chars") or self.weights not in (None, "probability", "count"):
             return None
         return Election(
             measure.tokenize,

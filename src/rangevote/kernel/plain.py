@@ -107,7 +107,7 @@ def items_of(tokens: Sequence[Hashable], n: int, bag: bool, short: bool) -> dict
 class Index:
     """The n-grams of an election's candidates and voters, and the counting of votes.
 
-    `unit` says what a sequence is made of: "words" (split at white space) and "chars" (all but
+    `unit` says what a sequence is made of: "space" (split at white space) and "chars" (all but
     white space) of texts, or "ids" (token ids). For each of the `orders` a sequence has a set of
     n-grams, or with `bag` a multiset, kept as the set of (n-gram, occurrence number), so
     that the smaller of two counts is the size of an intersection. With `short`, a non-empty sequence

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from rangevote.entry_points import load_plugin, plugins
 from rangevote.errors import UnknownName, UsageError, nearest, respelled
 from rangevote.similarity.base import Measure, Similarity, as_measure, how_to_install
-from rangevote.similarity.units import Tokenise, check_tokeniser
+from rangevote.similarity.units import DEFAULT_UNIT, Tokenise, check_tokeniser
 
 
 class Listing(NamedTuple):
@@ -134,7 +134,7 @@ def listings() -> dict[str, Listing]:
 
 
 def get_similarity(
-    named: str | Similarity | Callable[[Any, Any], Any], tokenize: Tokenise = "words"
+    named: str | Similarity | Callable[[Any, Any], Any], tokenize: Tokenise = DEFAULT_UNIT
 ) -> Measure:
     """The measure of a name, of a mixture of names, of an object, or of a user's function."""
     if isinstance(named, str):

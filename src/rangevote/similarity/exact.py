@@ -10,7 +10,7 @@ from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import unit_bits
 from rangevote.similarity.answers import THINK, THINK_END, Key, get_key, split_reasoning
 from rangevote.similarity.base import Measure, check_pairs, same_content
-from rangevote.similarity.units import Tokenise, refuse_surrogates
+from rangevote.similarity.units import DEFAULT_UNIT, Tokenise, refuse_surrogates
 
 
 class Exact(Measure):
@@ -78,7 +78,7 @@ def _answer(text: str) -> str:
 def exact(argument: str, tokenize: Tokenise) -> Exact:
     """Same text, or same answer: exact:last_number and others; of JSON the same value."""
     if not argument:
-        return exact("json", "words") if tokenize == "json" else Exact()
+        return exact("json", DEFAULT_UNIT) if tokenize == "json" else Exact()
     key = get_key(argument)
     name = getattr(key, "__name__", argument)  # of a command not all may be shown
     return Exact(key, name=f"exact:{name if name.startswith('command=') else argument}")

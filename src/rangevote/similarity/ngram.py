@@ -28,6 +28,7 @@ from rangevote.kernel.plain import items_of
 from rangevote.similarity.base import Measure, check_pairs, refuse_argument, short
 from rangevote.similarity.pairwise import PairPoll
 from rangevote.similarity.units import (
+    DEFAULT_UNIT,
     Reader,
     Tokenise,
     check_tokeniser,
@@ -43,7 +44,7 @@ class IndexMeasure(Measure):
     """A measure over the n-grams of some orders, as sets or bags; `Index` says what `short` means."""
 
     bag = True
-    tokenize: Tokenise = "words"
+    tokenize: Tokenise = DEFAULT_UNIT
 
     @property
     def features(self) -> Hashable:
@@ -128,7 +129,9 @@ class Ngrams(IndexMeasure):
 
     linear = decomposes = short = True
 
-    def __init__(self, orders: range, *, bag: bool, a: float = 0.0, tokenize: Tokenise = "words") -> None:
+    def __init__(
+        self, orders: range, *, bag: bool, a: float = 0.0, tokenize: Tokenise = DEFAULT_UNIT
+    ) -> None:
         check_tokeniser(tokenize)
         if not orders or orders[0] < 1 or orders.step != 1 or not 0 <= a <= 1:
             raise UsageError(
@@ -154,7 +157,7 @@ class Bleu(IndexMeasure):
     (1 is added to matches and totals for n > 1), `effective_order=False`, on the same tokens.
     """
 
-    def __init__(self, order: int = 4, *, smooth: bool = False, tokenize: Tokenise = "words") -> None:
+    def __init__(self, order: int = 4, *, smooth: bool = False, tokenize: Tokenise = DEFAULT_UNIT) -> None:
         check_tokeniser(tokenize)
         if not 1 <= order <= 50:
             raise UsageError(f"bleu_{order}: the order must be from 1 to 50.")

@@ -1,4 +1,4 @@
-"""What n-grams are made of: words, characters, sacrebleu's tokens, leaves of JSON, or the model's ids."""
+"""What n-grams are made of: pieces between white space, characters, sacrebleu's tokens, JSON, model ids."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from rangevote.similarity.json_leaves import json_leaves
 
 Tokenise = str | Callable[[str], Sequence[str]]
 
+#: What n-grams are made of by default.
+DEFAULT_UNIT = "space"
 #: name -> (unit of the kernels, sacrebleu's tokeniser as "module:class" or None)
 TOKENISERS: dict[str, tuple[str, str | None]] = {
-    "words": ("words", None),
+    "space": ("space", None),
     "chars": ("chars", None),
     "tokens": ("ids", None),
-    "13a": ("words", "sacrebleu.tokenizers.tokenizer_13a:Tokenizer13a"),
-    "intl": ("words", "sacrebleu.tokenizers.tokenizer_intl:TokenizerV14International"),
-    "zh": ("words", "sacrebleu.tokenizers.tokenizer_zh:TokenizerZh"),
+    "13a": ("space", "sacrebleu.tokenizers.tokenizer_13a:Tokenizer13a"),
+    "intl": ("space", "sacrebleu.tokenizers.tokenizer_intl:TokenizerV14International"),
+    "zh": ("space", "sacrebleu.tokenizers.tokenizer_zh:TokenizerZh"),
     "json": ("ids", None),
 }
 
@@ -56,7 +58,7 @@ class Reader:
             self._call = getattr(need(module, "evaluate", f"the tokenisation {tokenize!r}"), name)()
 
     def read(self, hypotheses: Hypotheses) -> Sequence[Any]:
-        """Texts for the units "words" and "chars", lists of ids for the unit "ids"."""
+        """Texts for the units "space" and "chars", lists of ids for the unit "ids"."""
         if self.unit == "ids" and self._call is None:
             return _token_ids(hypotheses)
         if hypotheses.texts is None:
@@ -70,7 +72,7 @@ class Reader:
         if self._call is None:
             return hypotheses.texts
         tokenised = [self._call(text) for text in hypotheses.texts]
-        if self.unit == "words":
+        if self.unit == "space":
             return tokenised
         ids = self._ids
         return [[ids.setdefault(token, len(ids)) for token in tokens] for tokens in tokenised]

@@ -16,13 +16,14 @@ from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, get_similarity
 from rangevote.similarity.base import Measure, Poll, short
 from rangevote.similarity.ngram import IndexMeasure, IndexPoll, Ngrams
+from rangevote.similarity.units import DEFAULT_UNIT
 
 #: 5 measures x 5 exponents x 4 temperatures x 4 likelihoods: 400 settings.
 SIMILARITIES = ("overlap_1", "overlap_2", "overlap_3", "overlap_1-4", "precision_1-4")
 EXPONENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 TEMPERATURES: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
 LIKELIHOODS: tuple[float, ...] = (0.0, 0.2, 0.4, 0.8)
-TOKENIZE = ("words",)
+TOKENIZE = (DEFAULT_UNIT,)
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class Setting:
     similarity: str
     temperature: float = 1.0
     likelihood: float = 0.0
-    tokenize: str = "words"
+    tokenize: str = DEFAULT_UNIT
     rule: str = "range"
     weights: str | None = None
 
@@ -48,7 +49,7 @@ class Setting:
         parts = [self.similarity]
         parts += [f"T = {short(self.temperature)}"] if self.temperature != 1 else []
         parts += [f"L = {short(self.likelihood)}"] if self.likelihood else []
-        parts += [self.tokenize] if self.tokenize != "words" else []
+        parts += [self.tokenize] if self.tokenize != DEFAULT_UNIT else []
         parts += [self.weights] if self.weights else []
         return ", ".join(parts)
 

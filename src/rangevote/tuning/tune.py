@@ -38,6 +38,7 @@ from rangevote.hypothesis import Array, Ballot
 from rangevote.parallel import map_in_order
 from rangevote.similarity import get_similarity
 from rangevote.similarity.base import short
+from rangevote.similarity.units import DEFAULT_UNIT
 from rangevote.tuning.grid import (
     BASELINES,
     DEFAULT,
@@ -451,7 +452,7 @@ def surface_table(tuning: Tuning) -> Table:
         by_row.setdefault(replace(one.setting, temperature=1.0), {})[one.setting.temperature] = cell
     rows = [
         TableRow(
-            f"{setting.name}, words" if several and setting.tokenize == "words" else setting.name,
+            setting.name + (f", {DEFAULT_UNIT}" if several and setting.tokenize == DEFAULT_UNIT else ""),
             [cells.get(temperature, Cell()) for temperature in temperatures],
             group=f"{setting.tokenize} {setting.similarity.partition('@')[0]}",
         )

@@ -23,7 +23,7 @@ from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import get_similarity
 from rangevote.similarity.base import Measure
-from rangevote.similarity.units import Reader
+from rangevote.similarity.units import DEFAULT_UNIT, Reader
 from rangevote.text import finite
 
 #: Characters of a text that come with the election, at least, and of all texts together; the rest on request.
@@ -530,14 +530,14 @@ def score_parts(elected: ElectedBallot, index: int) -> Parts:
 class TextUnits:
     """What the n-grams of one election are made of, so that a page can mark those that two texts share.
 
-    `name` is "words" or "chars" where a page finds them in the text by itself, else "listed".
+    `name` is "space" or "chars" where a page finds them in the text by itself, else "listed".
     """
 
     def __init__(self, similarity: Measure, candidates: Hypotheses) -> None:
-        tokenize = next((part.tokenize for _, part in similarity.parts() if part.tokenize), "words")
+        tokenize = next((part.tokenize for _, part in similarity.parts() if part.tokenize), DEFAULT_UNIT)
         self._reader: Reader | None = None
         self.name = str(tokenize)
-        if candidates.texts is None or tokenize not in ("words", "chars"):
+        if candidates.texts is None or tokenize not in ("space", "chars"):
             self.name, self._reader = "listed", Reader(tokenize, candidates)
 
     def listed(self, hypotheses: Hypotheses, index: int) -> list[str] | None:

@@ -10,7 +10,7 @@ const SIGN = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205
 /**
  * A text with the units that its n-grams are made of; listed units are shown instead of the text.
  * @param {string} text
- * @param {string} kind "words", "chars" or "listed"
+ * @param {string} kind "space", "chars" or "listed"
  * @param {string[] | null} listed
  * @returns {Read}
  */
