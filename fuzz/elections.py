@@ -89,6 +89,7 @@ def kernels(data: bytes) -> None:
     weights = np.full(len(voters), 1 / len(voters))
     for unit, orders, bag, short in (
         ("space", [1, 2], False, True),
+        ("words", [1, 2], False, True),
         ("space", [1, 2, 3, 4], True, False),
         ("chars", [1, 2, 3], True, False),
     ):

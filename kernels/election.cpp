@@ -13,7 +13,7 @@ constexpr std::size_t MANY = 64;        // equal log-probabilities among which r
 
 std::size_t words_in(std::string_view text) {
     std::size_t words = 0;
-    each_word(text, [&](std::string_view, std::uint64_t) { ++words; });
+    each_word(text, only_narrow_spaces(text), [&](std::string_view, std::uint64_t) { ++words; });
     return words;
 }
 

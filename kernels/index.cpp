@@ -5,6 +5,8 @@
 #include <functional>
 #include <stdexcept>
 
+#include "words.hpp"
+
 namespace rangevote {
 
 void Powers::of(double exponent) {
@@ -86,10 +88,13 @@ void Index::add(const std::vector<std::vector<std::int64_t>> &ids) { encode(ids,
 
 void Index::tokenise(std::string_view text) {
     Level &first = levels_[0];
+    const auto take = [&](std::string_view word, std::uint64_t digest) {
+        tokens_.push_back(words_.intern(word, digest, first.next));
+    };
     if (features_.unit == Unit::space)
-        each_word(text, [&](std::string_view word, std::uint64_t digest) {
-            tokens_.push_back(words_.intern(word, digest, first.next));
-        });
+        each_word(text, only_narrow_spaces(text), take);
+    else if (features_.unit == Unit::words)
+        each_word(spaced(text, spaced_), true, take);
     else
         each_char(text, [&](std::uint64_t c) { tokens_.push_back(first.grams.intern(c, first.next)); });
 }

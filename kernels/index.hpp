@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -10,7 +11,7 @@
 
 namespace rangevote {
 
-enum class Unit { space, chars, ids };
+enum class Unit { space, words, chars, ids };
 
 // The items (n-grams, or in a bag n-grams with their occurrence number) of many sequences at one order.
 struct Items {
@@ -110,6 +111,7 @@ private:
     Sequences candidates_, added_;
     std::uint32_t sequence_ = 0;          // stamp of the sequence being encoded
     std::vector<Id> tokens_, grams_;      // of that sequence
+    std::string spaced_;                  // its words with spaces between
     bool complete_ = true;
     mutable std::mutex mutex_;
     mutable std::vector<std::int64_t> votes_;  // what follows is room that a tally works in

@@ -53,9 +53,10 @@ std::vector<std::vector<std::int64_t>> token_ids(nb::handle sequences) {
 
 Unit unit_named(const std::string &name) {
     if (name == "space") return Unit::space;
+    if (name == "words") return Unit::words;
     if (name == "chars") return Unit::chars;
     if (name == "ids") return Unit::ids;
-    throw std::invalid_argument("unit must be space, chars or ids, not " + name);
+    throw std::invalid_argument("unit must be space, words, chars or ids, not " + name);
 }
 
 // Runs work with the GIL released; one thread at a time in each Index.

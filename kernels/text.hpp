@@ -1,4 +1,4 @@
-// Words and characters of UTF-8 text, split exactly where Python's str.split() splits.
+// Pieces between white space, cut exactly where Python's str.split() cuts, and characters of UTF-8 text.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,10 @@ inline int space_at(const unsigned char *p, const unsigned char *end) {
     return (p[1] == 0x81 && p[2] == 0x9F) ? 3 : 0;
 }
 
+constexpr std::uint64_t EACH = 0x0101010101010101ull;  // times a byte: eight of it
+
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define RANGEVOTE_EIGHT_AT_A_TIME 1
-constexpr std::uint64_t EACH = 0x0101010101010101ull;
 
 // For eight bytes, the high bit of each below 0x21. Exact up to the first such byte, which is all that is
 // asked. Where a text has no byte that can begin wide white space, these are all that can end a word.
@@ -101,12 +102,12 @@ const unsigned char *take_words(const unsigned char *p, const unsigned char *sto
 }
 #endif
 
-// Calls f(word, its digest) for every word of the text.
-template <class F> void each_word(std::string_view text, F &&f) {
+// Calls f(word, its digest) for every word of the text; `narrow`: it has no white space outside ASCII.
+template <class F> void each_word(std::string_view text, [[maybe_unused]] bool narrow, F &&f) {
     auto p = reinterpret_cast<const unsigned char *>(text.data());
     auto end = p + text.size();
 #ifdef RANGEVOTE_EIGHT_AT_A_TIME
-    if (only_narrow_spaces(text)) {
+    if (narrow) {
         if (text.size() >= 16) p = take_words(p, end - 15, end, f);
         if (p >= end) return;
         // the last bytes once more, with spaces behind them, so that there are 16 to load from each

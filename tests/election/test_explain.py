@@ -76,6 +76,7 @@ def test_repeated_ngrams_of_a_bag_are_one_line():
 
 TOKENISATIONS = {
     "space": ("space", "a b", {"a b"}),
+    "words": ("words", "Hi!", {"hi !"}),
     "chars": ("chars", "ab", {"ab"}),
     "13a": ("13a", "hi!", {"hi !"}),
     "zh": ("zh", "你好", {"你 好"}),

@@ -57,7 +57,7 @@ OPTIONS = st.fixed_dictionaries(
         "temperature": st.sampled_from([1.0, 2.0, 0.5, 1]),
         "likelihood": st.sampled_from([0.0, 0.4, 1, 1e300]),
         "weights": st.sampled_from(["probability", "count"]),
-        "tokenize": st.sampled_from(["space", "chars"]),
+        "tokenize": st.sampled_from(["space", "words", "chars"]),
     },
 )
 

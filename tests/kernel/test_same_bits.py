@@ -25,7 +25,7 @@ def sequences(rng: np.random.Generator, unit: str, size: int) -> list:
     return [rng.integers(-3, 4, size=rng.integers(0, 12)).tolist() for _ in range(size)]
 
 
-@pytest.mark.parametrize("unit", ["space", "chars", "ids"])
+@pytest.mark.parametrize("unit", ["space", "words", "chars", "ids"])
 @pytest.mark.parametrize("orders", ORDERS, ids=str)
 @settings_of_an_index
 def test_random_elections(unit, orders, bag, short):
@@ -60,7 +60,7 @@ masses = st.lists(st.floats(0, 1), min_size=4, max_size=4)
     candidates=texts,
     voters=texts,
     drawn=masses,
-    unit=st.sampled_from(["space", "chars"]),
+    unit=st.sampled_from(["space", "words", "chars"]),
     short=st.booleans(),
 )
 def test_any_text_there_is(candidates, voters, drawn, unit, short):

@@ -1,70 +1,58 @@
-"""Words are split exactly where Python splits them, however long they are and wherever they stand."""
+"""The unit "words": both kernels cut every text alike, by the committed table."""
 
 from __future__ import annotations
 
 import sys
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rangevote.kernel.words import word_spans, words
 from tests.kernel.both import each_kernel
 
-SPACES = [chr(i) for i in range(sys.maxunicode + 1) if chr(i).isspace()]
-#: Bytes that begin wide white space, without being it; and control characters that are no white space.
-NEARLY = [
-    "\u00ab",
-    "\u2013",
-    "\u200b",
-    "\u1681",
-    "\u3001",
-    "\x00",
-    "\x01",
-    "\x1b",
-    "\x7f",
-    "\x80",
-    "é",
-    "日",
-    "😀",
-]
 
-
-def same_words(kernel, text: str, words: list[str]) -> bool:
-    """Whether a text has just these words: as bags they are equal, and so in both directions."""
-    index = kernel.Index([text], "space", [1], True, True)
-    index.add(["\n".join(words)])
-    return index.grades(0.0, False)[0, 0] == 1.0 and index.grades(1.0, False)[0, 0] == 1.0
+def same_words(kernel, text: str, expected: list[str]) -> bool:
+    """Whether a text has just these words; they are read as words too, which must leave them as they are."""
+    index = kernel.Index([text, " ".join(expected)], "words", [1, 2], True, True)
+    return bool((index.grades(0.0, True) == 1.0).all())
 
 
 @each_kernel
-@pytest.mark.parametrize("before", [0, 1, 8, 15, 16])
-@pytest.mark.parametrize("length", [1, 7, 8, 9, 15, 16, 17, 24, 40])
-def test_words_of_every_length_at_every_place(kernel, before, length):
-    words = ["x" * before, "abcdefgh" * 5][0 if before else 1 :]
-    words[-1] = words[-1][:length]
-    for tail in ([], ["z"], ["z" * 20]):
-        assert same_words(kernel, " ".join(words + tail), words + tail)
-        # one letter less is another word
-        assert not same_words(kernel, " ".join(words + tail), [*words[:-1], words[-1][:-1] + "!", *tail])
-
-
-@each_kernel
-@pytest.mark.parametrize("character", NEARLY, ids=lambda c: f"U+{ord(c):04X}")
-@pytest.mark.parametrize("length", [0, 7, 15])
-def test_what_is_nearly_white_space_does_not_split(kernel, character, length):
-    text = f"{'a' * length}{character}b c{character} {character}"
-    assert len(text.split()) == 3
-    assert same_words(kernel, text, text.split())
-
-
-@each_kernel
-@given(
-    st.lists(st.sampled_from([*"ab", "ä", *NEARLY, *SPACES, " ", " ", "abcdefg", "hijklmnop"]), max_size=30)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("It is PARIS!", ["it", "is", "paris", "!"]),
+        ("l'État l ' état", ["l", "'", "état", "l", "'", "état"]),
+        ("don't e-mail 3.5% m² ½", ["don", "'", "t", "e", "-", "mail", "3", ".", "5", "%", "m²", "½"]),
+        ("Straße ΟΔΟΣ οδος İstanbul ſ", ["straße", "οδοσ", "οδοσ", "istanbul", "s"]),
+        ("你好, 世界 カタカナ ひらがな", [*"你好,世界カタカナひらがな"]),
+        ("กิน ກິນ 123", ["กิ", "น", "ກິ", "ນ", "123"]),
+        ("한국어 русский", ["한국어", "русский"]),
+        ("co\u00adope\u200drate a\u00a0b\u3000c\x00d", ["cooperate", "a", "b", "c", "d"]),
+        ("e\u0301t\u0301 =\u0338 \u0301x", ["e\u0301t\u0301", "=\u0338", "\u0301x"]),
+        ("❤\ufe0f👍🏽x", ["❤", "👍", "🏽", "x"]),
+        ("a" * 30 + "." * 3 + "B" * 17, ["a" * 30, ".", ".", ".", "b" * 17]),
+    ],
 )
-def test_any_text_splits_as_in_python(kernel, parts):
-    text = "".join(parts)
-    words = text.split()
-    index = kernel.Index([text, " ".join(words)], "space", [1, 2], True, True)
-    grades = index.grades(0.0, True)
-    assert np.all(grades == (1.0 if words else 0.0))
+def test_words_are_runs_of_letters_marks_and_digits_in_lower_case(kernel, text, expected):
+    assert words(text) == expected
+    assert same_words(kernel, text, expected)
+    spans = [text[begin:end] for begin, end in word_spans(text)]
+    assert [words(span) for span in spans] == [[word] for word in expected]
+
+
+@each_kernel
+def test_every_code_point_is_cut_alike(kernel):
+    for first in range(0, sys.maxunicode + 1, 256):
+        if 0xD800 <= first < 0xE000:  # surrogates are no characters
+            continue
+        points = map(chr, range(first, first + 256))
+        text = " ".join(f"ab{one}cD{one} E{one}{one}! {one}x" for one in points)
+        assert same_words(kernel, text, words(text)), hex(first)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_words_read_again_are_themselves(text):
+    found = words(text)
+    assert words(" ".join(found)) == found

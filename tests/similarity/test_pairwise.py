@@ -56,7 +56,7 @@ UNITS = {"space": str.split, "chars": lambda text: list("".join(text.split())), 
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
-@pytest.mark.parametrize("tokenize", UNITS, ids=["words", "chars", "function"])
+@pytest.mark.parametrize("tokenize", UNITS, ids=["space", "chars", "function"])
 @pytest.mark.parametrize("seed", range(3))
 def test_grades_follow_the_definition(name, tokenize, seed):
     rng = np.random.default_rng(seed)

@@ -173,6 +173,7 @@ def test_units_are_listed_where_they_do_not_stand_in_the_text():
     for tokenize, name, units in (
         ("space", "space", None),
         ("chars", "chars", None),
+        ("words", "words", ["Hello", ",", "you", "!"]),
         ("13a", "listed", ["Hello", ",", "you", "!"]),
     ):
         result = elect_ballot(ballot(["Hello, you!"]), Settings(tokenize=tokenize))

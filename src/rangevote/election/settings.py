@@ -225,8 +225,8 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         Tokenise,
         Option(
             "--tokenize NAME",
-            "What n-grams are made of: space (cut at white space), chars, 13a, intl, zh, json (values) or "
-            "tokens (model ids).",
+            "What n-grams are made of: space (cut at white space), words (letters and digits, without case), "
+            "chars, 13a, intl, zh, json (values) or tokens (model ids).",
         ),
     ] = DEFAULT_UNIT
     normalize: Annotated[
@@ -332,7 +332,9 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         defaults = zip(self.__struct_fields__, self.__struct_defaults__, strict=True)
         if any(getattr(self, name) != default for name, default in defaults if name not in ONE_CALL_OPTIONS):
             return None
-        if measure.tokenize not in ("space", "chars") or self.weights not in (None, "probability", "count"):
+        if measure.tokenize not in ("space", "words", "chars"):
+            return None
+        if self.weights not in (None, "probability", "count"):
             return None
         return Election(
             measure.tokenize,

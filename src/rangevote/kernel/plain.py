@@ -12,14 +12,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from rangevote.kernel.words import words
+
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Item = Hashable  # an n-gram, or in a bag an n-gram with its occurrence number
 BITS = 60
+
+#: unit -> what a text is made of
+UNITS: dict[str, Callable[[str], Sequence[str]]] = {
+    "space": str.split,
+    "words": words,
+    "chars": lambda text: "".join(text.split()),
+}
 
 
 def logprob_column(values: list[Any]) -> Array | None:
@@ -107,11 +116,10 @@ def items_of(tokens: Sequence[Hashable], n: int, bag: bool, short: bool) -> dict
 class Index:
     """The n-grams of an election's candidates and voters, and the counting of votes.
 
-    `unit` says what a sequence is made of: "space" (split at white space) and "chars" (all but
-    white space) of texts, or "ids" (token ids). For each of the `orders` a sequence has a set of
-    n-grams, or with `bag` a multiset, kept as the set of (n-gram, occurrence number), so
-    that the smaller of two counts is the size of an intersection. With `short`, a non-empty sequence
-    shorter than n has itself as its only n-gram.
+    `unit` says what a sequence is made of: one of `UNITS` for texts, or "ids" (token ids). For each of
+    the `orders` a sequence has a set of n-grams, or with `bag` a multiset, kept as the set of
+    (n-gram, occurrence number), so that the smaller of two counts is the size of an intersection.
+    With `short`, a non-empty sequence shorter than n has itself as its only n-gram.
     """
 
     def __init__(
@@ -144,8 +152,7 @@ class Index:
                 raise OverflowError("a token id beyond 64 bits")  # as compiled
             return ids
         sequence.encode("utf-8")  # a lone surrogate is not text: UnicodeEncodeError, as compiled
-        words = sequence.split()
-        return tuple("".join(words) if self.unit == "chars" else words)
+        return tuple(UNITS[self.unit](sequence))
 
     def _electorate(self, own: bool) -> list[list[dict[Item, None]]]:
         return self._candidates if own else self._added

@@ -1,4 +1,4 @@
-"""What n-grams are made of: pieces between white space, characters, sacrebleu's tokens, JSON, model ids."""
+"""What n-grams are made of: words, pieces between white space, characters, leaves of JSON, model ids."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from rangevote.errors import DataError, choose, need
 from rangevote.hypothesis import Hypotheses
+from rangevote.kernel.plain import UNITS
 from rangevote.similarity.json_leaves import json_leaves
 
 Tokenise = str | Callable[[str], Sequence[str]]
@@ -16,6 +17,7 @@ DEFAULT_UNIT = "space"
 #: name -> (unit of the kernels, sacrebleu's tokeniser as "module:class" or None)
 TOKENISERS: dict[str, tuple[str, str | None]] = {
     "space": ("space", None),
+    "words": ("words", None),
     "chars": ("chars", None),
     "tokens": ("ids", None),
     "13a": ("space", "sacrebleu.tokenizers.tokenizer_13a:Tokenizer13a"),
@@ -58,7 +60,7 @@ class Reader:
             self._call = getattr(need(module, "evaluate", f"the tokenisation {tokenize!r}"), name)()
 
     def read(self, hypotheses: Hypotheses) -> Sequence[Any]:
-        """Texts for the units "space" and "chars", lists of ids for the unit "ids"."""
+        """Texts for the units "space", "words" and "chars", lists of ids for the unit "ids"."""
         if self.unit == "ids" and self._call is None:
             return _token_ids(hypotheses)
         if hypotheses.texts is None:
@@ -84,7 +86,7 @@ class Reader:
         read = self.read(hypotheses)
         if self.unit == "ids":
             return list(read)
-        return ["".join(text.split()) if self.unit == "chars" else text.split() for text in read]
+        return [UNITS[self.unit](text) for text in read]
 
     def spell(self, gram: Iterable[Any]) -> str:
         """An n-gram as a person reads it."""

@@ -21,6 +21,8 @@ from rangevote.election.settings import Settings
 from rangevote.election.summary import Quote, most_likely, probability_shares, why
 from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
+from rangevote.kernel.plain import UNITS
+from rangevote.kernel.words import word_spans
 from rangevote.similarity import get_similarity
 from rangevote.similarity.base import Measure
 from rangevote.similarity.units import DEFAULT_UNIT, Reader
@@ -530,18 +532,22 @@ def score_parts(elected: ElectedBallot, index: int) -> Parts:
 class TextUnits:
     """What the n-grams of one election are made of, so that a page can mark those that two texts share.
 
-    `name` is "space" or "chars" where a page finds them in the text by itself, else "listed".
+    `name` is "space" or "chars" where a page finds them in the text by itself; "words" where it is given
+    the parts of the text that are words; otherwise "listed".
     """
 
     def __init__(self, similarity: Measure, candidates: Hypotheses) -> None:
         tokenize = next((part.tokenize for _, part in similarity.parts() if part.tokenize), DEFAULT_UNIT)
         self._reader: Reader | None = None
         self.name = str(tokenize)
-        if candidates.texts is None or tokenize not in ("space", "chars"):
+        if candidates.texts is None or tokenize not in UNITS:
             self.name, self._reader = "listed", Reader(tokenize, candidates)
 
     def listed(self, hypotheses: Hypotheses, index: int) -> list[str] | None:
         """The units of one hypothesis as a person reads them; None where its text shows them."""
+        if self.name == "words":
+            text = "" if hypotheses.texts is None else hypotheses.texts[index]
+            return [text[begin:end] for begin, end in word_spans(text)]
         if self._reader is None:
             return None
         try:

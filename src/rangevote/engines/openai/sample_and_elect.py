@@ -275,7 +275,7 @@ class ServerElection:
     def light(self) -> bool:
         """Whether the votes can be counted in a fraction of a millisecond."""
         measure = self.settings.measure
-        linear = measure.linear and measure.tokenize == "space" and 0 < len(measure.orders) <= 4
+        linear = measure.linear and measure.tokenize in ("space", "words") and 0 < len(measure.orders) <= 4
         return linear and self.settings.rule == "range" and self.size <= FEW
 
     @property

@@ -113,7 +113,7 @@ function difference(row, election) {
   const { unit } = election.measure;
   const [text, other] = [read(row.text, unit, row.units), read(winner.text, unit, winner.units)];
   const flags = differing(text.units.map((one) => one.unit), other.units.map((one) => one.unit));
-  const ranges = row.units === null ? flagged(text, flags) : []; // listed units stand elsewhere than in the text
+  const ranges = row.units === null || unit === "words" ? flagged(text, flags) : []; // listed units stand elsewhere than in the text
   return excerpt(row, ranges, ranges[0]?.[0] ?? 0);
 }
 

@@ -8,21 +8,22 @@ const SIGN = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205
 /** @typedef {{text: string, units: Unit[]}} Read */
 
 /**
- * A text with the units that its n-grams are made of; listed units are shown instead of the text.
+ * A text with the units that its n-grams are made of; listed units are shown instead of the text, unless they are words.
  * @param {string} text
- * @param {string} kind "space", "chars" or "listed"
+ * @param {string} kind "space", "words", "chars" or "listed"
  * @param {string[] | null} listed
  * @returns {Read}
  */
 export function read(text, kind, listed) {
   if (listed !== null) {
-    let end = -1;
+    const inside = kind === "words"; // parts of the text, in which case does not count
+    let end = inside ? 0 : -1;
     const units = listed.map((one) => {
-      const begin = end + 1;
+      const begin = inside ? Math.max(end, text.indexOf(one, end)) : end + 1;
       end = begin + one.length;
-      return { unit: one, begin, end };
+      return { unit: inside ? one.toLowerCase() : one, begin, end };
     });
-    return { text: listed.join(" "), units };
+    return { text: inside ? text : listed.join(" "), units };
   }
   const matches = text.matchAll(kind === "chars" ? SIGN : WORD);
   return { text, units: Array.from(matches, ({ 0: unit, index: begin = 0 }) => ({ unit, begin, end: begin + unit.length })) };
