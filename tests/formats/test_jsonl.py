@@ -106,11 +106,11 @@ def test_crlf_blank_lines_and_marks_are_no_trouble(entries: Entries) -> None:
 
 def test_an_unknown_field_is_reported_once_with_the_nearest_name(ballots: Ballots) -> None:
     messages: list[str] = []
-    line = b'{"candidates": [{"text": "a", "log_prob": -1}, {"text": "b", "log_prob": -2}], "n": 1}\n'
+    line = b'{"candidates": [{"text": "a", "token": -1}, {"text": "b", "token": -2}], "n": 1}\n'
     assert len(ballots(line * 3, warn=messages.append)) == 3
     assert messages == [
         "unknown field 'n' is ignored.",
-        "unknown field 'candidates[].log_prob' is ignored. Did you mean 'logprob'?",
+        "unknown field 'candidates[].token' is ignored. Did you mean 'tokens'?",
     ]
     with pytest.raises(DataError, match="unknown field 'extra' is refused where strict"):
         decode_ballot(b'{"candidates": [], "extra": 1}', ReadOptions(strict=True))

@@ -134,6 +134,56 @@ def test_a_bad_ballot_keeps_its_id(entries: Entries, data: bytes, id: object) ->
     assert (bad.error is not None, bad.id) == (True, id)
 
 
+# Fields that look like scores
+
+
+@pytest.mark.parametrize(
+    ("data", "field"),
+    [
+        (lines({"candidates": [{"text": "a", "log_prob": -1}]}), "candidates[0].log_prob"),
+        (lines({"candidates": ["a", {"text": "b", "score": 0.5}]}), "candidates[1].score"),
+        (lines({"candidates": ["a"], "voters": [{"text": "b", "avg_logprob": -1}]}), "voters[0].avg_logprob"),
+        (lines({"candidates": ["a", "b"], "scores": [1, 2]}), "scores"),
+        (lines({"responses": [{"text": "a", "mean_logprob": -0.1}]}), "responses[0].mean_logprob"),
+        (lines({"responses": ["a", "b"], "log_probs": [-1, -2]}), "log_probs"),
+        (lines({"responses": ["a", "b"], "cumulative_logprobs": [-1, -2]}), "cumulative_logprobs"),
+        (lines({"responses": ["a", "b"], "logprobs": [[-1, -2], [-3]]}), "logprobs"),
+        (lines({"task_id": 1, "completion": "a", "score": 0.5}), "score"),
+        (b"id,text,score\n1,a,0.5\n", "score"),
+    ],
+)
+def test_a_field_that_looks_like_a_score_is_asked_about(
+    entries: Entries, ballots: Ballots, data: bytes, field: str
+) -> None:
+    name = field.rpartition(".")[2]
+    with pytest.raises(UsageError, match=rf"--logprob-field {name}.* --ignore-field {name}\.") as raised:
+        entries(data)
+    assert str(raised.value).startswith(f"input:{2 if data.startswith(b'id') else 1}: {field} looks")
+    [ballot] = ballots(data, ignore_field=[name])
+    assert logprobs(ballot) == [None] * len(ballot.candidates)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"candidates": [{"text": "a", "logprob": -1, "score": 0.5}]},  # the log-probability is known
+        {"candidates": [{"text": "a", "score": "good"}]},
+        {"responses": [{"text": "a", "log_prob": -1, "score": 5}]},
+        {"responses": ["a", "b"], "scores": [1, 2, 3]},  # not one for each
+        {"responses": ["a", "b"], "scores": {"bleu": 1}},
+        {"responses": ["a", "b"], "logprobs": [-1, -2], "scores": [1, 2]},
+    ],
+)
+def test_what_is_not_a_score_is_not_asked_about(ballots: Ballots, record: Any) -> None:
+    assert len(ballots(lines(record), warn=lambda message: None)) == 1
+
+
+def test_a_score_that_was_asked_about_can_be_read(ballots: Ballots) -> None:
+    record = {"candidates": [{"text": "a", "tokens": [1], "avg_logprob": -1}]}
+    [ballot] = ballots(lines(record), logprob_field="avg_logprob", normalisation="length")
+    assert logprobs(ballot) == [-2.0]
+
+
 # Faults
 
 

@@ -30,7 +30,15 @@ CALLED = {"jsonl": "JSON lines", "parquet": "Parquet", "csv": "CSV", "tsv": "TSV
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Input": (
         *("--input", "--source", "--format", "--field", "--group-by", "--text-field", "--logprob-field"),
-        *("--log-base", "--normalisation", "--sign", "--score-scale", "--per-source", "--logprobs"),
+        *(
+            "--ignore-field",
+            "--log-base",
+            "--normalisation",
+            "--sign",
+            "--score-scale",
+            "--per-source",
+            "--logprobs",
+        ),
         *("--max-line-bytes", "--strict", "--references", "--plain", "--beam", "--images", "--image-root"),
         *("--allow-empty", "--require-nonempty", "--trust-ids"),
     ),
@@ -299,6 +307,11 @@ def reading_options(command: Command) -> Command:
             declare(
                 "--logprob-field NAME",
                 "Where a candidate has its log-probability, or the list beside plain texts.",
+            ),
+            declare(
+                "--ignore-field NAME",
+                "A field that looks like a score and is not to be read. May be repeated.",
+                multiple=True,
             ),
             declare(
                 "--log-base", "Base of the logarithms of the scores.", type=click.Choice(["e", "2", "10"])

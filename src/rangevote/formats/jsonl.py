@@ -14,13 +14,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 
-from rangevote.errors import DataError, nearest
+from rangevote.errors import DataError, UsageError, nearest
 from rangevote.formats.logprobs import AS_IS, Scale, accept, ballot_scale
 from rangevote.formats.reader import Decode, ReadOptions
 from rangevote.hypothesis import Ballot, Hypothesis
@@ -49,6 +49,10 @@ class BallotLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     references: list[str] | None = None
 
 
+#: Names that scores have.
+_SCORE = re.compile(
+    r"(?:.*_)?(?:log_?p(?:rob)?s?|(?:log_?)?probabilit(?:y|ies)|probs?|scores?|(?:log_?)?likelihoods?|nlls?)"
+)
 BALLOT_FIELDS = BallotLine.__struct_fields__
 HYPOTHESIS_FIELDS = (*Hypothesis.__struct_fields__, "prob")
 _decode_line = msgspec.json.Decoder(BallotLine).decode
@@ -77,7 +81,11 @@ def ballot_of(value: Any, options: ReadOptions, scale: Scale | None = AS_IS) -> 
     carried = {
         name for path in options.carried.values() for name in (path, path.partition(".")[0].partition("[")[0])
     }
-    report_unknown((name for name in value if name not in carried), BALLOT_FIELDS, "", options)
+    unknown = [name for name in value if name not in BALLOT_FIELDS and name not in carried]
+    for role in ROLES:
+        if isinstance(value.get(role), list) and all(isinstance(item, str) for item in value[role]):
+            ask_about_lists(value, unknown, len(value[role]), options)
+    report_unknown(unknown, BALLOT_FIELDS, "", options)
     known = {name: value[name] for name in BALLOT_FIELDS if name in value}
     for role in ROLES:
         if isinstance(known.get(role), list):
@@ -89,6 +97,8 @@ def _usual(item: Any, role: str, index: int, options: ReadOptions) -> Any:
     """A hypothesis with no other fields than such a one has, as far as it is an object."""
     if not isinstance(item, dict):
         return item
+    if item.get("logprob") is None and item.get("prob") is None:
+        ask_about_scores(item, HYPOTHESIS_FIELDS, f"{role}[{index}]", options)
     report_unknown(item, HYPOTHESIS_FIELDS, f"{role}[].", options)
     known = {name: item[name] for name in HYPOTHESIS_FIELDS if name in item}
     if type(known.get("logprob")) is int:
@@ -156,9 +166,48 @@ def report_unknown(names: Iterable[str], known: Sequence[str], prefix: str, opti
     """Warn once of names that mean nothing here; where strict, refuse them."""
     for name in names:
         key = ("unknown", prefix, name)
-        if name not in known and (options.strict or key not in options.warned):
+        if name not in (*known, *options.ignore_field) and (options.strict or key not in options.warned):
             fate = "is refused where strict" if options.strict else "is ignored"
             options.report(f"unknown field {prefix + name!r} {fate}.{nearest(name, known)}", key=key)
+
+
+def ask_about_scores(item: Mapping[str, Any], known: Iterable[str], path: str, options: ReadOptions) -> None:
+    """Stop at a field of a hypothesis that looks like a score and is not read, unless told to ignore it."""
+    for name, value in item.items():
+        looks_so = _SCORE.fullmatch(name.lower()) is not None and _is_numeric(value)
+        if looks_so and name not in (*known, *options.ignore_field):
+            raise _score_question(f"{path}.{name}".lstrip("."), name)
+
+
+def ask_about_lists(record: Mapping[str, Any], names: Iterable[str], size: int, options: ReadOptions) -> None:
+    """The same for a list beside plain texts that has a number, or a list of numbers, for each of them."""
+    for name in names:
+        values = record[name]
+        if (
+            name not in options.ignore_field
+            and _SCORE.fullmatch(name.lower())
+            and isinstance(values, list)
+            and len(values) == size > 0
+            and all(map(_is_numeric, values))
+        ):
+            raise _score_question(name, name)
+
+
+def _is_numeric(value: Any) -> bool:
+    if isinstance(value, list):
+        return bool(value) and all(map(_is_numeric, value))
+    if isinstance(value, str):
+        return re.fullmatch(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*", value) is not None
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _score_question(path: str, name: str) -> UsageError:
+    return UsageError(
+        f"{path} looks like a score, and it is not known whether it is a log-probability. If it is one, pass "
+        f"--logprob-field {name}, with --normalisation length if it is a mean over the tokens or --log-base "
+        f"if it is not natural; to weigh by softmax(X * score), add --score-scale X; to ignore it, pass "
+        f"--ignore-field {name}."
+    )
 
 
 # JSON with nothing lost on the way, or an error that says what and where

@@ -33,7 +33,15 @@ import msgspec
 
 from rangevote.errors import DataError, UsageError, nearest
 from rangevote.formats.choices import RawChoice, ended, read_choice
-from rangevote.formats.jsonl import HYPOTHESIS_FIELDS, ballot_of, convert, kind_of, parse
+from rangevote.formats.jsonl import (
+    HYPOTHESIS_FIELDS,
+    ask_about_lists,
+    ask_about_scores,
+    ballot_of,
+    convert,
+    kind_of,
+    parse,
+)
 from rangevote.formats.logprobs import Scale, ballot_scale, number, refuse_score_options, scale_of, total
 from rangevote.formats.reader import Decode, Entry, ReadOptions, Record, entry_at, read_lines
 from rangevote.formats.stream import Stream
@@ -361,6 +369,8 @@ def _grouped(
             group.add(record, where, layout, options)
         except DataError as fault:
             group.fault = group.fault or fault.at(where)
+        except UsageError as question:
+            raise UsageError(f"{where}: {question}") from None
     for group in groups.values():
         yield group.entry(options, scale)
 
@@ -439,13 +449,14 @@ def _scored(texts: list[Any], record: Record, layout: Layout, options: ReadOptio
     """Plain texts with the scores that stand in a list beside them."""
     paths = layout.scores or (options.logprob_field or "logprobs",)
     path = next((path for path in paths if at(record, path) not in (_MISSING, None)), None)
-    if path is None:
-        if options.logprob_field is not None:
-            _needed(record, options.logprob_field, "--logprob-field")
+    if path is None and options.logprob_field is not None:
+        raise _missing(record, options.logprob_field, "--logprob-field")
+    scores: Any = None if path is None else _unpacked(at(record, path))
+    fits = _are((int, float), scores) and len(scores) == len(texts)
+    if path is None or (path == "logprobs" and not fits):  # which may be something else
+        unpacked = {name: _unpacked(value) for name, value in record.items()}
+        ask_about_lists(unpacked, unpacked, len(texts), options)
         return texts
-    scores = _unpacked(at(record, path))
-    if path == "logprobs" and not (_are((int, float), scores) and len(scores) == len(texts)):
-        return texts  # a field of that name may be something else
     if not isinstance(scores, list):
         scores = [scores]
     if len(scores) != len(texts):
@@ -482,7 +493,9 @@ def _candidate(item: Any, layout: Layout, options: ReadOptions, path: str) -> An
     if not isinstance(text, str) and (text is not None or not other_content):
         raise DataError(f"expected a text, got {kind_of(text)}", field=f"{path}.{name}".lstrip("."))
     score_name = options.logprob_field or next((n for n in LOGPROBS if item.get(n) is not None), None)
-    if score_name is not None:
+    if score_name is None and "prob" not in fields:
+        ask_about_scores(item, HYPOTHESIS_FIELDS, path, options)
+    elif score_name is not None:
         score = at(item, score_name)
         if score is _MISSING:
             score = _needed(item, score_name, "--logprob-field", path)

@@ -85,7 +85,7 @@ class LineGroup:
     def _ballot(self, id: str | int | None, scale: Scale | None, options: ReadOptions) -> Ballot:
         if self.error is not None:
             raise self.error
-        logprobs = _moses_logprobs(self.rows, scale, self.where)
+        logprobs = _moses_logprobs(self.rows, scale)
         return accept(scored_ballot([row.text for row in self.rows], logprobs, id), options)
 
 
@@ -136,21 +136,21 @@ def moses_row(rest: str, *, scored: bool = True) -> NbestLine:
     return NbestLine(rest.strip(), "", "")
 
 
-def _moses_logprobs(rows: list[NbestLine], scale: Scale | None, where: str) -> list[float | None]:
+def _moses_logprobs(rows: list[NbestLine], scale: Scale | None) -> list[float | None]:
     if scale is None:
         return [None] * len(rows)
     if scale.softmax:
         scores = [number(row.score.encode(), "score") for row in rows]
     else:
-        scores = [_marian_logprob(row, where) for row in rows]
+        scores = [_marian_logprob(row) for row in rows]
     return [*scale.logprobs(scores, [len(row.text.split()) + 1 for row in rows])]
 
 
-def _marian_logprob(row: NbestLine, where: str) -> float:
+def _marian_logprob(row: NbestLine) -> float:
     match = _MARIAN.fullmatch(row.features)
     if match is None:
         raise UsageError(
-            f"{where}: the features {row.features.strip()[:60]!r} are not Marian's single F0, so the "
+            f"the features {row.features.strip()[:60]!r} are not Marian's single F0, so the "
             f"score is a weighted sum of arbitrary scale, not a log-probability. Pass --score-scale X "
             f"to weigh candidates by softmax(X * score), or --score-scale count to count each once."
         )
@@ -204,10 +204,10 @@ class FairseqSample:
             scale = Scale((options.sign or 1) * LOG_BASES[options.log_base or _FAIRSEQ_BASE])
             return [*scale.logprobs(self.totals)]
         unsettled = (
-            f"{self.where}: there are no P- lines, and whether H- scores are sums or means depends on how "
-            f"the file was made. Pass --normalisation length (fairseq's default; H- lines must show "
-            f"subwords, so not with --remove-bpe) or --normalisation none (made with --unnormalized), with "
-            f"--log-base e for files from before 2020; or --score-scale count to ignore the scores."
+            "there are no P- lines, and whether H- scores are sums or means depends on how "
+            "the file was made. Pass --normalisation length (fairseq's default; H- lines must show "
+            "subwords, so not with --remove-bpe) or --normalisation none (made with --unnormalized), with "
+            "--log-base e for files from before 2020; or --score-scale count to ignore the scores."
         )
         by_options = scale_of(options, base=_FAIRSEQ_BASE, alpha=None, unsettled=unsettled)
         assert by_options is not None  # "count" was dealt with above

@@ -68,7 +68,8 @@ class ReadOptions:
 
     `field`, `group_by`, `text_field` and `logprob_field` tell where records of another layout than the ballot
     file's have what (`rangevote.formats.layouts`); `carry` names fields of the input that ballots keep, as
-    "prompt" or, under another name, "answer=gold".
+    "prompt" or, under another name, "answer=gold". `ignore_field` names fields that look like scores and are
+    not to be read.
     """
 
     format: str | None = None
@@ -76,6 +77,7 @@ class ReadOptions:
     group_by: str | None = None
     text_field: str | None = None
     logprob_field: str | None = None
+    ignore_field: Sequence[str] = ()
     carry: Sequence[str] = ()
     log_base: str | None = None
     normalisation: str | float | None = None
@@ -164,6 +166,8 @@ def entry_at(where: str, make: Callable[..., Ballot], *args: Any, id: str | int 
     except DataError as error:
         error = error.placed(where)
         return Entry(error.where, error=error, id=id)
+    except UsageError as error:  # what only an option can settle
+        raise UsageError(f"{where}: {error}") from None
 
 
 #: The function that reads each format, in its module. Where a line is a ballot, `decoder(options)` returns
@@ -228,8 +232,9 @@ def read_ballots(source: Source, **options: Any) -> Iterator[Ballot]:
     >>> [(ballot.id, [c.text for c in ballot.candidates]) for ballot in read_ballots(file)]
     [(7, ['a b', 'a c'])]
     """
-    if not isinstance(options.get("carry", ()), (list, tuple)):
-        raise UsageError(f"carry is {options['carry']!r}; give a list of names.")
+    for option in ("carry", "ignore_field"):
+        if not isinstance(options.get(option, ()), (list, tuple)):
+            raise UsageError(f"{option} is {options[option]!r}; give a list of names.")
     try:
         chosen = ReadOptions(**options)
     except TypeError:
@@ -460,6 +465,8 @@ def line_entries(chunk: Chunk, decode: Decode, limit: int) -> Iterator[Entry]:
                 hint = "; the last line has no line end: the file may be cut off"
                 error = DataError(error.problem + hint, field=error.field)
             yield Entry(where, error=error.at(where), id=_id_of(line))
+        except UsageError as error:  # what only an option can settle
+            raise UsageError(f"{where}: {error}") from None
 
 
 def _id_of(line: bytes) -> str | int | None:
