@@ -56,8 +56,8 @@ def test_text_writes_the_winners_alone(run, prompts, speaker):
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (["--text", "--winners", 3], "--text writes one winner a line, but 3 are to be elected"),
-        (["--text", "--scores"], "without what --scores adds: leave one of the two out."),
+        (["--text", "--winners", 3], "--text writes one winner per line, not 3"),
+        (["--text", "--scores"], "without --scores"),
         (["-o", "x.parquet"], "cannot write x.parquet as Parquet, only as JSON lines: give it another name."),
         (["--ballots", "x.csv"], "cannot write x.csv as CSV, only as JSON lines: give it another name."),
     ],

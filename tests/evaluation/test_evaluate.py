@@ -26,12 +26,8 @@ POOR = ["ein Hund", "a mouse", ""]
 
 def test_without_a_choice_everything_is_measured_that_can_be():
     pytest.importorskip("sacrebleu")
-    assert set(evaluate(GOOD, REFERENCES, SOURCES).first.scores) == set(METRICS) - {
-        "chrf++",
-        "ter",
-        "rouge_1",
-        "rouge_2",
-        "rouge_l",
+    assert set(evaluate(GOOD, REFERENCES, SOURCES).first.scores) == {
+        name for name, metric in METRICS.items() if not isinstance(metric, Metric) or metric.usual
     }
     known = {name for name, metric in METRICS.items() if not metric.needs}
     assert set(evaluate(GOOD).first.scores) == known

@@ -46,7 +46,7 @@ def get_search(spec: Search | str, **common: Any) -> Search:
     `common` are options for every part of a sum that has them and does not set them itself.
 
     >>> get_search("beam:10,copy_filter=0.5")
-    Beam(max_new_tokens=64, min_new_tokens=0, copy_filter=0.5, k=10, finish='compete', ...)
+    Beam(max_new_tokens=64, min_new_tokens=0, copy_filter=0.5, copy_prunes='live', k=10, ...)
     >>> str(get_search("greedy")), get_search("nucleus:100,p=0.8,seed=3").p
     ('beam:1', 0.8)
     >>> str(get_search("sample:50+nucleus:50,seed=2", seed=1))
