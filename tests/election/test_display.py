@@ -16,12 +16,18 @@ WINNER = "a black and white photo of a man sitting on a bench"
 LIKELY = "a couple of people that are sitting on a bench"
 
 
+LEFT, RIGHT = "text-align:left", "text-align:right"
+HEAD = [RIGHT, LEFT, RIGHT, RIGHT, LEFT]
+CELLS = [RIGHT, "text-align:start", RIGHT, RIGHT, LEFT]
+
+
 class Page(HTMLParser):
     """What a browser makes of the HTML: the tags, the cells of the table by row, and all text."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.tags: list[str] = []
+        self.styles: list[str] = []  # inline, which the styles of a notebook do not override
         self.attributes: set[str] = set()
         self.open: list[str] = []
         self.rows: list[tuple[str, list[str]]] = []
@@ -34,6 +40,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
+        self.styles += [value for name, value in attrs if name == "style"]
         self.attributes |= {name for name, _ in attrs}
         self.open.append(tag)
         self.kind = dict(attrs).get("class", "")
@@ -70,6 +77,7 @@ def test_a_notebook_shows_figure_1_with_the_winner_and_the_most_likely_caption_m
     page = Page(result._repr_html_())
     header, *rows = page.rows
     assert header[1] == ["rank", "candidate", "log P", "score", ""]
+    assert page.styles == ["table-layout:auto", *HEAD, *CELLS * 10]
     assert [(kind, cells[1], cells[4]) for kind, cells in rows if cells[4]] == [
         ("elected", WINNER, "elected"),
         ("other", LIKELY, "most likely"),
@@ -95,7 +103,8 @@ def test_texts_are_shown_and_never_obeyed_in_a_notebook():
     evil = '</td><script>alert("1")</script><img src=x onerror=y> & "quoted"'
     page = Page(rv.elect([evil, "a"])._repr_html_())
     assert not {"script", "img"} & set(page.tags)
-    assert page.attributes <= {"class", "scope", "dir"}
+    assert page.attributes <= {"class", "scope", "dir", "style"}
+    assert set(page.styles) <= {"table-layout:auto", *HEAD, *CELLS}
     assert page.rows[1][1][1] == evil
 
 

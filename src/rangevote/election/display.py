@@ -104,21 +104,23 @@ def html(result: Result) -> str:
     few = 0 < len(result.voters) <= MOST_VOTERS
     shaded = _shaded(result, listed) if few else [escape(row.text) for row in listed]
     reason = "".join(f"“{part}”" if isinstance(part, Quote) else part for part in why(result)) if few else ""
-    number, text = ' class="n"', ""
+    # inline, since notebooks have styles of their own for tables and may drop ours
+    number, text = ' class="n" style="text-align:right"', ' style="text-align:left"'
     numbers = [(name, number) for name in _names(result)]
     columns = (("rank", number), ("candidate", text), *numbers, ("", text))
     head = "".join(f'<th scope="col"{kind}>{name}</th>' for name, kind in columns)
     body = "".join(
-        f'<tr class="{"elected" if row.elected else "other"}"><td class="n">{row.rank}</td>'
-        f'<td class="t" dir="auto">{marked}</td>'
-        + "".join(f'<td class="n">{shown}</td>' for shown in row.numbers)
-        + f"<td>{row.marks}</td></tr>"
+        f'<tr class="{"elected" if row.elected else "other"}"><td{number}>{row.rank}</td>'
+        f'<td class="t" style="text-align:start" dir="auto">{marked}</td>'
+        + "".join(f"<td{number}>{shown}</td>" for shown in row.numbers)
+        + f"<td{text}>{row.marks}</td></tr>"
         for row, marked in zip(listed, shaded, strict=True)
     )
     told = f"<p>{escape(reason)}</p>" if reason else ""
     return (
-        f'<div class="rangevote-result"><style>{STYLE}</style><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table>{told}<p>{escape(summary(result))}{_rest(result, listed)}</p>"
+        f'<div class="rangevote-result"><style>{STYLE}</style><table style="table-layout:auto">'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{told}"
+        f"<p>{escape(summary(result))}{_rest(result, listed)}</p>"
         f"<p><code>{escape(result.signature)}</code></p></div>"
     )
 
