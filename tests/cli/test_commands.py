@@ -49,6 +49,15 @@ def test_click_completes_commands_and_options():
     assert rangevote_with(**typed).split() == [f"plain,{name}" for name in sorted(COMMANDS)]
     typed |= {"COMP_WORDS": "rangevote vote --temp", "COMP_CWORD": "2"}
     assert rangevote_with(**typed).split() == ["plain,--temperature"]
+    for words, found in (
+        ("--similarity ov", ["overlap_1", "overlap_1-4", "overlap_1-4@0.25", "overlap_2"]),
+        ("-s ch", ["chrf", "chrf++"]),
+        ("--preset b", ["blend"]),
+        ("--rule r", ["range", "reweighted"]),
+        ("--weights im", ["importance"]),
+    ):
+        typed |= {"COMP_WORDS": f"rangevote vote {words}", "COMP_CWORD": "3"}
+        assert rangevote_with(**typed).split() == [f"plain,{name}" for name in found]
 
 
 def test_warnings_are_shown_as_before_when_a_command_is_done(run, three):

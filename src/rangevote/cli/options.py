@@ -134,9 +134,27 @@ def election_option(name: str, *, sampling: bool = False, default: bool = True) 
         how["callback"] = _shares
     elif not {str, bool}.intersection(option.types):
         how["type"] = option.types[-1]
+    if name in ("similarity", "preset", "rule", "weights"):
+        how["shell_complete"] = lambda context, option, typed: _names_of(name, typed)
     flags = option.flags.replace("--temperature ", "") if sampling else option.flags
     shown = how["default"] is not None and bool not in option.types
     return declare(flags, option.help, name=name, show_default=shown, **how)[1]
+
+
+def _names_of(option: str, typed: str) -> list[str]:
+    """Names that begin with what was typed so far, for the shell's completion."""
+    from rangevote.election.rules import RULES
+    from rangevote.election.weights import WEIGHTS
+    from rangevote.similarity import PRESETS, listings
+
+    measures = [listing.example.removesuffix("MODEL") for listing in listings().values()]
+    known = {
+        "similarity": ["overlap_1", "overlap_1-4", "overlap_1-4@0.25", *measures],
+        "preset": PRESETS,
+        "rule": RULES,
+        "weights": WEIGHTS,
+    }
+    return sorted(name for name in known[option] if name.startswith(typed))
 
 
 def election_options(command: Command, *, sampling: bool = False) -> Command:
