@@ -382,6 +382,16 @@ def test_outputs_with_markup_and_hidden_characters_are_shown_as_text(page, serve
     screenshot(page, "show-nasty")
 
 
+def test_no_winner_is_shown_with_the_reason(page, serve):
+    page.goto(serve([FIGURE, FIGURE], min_score=2.0))
+    settled(page)
+    assert page.inner_text(".none .label").lower() == "no winner"
+    assert "is below min_score=2" in page.inner_text("#why")
+    assert page.locator(".badge.won").count() == 0
+    page.wait_for_selector("#ballot-list .badge:has-text('no winner')")
+    screenshot(page, "show-no-winner")
+
+
 def test_a_text_of_many_words_is_cut_in_tables_and_scrolls_in_its_box(page, serve):
     long = "word " * 50_000
     page.goto(serve([ballot([long, "word and more", "word"], [-1.0, -2.0, -3.0], source=long)]))

@@ -239,3 +239,14 @@ def test_clusters_stand_together_and_are_named_by_what_they_share():
     places = [shown_order.index(i) for i in (0, 1, 4)]
     assert max(places) - min(places) == 2
     assert sorted(shown_order) == list(range(6))
+
+
+def test_without_a_winner_the_reason_is_told_and_nothing_is_called_changed():
+    result, view = shown(FIGURE, min_score=2.0)
+    assert view["elected"] == []
+    assert view["no_winner"] == result.no_winner
+    assert result.no_winner in view["why"][0][0]
+    row = page.listed(FIGURE, 0)
+    page.add_outcome(row, ElectedBallot(FIGURE, Settings(min_score=2.0)))
+    assert (row.winner, row.changed, row.gain) == (None, None, None)
+    assert row.no_winner == result.no_winner

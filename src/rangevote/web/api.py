@@ -73,6 +73,7 @@ class Listed(Struct):
     title: str
     candidates: int
     winner: str | None = None
+    no_winner: str | None = None
     likely: str | None = None
     changed: bool | None = None
     margin: float | None = None
@@ -344,7 +345,10 @@ def add_outcome(row: Listed, elected: ElectedBallot) -> None:
     result = elected.result
     likely, compared = most_likely(result.candidates), quality(elected.ballot, result)
     text = readable(result.candidates, result.leader)
-    row.winner, row.margin, row.near_tie = text[:TITLE], finite(result.margin), result.near_tie
+    row.margin, row.near_tie, row.no_winner = finite(result.margin), result.near_tie, result.no_winner
+    if result.no_winner is not None:
+        return
+    row.winner = text[:TITLE]
     if likely is not None:
         other = readable(result.candidates, likely)
         row.likely, row.changed = other[:TITLE], other != text

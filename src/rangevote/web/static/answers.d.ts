@@ -18,6 +18,7 @@ export interface Listed {
   title: string;
   candidates: number;
   winner: string | null;
+  no_winner: string | null;
   likely: string | null;
   changed: boolean | null;
   margin: number | null;

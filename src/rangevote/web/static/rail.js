@@ -218,7 +218,8 @@ export class Rail {
     append(name, row.id === null ? String(row.number + 1) : `${row.number + 1} · ${row.id}`);
     const signs = [];
     if (row.error !== null) signs.push(make("span", { class: "badge tie" }, "cannot be voted on"));
-    if (row.near_tie) signs.push(make("span", { class: "badge tie" }, "near tie"));
+    if (row.no_winner !== null) signs.push(make("span", { class: "badge tie", title: row.no_winner }, "no winner"));
+    else if (row.near_tie) signs.push(make("span", { class: "badge tie" }, "near tie"));
     else if (FILTERS.fragile[1](row)) signs.push(make("span", { class: "badge fragile" }, "fragile"));
     if (row.changed) signs.push(make("span", { class: "badge won" }, "changed"));
     if (row.gain !== null && row.changed) signs.push(make("span", { class: "numbers faint" }, `${row.gain < 0 ? "−" : "+"}${Math.abs(row.gain).toFixed(1)}`));

@@ -45,8 +45,9 @@ export function outcome(election) {
   const why = make("p", { id: "why" });
   for (const [part, quoted] of election.why) why.append(quoted ? make("q", {}, output(part)) : part);
   const votes = make("div", { id: "winner-votes" });
-  const title = election.no_winner === null ? "Elected" : "Nobody is elected; the best candidate";
-  const after = [labelled(title, election.no_winner === null ? "elected" : "best", text, votes), why, chips(election)];
+  const after = election.no_winner === null
+    ? [labelled("Elected", "elected", text, votes), why, chips(election)]
+    : [labelled("No winner", "none", why), labelled("Highest score", "best", text, votes), chips(election)];
   if (ballot.references.length) after.push(references(election));
   const box = make("div", { class: ballot.image === null ? "hero" : "hero pictured" });
   box.append(make("div", { class: "asked" }, ...before), make("div", { class: "answered" }, ...after));
@@ -77,7 +78,7 @@ export function chips(election) {
   const box = make("ul", { id: "chips", class: "chips" });
   /** @param {string} kind @param {string} text @param {string} title */
   const chip = (kind, text, title) => box.append(make("li", { class: `chip ${kind}`.trim(), title }, text));
-  if (stability.tried) {
+  if (stability.tried && election.no_winner === null) {
     const firm = isFirm(stability.same, stability.tried);
     const what = `wins ${grouped(stability.same)} of ${grouped(stability.tried)} recounts without one voter`;
     chip(firm ? "firm" : "fragile", `${firm ? "Firm" : "Fragile"}: ${what}`, "Each voter is left out once; see “How firm” below.");
@@ -118,7 +119,7 @@ export function duel(election) {
   };
   const box = make("div", { class: "columns duel" });
   box.append(
-    side("Elected", "won", winner, flagged(one, differing(ours, theirs)), most, lowest),
+    side(election.no_winner === null ? "Elected" : "Highest score", "won", winner, flagged(one, differing(ours, theirs)), most, lowest),
     side("Most likely", "likely", likely, flagged(other, differing(theirs, ours)), most, lowest),
   );
   return box;
