@@ -240,7 +240,7 @@ def test_a_key_that_others_could_read_on_its_way_is_told(monkeypatch):
 @pytest.mark.parametrize(
     ("mode", "code", "message"),
     [
-        ("denied", 5, "answered 401 Unauthorized: it wants another API key."),
+        ("denied", 5, "answered 401 Unauthorized: the API key is missing or wrong."),
         ("overloaded", 5, "answered 503 Service Unavailable. It said: overloaded"),
         ("html", 5, "answered with what is not JSON"),
         ("refuses", 3, "It said: this prompt is too long"),
@@ -294,7 +294,7 @@ def test_samples_that_fail_are_told_and_the_others_elect(ask, tmp_path):
     [
         (["--engine", "openai"], "--engine openai needs --base-url"),
         (["--base-url", "http://127.0.0.1/v1"], "--base-url is for servers; give --engine"),
-        (["--engine", "openai", "--base-url", "h/v1"], "the base URL must be as http"),
+        (["--engine", "openai", "--base-url", "h/v1"], "the base URL must look like http"),
         (["--engine", "openai", "--base-url", "http://h/v1", "--body", "[]"], "--body must be a JSON object"),
         (
             ["--engine", "openai", "--base-url", "http://h/v1", "--device", "cpu"],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.options import MODEL_SECTIONS, HelpCommand, client_options
+from rangevote.cli.options import MODEL_SECTIONS, HelpCommand, Option, client_options, declare
 from rangevote.election.settings import CLIENT_OPTIONS
 from rangevote.errors import RangevoteWarning, SetupError, UsageError, need
 
@@ -26,35 +26,28 @@ EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104
 REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *CLIENT_OPTIONS)
 
 
+def option(flags: str, help: str, **how: Any) -> Option:
+    return declare(flags, help, **how)[1]
+
+
 @click.command(
     cls=HelpCommand,
     sections=MODEL_SECTIONS,
     example="rangevote serve --upstream http://127.0.0.1:8000/v1 --samples 16 --adaptive",
 )
-@click.option(
-    "--upstream",
-    "upstreams",
+@option(
+    "--upstream [NAME=]URL",
+    "Server to sample from, for example http://127.0.0.1:8000/v1; several named servers are a panel.",
+    name="upstreams",
     multiple=True,
-    metavar="[NAME=]URL",
-    help="Server to sample from, for example http://127.0.0.1:8000/v1; several named servers are a panel.",
 )
-@click.option(
-    "--panel", metavar="NAME", help="Model name under which clients address the whole panel.  [panel]"
-)
-@click.option(
-    "--engine", "source", metavar="NAME", help="Kind of server: openai, llama_cpp, or vllm, which has beams."
-)
-@click.option(
-    "-m",
-    "--model",
-    metavar="FILE",
-    help="Start llama.cpp's server on this GGUF file, or smollm2, and sample from it (needs xllamacpp).",
-)
-@click.option("--samples", type=int, metavar="N", help="Samples drawn for a request.  [16]")
-@click.option(
-    "--candidates",
-    metavar="N|SEARCH",
-    help="Who can be elected: the first N samples, or of vLLM a search such as beam:10.  [all samples]",
+@option("--panel NAME", "Model name under which clients address the whole panel.  [panel]")
+@option("--engine NAME", "Kind of server: openai, llama_cpp, or vllm, which has beams.", name="source")
+@option("-m --model FILE", "Start llama.cpp's server on this GGUF file, or smollm2 (needs xllamacpp).")
+@option("--samples N", "Samples drawn for a request.  [16]", type=int)
+@option(
+    "--candidates N|SEARCH",
+    "Who can be elected: the first N samples, or of vLLM a search such as beam:10.  [all samples]",
 )
 @click.option(
     "--adaptive",
@@ -64,51 +57,28 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *
     metavar="[CONFIDENCE]",
     help="Draw samples only until the winner is certain; 0.99 if no number follows.",
 )
-@click.option(
-    "--within",
-    type=float,
-    metavar="E",
-    help="With --adaptive: or certainly at most E below the best, for example 0.02.",
-)
-@click.option("--min-votes", type=int, metavar="N", help="Usable samples that an answer needs.  [1]")
+@option("--within E", "With --adaptive: or certainly at most E below the best, such as 0.02.", type=float)
+@option("--min-votes N", "Usable samples that an answer needs.  [1]", type=int)
 @client_options
-@click.option("--config", metavar="FILE", help="Settings, limits, profiles and aliases in TOML.")
-@click.option(
-    "--profile",
-    "profiles",
+@option("--config FILE", "Settings, limits, profiles and aliases in TOML.")
+@option(
+    "--profile NAME=FILE",
+    "Options from rangevote tune, at /v1/NAME/chat/completions.",
+    name="profiles",
     multiple=True,
-    metavar="NAME=FILE",
-    help="Options from rangevote tune, at /v1/NAME/chat/completions.",
 )
-@click.option(
-    "--allow-model",
-    multiple=True,
-    metavar="NAME",
-    help="Model that clients may ask for; by default all that the server lists.",
-)
-@click.option("--upstream-key-env", metavar="VAR", help="Environment variable with the upstream's key.")
-@click.option("--upstream-key-file", metavar="FILE", help="File (mode 0600) with the upstream's key.")
-@click.option(
-    "--keys-env", metavar="VAR", help="Environment variable with the keys of this service's clients."
-)
-@click.option("--keys-file", metavar="FILE", help="File (mode 0600) with the keys of clients, one per line.")
-@click.option(
-    "--keep-elections",
-    type=click.IntRange(0, 10_000),
-    metavar="N",
-    help="Keep the last N elections for /elections.  [0]",
-)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@option("--allow-model NAME", "Model that clients may ask for; by default all.", multiple=True)
+@option("--upstream-key-env VAR", "Environment variable with the upstream's key.")
+@option("--upstream-key-file FILE", "File (mode 0600) with the upstream's key.")
+@option("--keys-env VAR", "Environment variable with the keys of this service's clients.")
+@option("--keys-file FILE", "File (mode 0600) with the keys of clients, one per line.")
+@option("--keep-elections N", "Keep the last N elections at /elections.  [0]", type=click.IntRange(0, 10_000))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="Port; 0 takes a free one."
 )
-@click.option(
-    "--allow-host",
-    multiple=True,
-    metavar="NAME",
-    help="Host name that clients use, beside those of this machine.",
-)
-@click.option("--log-details", is_flag=True, help="Log the upstream's error messages.")
+@option("--allow-host NAME", "Host name that clients use, beside those of this machine.", multiple=True)
+@option("--log-details", "Log the upstream's error messages.")
 def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, **given: Any) -> None:
     """Answer as OpenAI's API does, with elections: sample --upstream or a --model, and elect.
 

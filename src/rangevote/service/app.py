@@ -65,7 +65,12 @@ LIST_PAGE = """<!doctype html>
 {rows}
 </tbody></table></main></body></html>
 """
-NO_MODEL = "there is no such model here; see /v1/models"
+#: Paths of elections, below /v1 or the path of a profile.
+ENDPOINTS: dict[str, Endpoint] = {
+    "/chat/completions": "chat",
+    "/completions": "completions",
+    "/responses": "responses",
+}
 #: Characters of all texts of an election; larger ones are not kept.
 LARGEST_KEPT = 4 * 2**20
 
@@ -120,19 +125,12 @@ class Service:
         metrics.gauge("rangevote_queue", "Requests that wait for their turn.", lambda: self._queue.waiting)
 
     def routes(self) -> list[BaseRoute]:
-        chat, completions = ElectionRoute(self, "chat"), ElectionRoute(self, "completions")
-        responses = ElectionRoute(self, "responses")
-        routes: list[BaseRoute] = [
-            Route("/v1/chat/completions", chat, methods=["POST"]),
-            Route("/v1/completions", completions, methods=["POST"]),
-            Route("/v1/responses", responses, methods=["POST"]),
-            Route("/v1/models", self.models),
-            Route("/v1/models/{id:path}", self.model),
-            Route("/v1/{profile}/responses", responses, methods=["POST"]),
-            Route("/v1/{profile}/models/{id:path}", self.model),
-            Route("/v1/{profile}/chat/completions", chat, methods=["POST"]),
-            Route("/v1/{profile}/completions", completions, methods=["POST"]),
-            Route("/v1/{profile}/models", self.models),
+        routes: list[BaseRoute] = []
+        for base in ("/v1", "/v1/{profile}"):
+            for path, endpoint in ENDPOINTS.items():
+                routes.append(Route(base + path, ElectionRoute(self, endpoint), methods=["POST"]))
+            routes += [Route(f"{base}/models", self.models), Route(base + "/models/{id:path}", self.models)]
+        routes += [
             Route("/healthz", self.health),
             Route("/readyz", self.ready),
             Route("/metrics", self.metrics),
@@ -164,18 +162,18 @@ class Service:
         return Response(self._metrics.text(), headers={"content-type": CONTENT_TYPE})
 
     async def models(self, request: Request) -> Response:
+        """All models, or the one that the path names."""
         self._profile(request)
-        return json_response({"object": "list", "data": [_model(name) for name in await self._names()]})
-
-    async def model(self, request: Request) -> Response:
-        self._profile(request)
-        name = request.path_params["id"]
-        if name not in await self._names():
-            raise ApiError(404, NO_MODEL, code="model_not_found", param="model")
-        return json_response(_model(name))
-
-    async def _names(self) -> list[str]:
-        return [*await self._source.models(), *self._config.aliases]
+        listed = {
+            name: {"id": name, "object": "model", "created": 0, "owned_by": "rangevote"}
+            for name in (*await self._source.models(), *self._config.aliases)
+        }
+        name = request.path_params.get("id")
+        if name is None:
+            return json_response({"object": "list", "data": list(listed.values())})
+        if name not in listed:
+            raise no_model()
+        return json_response(listed[name])
 
     async def answer(self, endpoint: Endpoint, scope: Scope, receive: Receive, send: Send) -> None:
         """Read a request, elect and reply, all in one place of the queue."""
@@ -249,8 +247,8 @@ class Service:
 
     async def _elect(self, request: CompletionRequest, deadline: float) -> list[ElectionOutcome]:
         """The elections of all prompts, which take one turn."""
-        if request.name not in await self._names():
-            raise ApiError(404, NO_MODEL, code="model_not_found", param="model")
+        if request.name not in (*await self._source.models(), *self._config.aliases):
+            raise no_model()
         async with self._queue.turn():
             elections = [self._source.elect(one, deadline) for one in request.each()]
             return [await elections[0]] if len(elections) == 1 else await asyncio.gather(*elections)
@@ -293,8 +291,9 @@ class ElectionRoute:
         await self._service.answer(self._endpoint, scope, receive, send)
 
 
-def _model(name: str) -> dict[str, Any]:
-    return {"id": name, "object": "model", "created": 0, "owned_by": "rangevote"}
+def no_model() -> ApiError:
+    message = "there is no such model here; see /v1/models"
+    return ApiError(404, message, code="model_not_found", param="model")
 
 
 async def _failed(request: Request, error: Exception) -> Response:

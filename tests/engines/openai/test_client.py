@@ -27,7 +27,7 @@ KEY = "sk-very-secret"
     "url", ["", "127.0.0.1:8000", "ftp://host/v1", "http://", "http://a b/v1", "http://[::1/v1"]
 )
 def test_a_base_url_must_be_valid(url):
-    with pytest.raises(UsageError, match="the base URL must be as http"):
+    with pytest.raises(UsageError, match="the base URL must look like http"):
         Client(url)
 
 
@@ -110,7 +110,7 @@ def test_json_under_another_content_type_is_read():
 
 def test_messages_show_neither_the_key_nor_what_the_server_wrote():
     error = fault("denied", key=KEY)
-    assert "answered 401 Unauthorized: it wants another API key." in str(error)
+    assert "answered 401 Unauthorized: the API key is missing or wrong." in str(error)
     assert KEY not in str(error) + error.detail
     assert "Incorrect API key provided: Bearer ***" in error.detail
     error = fault("redirects")

@@ -17,7 +17,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from functools import lru_cache
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Literal
@@ -28,7 +27,7 @@ import httpx
 import msgspec
 
 from rangevote.errors import DataError, SetupError, UsageError
-from rangevote.formats.jsonl import parse
+from rangevote.formats.jsonl import convert, parse
 
 ErrorKind = Literal["connect", "timeout", "status", "rate", "redirect", "not_json", "too_large", "shape"]
 
@@ -46,11 +45,19 @@ JSON = "application/json"
 #: Some gateways turn away those without one.
 USER_AGENT = f"python-httpx/{httpx.__version__}"
 ADVICE = {
-    401: "it wants another API key",
+    401: "the API key is missing or wrong",
     403: "the API key does not allow this",
     404: "it does not know the path or the model; a base URL mostly ends in /v1",
     413: "the request is too large for it",
 }
+
+
+class ListedModel(msgspec.Struct):
+    id: str
+
+
+class ModelList(msgspec.Struct):
+    data: list[ListedModel]
 
 
 class UpstreamError(SetupError):
@@ -161,13 +168,10 @@ class Client:
 
     async def models(self) -> list[str]:
         answer = await self._repeat("GET", "/models", None, None)
-        listed = answer.get("data")
-        if not isinstance(listed, list):
-            raise self._malformed("does not list its models")
-        names: list[Any] = [model.get("id") for model in listed if isinstance(model, dict)]
-        if not all(isinstance(name, str) for name in names):
-            raise self._malformed("does not list its models")
-        return names
+        try:
+            return [model.id for model in convert(answer, ModelList).data]
+        except DataError as error:
+            raise self._malformed("does not list its models", detail=str(error)) from None
 
     async def call(
         self, path: str, body: Mapping[str, Any], *, deadline: float | None = None
@@ -216,7 +220,7 @@ class Client:
             with anyio.fail_after(until - time.monotonic()):
                 request = httpx.Request(
                     method,
-                    address(self.base_url, path),
+                    f"{self.base_url}/{path.lstrip('/')}",
                     content=content,
                     headers=self._headers if content is None else {**self._headers, "content-type": JSON},
                     extensions=self._extensions,
@@ -248,7 +252,7 @@ class Client:
             detail = f"{response.headers.get('content-type', '')}: {error.problem}: {content[:200]!r}"
             raise self._malformed("answered with what is not JSON", "not_json", detail) from None
         if not isinstance(answer, dict):
-            raise self._malformed("answered with JSON that is no object")
+            raise self._malformed("answered with JSON that is not an object")
         return answer
 
     async def _content(self, response: httpx.Response) -> bytes:
@@ -267,7 +271,9 @@ class Client:
         except (httpx.RemoteProtocolError, httpx.ReadError) as error:
             if ok:
                 detail = repr(error)
-                raise self._malformed("broke off in the middle of its answer", "not_json", detail) from error
+                raise self._malformed(
+                    "closed the connection before the response was complete", "not_json", detail
+                ) from error
         return bytes(content[:most])
 
     def _late(self) -> UpstreamError:
@@ -303,12 +309,6 @@ class Client:
         )
 
 
-@lru_cache(maxsize=64)
-def address(base_url: str, path: str) -> httpx.URL:
-    """The few addresses of a server, each parsed once."""
-    return httpx.URL(f"{base_url}/{path.lstrip('/')}")
-
-
 def checked_url(url: str) -> str:
     """A base URL without a slash at its end.
 
@@ -322,7 +322,7 @@ def checked_url(url: str) -> str:
         host = None
     if not host or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
         shown = url.rpartition("@")[2][:200]  # without a login
-        raise UsageError(f"the base URL must be as http://127.0.0.1:8000/v1, got {shown!r}.")
+        raise UsageError(f"the base URL must look like http://127.0.0.1:8000/v1, got {shown!r}.")
     if parts.username is not None or parts.password is not None:
         raise UsageError(
             "the base URL contains a user name or password; keys come from the environment or a file."
