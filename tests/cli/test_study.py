@@ -79,8 +79,11 @@ def test_a_study_is_made_with_pictures_and_wording(run, outputs):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--items", "0"], 2, "--items is 0; it must be 1 or more."),
-        (["--sides", "coins"], 2, "unknown way to set the sides 'coins'. Did you mean 'coin'?"),
+        (["--items", "0"], 2, "0 is not in the range x>=1"),
+        (["--checks", "-1"], 2, "-1 is not in the range x>=0"),
+        (["--pass-share", "1.5"], 2, "1.5 is not in the range"),
+        (["--sides", "coins"], 2, "'coins' is not one of 'coin', 'balanced'"),
+        (["--combine", "mean"], 2, "'mean' is not one of 'median', 'majority'"),
         (["--pass-share", "0.5"], 2, "--pass-share needs attention checks"),
         (["--source", "none.txt"], 5, "none.txt"),
         (["--instructions", "none.txt"], 5, "cannot read none.txt: no such file or directory."),
@@ -117,12 +120,12 @@ def test_an_existing_study_is_kept_and_judgements_are_never_thrown_away(run, out
     assert new(run, outputs).code == 0
     before = take_snapshot(outputs / "study.db").digest
     done = new(run, outputs)
-    assert (done.code, "exists already and is left as it is. Use --force" in done.err) == (5, True)
+    assert (done.code, "already exists; use --force" in done.err) == (5, True)
     assert new(run, outputs, "--force").code == 0
     assert take_snapshot(outputs / "study.db").digest != before  # new links
     judge(outputs / "study.db", [1])
     done = new(run, outputs, "--force")
-    assert (done.code, "holds judgements, which --force does not throw away" in done.err) == (5, True)
+    assert (done.code, "has judgements, which --force does not delete" in done.err) == (5, True)
     assert len(take_snapshot(outputs / "study.db").rows) == 1
 
 

@@ -25,27 +25,25 @@ if TYPE_CHECKING:
 @click.command(cls=HelpCommand, example="rangevote show k4.jsonl k10.jsonl --export elections.html")
 @click.argument("ballots", nargs=-1, metavar="[BALLOTS]...")
 @election_options
-@click.option("--export", metavar="FILE", help="Write the page as one file that opens from disk, and end.")
+@click.option("--export", metavar="FILE", help="Write the page as one file that opens from disk, and exit.")
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
     default=100,
     show_default=True,
-    help="Ballots in an exported file, from the first.",
+    help="Number of ballots in an exported file.",
 )
 @click.option("--force", is_flag=True, help="Replace the exported file if it exists.")
 @click.option(
     "--image-root",
     metavar="DIR",
-    help="Where pictures lie that sources or ids name; else beside the first file of ballots.",
+    help="Folder of the pictures that sources or ids name; that of the first file by default.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on; else one that is free."
+    "--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on; any free one by default."
 )
-@click.option(
-    "--allow-host", multiple=True, metavar="NAME", help="A further name that the page is reached by."
-)
+@click.option("--allow-host", multiple=True, metavar="NAME", help="A further host name of the page.")
 @click.option("--no-browser", is_flag=True, help="Do not open the browser.")
 @click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
 @reading_options
@@ -65,10 +63,10 @@ def show(
 ) -> None:
     """Show the elections of BALLOTS as a page in the browser.
 
-    Who won and why, the winner beside the most likely output, all candidates, who supports whom, how firm the
-    winner is, and what if the settings were others. Several files are several lists of the same elections,
-    as beams of different sizes (`rangevote show k4.jsonl k10.jsonl k100.jsonl`), matched by the ballots'
-    ids. Without a file, the paper's figure 1 is shown.
+    The page shows who won and why, the winner beside the most likely output, all candidates, who supports
+    whom, how firm the winner is, and who wins under other settings. Several files are several lists of the
+    same elections, such as beams of different sizes (`rangevote show k4.jsonl k10.jsonl k100.jsonl`),
+    matched by the ballots' ids. Without a file, the page shows figure 1 of the paper.
     """
     need("starlette", "web", "a page in the browser")
     from rangevote.web.app import ElectionPage

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rangevote.cli.compare import parse_systems
-from rangevote.cli.options import HelpCommand, epilog, format_by_name
+from rangevote.cli.options import Command, HelpCommand, declare, epilog, format_by_name
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import SetupError, UsageError, need
@@ -25,6 +25,56 @@ if TYPE_CHECKING:
 PORT = 8710
 #: Addresses that stand for all of the machine's.
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104
+FROM_0, FROM_1 = click.IntRange(min=0), click.IntRange(min=1)
+SIDES, COMBINE = click.Choice(["coin", "balanced"]), click.Choice(["median", "majority"])
+
+
+def options(*declared: tuple[str, Any]) -> Command:
+    """Add options to a command."""
+
+    def add(command: Command) -> Command:
+        for _, option in reversed(declared):
+            command = option(command)
+        return command
+
+    return add
+
+
+OUTPUT = declare("-o --output FILE", "Output file; standard output by default.")
+FORCE = declare("--force", "Replace the output file if it exists.")
+STUDY_OPTIONS = (
+    declare("-n --items N", "Number of items to draw.", type=FROM_1, default=500, show_default=True),
+    declare(
+        "--annotators N", "Number of people; each gets a link.", type=FROM_1, default=1, show_default=True
+    ),
+    declare("--per-item N", "How many of them judge each item; all by default.", type=FROM_1),
+    declare("--seed N", "Seed of items, order and sides; drawn at random by default.", type=FROM_0),
+    declare("--sides NAME", "coin, or balanced: half of every ten swapped.", type=SIDES, default="coin"),
+    declare("--checks N", "Number of attention checks to add.", type=FROM_0, default=0, show_default=True),
+    declare("--repeats N", "Number of items to show twice.", type=FROM_0, default=0, show_default=True),
+    declare(
+        "--pass-share X",
+        "Exclude annotators who pass fewer of the checks, such as 0.8; nobody by default.",
+        type=click.FloatRange(0, 1),
+    ),
+    declare(
+        "--combine NAME",
+        "How to combine the judgements of an item: median or majority.",
+        type=COMBINE,
+        default="median",
+        show_default=True,
+    ),
+    declare("--show-identical", "Show pairs of equal outputs; otherwise they count as ties."),
+    declare(
+        "--mark-differences",
+        "Mark the words in which the two outputs differ; annotators can switch it off.",
+        name="differences",
+    ),
+    declare("--completion-code CODE", "Shown to each annotator who has finished."),
+    declare("--title TEXT", "Title of the page."),
+    declare("--question TEXT", "Question above the five answers."),
+    declare("--instructions FILE", "Text that explains the task."),
+)
 
 
 @click.group(epilog=epilog("rangevote study new beam.jsonl winners.jsonl --source source.txt -o study.db"))
@@ -38,65 +88,20 @@ def study() -> None:
 
 @study.command(
     cls=HelpCommand,
-    sections={
-        "Study": (
-            *("--items", "--annotators", "--per-item", "--seed", "--sides", "--checks", "--repeats"),
-            *("--pass-share", "--combine", "--show-identical", "--title", "--question", "--instructions"),
-            *("--mark-differences", "--completion-code"),
-        )
-    },
+    sections={"Study": [f"--{name.replace('_', '-')}" for name, _ in STUDY_OPTIONS] + ["--mark-differences"]},
     example="rangevote study new beam.jsonl winners.jsonl --source source.txt -n 100 -o study.db",
 )
 @click.argument("systems", nargs=-1, metavar="[NAME=]BASELINE [NAME=]CHALLENGER | PAIRS")
-@click.option("-o", "--output", required=True, metavar="FILE", help="The study, as study.db.")
-@click.option("--source", metavar="FILE", help="The inputs as text, one a line, or in JSON lines.")
-@click.option("--images", metavar="FILE|DIR", help="The inputs as images: paths, one a line; or DIR/ID.jpg.")
-@click.option("--image-root", metavar="DIR", help="Where images may lie; else beside the file of paths.")
-@click.option(
-    "-n", "--items", type=int, default=500, show_default=True, help="How many to draw, as in the paper."
+@options(
+    declare("-o --output FILE", "The study, for example study.db.", required=True),
+    declare("--source FILE", "The inputs as text, one per line, or in JSON lines."),
+    declare("--images FILE|DIR", "The inputs as images: a file with one path per line, or DIR/ID.jpg."),
+    declare("--image-root DIR", "Folder of the images; that of the file of paths by default."),
+    *STUDY_OPTIONS,
+    declare("--plain", "Read all files as text, even if they look like JSON."),
+    declare("--force", "Replace a study in which nobody has judged."),
+    declare("-q --quiet", "Print no notes."),
 )
-@click.option(
-    "--annotators", type=int, default=1, show_default=True, help="How many people, with a link each."
-)
-@click.option("--per-item", type=int, help="How many of them judge each item; else all.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), help="Seed of items, order and sides; otherwise drawn at random."
-)
-@click.option(
-    "--sides", default="coin", show_default=True, help="coin, or balanced: half of every ten swapped."
-)
-@click.option(
-    "--checks", type=int, default=0, show_default=True, help="Attention checks to add, hidden among items."
-)
-@click.option(
-    "--repeats",
-    type=int,
-    default=0,
-    show_default=True,
-    help="Items to show twice: do people agree with themselves?",
-)
-@click.option(
-    "--pass-share", type=float, help="Leave out who passes fewer of the checks, as 0.8; else nobody."
-)
-@click.option(
-    "--combine", default="median", show_default=True, help="Several judgements of an item: or majority."
-)
-@click.option(
-    "--show-identical", is_flag=True, help="Show pairs of equal outputs too; else they count as ties unseen."
-)
-@click.option(
-    "--mark-differences",
-    "differences",
-    is_flag=True,
-    help="Mark the words in which the two outputs differ; annotators can switch it off.",
-)
-@click.option("--completion-code", metavar="CODE", help="Shown to each annotator who has finished.")
-@click.option("--title", help="Above the page.")
-@click.option("--question", help="Above the five answers.")
-@click.option("--instructions", metavar="FILE", help="Text that explains the task.")
-@click.option("--plain", is_flag=True, help="All files are text, even if it looks like JSON.")
-@click.option("--force", is_flag=True, help="Replace a study in which nobody has judged.")
-@click.option("-q", "--quiet", is_flag=True, help="No notes.")
 def new(
     systems: tuple[str, ...],
     output: str,
@@ -111,10 +116,10 @@ def new(
 ) -> None:
     """Make a study of two systems' outputs.
 
-    BASELINE and CHALLENGER are text, one output a line, or what `rangevote vote` wrote. PAIRS is JSON lines:
-    {"id": "1", "outputs": {"beam": "...", "voted": "..."}, "source": "...", "image": "1.jpg"}.
+    BASELINE and CHALLENGER are text, one output per line, or the output of `rangevote vote`. PAIRS is JSON
+    lines: {"id": "1", "outputs": {"beam": "...", "voted": "..."}, "source": "...", "image": "1.jpg"}.
 
-    Everything is fixed here: items, sides, wording, how judgements are combined, who is left out. The study
+    Everything is fixed here: items, sides, wording, how judgements are combined, who is excluded. The study
     is complete when all have judged all their items.
     """
     from rangevote.study.create import StudyOptions, make_study
@@ -130,7 +135,7 @@ def new(
     create_file(path, made, loaded)
     for line in _summary(made.plan, wanted.items):
         notes.tell(line)
-    notes.tell(f"the study's digest is {made.digest()}; whoever registers the study can quote it.")
+    notes.tell(f"the study's digest is {made.digest()}; quote it to register the study.")
     notes.tell(f"show it to the annotators with: rangevote study serve {output}")
 
 
@@ -144,17 +149,15 @@ def _read(path: Path) -> str:
 
 
 def _check_replaceable(path: Path, force: bool) -> None:
-    """Never throw judgements away."""
-    if not regular_file(path).exists():
-        return
+    """Refuse to delete judgements."""
     from rangevote.study.store import has_judgements
 
+    if not regular_file(path).exists():
+        return
     if not force:
-        raise SetupError(f"{path} exists already and is left as it is. Use --force to replace it.")
+        raise SetupError(f"{path} already exists; use --force to replace it.")
     if has_judgements(path):
-        raise SetupError(
-            f"{path} holds judgements, which --force does not throw away. Move it elsewhere first."
-        )
+        raise SetupError(f"{path} has judgements, which --force does not delete. Move it elsewhere first.")
 
 
 def _pairs(
@@ -198,23 +201,16 @@ def _summary(plan: StudyPlan, wanted: int) -> list[str]:
     example="rangevote study serve study.db",
 )
 @click.argument("file", metavar="STUDY")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: any that is free."
+@options(
+    declare(
+        "--port N", "0: any that is free.", type=click.IntRange(0, 65535), default=PORT, show_default=True
+    ),
+    declare("--host ADDRESS", "The address to listen on.", default="127.0.0.1", show_default=True),
+    declare("--public", "Allow an address that others can reach."),
+    declare("--allow-host NAME", "A name that browsers may use; the first is in the links.", multiple=True),
+    declare("--proxy ADDRESS", "Your reverse proxy, whose X-Forwarded-For header is believed."),
+    declare("-q --quiet", "Print only the links."),
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--public", is_flag=True, help="Allow an address that others can reach.")
-@click.option(
-    "--allow-host",
-    multiple=True,
-    metavar="NAME",
-    help="A name that browsers may use; the first is in the links.",
-)
-@click.option(
-    "--proxy",
-    metavar="ADDRESS",
-    help="Address of your reverse proxy, whose X-Forwarded-For header is believed; otherwise no one's is.",
-)
-@click.option("-q", "--quiet", is_flag=True, help="Nothing but the links.")
 def serve(
     file: str,
     port: int,
@@ -226,8 +222,8 @@ def serve(
 ) -> None:
     """Show STUDY to its annotators until Ctrl-C. Prints a secret link for each on standard error.
 
-    Stop and start it at any time: every judgement is on the disk before the page says so, and the pages go on
-    by themselves. A backup, STUDY.backup, is made at each start and end.
+    You can stop and start it at any time: every judgement is on the disk before the page says so, and the
+    pages continue by themselves. A backup, STUDY.backup, is made at each start and end.
     """
     need("starlette", "web", "showing a study")
     from rangevote.study.app import study_app
@@ -237,7 +233,7 @@ def serve(
 
     if not is_local(host) and not public:
         raise UsageError(
-            f"--host {host} lets others reach the study over an open line. If that is meant, add --public, "
+            f"--host {host} lets others reach the study, without encryption. If you mean that, add --public, "
             f"and --allow-host NAME with the name that they use."
         )
     if host in EVERYWHERE and not allow_host:
@@ -279,31 +275,33 @@ def _bracketed(host: str) -> str:
 def _print_links(store: Store, address: str, notes: Notes) -> None:
     from rangevote.study.app import runner_token
 
-    notes.tell(f"serving {store.path}; each annotator has a link of their own, which is a secret:")
+    notes.tell(f"serving {store.path}; each annotator has a secret link:")
     for annotator in store.study.annotators:
         click.echo(f"{annotator.name}  {address}/#{annotator.token}", err=True)
-    notes.tell("how far everybody is, for you alone:")
+    notes.tell("progress of all annotators, for you only:")
     click.echo(f"progress  {address}/progress#{runner_token(store.study.annotators)}", err=True)
     notes.tell("press Ctrl-C to stop.")
 
 
 @study.command(cls=HelpCommand, example="rangevote study report study.db --to html -o report.html")
 @click.argument("file", metavar="STUDY")
-@click.option(
-    "--to",
-    "format",
-    type=click.Choice(["text", "markdown", "latex", "json", "html"]),
-    default="text",
-    show_default=True,
-    help="html: a page in one file.",
+@options(
+    declare(
+        "--to",
+        "html: a page in one file.",
+        name="format",
+        type=click.Choice(["text", "markdown", "latex", "json", "html"]),
+        default="text",
+        show_default=True,
+    ),
+    OUTPUT,
+    FORCE,
 )
-@click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
-@click.option("--force", is_flag=True, help="Replace a file that exists.")
 def report(file: str, format: str, output: str | None, force: bool) -> None:
     """Report the result of STUDY: a verdict in words, sign tests, answers, agreement, disputed items,
     annotators, sides, attention checks.
 
-    It can be asked for at any time; before the study is complete it says so.
+    You can run it at any time; before the study is complete it says so.
     """
     from rangevote.study.analysis import analyse
     from rangevote.study.report import as_data, as_html, as_text
@@ -319,21 +317,22 @@ def report(file: str, format: str, output: str | None, force: bool) -> None:
 
 @study.command(cls=HelpCommand, example="rangevote study export study.db -o judgements.csv")
 @click.argument("file", metavar="STUDY")
-@click.option(
-    "--to",
-    "format",
-    type=click.Choice(["jsonl", "csv", "record"]),
-    help="jsonl, or by the name of the output (.csv); csv is for spreadsheets; record describes the study.",
+@options(
+    declare(
+        "--to",
+        "jsonl, or by the name of the output (.csv); csv is for spreadsheets; record describes the study.",
+        name="format",
+        type=click.Choice(["jsonl", "csv", "record"]),
+    ),
+    declare("--history", "Include judgements that were replaced or undone."),
+    declare("--bom", "Begin the CSV with a byte order mark, for Excel."),
+    OUTPUT,
+    FORCE,
 )
-@click.option("--history", is_flag=True, help="Include judgements that were replaced or undone.")
-@click.option("--bom", is_flag=True, help="Begin the CSV with a byte order mark, for Excel.")
-@click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
-@click.option("--force", is_flag=True, help="Replace a file that exists.")
 def export(file: str, format: str | None, history: bool, bom: bool, output: str | None, force: bool) -> None:
     """Write the judgements of STUDY, with the sides as they were shown and the outputs.
 
-    In csv, texts that a spreadsheet would run as a formula begin with an apostrophe; jsonl has them as they
-    are.
+    In csv, texts are quoted, and those that a spreadsheet would run as a formula begin with an apostrophe.
     """
     from rangevote.study.report import to_csv, to_jsonl, to_record
     from rangevote.study.store import take_snapshot

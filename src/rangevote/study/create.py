@@ -17,12 +17,11 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from rangevote.errors import DataError, UsageError, choose
+from rangevote.errors import DataError, UsageError
 from rangevote.evaluation.corpus import FileValues, align, read_outputs, read_sources
 from rangevote.formats.jsonl import decode_as
 from rangevote.formats.stream import open_stream
 from rangevote.study.plan import (
-    COMBINE,
     ITEMS,
     SIDES,
     Annotator,
@@ -244,25 +243,14 @@ def make_study(systems: tuple[str, str], pairs: Sequence[Pair], options: StudyOp
 
 
 def _check(options: StudyOptions, per_item: int, checks: int) -> None:
-    """Refuse a plan that cannot be carried out."""
-    choose("way to set the sides", options.sides, SIDES)
-    choose("way to combine judgements", options.combine, COMBINE)
-    for name, least in {"items": 1, "annotators": 1, "checks": 0, "repeats": 0}.items():
-        value = getattr(options, name)
-        if value < least:
-            raise UsageError(f"--{name} is {value}; it must be {least} or more.")
-    if not 1 <= per_item <= options.annotators:
-        raise UsageError(
-            f"--per-item is {per_item}; it must be from 1 to the {options.annotators} annotators."
-        )
-    if options.pass_share is not None:
-        if not 0 <= options.pass_share <= 1:
-            raise UsageError(f"--pass-share is {options.pass_share}; it must be from 0 to 1.")
-        if not checks:
-            raise UsageError("--pass-share needs attention checks: give --checks N as well.")
+    """Refuse options that contradict each other."""
+    if per_item > options.annotators:
+        raise UsageError(f"--per-item is {per_item}; there are only {options.annotators} annotators.")
+    if options.pass_share is not None and not checks:
+        raise UsageError("--pass-share needs attention checks: give --checks N as well.")
     code = options.completion_code
     if code is not None and not (code.strip() and code.isprintable() and len(code) <= 200):
-        raise UsageError("--completion-code must be from 1 to 200 characters that can be seen.")
+        raise UsageError("--completion-code must be 1 to 200 visible characters.")
 
 
 def draw_items(pairs: Sequence[Pair], number: int, seed: int) -> tuple[list[Pair], list[Pair]]:
