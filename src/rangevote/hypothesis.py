@@ -411,7 +411,7 @@ def check(ballot: Ballot, role: str = "candidates") -> None:
     candidates are called there."""
     size: int | None = None
     for name, rows in ((role, ballot.candidates), ("voters", ballot.voters or ())):
-        check_rows(rows, name)
+        check_rows(rows, name, typed=True)
         for i, row in enumerate(rows):
             if row.state is None:
                 continue
@@ -425,8 +425,9 @@ def check(ballot: Ballot, role: str = "candidates") -> None:
                 raise DataError(problem, field=f"{name}[{i}].state")
 
 
-def check_rows(rows: Sequence[Hypothesis], role: str) -> None:
-    """Refuse a hypothesis with a value that cannot be voted on; states are left to those who use them."""
+def check_rows(rows: Sequence[Hypothesis], role: str, *, typed: bool = False) -> None:
+    """Refuse a hypothesis with a value that cannot be voted on; states are left to those who use them.
+    `typed`: whoever read the token ids has seen that they are whole numbers."""
     for i, row in enumerate(rows):
         # most have a text, perhaps token ids and a log-probability, and none of the others
         tokens, logprob = row.tokens, row.logprob
@@ -437,7 +438,9 @@ def check_rows(rows: Sequence[Hypothesis], role: str) -> None:
             or row.member is not None
             or row.tool_calls is not None
             or row.token_logprobs is not None
-            or not (tokens is None or (type(tokens) in (list, tuple) and set(map(type, tokens)) <= {int}))
+            or not (
+                typed or tokens is None or (type(tokens) in (list, tuple) and set(map(type, tokens)) <= {int})
+            )
         ):
             _check_row(row, f"{role}[{i}]")
         if logprob is not None and not (type(logprob) is float and logprob <= 0.0):
