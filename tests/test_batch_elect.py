@@ -140,6 +140,25 @@ def test_a_column_that_is_not_there_is_named():
         Elect(candidates="outputs")(BATCH)
 
 
+@pytest.mark.parametrize(
+    ("columns", "key"), [(("id", "candidates"), "id"), (("candidates", "prompt"), "prompt")]
+)
+def test_one_row_per_candidate_is_refused_with_what_to_group_by(columns, key):
+    pd = pytest.importorskip("pandas")
+    values = {"id": [1, 1, 2], "prompt": ["p", "p", "q"], "candidates": ["a b", "a c", "d"]}
+    frame = pd.DataFrame({name: values[name] for name in columns})
+    with pytest.raises(UsageError, match=rf"for example by '{key}': frame.groupby\('{key}'\)"):
+        Elect()(frame)
+    grouped = frame.groupby(key)["candidates"].agg(list).reset_index()
+    assert Elect()(grouped)["winner"].tolist() == ["a b", "d"]
+
+
+def test_polars_frames_are_refused_with_the_way():
+    frame = type("DataFrame", (), {"__module__": "polars.dataframe.frame"})()
+    with pytest.raises(UsageError, match=r"polars.from_arrow\(elect\(frame.to_arrow\(\)\)\)"):
+        Elect()(frame)
+
+
 def test_it_can_be_sent_to_other_processes():
     check(pickle.loads(pickle.dumps(Elect()))(BATCH))
 

@@ -72,6 +72,8 @@ class Elect:
         """The batch with results: a table for a table, a DataFrame for a DataFrame, else columns. What else
         is in it stays as it is: order, types, index, images."""
         kind = type(batch).__module__.partition(".")[0]
+        if kind == "polars":
+            raise UsageError("pass a polars frame as Arrow: polars.from_arrow(elect(frame.to_arrow())).")
         table = getattr(batch, "pa_table", batch)  # what a batch of `datasets` has before it is decoded
         arrow = kind in ("pyarrow", "datasets")
         names = list(table.schema.names if arrow else batch)
@@ -108,6 +110,13 @@ class Elect:
             raise UsageError(
                 f"the batch has no column {self.candidates!r}, only {', '.join(map(repr, names))}. Name it "
                 f"with Elect(candidates=...)."
+            )
+        if any(isinstance(value, str) for value in columns[self.candidates]):
+            key = self.id if self.id in names else next(n for n in (*names, self.id) if n != self.candidates)
+            raise UsageError(
+                f"the column {self.candidates!r} has one text per row, and a ballot needs a list of them. "
+                f"Group the rows of each ballot first, for example by {key!r}: "
+                f"frame.groupby({key!r})[{self.candidates!r}].agg(list).reset_index()"
             )
         ballots = [self._ballot(columns, i) for i in range(len(columns[self.candidates]))]
         good = [ballot for ballot in ballots if isinstance(ballot, Ballot)]

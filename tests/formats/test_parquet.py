@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
 import math
@@ -181,6 +182,11 @@ def test_columns_of_another_kind_are_named_row_by_row():
         entries(rows({"id": 1, "candidates": "a"}))[0].get()
     with pytest.raises(DataError, match="input: cannot tell where the candidates are among the fields text:"):
         entries(rows({"text": "a"}))[0].get()
+
+
+def test_a_timestamp_as_id_is_kept_as_text():
+    (entry,) = entries(rows({"id": datetime.datetime(2026, 1, 2, 3, 4), "candidates": ["a"]}))
+    assert str(entry.get().id).startswith("2026-01-02 03:04:00")
 
 
 def test_prob_is_read_as_in_the_ballot_file():

@@ -132,8 +132,11 @@ def entries_of(batch: pa.RecordBatch, name: str, first: int, options: ReadOption
 
 def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | DataError]:
     """The rows with the fields that are not null, which is how Parquet says that there is none."""
+    pyarrow = need("pyarrow", "parquet", "reading Parquet files")
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     try:
+        if "id" in columns and pyarrow.types.is_temporal(columns["id"].type):
+            columns["id"] = columns["id"].cast(pyarrow.string())
         values = [_values(column, known=name in ROLES) for name, column in columns.items()]
         return [_known(columns, row) for row in zip(*values, strict=True)]
     except UnicodeDecodeError as error:
