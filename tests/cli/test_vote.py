@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 
 import pytest
 
 import rangevote as rv
-from tests.cli.conftest import ballot, lines
+from tests.cli.conftest import ballot, lines, spawn
 
 
 def test_each_ballot_gives_one_result_line_in_order(run, three):
@@ -162,3 +164,25 @@ def test_answers_are_counted_and_below_a_share_nobody_is_elected(run, tmp_path):
     assert (rows[1]["near_tie"], rows[1]["no_winner"]) == (True, divided["no_winner"])
     wrong = run("vote", "--min-share", "50", stdin=given)
     assert (wrong.code, "min_share must be a share of the vote from 0 to 1" in wrong.err) == (2, True)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a terminal as on Unix")
+def test_on_a_terminal_there_is_a_table_and_a_closing_line(three, tmp_path):
+    import pty
+
+    screen, terminal = pty.openpty()
+    for output in ([], ["-o", tmp_path / "out.jsonl"]):
+        process = spawn("vote", three, "--weights", "count", *output, stdout=terminal, stderr=terminal)
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+        shown = os.read(screen, 1 << 16).decode().splitlines()
+        where = "standard output" if not output else str(output[1])
+        closing = rf"rangevote: 3 ballots, the most likely candidate lost in 1, \d+\.\d s, {where}\."
+        assert re.fullmatch(closing, "".join(shown[0 if output else 4 :]))
+        if not output:
+            assert shown[0].split() == ["id", "margin", "winner"]
+            assert [line.split()[0] for line in shown[1:4]] == ["a", "b", "c"]
+            assert "the train leaves at ten" in shown[1]
+    os.close(screen)
+    os.close(terminal)
+    assert len((tmp_path / "out.jsonl").read_bytes().splitlines()) == 3

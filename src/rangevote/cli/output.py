@@ -53,9 +53,9 @@ class Interrupted(RangevoteError):
 
 class Sink:
     """Takes lines of bytes, one or more at a time. `done` and `last`: how many an earlier run has written,
-    and the last of them."""
+    and the last of them; `name`: what messages call it."""
 
-    done, last = 0, b""
+    done, last, name = 0, b"", ""
 
     def write(self, line: bytes) -> None:
         raise NotImplementedError
@@ -79,7 +79,7 @@ class StreamOutput(Sink):
     With `table`, lines become rows of a table."""
 
     def __init__(self, file: BinaryIO, name: str, *, line_by_line: bool, table: Table | None) -> None:
-        self._file, self._name, self._terminal = file, name, file.isatty()
+        self._file, self.name, self._terminal = file, name, file.isatty()
         self._line_by_line, self._rows = line_by_line or self._terminal, None
         if table is not None:
             from rangevote.formats.result_writer import ResultRows
@@ -110,7 +110,7 @@ class StreamOutput(Sink):
         self.flush()
 
     def _fail(self, error: OSError) -> NoReturn:
-        raise ClosedPipe if isinstance(error, BrokenPipeError) else cannot_write(self._name, error) from error
+        raise ClosedPipe if isinstance(error, BrokenPipeError) else cannot_write(self.name, error) from error
 
 
 class OutputFile(Sink):
@@ -126,6 +126,7 @@ class OutputFile(Sink):
         table: Table | None = None,
     ) -> None:
         self.path, self._target, self._table = path, regular_file(path), table
+        self.name = str(path)
         self.partial, self._notes = (Path(f"{self._target}{end}") for end in (".partial", ".partial.json"))
         self._written = False
         self._refuse_existing(resume, force)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
+import time
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -156,6 +159,9 @@ def vote(
         )
     if written == "preferences":
         shape, remembered = _pairs(output, shape, settings), {**remembered, "to": written}
+    on_screen = output in (None, "-") and to is None and sys.stdout.isatty()
+    if on_screen and not (shape.text or shape.scores or shape.explain):
+        written = "screen"
     table = (written, shape) if written != "jsonl" else None
     reading = replace(reading, carry=shape.carry, unique_ids=not trust_ids)
     panel, settings = panel_files(voters, settings)
@@ -172,7 +178,8 @@ def vote(
             chunks = entry_chunks(with_voters(files, stream, panel, reading), most)
         else:
             chunks = read_chunks(stream, format, reading, most)
-        lines = Voting(settings, shape, reading, format, allow_empty).lines(chunks, sink, workers, notes)
+        voting = Voting(settings, shape, reading, format, allow_empty, compare=sys.stderr.isatty())
+        lines = voting.lines(chunks, sink, workers, notes)
         bar = Bar(stream, "voting", quiet=quiet)
         skip = on_error == "skip"
         return _write_all(
@@ -202,12 +209,19 @@ class Voting:
     reading: ReadOptions
     format: str | None
     allow_empty: bool
+    compare: bool = False  # each winner with the most likely candidate
 
     def elect(self, chunk: Chunk) -> Iterator[ResultLine]:
         """Decode, elect, encode; a bad ballot becomes a line too, so that input and output keep in step."""
         from rangevote.election.elect import elect_each
         from rangevote.formats.reader import chunk_entries
-        from rangevote.formats.result_writer import ResultLine, empty_line, error_line, result_line
+        from rangevote.formats.result_writer import (
+            ResultLine,
+            empty_line,
+            error_line,
+            is_changed,
+            result_line,
+        )
 
         entries, shape = list(chunk_entries(chunk, self.format, self.reading)), self.shape
         ballots = [entry.ballot for entry in entries if entry.ballot is not None]
@@ -223,7 +237,8 @@ class Voting:
                     result = next(results)
                     if isinstance(result, Exception):
                         raise result
-                    yield result_line(ballot, result, shape)
+                    line = result_line(ballot, result, shape)
+                    yield line._replace(changed=is_changed(ballot, result)) if self.compare else line
             except DataError as error:
                 yield error_line(entry, error, shape)
             except MemoryError:
@@ -338,6 +353,8 @@ def _write_all(
     from rangevote.formats.result_writer import is_pair
 
     skipped = undecided = most = 0
+    changed: Counter[bool | None] = Counter()
+    begun = time.monotonic()
     with keeping_results(sink, bar):
         for line in lines:
             most = max(most, line.candidates)
@@ -347,6 +364,7 @@ def _write_all(
                 notes.warn(f"skipped: {line.error}")
                 skipped += 1
             bar.advance()
+            changed[line.changed] += 1
             undecided += pairs and line.error is None and not is_pair(line.content)
             sink.write(line.content)
         if not sink.done + bar.items:
@@ -358,6 +376,10 @@ def _write_all(
         )
     if most == 1 and bar.items > 1:
         notes.warn(ONE_CANDIDATE)
+    if sys.stderr.isatty():
+        compared = changed[True] + changed[False]
+        among = f", the most likely candidate lost in {changed[True]:,}" if compared else ""
+        notes.tell(f"{bar.items:,} ballots{among}, {time.monotonic() - begun:.1f} s, {sink.name}.")
     return _exit_code(skipped, bar.items)
 
 

@@ -14,6 +14,7 @@ Parquet can be written to a pipe too, line by line.
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -51,13 +52,14 @@ class ResultShape(NamedTuple):
 
 
 class ResultLine(NamedTuple):
-    """One line of output, the error that it stands for where there was one, and how many candidates and which
-    id the ballot has."""
+    """One line of output, the error that it stands for where there was one, how many candidates and which id
+    the ballot has, and whether another candidate than the most likely won (None: not known)."""
 
     content: bytes
     error: RangevoteError | None = None
     candidates: int = 0
     id: str | int | None = None
+    changed: bool | None = None
 
 
 _encode = msgspec.json.Encoder().encode
@@ -191,17 +193,32 @@ def table_row(fields: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
+def is_changed(ballot: Ballot, result: Result) -> bool | None:
+    """Whether another candidate than the most likely won; None where that is not known."""
+    logprobs = [candidate.logprob for candidate in ballot.candidates if candidate.logprob is not None]
+    if result.index is None or len(logprobs) < len(ballot.candidates):
+        return None
+    return logprobs[result.index] < max(logprobs)
+
+
 class ResultRows:
-    """Lines of results in, rows of CSV or TSV out, the names of the columns before the first; or of lines
-    with preferences those that have one."""
+    """Lines of results in, rows of CSV or TSV out, the names of the columns before the first; or lines of a
+    table for the screen; or of lines with preferences those that have one."""
 
     def __init__(self, format: str, shape: ResultShape) -> None:
         self._format, self._names = format, list(columns_of(shape))
         self._header = b"" if format == "preferences" else delimited_line(self._names, format)
+        if format == "screen":
+            self._header = _screen_line("id", "margin", "winner")
 
     def __call__(self, line: bytes) -> bytes:
         if self._format == "preferences":
             return line if is_pair(line) else b""
+        if self._format == "screen":
+            found = msgspec.json.decode(line)
+            margin = "" if found.get("margin") is None else f"{found['margin']:.4f}"
+            shown = next((found[n] for n in ("error", "winner", "no_winner") if found.get(n) is not None), "")
+            return self.finish() + _screen_line(found["id"], margin, shown)
         row = table_row(msgspec.json.decode(line))
         return self.finish() + delimited_line((row.get(name) for name in self._names), self._format)
 
@@ -209,6 +226,13 @@ class ResultRows:
         """The header, if no row has brought it yet."""
         header, self._header = self._header, b""
         return header
+
+
+def _screen_line(id: object, margin: str, text: object) -> bytes:
+    """A line that fits into the width of the terminal."""
+    line = f"{'' if id is None else id!s:<16.16} {margin:>7}  {' '.join(str(text).split())}"
+    width = shutil.get_terminal_size().columns
+    return (line if len(line) <= width else f"{line[: width - 3]}...").encode() + b"\n"
 
 
 def write_table(lines: Path, table: Path, format: str, shape: ResultShape) -> None:
