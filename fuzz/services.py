@@ -25,8 +25,9 @@ from rangevote.cli.serve import _config
 from rangevote.election.settings import Settings
 from rangevote.engines.openai import hypotheses_of
 from rangevote.engines.openai.client import CallLimits, Client, checked_key, checked_url, retry_seconds
+from rangevote.engines.openai.generating import RequestBuilder, ServerElector
 from rangevote.engines.openai.sampling import sample
-from rangevote.errors import RangevoteError
+from rangevote.errors import DataError, RangevoteError
 from rangevote.formats.choices import (
     CHAT,
     COMPLETIONS,
@@ -36,6 +37,8 @@ from rangevote.formats.choices import (
     usage_of,
 )
 from rangevote.formats.jsonl import parse
+from rangevote.generation.generate import Elected, Request
+from rangevote.generation.plan import GenerationPlan
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.service.app import service_app
 from rangevote.service.config import Alias, Limits, RequestOptions, ServiceConfig
@@ -141,6 +144,13 @@ def answers(data: bytes) -> None:
         return httpx.Response(code, headers=headers, stream=httpx.ByteStream(content))
 
     loop().run_until_complete(_sample(httpx.MockTransport(answer)))
+    client = Client(URL, limits=CallLimits(retries=0, total=60.0), transport=httpx.MockTransport(answer))
+    for kind, search in (("openai", "sample:3"), ("vllm", "beam:2")):
+        plan = GenerationPlan.of(Settings(), search)
+        builder = RequestBuilder.of(kind, "m", plan, chat=True, extra={})
+        with suppress(RangevoteError):
+            [[elected]] = ServerElector(client, builder, plan)([Request.of(0, "when?")])
+            assert isinstance(elected, (Elected, DataError))
 
 
 async def _sample(server: httpx.MockTransport) -> None:

@@ -111,14 +111,3 @@ def test_codes_of_the_upstream_that_clients_know_are_passed_on(service, upstream
     answer = service.ask()
     assert (answer.status_code, error_of(answer)["code"]) == (502 if status in (401, 500) else status, passed)
     assert "secret" not in answer.text
-
-
-def test_samples_sent_twice_vote_once_and_missing_ones_are_counted(service, upstream):
-    upstream.mode = "duplicates"
-    assert service.ask().json()["rangevote"]["votes"] == 6
-    upstream.asked.clear()
-    upstream.mode = ["ignores_n", "well", *5 * ["broken"]]
-    some = service.ask(model="ignores_n", rangevote={"samples": 4})
-    assert some.status_code == 200
-    assert 1 <= some.json()["rangevote"]["votes"] < 4
-    assert some.json()["rangevote"]["samples"]["failed"] >= 1

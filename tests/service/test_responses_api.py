@@ -9,18 +9,11 @@ import pytest
 pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 pytest.importorskip("openai", reason="the official client is not installed")
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from rangevote import elect
-from rangevote.service.config import ServiceConfig
-from rangevote.service.errors import ApiError
-from rangevote.service.requests import read_object, read_request
-from rangevote.service.responses_api import TEXTS, chat_fields
 from tests.engines.openai.upstream import SENTENCES, completion
 from tests.service.running import Running, error_of, texts
 from tests.service.test_drop_in import CALLS, calling
-from tests.service.test_requests import values
 
 TOOL = {"type": "function", "name": "trains", "parameters": {"type": "object"}, "strict": False}
 
@@ -148,37 +141,3 @@ def test_what_cannot_be_answered_is_refused_by_name(service, upstream, fields, p
     refused = service.http.post("/v1/responses", json={"model": "tiny", "input": "q", **fields})
     assert (refused.status_code, error_of(refused)["param"]) == (400, param)
     assert upstream.asked == []
-
-
-items = st.fixed_dictionaries(
-    {},
-    optional={
-        "type": st.sampled_from(["message", "function_call", "function_call_output", "reasoning"]) | values,
-        "role": st.sampled_from(["user", "assistant"]) | values,
-        "content": st.lists(st.fixed_dictionaries({"type": st.sampled_from(TEXTS), "text": values})) | values,
-        "call_id": values,
-        "name": values,
-        "arguments": values,
-        "output": values,
-    },
-)
-bodies = st.fixed_dictionaries(
-    {"model": st.just("tiny"), "input": st.text(max_size=5) | st.lists(items, max_size=3) | values},
-    optional=dict.fromkeys(
-        ("instructions", "tools", "tool_choice", "text", "reasoning", "max_output_tokens", "store"), values
-    ),
-)
-
-
-@settings(max_examples=60)
-@given(bodies)
-def test_every_object_is_a_request_or_an_error(body):
-    config = ServiceConfig(upstream="http://127.0.0.1:1/v1")
-    try:
-        request = read_request(chat_fields(read_object(json.dumps(body).encode())), None, config, "chat")
-    except ApiError as error:
-        status, length = error.status, len(error.message)
-        assert status == 400
-        assert length <= 400
-    else:
-        assert request.body["model"] == "tiny"

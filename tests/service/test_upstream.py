@@ -51,16 +51,6 @@ def test_parameters_go_to_the_model_untouched(service, upstream):
     assert upstream.asked[1].body["chat_template_kwargs"] == more["chat_template_kwargs"]
 
 
-@pytest.mark.parametrize("mode", ["ignores_n", "refuses_n", "one_fewer", "at_most_two"])
-def test_servers_that_cannot_do_n_are_asked_until_all_samples_are_there(service, upstream, mode):
-    upstream.mode = mode
-    answer = service.ask(model=mode, seed=40).json()
-    assert answer["rangevote"]["votes"] == 6
-    if mode == "ignores_n":
-        assert sorted(asked.body["seed"] for asked in upstream.asked) == [40, 41, 42, 43, 44, 45]
-        assert answer["usage"] == {"prompt_tokens": 42, "completion_tokens": 18, "total_tokens": 60}
-
-
 def test_at_temperature_0_one_sample_is_asked_for_and_others_are_not_affected(service, upstream):
     upstream.mode = "greedy_once"
     client = service.client()
@@ -73,15 +63,6 @@ def test_at_temperature_0_one_sample_is_asked_for_and_others_are_not_affected(se
     assert [asked.body.get("n") for asked in upstream.asked] == [None, None, None, None, 6]
     refused = service.ask(temperature=0, n=2)
     assert (refused.status_code, error_of(refused)["param"]) == (400, "n")
-
-
-def test_one_client_that_asks_for_more_than_the_upstream_allows_does_not_cost_the_others(upstream):
-    upstream.mode = "refuses_more_than_four"
-    with Running(upstream.url, options={"samples": 4}) as service:
-        assert service.ask(rangevote={"samples": 16}).json()["rangevote"]["votes"] == 16
-        upstream.asked.clear()
-        assert service.ask().json()["rangevote"]["votes"] == 4
-    assert [asked.n for asked in upstream.asked] == [4]
 
 
 def test_options_come_in_the_object_rangevote_by_extra_body(service, upstream):

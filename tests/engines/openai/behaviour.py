@@ -190,23 +190,14 @@ class Behaviour:
     def unlikely(self, asked: Asked) -> Reply:
         return self._with_logprob(asked, -9999.0)
 
-    def without_logprobs(self, asked: Asked) -> Reply:
-        return completion(asked, [{**choice(asked, i), "logprobs": None} for i in range(asked.n)])
-
     def greedy(self, asked: Asked) -> Reply:
         return completion(asked, [{**choice(asked, 0), "index": i} for i in range(asked.n)])
-
-    def duplicates(self, asked: Asked) -> Reply:
-        return completion(asked, [choice(asked, i) for i in range(asked.n) for _ in range(2)])
 
     def null_content(self, asked: Asked) -> Reply:
         return self._with_message(asked, {"content": None}, "length")
 
     def declines(self, asked: Asked) -> Reply:
         return self._with_message(asked, {"content": None, "refusal": "I cannot help with that."}, "stop")
-
-    def calls_tools(self, asked: Asked) -> Reply:
-        return self._with_message(asked, {"content": None, "tool_calls": [{"id": "1"}]}, "tool_calls")
 
     def reasons_apart(self, asked: Asked) -> Reply:
         return self._reasoned(asked, lambda text, why: {"content": text, "reasoning_content": why})
@@ -231,9 +222,6 @@ class Behaviour:
             said = {"message": {"role": "assistant", **answer}} if asked.chat else {"text": answer["content"]}
             choices.append({**choice(asked, i), **said, "index": i})
         return completion(asked, choices)
-
-    def cuts_short(self, asked: Asked) -> Reply:
-        return completion(asked, [{**choice(asked, i), "finish_reason": "length"} for i in range(asked.n)])
 
     def _with_message(self, asked: Asked, message: Mapping[str, Any], reason: str) -> Reply:
         """The first choice says this, the others are as they should be."""

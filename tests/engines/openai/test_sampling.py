@@ -7,7 +7,7 @@ import pytest
 from rangevote.engines.openai import client as client_module
 from rangevote.engines.openai.client import CallLimits, Client, UpstreamError
 from rangevote.engines.openai.sampling import sample
-from rangevote.formats.choices import CHAT, COMPLETIONS, Usage
+from rangevote.formats.choices import CHAT, Usage
 from tests.engines.openai.drawing import ASK, asked, drawn, fault, short_pauses, texts
 from tests.engines.openai.upstream import LOGPROBS, Upstream, text_of
 
@@ -23,14 +23,6 @@ def test_one_call_gives_all_samples_where_the_server_can():
     [request] = upstream.asked
     assert request.body == {**ASK, "n": 5, "seed": 100}
     assert request.path == "/v1/chat/completions"
-
-
-def test_plain_completions_are_asked_in_the_same_way():
-    with Upstream() as upstream:
-        samples = drawn(upstream, 2, path=COMPLETIONS)
-    assert upstream.asked[0].path == "/v1/completions"
-    assert texts(samples) == [text_of(100), text_of(101)]
-    assert samples.choices[0].logprob == sum(LOGPROBS)
 
 
 @pytest.mark.parametrize(("mode", "refused"), [("ignores_n", []), ("refuses_n", [5, 3])])
@@ -119,28 +111,6 @@ def test_a_seed_in_the_body_is_where_seeds_begin_and_without_one_there_is_none()
         asked(upstream, use)
     assert sorted(request.body["seed"] for request in upstream.asked[:2]) == [7, 8]
     assert not any("seed" in request.body for request in upstream.asked[2:])
-
-
-def test_choices_said_twice_count_once():
-    with Upstream("duplicates") as upstream:
-        samples = drawn(upstream, 3)
-    assert texts(samples) == [text_of(100 + i) for i in range(3)]
-
-
-@pytest.mark.parametrize("mode", ["nan_logprob", "unlikely"])
-@pytest.mark.parametrize("path", [CHAT, COMPLETIONS])
-def test_a_log_probability_that_is_none_is_unknown(mode, path):
-    with Upstream(mode) as upstream:
-        samples = drawn(upstream, 2, path=path)
-    assert [choice.logprob for choice in samples.choices] == [None, sum(LOGPROBS)]
-
-
-def test_null_content_is_a_choice_without_text():
-    with Upstream("null_content") as upstream:
-        samples = drawn(upstream, 2)
-    assert [choice.kind for choice in samples.choices] == ["null", "text"]
-    [only] = samples.hypotheses
-    assert (only.text, only.sampled) == (text_of(101), True)
 
 
 def test_a_refusal_that_is_not_about_n_is_told_after_a_try_without_n():
