@@ -130,8 +130,7 @@ def test_names_for_one_measure_are_written_in_one_way(name, meaning):
         ("precision_1-4@1.5", r"exponent from 0 to 1.*got precision_1-4@1\.5\."),
         ("precision_2@-1", r"exponent from 0 to 1.*got precision_2@-1\."),
         ("overlap_1234", r"overlap needs an order from 1.*got overlap_1234\."),
-        ("bleu", r"bleu needs its highest order, as in bleu_4; got bleu\."),
-        ("smoothed_bleu_1-4", r"smoothed_bleu needs its highest order"),
+        ("smoothed_bleu_1-4", r"smoothed_bleu takes one highest order"),
         ("bleu_0", r"bleu_0: the order must be from 1 to 50"),
         ("bleu_51", r"bleu_51: the order must be from 1 to 50"),
         ("chrf_3", r"chrf takes no order"),
@@ -156,3 +155,8 @@ def test_names_for_one_measure_are_written_in_one_way(name, meaning):
 def test_a_name_that_means_nothing_is_refused_with_what_is_allowed(name, message):
     with pytest.raises(rv.UsageError, match=message):
         rv.get_similarity(name)
+
+
+@pytest.mark.parametrize("name", ["bleu", "BLEU", "sacrebleu", "bleu_4"])
+def test_bleu_without_an_order_is_bleu_4(name):
+    assert rv.get_similarity(name).name == "bleu_4"

@@ -308,11 +308,10 @@ def smoothed_bleu(argument: str, tokenize: Tokenise) -> Bleu:
 
 
 def _order(kind: str, argument: str) -> int:
-    if not argument.isdecimal():
-        raise UsageError(
-            f"{kind} needs its highest order, as in {kind}_4; got {f'{kind}_{argument}'.rstrip('_')}."
-        )
-    return int(argument)
+    """The highest order; without one 4, as everybody means it by BLEU."""
+    if not (argument or "4").isdecimal():
+        raise UsageError(f"{kind} takes one highest order, such as {kind}_4; got {kind}_{argument}.")
+    return int(argument or 4)
 
 
 def chrf(argument: str, tokenize: Tokenise) -> Chrf:
