@@ -60,6 +60,20 @@ def test_click_completes_commands_and_options():
         assert rangevote_with(**typed).split() == [f"plain,{name}" for name in found]
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "name"),
+    [
+        ("vote", "--sim", "--similarity"),
+        ("tune", "--sim", "--similarities"),
+        ("vote", "--similarty", "--similarity"),
+    ],
+)
+def test_an_unknown_option_names_the_one_that_was_meant(run, command, option, name):
+    done = run(command, option, "x")
+    assert done.code == 2
+    assert f"Did you mean '{name}'?" in done.err
+
+
 def test_warnings_are_shown_as_before_when_a_command_is_done(run, three):
     show, filters = warnings.showwarning, list(warnings.filters)
     assert run("vote", three).code == 0

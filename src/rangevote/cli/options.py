@@ -84,6 +84,17 @@ class HelpCommand(click.Command):
             **{t: SECTIONS[t] for t in SECTIONS if t not in (sections or {})},
         }
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Suggest the options that an unknown one begins, and only otherwise those that look like it."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            names = [name for option in self.get_params(ctx) for name in option.opts]
+            error.possibilities = [
+                name for name in names if name.startswith(error.option_name)
+            ] or error.possibilities
+            raise
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {title: [] for title in (*self.sections, "Run")}
         for option in self.get_params(ctx):
