@@ -106,7 +106,7 @@ def test_all_empty_candidates_elect_the_most_likely_and_say_so(run):
         (["--format", "jsonlines"], "Did you mean 'jsonl'?"),
         (["--nosuch"], "No such option"),
         (["--resume"], "--resume needs -o FILE"),
-        (["--normalisation", "lots"], "--normalisation is 'lots'"),
+        (["--length-normalised", "lots"], "--length-normalised is 'lots'"),
     ],
 )
 def test_an_option_that_cannot_be_meant_is_a_usage_error(run, three, arguments, named):

@@ -223,7 +223,7 @@ def test_a_score_that_was_asked_about_can_be_read(ballots: Ballots) -> None:
         (
             [{"translations": ["a b c"], "scores": [1]}],
             {"normalisation": 999.0},
-            r"translations: a length of 4 to the power 999 \(--normalisation\) is beyond all numbers",
+            r"translations: a length of 4 to the power 999 \(--length-normalised\) is beyond all numbers",
         ),
         # OpenAI
         ([{"custom_id": ["r"], "response": None, "error": None}], {}, "custom_id: expected a string"),
@@ -366,7 +366,7 @@ def test_the_scores_of_sockeye_are_costs_divided_by_a_power_of_the_length(
 
 
 def test_a_power_that_sockeye_does_not_tell_is_asked_for(entries: Entries) -> None:
-    with pytest.raises(UsageError, match=r"--normalisation length \(Sockeye's default.*alpha 0"):
+    with pytest.raises(UsageError, match=r"--length-normalised length \(Sockeye's default.*alpha 0"):
         entries(lines(SOCKEYE))
 
 

@@ -224,7 +224,7 @@ def test_old_files_in_natural_logs_are_read_if_said(ballots: Ballots) -> None:
 
 
 def test_without_token_scores_the_option_is_named(entries: Entries) -> None:
-    with pytest.raises(UsageError, match=r"no P- lines.*--normalisation length .*--log-base e"):
+    with pytest.raises(UsageError, match=r"no P- lines.*--length-normalised length .*--log-base e"):
         entries(without(b"P-"))
 
 

@@ -87,8 +87,8 @@ def test_an_error_of_use_ends_the_reading() -> None:
     [
         ({"log_base": "3"}, "unknown log base '3'.* Choose from: 10, 2, e"),
         ({"normalisation": "mean"}, "unknown normalisation 'mean'.* Choose from: length, none"),
-        ({"normalisation": -1.0}, "--normalisation is -1.0; a power must be 0 or more"),
-        ({"normalisation": float("nan")}, "--normalisation is nan"),
+        ({"normalisation": -1.0}, "--length-normalised is -1.0; a power must be 0 or more"),
+        ({"normalisation": float("nan")}, "--length-normalised is nan"),
         ({"sign": 0}, "--sign is 0; it must be 1 or -1"),
         ({"per_source": 0}, "--per-source is 0; it must be 1 or more"),
         ({"max_line_bytes": 0}, "--max-line-bytes is 0; it must be 1 or more"),

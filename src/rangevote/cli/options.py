@@ -33,7 +33,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         *(
             "--ignore-field",
             "--log-base",
-            "--normalisation",
+            "--length-normalised",
             "--sign",
             "--score-scale",
             "--per-source",
@@ -346,8 +346,9 @@ def reading_options(command: Command) -> Command:
                 "--log-base", "Base of the logarithms of the scores.", type=click.Choice(["e", "2", "10"])
             ),
             declare(
-                "--normalisation none|length|A",
+                "--length-normalised none|length|A",
                 "What the scores were divided by: nothing, the length, or the length to the power A.",
+                name="normalisation",
             ),
             declare(
                 "--sign", "Whether scores are logarithms or negative ones.", type=click.Choice(["+", "-"])
@@ -382,7 +383,7 @@ def grouped(command: Command, name: str, options: Mapping[str, Option], build: C
 def _read_options(normalisation: str | None, sign: str | None, score_scale: str | None, **given: Any) -> Any:
     from rangevote.formats import ReadOptions
 
-    given["normalisation"] = _number_or("normalisation", normalisation, ("none", "length"))
+    given["normalisation"] = _number_or("length-normalised", normalisation, ("none", "length"))
     given["sign"] = {"+": 1, "-": -1, None: None}[sign]
     given["score_scale"] = _number_or("score-scale", score_scale, ("count",))
     return ReadOptions(**{option: value for option, value in given.items() if value is not None})

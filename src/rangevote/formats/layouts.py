@@ -196,8 +196,8 @@ def _check_response(record: Record) -> None:
 
 _SOCKEYE_ALPHA = (
     "Sockeye's scores are divided by a power of the length that the file does not tell. Pass "
-    "--normalisation length (Sockeye's default, --length-penalty-alpha 1), --normalisation X for "
-    "another alpha, --normalisation none for alpha 0; or --score-scale count to ignore the scores."
+    "--length-normalised length (Sockeye's default, --length-penalty-alpha 1), --length-normalised X for "
+    "another alpha, --length-normalised none for alpha 0; or --score-scale count to ignore the scores."
 )
 
 #: Tools whose JSON lines are formats of their own.

@@ -51,8 +51,8 @@ class Scale:
             divisors = [float(length**self.alpha) for length in lengths]
         except OverflowError:
             raise DataError(
-                f"a length of {max(lengths):,} to the power {self.alpha:g} (--normalisation) is beyond all "
-                f"numbers",
+                f"a length of {max(lengths):,} to the power {self.alpha:g} (--length-normalised) is beyond "
+                f"all numbers",
                 field=role,
             ) from None
         scaled = [self.factor * score * divisor for score, divisor in zip(scores, divisors, strict=True)]
@@ -197,7 +197,7 @@ def accept(
             options.report(
                 f"log-probabilities look length-normalised, or are not natural logs: those of distinct "
                 f"sequences add up to P = {mass:.4g}. Give sums of natural logs over all tokens, or "
-                f"say what they are with --log-base and --normalisation",
+                f"say what they are with --log-base and --length-normalised",
                 field=name,
                 key=("mass", name),
             )

@@ -205,9 +205,9 @@ class FairseqSample:
             return [*scale.logprobs(self.totals)]
         unsettled = (
             "there are no P- lines, and whether H- scores are sums or means depends on how "
-            "the file was made. Pass --normalisation length (fairseq's default; H- lines must show "
-            "subwords, so not with --remove-bpe) or --normalisation none (made with --unnormalized), with "
-            "--log-base e for files from before 2020; or --score-scale count to ignore the scores."
+            "the file was made. Pass --length-normalised length (fairseq's default; H- lines must show "
+            "subwords, so not with --remove-bpe) or --length-normalised none (made with --unnormalized), "
+            "with --log-base e for files from before 2020; or --score-scale count to ignore the scores."
         )
         by_options = scale_of(options, base=_FAIRSEQ_BASE, alpha=None, unsettled=unsettled)
         assert by_options is not None  # "count" was dealt with above

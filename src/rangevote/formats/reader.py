@@ -97,7 +97,7 @@ class ReadOptions:
         if isinstance(self.normalisation, str):
             choose("normalisation", self.normalisation, NORMALISATIONS)
         elif self.normalisation is not None and not 0 <= self.normalisation < math.inf:
-            raise UsageError(f"--normalisation is {self.normalisation!r}; a power must be 0 or more.")
+            raise UsageError(f"--length-normalised is {self.normalisation!r}; a power must be 0 or more.")
         if self.sign not in (None, 1, -1):
             raise UsageError(f"--sign is {self.sign!r}; it must be 1 or -1.")
         if self.per_source is not None and self.per_source < 1:
