@@ -186,3 +186,12 @@ def test_on_a_terminal_there_is_a_table_and_a_closing_line(three, tmp_path):
     os.close(screen)
     os.close(terminal)
     assert len((tmp_path / "out.jsonl").read_bytes().splitlines()) == 3
+
+
+@pytest.mark.parametrize(("equal", "warned"), [(2, True), (1, False)])
+def test_equal_candidates_in_most_ballots_are_warned_about(run, tmp_path, equal, warned):
+    path = tmp_path / "samples.jsonl"
+    ballots = [ballot(n, *(["7"] * 5 if n < equal else ["7", "8"])) for n in range(3)]
+    path.write_bytes(lines(*ballots))
+    done = run("vote", path)
+    assert (done.code, f"in {equal} of 3 ballots all candidates are equal" in done.err) == (0, warned)

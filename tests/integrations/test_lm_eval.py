@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rangevote.errors import DataError, UsageError
+from rangevote.errors import DataError, RangevoteWarning, UsageError
 from tests.integrations.page import block
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -78,3 +78,10 @@ def test_wrong_options_and_responses_that_are_no_texts_are_refused():
         ElectFilter(similarity="nope")
     with pytest.raises(DataError, match=r"got tuple .* generate_until"):
         ElectFilter().apply([[(-1.0, True), (-2.0, False)]], [{}])
+
+
+def test_equal_responses_to_most_documents_are_warned_about():
+    from rangevote.integrations.lm_eval import ElectFilter
+
+    with pytest.warns(RangevoteWarning, match=r"in 2 of 3 documents all responses are equal"):
+        assert ElectFilter().apply([["7"] * 5, ["8"] * 5, ["9", "10"]], [{}] * 3)[:2] == [["7"], ["8"]]

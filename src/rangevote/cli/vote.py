@@ -52,6 +52,11 @@ ONE_CANDIDATE = (
     "every ballot has one candidate, so nothing was decided. If each record is one sample, name what the "
     "samples of a ballot share with --group-by."
 )
+ALL_EQUAL = (
+    "in {equal:,} of {all:,} ballots all candidates are equal, so the vote decided nothing there. If they "
+    "are samples, draw them at a temperature above 0 and with different seeds: some clients, such as the API "
+    "models of lm-eval, send the same seed for every sample."
+)
 
 
 @click.command(
@@ -352,12 +357,13 @@ def _write_all(
     """Write every line; returns the exit code."""
     from rangevote.formats.result_writer import is_pair
 
-    skipped = undecided = most = 0
+    skipped = undecided = most = equal = 0
     changed: Counter[bool | None] = Counter()
     begun = time.monotonic()
     with keeping_results(sink, bar):
         for line in lines:
             most = max(most, line.candidates)
+            equal += line.all_equal
             if line.error is not None:
                 if not skip or not isinstance(line.error, DataError):
                     raise line.error
@@ -376,6 +382,8 @@ def _write_all(
         )
     if most == 1 and bar.items > 1:
         notes.warn(ONE_CANDIDATE)
+    if 2 * equal > bar.items:
+        notes.warn(ALL_EQUAL.format(equal=equal, all=bar.items))
     if sys.stderr.isatty():
         compared = changed[True] + changed[False]
         among = f", the most likely candidate lost in {changed[True]:,}" if compared else ""

@@ -52,14 +52,16 @@ class ResultShape(NamedTuple):
 
 
 class ResultLine(NamedTuple):
-    """One line of output, the error that it stands for where there was one, how many candidates and which id
-    the ballot has, and whether another candidate than the most likely won (None: not known)."""
+    """One line of output, the error that it stands for where there was one, and of the ballot: how many
+    candidates it has, its id, whether another candidate than the most likely won (None: not known), and
+    whether it has several candidates that are all equal."""
 
     content: bytes
     error: RangevoteError | None = None
     candidates: int = 0
     id: str | int | None = None
     changed: bool | None = None
+    all_equal: bool = False
 
 
 _encode = msgspec.json.Encoder().encode
@@ -74,7 +76,9 @@ def result_line(ballot: Ballot, result: Result, shape: ResultShape, reasoning: s
     else:
         fields = result_fields(ballot, result, shape)
         content = _encode(fields | {"reasoning": reasoning} if reasoning else fields)
-    return ResultLine(content + b"\n", None, len(ballot.candidates), ballot.id)
+    first, *others = ballot.candidates
+    all_equal = bool(others) and all(one.content == first.content for one in others)
+    return ResultLine(content + b"\n", None, len(ballot.candidates), ballot.id, all_equal=all_equal)
 
 
 def empty_line(ballot: Ballot, shape: ResultShape) -> ResultLine:

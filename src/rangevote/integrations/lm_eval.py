@@ -21,7 +21,7 @@ from lm_eval.api.filter import Filter
 
 from rangevote.election.elect import elect
 from rangevote.election.settings import ElectionOptions, Settings
-from rangevote.errors import DataError
+from rangevote.errors import DataError, warn
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -36,13 +36,21 @@ class ElectFilter(Filter):
 
     def apply(self, resps: Iterable[Sequence[Any]], docs: Sequence[dict[str, Any]]) -> list[list[Any]]:
         """For each document its responses -> the elected one of them."""
-        return [[self._elected(list(responses))] for responses in resps]
+        documents = [list(responses) for responses in resps]
+        equal = sum(len(responses) > 1 and len(set(responses)) == 1 for responses in documents)
+        if 2 * equal > len(documents):
+            warn(
+                f"in {equal:,} of {len(documents):,} documents all responses are equal, so the vote decides "
+                f"nothing. Sample at a temperature above 0 and with different seeds; lm-eval's API models "
+                f"send the same seed on every repeat, so use a local model or sample with rangevote generate."
+            )
+        return [[self._elected(responses)] for responses in documents]
 
     def _elected(self, responses: list[Any]) -> Any:
         for response in responses:
             if not isinstance(response, str):
                 raise DataError(
-                    f"ElectFilter elects texts, got {type(response).__name__} {response!r}; it belongs to "
-                    f"tasks with output_type generate_until, before steps that make something else of them."
+                    f"ElectFilter elects texts, got {type(response).__name__} {response!r}; use it in tasks "
+                    f"with output_type generate_until, before steps that make something else of the texts."
                 )
         return responses[elect(responses, **self.options).leader]
