@@ -205,8 +205,8 @@ def _score_question(path: str, name: str) -> UsageError:
     return UsageError(
         f"{path} looks like a score, and it is not known whether it is a log-probability. If it is one, pass "
         f"--logprob-field {name}, with --length-normalised length if it is a mean over the tokens or "
-        f"--log-base if it is not natural; to weigh by softmax(X * score), add --score-scale X; to ignore it, pass "
-        f"--ignore-field {name}."
+        f"--log-base if it is not natural. To weigh by softmax(X * score), add --score-scale X; to ignore it "
+        f"pass --ignore-field {name}."
     )
 
 
