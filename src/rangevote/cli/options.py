@@ -90,10 +90,11 @@ class HelpCommand(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             names = [name for option in self.get_params(ctx) for name in option.opts]
-            error.possibilities = [
-                name for name in names if name.startswith(error.option_name)
-            ] or error.possibilities
-            raise
+            begun = [repr(name) for name in names if name.startswith(error.option_name)]
+            if not begun:
+                raise
+            message = f"No such option {error.option_name!r}. Did you mean {' or '.join(begun)}?"
+            raise click.NoSuchOption(error.option_name, message, ctx=ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {title: [] for title in (*self.sections, "Run")}
