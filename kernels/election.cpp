@@ -7,6 +7,7 @@
 namespace rangevote {
 namespace {
 
+constexpr double ROUNDING = 0x1p-40;  // more than all rounding of a score
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
 constexpr std::size_t KEPT = 4u << 20;  // bytes of tables that are kept for the next election
 constexpr std::size_t MANY = 64;        // equal log-probabilities among which repeated texts are looked for
@@ -37,12 +38,6 @@ std::size_t Side::bytes() const {
     std::size_t sum = 0;
     for (const std::string_view text : texts) sum += text.size();
     return sum;
-}
-
-bool Outcome::supported() const {
-    for (std::size_t c = 0; c < scores.size(); ++c)
-        if (own.empty() ? scores[c] != 0.0 : scores[c] != own[c]) return true;
-    return false;
 }
 
 void softmax(double *numbers, std::size_t size, std::size_t again, double temperature) {
@@ -85,7 +80,11 @@ bool Elections::hold(const ElectionPlan &plan, const Side &candidates, const Sid
     case Formula::smoothed_bleu: index_->bleu_tally(weights, true, own, scores); break;
     case Formula::chrf: index_->chrf_tally(weights, plan.parameter, own, scores); break;
     }
-    for (double &score : out.scores) score = rounded(score);
+    out.supported = false;
+    for (std::size_t c = 0; c < out.scores.size(); ++c) {  // a text gives itself at most its own weight
+        out.scores[c] = rounded(out.scores[c]);
+        out.supported |= out.scores[c] > (own && out.scores.size() > 1 ? out.weights[c] + ROUNDING : 0.0);
+    }
     if (!add_likelihood(plan, candidates, out)) return false;
     choose(candidates, out);
     return true;

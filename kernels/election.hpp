@@ -46,9 +46,8 @@ struct Outcome {
     std::size_t winner = 0;
     bool by_probability = false;  // else by count
     bool alone = false;           // no candidate is of another group than the winner, so there is no margin
+    bool supported = false;       // whether a voter supports any candidate but itself
     double margin = 0.0;
-
-    bool supported() const;  // whether any candidate got a vote
 };
 
 // P^(1/T) of the numbers, in place, normalised to sum to 1 (plain.py, softmax); `again` of them are -inf because

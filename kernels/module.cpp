@@ -240,7 +240,7 @@ class Election {
         numbers.insert(numbers.end(), outcome.weights.begin(), outcome.weights.end());
         numbers.insert(numbers.end(), outcome.own.begin(), outcome.own.end());
         return nb::make_tuple(outcome.winner, outcome.scores[outcome.winner],
-                              outcome.alone ? nb::object(nb::none()) : nb::cast(outcome.margin), outcome.supported(),
+                              outcome.alone ? nb::object(nb::none()) : nb::cast(outcome.margin), outcome.supported,
                               outcome.by_probability, nb::bytes(numbers.data(), numbers.size() * sizeof(double)));
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 
 import pytest
 
@@ -134,3 +135,68 @@ def test_several_winners_are_of_different_groups(rule):
 
 def test_the_most_likely_text_is_as_far_above_the_next_text_as_that_is_likely():
     assert rv.elect(["a", "a", "b"], [-1.0, -1.5, -3.0], rule="most_likely").margin == 2.0
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "no_support"),
+    [
+        (["a b", "c d", "e f"], {}, True),
+        (["a b", "c d", "a e"], {}, False),
+        (["a b", "c d", "a b"], {}, False),  # clones support each other
+        (["a b", "c d"], {"similarity": "chrf"}, True),
+        (["a b", "c d"], {"similarity": "edit"}, True),
+        (["1", "2", "3"], {"similarity": "exact:last_number"}, True),
+        (["1", "2", "so 1"], {"similarity": "exact:last_number"}, False),
+        (["a b", "c d"], {"similarity": lambda v, c: 0.9 if v == c else 0.05}, False),
+        (["a b"], {}, False),
+    ],
+)
+def test_without_support_by_others_a_warning_says_so(texts, options, no_support):
+    if options.get("similarity") == "edit":
+        pytest.importorskip("rapidfuzz")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = rv.elect(texts, **options)
+        streamed = rv.Electorate(texts, **options).add(texts).result()
+    assert result.no_support is no_support
+    assert any("no voter supports" in str(warning.message) for warning in caught) is no_support
+    assert result.to_dict().get("no_support", False) is no_support
+    assert streamed.index == result.index
+
+
+@pytest.mark.parametrize("options", [{}, {"rule": "cluster"}, {"winners": 2, "rule": "reweighted"}])
+def test_where_no_voter_gives_an_answer_nobody_is_elected(options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = rv.elect(["no idea", "who knows"], similarity="exact:last_number", **options)
+    assert (result.winner, result.index, result.elected, str(result)) == (None, None, (), "")
+    assert result.no_winner == result.fields()["no_winner"] == "no voter gave an answer"
+
+
+@pytest.mark.parametrize(
+    ("answers", "least", "elected"),
+    [
+        ("111222", 0.5, False),
+        ("1112223", 0.4, True),
+        ("1112", 0.5, True),
+        ("1122", 0.4, True),
+        ("12", 0.5, False),
+    ],
+)
+def test_a_tie_is_not_a_majority(answers, least, elected):
+    result = rv.elect(list(answers), similarity="exact:last_number", min_share=least, weights="count")
+    assert bool(result.elected) is elected
+
+
+def test_the_rule_cluster_reports_the_shares_of_all_answers():
+    result = rv.elect(["1", "1", "2", "so 1"], similarity="exact:last_number", rule="cluster")
+    assert {name: vote.share for name, vote in result.votes.items()} == {"1": 0.75, "2": 0.25}
+    assert [group.share for group in result.groups] == [0.75, 0.25]
+
+
+@pytest.mark.parametrize("options", [{}, {"similarity": "exact"}, {"voters": ["a"]}])
+def test_an_empty_list_of_logprobs_is_refused_on_every_path(options):
+    with pytest.raises(rv.UsageError, match="2 candidates but 0 log-probabilities"):
+        rv.elect(["a b", "a c"], [], **options)
+    with pytest.raises(rv.UsageError, match="1 voters but 0 log-probabilities"):
+        rv.elect(["a b", "a c"], voters=["a b"], voter_logprobs=[])

@@ -75,9 +75,7 @@ def test_given_voters_are_counted_as_voters():
 
 def test_a_winner_that_shares_nothing_won_by_its_own_weight():
     result = rv.elect(["a b", "c d"], [-1.0, -2.0], similarity="overlap_2")
-    assert told(result).startswith(
-        "No other output shares a passage with it; it won by its own 73 % of the vote."
-    )
+    assert told(result) == "No output supports another one; it won by its own 73 % of the vote."
 
 
 def test_a_majority_is_told_by_its_answer():

@@ -357,7 +357,7 @@ def _write_all(
     """Write every line; returns the exit code."""
     from rangevote.formats.result_writer import is_pair
 
-    skipped = undecided = most = equal = 0
+    skipped = undecided = most = equal = no_winner = 0
     changed: Counter[bool | None] = Counter()
     begun = time.monotonic()
     with keeping_results(sink, bar):
@@ -370,6 +370,7 @@ def _write_all(
                 notes.warn(f"skipped: {line.error}")
                 skipped += 1
             bar.advance()
+            no_winner += line.no_winner
             changed[line.changed] += 1
             undecided += pairs and line.error is None and not is_pair(line.content)
             sink.write(line.content)
@@ -380,6 +381,8 @@ def _write_all(
         notes.tell(
             f"{undecided} of {bar.items} ballots have no pair: all their candidates got the same score."
         )
+    if no_winner:
+        notes.tell(f"{no_winner} of {bar.items} ballots have no winner.")
     if most == 1 and bar.items > 1:
         notes.warn(ONE_CANDIDATE)
     if 2 * equal > bar.items:

@@ -80,7 +80,7 @@ def summary(result: Result) -> str:
     elif result.margin is None:
         clear = "no rival"
     elif result.no_support:
-        clear = "nobody got a vote: the order of ties decided"
+        clear = "no voter supports any candidate but itself"
     else:
         clear = f"margin {_number(result.margin, '.4g')}{' (near-tie)' if result.near_tie else ''}"
     return f"{sizes}; {clear}{_answers(result)}"

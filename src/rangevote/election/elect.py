@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from msgspec.structs import astuple
 
 from rangevote.election.panel import panel_of, panel_voters
 from rangevote.election.preprocess import prepare
-from rangevote.election.result import Answer, Result, counted_result, with_thresholds
+from rangevote.election.result import NO_SUPPORT, Answer, Result, counted_result, with_thresholds
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
 from rangevote.election.settings import ElectionOptions, Settings, settings_of
 from rangevote.election.weights import default_weights, has_temperature, repeated, weigh
@@ -147,8 +148,10 @@ def _side(listed: Any, logprobs: Any) -> Any:
     kinds = set(map(type, listed)) if type(listed) is list else set()
     if kinds == {Hypothesis} and logprobs is None:
         return _read_columns(tuple(zip(*map(astuple, listed), strict=True)))
-    if kinds == {str} and (logprobs is None or type(logprobs) is list):
-        return tuple(listed), None if logprobs is None else tuple(logprobs)
+    if kinds == {str} and logprobs is None:
+        return tuple(listed), None
+    if kinds == {str} and type(logprobs) is list and len(logprobs) == len(listed):
+        return tuple(listed), tuple(logprobs)
     return False
 
 
@@ -267,7 +270,13 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
         weighting,
         contest.own,
         panel,
+        no_support=contest.no_support,
+        all_weights=contest.weights,
     )
+    if result.similarity.label is not None and not outcome.scores.any() and not result.votes:
+        return replace(result, elected=(), no_winner="no voter gave an answer")
+    if result.no_support:
+        warn(NO_SUPPORT)
     if settings.min_score is None and settings.min_share is None:
         return result
     return with_thresholds(result, settings.min_score, settings.min_share)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 
 from rangevote.election.rules import order
+from rangevote.errors import warn
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
 from rangevote.similarity.base import same_content, short
 from rangevote.text import finite
@@ -58,6 +59,10 @@ class AnswerCount(NamedTuple):
 
 #: Shares are sums of weights such as 1/3: 2 of 3 are 2/3, whatever was rounded.
 SHARE_SLACK = 1e-12
+NO_SUPPORT = (
+    "no voter supports any candidate but itself (no_support), so the weights or the order of ties decided; a "
+    "similarity that compares smaller parts, such as overlap_1 or chrf, may find more in common."
+)
 #: A margin below this is flagged as a near-tie: rounding could have decided it.
 NEAR_TIE = 1e-9
 
@@ -96,6 +101,8 @@ class Result:
     likelihood: Array | None = field(default=None, repr=False)  # (candidates,)
     panel: PanelShares | None = None
     no_winner: str | None = None
+    no_support: bool = False  # no voter supports any candidate but itself: weights and the tie order decided
+    all_weights: Array | None = field(default=None, repr=False)  # (voters,), before a rule left some out
 
     def __getattr__(self, name: str) -> Any:
         """What an election in one call has left to be made."""
@@ -182,7 +189,7 @@ class Result:
         keys = self._keys(self.candidates)
         electors = keys if self.voters is self.candidates else self._keys(self.voters)
         weights: dict[Hashable, list[float]] = {}
-        for key, weight in zip(electors, self.weights.tolist(), strict=True):
+        for key, weight in zip(electors, self._all_weights(), strict=True):
             weights.setdefault(key, []).append(weight if key is not None else 0.0)
         members: dict[Hashable, list[int]] = {}
         for index in self.ranking:
@@ -191,6 +198,10 @@ class Result:
             CandidateGroup(tuple(some), float(self.scores[some[0]]), math.fsum(weights.get(key, ())))
             for key, some in members.items()
         )
+
+    def _all_weights(self) -> list[float]:
+        weights: list[float] = (self.weights if self.all_weights is None else self.all_weights).tolist()
+        return weights
 
     def _keys(self, hypotheses: Hypotheses) -> list[Hashable]:
         return self.similarity.keys(hypotheses) if len(self.voters) else same_content(hypotheses)
@@ -241,7 +252,7 @@ class Result:
         keys = self.similarity.keys(self.voters)
         names: dict[Hashable, str] = {}
         weights: dict[str, list[float]] = {}
-        for key, weight in zip(keys, self.weights.tolist(), strict=True):
+        for key, weight in zip(keys, self._all_weights(), strict=True):
             if key is not None:
                 weights.setdefault(names.setdefault(key, label(key)), []).append(weight)
         votes = {name: AnswerVotes(len(some), math.fsum(some)) for name, some in weights.items()}
@@ -257,12 +268,6 @@ class Result:
     def near_tie(self) -> bool:
         """Whether the margin over other groups is so small that rounding could have decided."""
         return self.margin is not None and self.margin < NEAR_TIE
-
-    @cached_property
-    def no_support(self) -> bool:
-        """Whether no candidate got any vote, so that the tie order decided."""
-        votes = self.scores if self.likelihood is None else self.scores != self.likelihood
-        return not bool(votes[self.scores > -math.inf].any())
 
     def to_dict(self, *, scores: bool = False, explain: bool = False) -> dict[str, Any]:
         """The fields that `rangevote vote` writes of a result, as values that JSON has: minus infinity, the
@@ -344,6 +349,9 @@ def with_thresholds(result: Result, min_score: float | None, min_share: float | 
     for i in result.elected if min_share else ():
         if shares[i] < min_share - SHARE_SLACK:  # type: ignore[operator]
             short_of[i] = f"share {shares[i]:.4g} is below min_share={short(min_share)}"  # type: ignore[arg-type]
+    halves = [group for group in result.groups if group.share >= 0.5 - SHARE_SLACK] if min_share else []
+    if len(halves) == 2 and len(result.elected) == 1 and min_share >= 0.5 - SHARE_SLACK:  # type: ignore[operator]
+        short_of[result.elected[0]] = "share 0.5 is tied with another one, and a tie is not a majority"
     if not short_of:
         return result
     kept = tuple(i for i in result.elected if i not in short_of)
@@ -372,6 +380,8 @@ def counted_result(answer: Answer, kept: Sequence[Any], settings: Settings) -> R
     made["score"] = score
     made["margin"] = margin
     made["no_support"] = not supported
+    if not supported:
+        warn(NO_SUPPORT)
     made["settings"] = settings
     made["weighting"] = "probability" if by_probability else "count"
     made["_left"] = (kept, numbers)

@@ -20,6 +20,9 @@ from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import rounded
 from rangevote.similarity.base import Measure, Poll, same_content, short
 
+#: More than all rounding of a score, and how many candidates have their grades looked at one by one.
+ROUNDING, FEW = 2.0**-40, 100
+
 
 @dataclass
 class Contest:
@@ -31,6 +34,7 @@ class Contest:
     similarity: Measure | None = None
     poll: Poll | None = None  # with all voters in it; opened when votes are first counted
     likelihood: float = 0.0  # how much a candidate's own likelihood counts
+    votes: Array | None = None  # (candidates,), those that were counted first, under all weights
 
     @cached_property
     def own(self) -> Array | None:
@@ -40,7 +44,24 @@ class Contest:
     def scores(self, weights: Array, part: float = 1.0) -> Array:
         """score(c) = sum of weight * sim(v, c) + part * own(c), each rounded, shape (candidates,)."""
         votes = rounded(self.tally(weights))
+        if self.votes is None:
+            self.votes = votes
         return votes if self.own is None else votes + rounded(part * self.own)
+
+    @property
+    def no_support(self) -> bool:
+        """Whether no voter supports any candidate but itself."""
+        if self.votes is None:  # nobody voted
+            return False
+        votes = np.where(np.isfinite(self.votes), self.votes, 0.0)
+        if self.voters is not self.candidates or len(votes) == 1:
+            return not bool(votes.any())
+        if (votes > self.weights + ROUNDING).any():  # a text gives itself at most its own weight
+            return False
+        if len(votes) > FEW:
+            return True
+        others = self.grades() * (1.0 - np.eye(len(votes)))
+        return not bool((others[self.weights > 0] > 0).any())
 
     def tally(self, weights: Array) -> Array:
         """The votes under these weights of the voters, shape (candidates,)."""

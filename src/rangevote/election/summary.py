@@ -150,7 +150,12 @@ def why(result: Result) -> tuple[str, ...]:
             return ("Chosen without a vote, by the highest log-probability per token.",)
         return ("Chosen without a vote, as the most likely output.",)
     if result.no_support:
-        return ("Nobody got a vote, so the order of ties decided: the more likely, then the first.",)
+        if result.margin and result.voters is result.candidates:
+            share = float(result.weights[result.leader])
+            return (f"No output supports another one; it won by its own {_percent(share)} of the vote.",)
+        return (
+            "Nobody is supported by others, so the order of ties decided: the more likely, then the first.",
+        )
     if len(result.groups) == 1:
         return (_all_alike(result),)
     likely = most_likely(result.candidates)

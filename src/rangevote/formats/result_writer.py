@@ -53,8 +53,8 @@ class ResultShape(NamedTuple):
 
 class ResultLine(NamedTuple):
     """One line of output, the error that it stands for where there was one, and of the ballot: how many
-    candidates it has, its id, whether another candidate than the most likely won (None: not known), and
-    whether it has several candidates that are all equal."""
+    candidates it has, its id, whether another candidate than the most likely won (None: not known), whether
+    it has several candidates that are all equal, and whether nobody was elected."""
 
     content: bytes
     error: RangevoteError | None = None
@@ -62,6 +62,7 @@ class ResultLine(NamedTuple):
     id: str | int | None = None
     changed: bool | None = None
     all_equal: bool = False
+    no_winner: bool = False
 
 
 _encode = msgspec.json.Encoder().encode
@@ -78,7 +79,11 @@ def result_line(ballot: Ballot, result: Result, shape: ResultShape, reasoning: s
         content = _encode(fields | {"reasoning": reasoning} if reasoning else fields)
     first, *others = ballot.candidates
     all_equal = bool(others) and all(one.content == first.content for one in others)
-    return ResultLine(content + b"\n", None, len(ballot.candidates), ballot.id, all_equal=all_equal)
+    no_winner = result.no_winner is not None
+    content += b"\n"
+    return ResultLine(
+        content, None, len(ballot.candidates), ballot.id, all_equal=all_equal, no_winner=no_winner
+    )
 
 
 def empty_line(ballot: Ballot, shape: ResultShape) -> ResultLine:
