@@ -52,6 +52,26 @@ def test_responses_of_lm_eval_are_read(ballots: Ballots) -> None:
     record = {"doc_id": 3, "doc": {"question": "?"}, "target": "42", "resps": [["41", "42"]]}
     [ballot] = ballots(lines(record))
     assert (ballot.id, texts(ballot), list(ballot.references)) == (3, ["41", "42"], ["42"])
+    for arguments in ({"gen_args_0": {"arg_0": "Q: ?"}}, [["Q: ?", {"until": []}]], [{"arg_0": "Q: ?"}]):
+        assert ballots(lines(record | {"arguments": arguments}))[0].source == "Q: ?"
+
+
+def test_one_filter_of_an_lm_eval_log_is_read(ballots: Ballots) -> None:
+    rows = [
+        {"doc_id": i, "resps": [[f"{name} {i}"]], "filter": name}
+        for name in ("strict-match", "flexible-extract")
+        for i in range(2)
+    ]
+    warnings: list[str] = []
+    for data in (lines(*rows), json.dumps(rows).encode()):
+        found = ballots(data, warn=warnings.append)
+        assert [(b.id, texts(b)) for b in found] == [(0, ["strict-match 0"]), (1, ["strict-match 1"])]
+    assert len(warnings) == 2
+    assert "'strict-match' are read" in warnings[0]
+    [first, _] = ballots(lines(*rows), filter="flexible-extract")
+    assert texts(first) == ["flexible-extract 0"]
+    [ballot] = ballots(lines(rows[0] | {"filter": "none"}))
+    assert texts(ballot) == ["strict-match 0"]
 
 
 def test_options_name_any_path(ballots: Ballots) -> None:

@@ -37,7 +37,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
             "--sign",
             "--score-scale",
             "--per-source",
-            "--logprobs",
+            *("--logprobs", "--filter"),
         ),
         *("--max-line-bytes", "--strict", "--references", "--plain", "--beam", "--images", "--image-root"),
         *("--allow-empty", "--require-nonempty", "--trust-ids"),
@@ -343,6 +343,7 @@ def reading_options(command: Command) -> Command:
                 "A field that looks like a score and is not to be read. May be repeated.",
                 multiple=True,
             ),
+            declare("--filter NAME", "The filter of an lm-eval log that is read. Default: the first."),
             declare(
                 "--log-base", "Base of the logarithms of the scores.", type=click.Choice(["e", "2", "10"])
             ),

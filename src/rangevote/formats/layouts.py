@@ -25,7 +25,7 @@ import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -57,7 +57,10 @@ TEXTS = (
     *("summary_text", "prediction", "hypothesis", "translation", "answer", "content", "message"),
 )
 LOGPROBS = ("logprob", "log_prob", "cumulative_logprob", "sum_logprob")
-SOURCES = ("source", "prompt", "question", "instruction", "input", "query", "problem")
+SOURCES = (
+    *("source", "prompt", "question", "instruction", "input", "query", "problem"),
+    *("arguments.gen_args_0.arg_0", "arguments[0].arg_0", "arguments[0][0]"),  # lm-eval
+)
 IDS = (
     *("id", "prompt_id", "doc_id", "question_id", "task_id", "example_id", "source_id", "input_id"),
     *("request_id", "custom_id", "sentence_id", "problem_id", "idx"),
@@ -93,7 +96,8 @@ def at(value: Any, path: str) -> Any:
     return _follow(value, steps(path))
 
 
-def steps(path: str) -> list[str | int]:
+@cache
+def steps(path: str) -> Sequence[str | int]:
     """The names and numbers of a path."""
     pieces: list[str | int] = []
     end = 1 if path.startswith("$") else 0
@@ -250,7 +254,15 @@ def recognise(records: Sequence[Record], options: ReadOptions) -> ReadOptions | 
     first = records[0]
     for name in ("candidates", "hypotheses", *LISTS):
         if isinstance(_unpacked(first.get(name)), list):
-            return replace(options, field=name)
+            options = replace(options, field=name)
+            if name == "resps" and options.filter is None and isinstance(first.get("filter"), str):
+                options = replace(options, filter=first["filter"])
+                if options.filter != "none":
+                    options.warn(
+                        f"the answers of the filter {options.filter!r} are read, which comes first; --filter "
+                        f"chooses another."
+                    )
+            return options
     text = options.text_field or next((name for name in TEXTS if name in first), None)
     keys = [name for name in (*IDS, *SOURCES) if name in first and name != text]
     if text is None or not keys:
@@ -276,7 +288,17 @@ def unknown_layout(names: Iterable[str]) -> DataError:
 def decoder(options: ReadOptions) -> Decode:
     """The function from a line of JSON to its ballot, for the layout that the options name."""
     layout, scale = layout_of(options)
-    return lambda line: record_ballot(_object(parse(line)), layout, options, scale)
+
+    def decode(line: bytes) -> Ballot | None:
+        record = _object(parse(line))
+        return None if _left_out(record, options) else record_ballot(record, layout, options, scale)
+
+    return decode
+
+
+def _left_out(record: Record, options: ReadOptions) -> bool:
+    """Whether a record of lm-eval is of another filter than the chosen one."""
+    return options.filter is not None and record.get("filter", options.filter) != options.filter
 
 
 def _object(value: Any) -> Record:
@@ -288,7 +310,7 @@ def _object(value: Any) -> Record:
 def read_records(records: Iterable[Located], options: ReadOptions) -> Iterator[Entry]:
     """The ballots of records in the layout that the options name."""
     layout, scale = layout_of(options)
-    records = to_the_end(records)
+    records = (row for row in to_the_end(records) if not _left_out(row.record, options))
     if options.group_by is not None:
         yield from _grouped(records, options, layout, scale)
         return
@@ -394,7 +416,7 @@ def _is_id(value: Any) -> bool:
 def _shared(record: Record, layout: Layout, options: ReadOptions, key: Any = None) -> dict[str, Any]:
     """What a ballot has beside its hypotheses."""
     id = _id(record, layout) if key is None else key
-    source = next((record[name] for name in SOURCES if isinstance(record.get(name), str)), None)
+    source = next((text for name in SOURCES if isinstance(text := at(record, name), str)), None)
     references = next((record[name] for name in REFERENCES if record.get(name) is not None), None)
     references = [references] if isinstance(references, str) else _unpacked(references)
     fields = {

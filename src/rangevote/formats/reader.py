@@ -47,7 +47,8 @@ RECENT_IDS = 2**18
 LOOK = 2**20
 
 
-Decode = Callable[[bytes], Ballot]
+#: Makes a ballot of a line; None if the line is to be left out.
+Decode = Callable[[bytes], Ballot | None]
 Record = Mapping[str, Any]
 
 
@@ -69,7 +70,7 @@ class ReadOptions:
     `field`, `group_by`, `text_field` and `logprob_field` tell where records of another layout than the ballot
     file's have what (`rangevote.formats.layouts`); `carry` names fields of the input that ballots keep, as
     "prompt" or, under another name, "answer=gold". `ignore_field` names fields that look like scores and are
-    not to be read.
+    not to be read. `filter` is the filter whose records of an lm-eval log are read; by default the first.
     """
 
     format: str | None = None
@@ -78,6 +79,7 @@ class ReadOptions:
     text_field: str | None = None
     logprob_field: str | None = None
     ignore_field: Sequence[str] = ()
+    filter: str | None = None
     carry: Sequence[str] = ()
     log_base: str | None = None
     normalisation: str | float | None = None
@@ -302,7 +304,11 @@ def decoder_of(format: str, options: ReadOptions) -> Decode | None:
     from rangevote.formats.jsonl import parse
     from rangevote.formats.layouts import with_carry
 
-    return lambda line: with_carry(decode(line), parse(line), options)
+    def decode_and_carry(line: bytes) -> Ballot | None:
+        ballot = decode(line)
+        return ballot and with_carry(ballot, parse(line), options)
+
+    return decode_and_carry
 
 
 def _carrying(entries: Iterator[Entry], options: ReadOptions) -> Iterator[Entry]:
@@ -459,7 +465,9 @@ def line_entries(chunk: Chunk, decode: Decode, limit: int) -> Iterator[Entry]:
         try:
             if len(line) > limit:
                 raise line_too_long(limit)
-            yield Entry(where, decode(line.removesuffix(b"\r")))
+            ballot = decode(line.removesuffix(b"\r"))
+            if ballot is not None:
+                yield Entry(where, ballot)
         except DataError as error:
             if chunk.torn and error.problem.startswith("not valid JSON"):
                 hint = "; the last line has no line end: the file may be cut off"
