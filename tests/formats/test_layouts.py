@@ -43,6 +43,11 @@ def test_a_list_under_a_usual_name_is_the_candidates(ballots: Ballots, name: str
     assert (ballot.id, ballot.source, texts(ballot)) == (7, "?", ["a b", "a c"])
 
 
+def test_answers_beside_an_output_are_the_right_ones(ballots: Ballots) -> None:
+    rows = [{"question": "?", "answers": ["x"], "prediction": text} for text in ("a", "b")]
+    assert [texts(ballot) for ballot in ballots(lines(*rows))] == [["a", "b"]]
+
+
 def test_samples_by_name_count_once_each(ballots: Ballots) -> None:
     [ballot] = ballots(lines({"samples": ["a", "b"], "logprobs": [-1, -2]}))
     assert [(h.sampled, h.logprob) for h in ballot.candidates] == [(True, -1.0), (True, -2.0)]
@@ -582,6 +587,10 @@ def test_one_list_per_line_is_read_line_by_line(entries: Entries) -> None:
     found = entries(lines(*PIPELINE, [{"x": 1}]))
     assert [texts(entry.get()) for entry in found[:3]] == [["a", ""], ["b"], []]
     assert str(found[3].error).startswith("input:4: outputs[0]: has no text under a usual name")
+    plain = [entry.get() for entry in entries(b'["a", "b"]\n\n["c"]\n')]
+    assert [(ballot.id, texts(ballot)) for ballot in plain] == [(0, ["a", "b"]), (1, ["c"])]
+    [single] = entries(b'["a",\n "b"]')
+    assert texts(single.get()) == ["a", "b"]
 
 
 def test_other_names_of_pipelines_are_read(ballots: Ballots) -> None:

@@ -15,8 +15,8 @@ A file may also be one JSON array: of records, or of lists as a Hugging Face pip
     [[{"generated_text": "a"}, {"generated_text": "b"}], ...]
 
 A list of lists has one for each input, whose id is its number from 0; the flat list that a pipeline returns
-for a single input is one ballot. The array is read into memory as a whole, up to the limit on the length of a
-line. One list per line is read as well.
+for a single input is one ballot, as is a list of texts. The array is read into memory as a whole, up to the
+limit on the length of a line. One list per line is read as well.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from rangevote.hypothesis import Ballot
 #: What people call a list of outputs, an output, its log-probability, and the rest of a record.
 LISTS = (
     *("outputs", "texts", "responses", "samples", "completions", "generations", "resps", "predictions"),
-    "generated_texts",
+    *("generated_texts", "summaries", "captions", "answers"),
 )
 TEXTS = (
     *("text", "output", "response", "completion", "generation", "generated_text", "translation_text"),
@@ -252,7 +252,10 @@ def recognise(records: Sequence[Record], options: ReadOptions) -> ReadOptions | 
     if options.field is not None or options.group_by is not None or not records:
         return options
     first = records[0]
+    text = options.text_field or next((name for name in TEXTS if name in first), None)
     for name in ("candidates", "hypotheses", *LISTS):
+        if name == "answers" and text is not None:
+            continue  # the right ones, beside an output
         if isinstance(_unpacked(first.get(name)), list):
             options = replace(options, field=name)
             if name == "resps" and options.filter is None and isinstance(first.get("filter"), str):
@@ -263,7 +266,6 @@ def recognise(records: Sequence[Record], options: ReadOptions) -> ReadOptions | 
                         f"chooses another."
                     )
             return options
-    text = options.text_field or next((name for name in TEXTS if name in first), None)
     keys = [name for name in (*IDS, *SOURCES) if name in first and name != text]
     if text is None or not keys:
         return None
@@ -611,7 +613,7 @@ def _hashable(value: Any) -> Hashable:
 def read_document(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """One entry for each list, or for the records of each ballot."""
     first, _, rest = stream.peek(2**16).lstrip().partition(b"\n")
-    flat = first[:1] == b"[" and first[1:].lstrip()[:1] == b"{" and first.rstrip().endswith(b"]")
+    flat = first[:1] == b"[" and first[1:].lstrip()[:1] in (b"{", b'"') and first.rstrip().endswith(b"]")
     if not flat or rest.lstrip()[:1] != b"[":
         yield from _array(stream, options)
         return
@@ -643,7 +645,7 @@ def _array(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     if not value:
         return
     records = all(isinstance(item, dict) for item in value)
-    if records and not options.layout and any(name in value[0] for name in PIPELINE):
+    if _are(str, value) or (records and not options.layout and any(name in value[0] for name in PIPELINE)):
         records, value = False, [value]
     if records:
         layout = recognise(value, options)

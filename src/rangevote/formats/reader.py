@@ -507,11 +507,12 @@ JSON_LINES: dict[str, Callable[[Record], bool]] = {
     "sockeye": lambda record: "translations" in record or {"translation", "sentence_id"} <= set(record),
     "openai": _is_openai,
 }
-#: What the beginning of a file looks like in formats of text. An array of records or lists is a document; one
-#: of anything else is taken for a line that should not be one. Before fairseq's lines there may be a log.
+#: What the beginning of a file looks like in formats of text. An array of records, lists or texts is a
+#: document; one of anything else is taken for a line that should not be one. Before fairseq's lines there may
+#: be a log.
 TEXTS: dict[str, re.Pattern[bytes]] = {
-    "json": re.compile(rb"\A\[\s*[\[{\]]"),
-    "jsonl": re.compile(rb"\A(?:\[\s*[^\s\[{\]]|\{[ \t]*\S)"),
+    "json": re.compile(rb'\A\[\s*[\[{\]"]'),
+    "jsonl": re.compile(rb'\A(?:\[\s*[^\s\[{\]"]|\{[ \t]*\S)'),
     "moses": re.compile(rb"\A\S+\s+\|\|\|"),
     "fairseq": re.compile(rb"^[STHDP]-\d{1,18}(?:\t.*)?\r?$", re.MULTILINE),
 }
