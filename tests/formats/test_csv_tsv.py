@@ -49,6 +49,25 @@ def test_a_list_may_stand_in_a_cell(ballots: Ballots) -> None:
     assert [(h.text, h.logprob) for h in ballot.candidates] == [("a", -1.0), ("b", -2.0)]
 
 
+def test_a_list_may_stand_in_a_cell_as_pandas_writes_it(ballots: Ballots) -> None:
+    data = b"""id,outputs,lp\n1,"['a', ""it's""]","[-1.0, -2.0]"\n"""
+    [ballot] = ballots(data, logprob_field="lp")
+    assert [(h.text, h.logprob) for h in ballot.candidates] == [("a", -1.0), ("it's", -2.0)]
+
+
+def test_columns_may_have_a_candidate_each(ballots: Ballots, fault: Callable[..., DataError]) -> None:
+    data = b"id,output_1,output_2,note\n1,a,b,x\n2,c,,y\n"
+    assert texts(ballots(data, columns="output_*")) == [("1", ["a", "b"]), ("2", ["c"])]
+    line = b'{"id": 3, "a1": "x", "a2": "y"}\n'
+    assert texts(ballots(line, columns="a?")) == [(3, ["x", "y"])]
+    assert "has no 'b*', which --columns asks for" in str(fault(line, columns="b*"))
+
+
+def test_a_cell_may_be_long(ballots: Ballots) -> None:
+    text = "x" * 200_000  # more than Python's csv takes by default
+    assert texts(ballots(f"id,text\n1,{text}\n".encode())) == [("1", [text])]
+
+
 def test_the_name_of_a_file_or_an_option_tells_a_table_of_other_names(tmp_path) -> None:
     path = tmp_path / "answers.csv"
     path.write_bytes(b"q,a\n1,yes\n1,no\n")

@@ -253,7 +253,7 @@ def test_a_score_that_was_asked_about_can_be_read(ballots: Ballots) -> None:
         # OpenAI
         ([{"custom_id": ["r"], "response": None, "error": None}], {}, "custom_id: expected a string"),
         (
-            [{"custom_id": "r", "response": {"status_code": 200, "body": {"output": []}}}],
+            [{"custom_id": "r", "response": {"status_code": 200, "body": {"data": []}}}],
             {},
             r"has no 'response.body.choices'",
         ),
@@ -506,6 +506,48 @@ def _fields(hypothesis: Hypothesis) -> dict[str, Any]:
     return {name: getattr(hypothesis, name) for name in Hypothesis.__struct_fields__}
 
 
+def message(*parts: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "content": list(parts)}
+
+
+@pytest.mark.parametrize(
+    ("body", "hypothesis"),
+    [
+        (
+            {
+                "output": [
+                    {"type": "reasoning", "summary": []},
+                    message(
+                        {"type": "output_text", "text": "Hi", "logprobs": [{"logprob": -0.5}]},
+                        {"type": "output_text", "text": "!", "logprobs": [{"logprob": -0.25}]},
+                    ),
+                ]
+            },
+            Hypothesis("Hi!", logprob=-0.75, sampled=True, token_logprobs=[-0.5, -0.25]),
+        ),
+        (
+            {
+                "status": "incomplete",
+                "incomplete_details": {"reason": "max_output_tokens"},
+                "output": [message({"type": "output_text", "text": "Hi"})],
+            },
+            Hypothesis("Hi", sampled=True, finished=False),
+        ),
+        (
+            {"output": [{"type": "function_call", "call_id": "c", "name": "add", "arguments": '{"a": 1}'}]},
+            Hypothesis(sampled=True, tool_calls=[CALL]),
+        ),
+    ],
+)
+def test_answers_of_the_responses_api_are_read(
+    ballots: Ballots, body: dict[str, Any], hypothesis: Hypothesis
+) -> None:
+    body = {"id": "resp_1", "object": "response", "status": "completed", **body}
+    row = {"id": "b", "custom_id": "r", "response": {"status_code": 200, "body": body}, "error": None}
+    assert ballots(lines(row)) == [Ballot([hypothesis], id="r")]
+    assert ballots(lines(body)) == [Ballot([hypothesis], id="resp_1")]
+
+
 def test_refusals_and_filtered_answers_are_left_out_with_one_warning(ballots: Ballots, fault: Fault) -> None:
     rows = [batch(REFUSAL, chat("yes", refusal=None), FILTERED, custom_id=f"r{i}") for i in range(2)]
     with pytest.warns(UserWarning, match=r"^response.body.choices: a refusal, .* is left out") as warned:
@@ -513,6 +555,8 @@ def test_refusals_and_filtered_answers_are_left_out_with_one_warning(ballots: Ba
     assert [ballot.candidates for ballot in found] == [[Hypothesis("yes", sampled=True)]] * 2
     assert len(warned) == 1
     assert fault(lines(rows[0]), strict=True).field == "response.body.choices"
+    refused = {"object": "response", "output": [message({"type": "refusal", "refusal": "No."})]}
+    assert "nothing to vote on" in fault(lines(refused)).problem
     for choices in ([REFUSAL], [FILTERED, REFUSAL]):
         error = fault(lines(batch(*choices)))
         assert (error.field, "nothing to vote on" in error.problem) == ("response.body.choices", True)

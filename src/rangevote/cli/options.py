@@ -37,7 +37,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
             "--sign",
             "--score-scale",
             "--per-source",
-            *("--logprobs", "--filter"),
+            *("--logprobs", "--columns", "--filter"),
         ),
         *("--max-line-bytes", "--strict", "--references", "--plain", "--beam", "--images", "--image-root"),
         *("--allow-empty", "--require-nonempty", "--trust-ids"),
@@ -342,6 +342,10 @@ def reading_options(command: Command) -> Command:
                 "--ignore-field NAME",
                 "A field that looks like a score and is not to be read. May be repeated.",
                 multiple=True,
+            ),
+            declare(
+                "--columns PATTERN",
+                "Columns of a table with one candidate each, such as 'output_*'; empty cells are skipped.",
             ),
             declare("--filter NAME", "The filter of an lm-eval log that is read. Default: the first."),
             declare(

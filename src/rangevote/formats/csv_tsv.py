@@ -11,6 +11,7 @@ is a text. Ballots are written as a sample a row.
 from __future__ import annotations
 
 import csv
+import fnmatch
 import io
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain, count
@@ -68,7 +69,7 @@ def read_table(stream: Stream, format: str, limit: int) -> Iterator[Located]:
         yield _record(where, cells, names)
 
 
-def looks_delimited(first: bytes, name: str, told: Set[str | None] = frozenset()) -> str | None:
+def looks_delimited(first: bytes, name: str, told: Set[str] = frozenset()) -> str | None:
     """csv or tsv, where the first line has the names of columns that we know or were `told`, or the file's
     name says so; else None."""
     try:
@@ -76,14 +77,14 @@ def looks_delimited(first: bytes, name: str, told: Set[str | None] = frozenset()
     except UnicodeDecodeError:
         return None
     plain = name.lower().removesuffix(".gz").removesuffix(".zst")
-    told = told - {None}
     for format in NAMES:
         try:
             cells = set(next(csv.reader([text], delimiter=_delimiter(text, format)), []))
         except csv.Error:  # a line end in the middle, or a cell without end
             cells = set()
         known = cells & {*TEXTS, *LISTS, "winner"} and cells & {*IDS, *SOURCES}
-        if plain.endswith(f".{format}") or (len(cells) > 1 and (known or (told and told <= cells))):
+        named = bool(told) and all(fnmatch.filter(cells, name) for name in told)
+        if plain.endswith(f".{format}") or (len(cells) > 1 and (known or named)):
             return format
     return None
 
@@ -99,6 +100,7 @@ def _rows(stream: Stream, limit: int, format: str) -> Iterator[tuple[str, list[s
     first = next(lines, None)
     if first is None:
         return
+    csv.field_size_limit(limit)  # of Python's, for all files
     parsed = csv.reader(chain([first], lines), delimiter=_delimiter(first, format), strict=True)
     begin = 1
     while True:

@@ -21,6 +21,8 @@ limit on the length of a line. One list per line is read as well.
 
 from __future__ import annotations
 
+import ast
+import fnmatch
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -134,8 +136,9 @@ class Layout:
 
     `lists` are paths to the list of candidates and `scores` to a list of scores beside plain texts: the first
     that a record has is taken. Without `lists` every record is one candidate. `candidate` turns an item of
-    the list into the fields of a hypothesis, or None if the model refused to answer. `check` refuses records
-    without an answer. Where `fixed`, options cannot say that the scores mean something else.
+    the list into the fields of a hypothesis, or None if the model refused to answer. `prepare` refuses
+    records without an answer, and rewrites those of another shape. Where `fixed`, options cannot say that the
+    scores mean something else.
     """
 
     lists: tuple[str, ...] = ()
@@ -145,7 +148,7 @@ class Layout:
     fixed: bool = False
     scale: Callable[[ReadOptions], Scale | None] = ballot_scale
     candidate: Callable[[Record, str], dict[str, Any] | None] | None = None
-    check: Callable[[Record], None] | None = None
+    prepare: Callable[[Record], Record] | None = None
 
 
 def _vllm_output(output: Record, path: str) -> dict[str, Any]:
@@ -179,10 +182,12 @@ def _openai_choice(record: Record, path: str) -> dict[str, Any] | None:
     return fields
 
 
-def _check_response(record: Record) -> None:
-    """Refuse a request that failed."""
+def _answered(record: Record) -> Record:
+    """Refuse a request that failed; what the Responses API answered becomes a choice of chat."""
     if "choices" in record:
-        return
+        return record
+    if record.get("object") == "response":
+        return {**record, "choices": [_response_choice(record)]}
     id, response, error = record.get("custom_id"), record.get("response"), record.get("error")
     if not isinstance(id, (str, int, type(None))) or isinstance(id, bool):
         raise DataError("expected a string", field="custom_id")
@@ -196,6 +201,34 @@ def _check_response(record: Record) -> None:
         )
     if not isinstance(body, dict):
         raise DataError('has no response body; expected {"response": {"body": {"choices": [...]}}}')
+    return {**record, "choices": [_response_choice(body)]} if isinstance(body.get("output"), list) else record
+
+
+def _response_choice(body: Record) -> dict[str, Any]:
+    """The items of a response (messages and tool calls) as the one choice that they are."""
+    items = [item for item in body.get("output") or () if isinstance(item, Mapping)]
+    parts = [part for item in items if item.get("type") == "message" for part in item.get("content") or ()]
+    functions = [{"function": item} for item in items if item.get("type") == "function_call"]
+    custom = [{"custom": item} for item in items if item.get("type") == "custom_tool_call"]
+    refusals = [at(part, "refusal") for part in parts if at(part, "type") == "refusal"]
+    reason = "stop"
+    if body.get("status") == "incomplete":
+        filtered = at(body, "incomplete_details.reason") == "content_filter"
+        reason = "content_filter" if filtered else "length"
+    logprobs = [token for part in parts for token in part.get("logprobs") or ()]
+    return {
+        "message": {
+            "content": [part for part in parts if at(part, "type") != "refusal"],
+            "refusal": "".join(map(str, refusals)) or None,
+            "tool_calls": functions + custom,
+        },
+        "finish_reason": "content_filter"
+        if reason == "content_filter"
+        else "stop"
+        if reason == "stop"
+        else "length",
+        "logprobs": {"content": logprobs},
+    }
 
 
 _SOCKEYE_ALPHA = (
@@ -226,7 +259,7 @@ LAYOUTS = {
         fixed=True,
         scale=lambda options: Scale(complete=False),
         candidate=_openai_choice,
-        check=_check_response,
+        prepare=_answered,
     ),
 }
 
@@ -249,7 +282,7 @@ def recognise(records: Sequence[Record], options: ReadOptions) -> ReadOptions | 
 
     Of the fields that could say what belongs together, the first that repeats does, otherwise the first.
     """
-    if options.field is not None or options.group_by is not None or not records:
+    if options.field or options.group_by or options.columns or not records:
         return options
     first = records[0]
     text = options.text_field or next((name for name in TEXTS if name in first), None)
@@ -341,8 +374,8 @@ def _located(where: str, line: bytes | DataError) -> Located:
 
 def record_ballot(record: Record, layout: Layout, options: ReadOptions, scale: Scale | None) -> Ballot:
     """The ballot of one record with a list."""
-    if layout.check is not None:
-        layout.check(record)
+    if layout.prepare is not None:
+        record = layout.prepare(record)
     path, candidates = _candidates(record, layout, options)
     return _ballot(path, candidates, _shared(record, layout, options), options, scale)
 
@@ -444,6 +477,12 @@ def _ballot(
 
 def _candidates(record: Record, layout: Layout, options: ReadOptions) -> tuple[str, list[Any]]:
     """The path to the hypotheses of a record, and these as a line of the ballot file has them."""
+    if options.columns is not None:
+        names = fnmatch.filter(record, options.columns)
+        if not names:
+            raise _missing(record, options.columns, "--columns")
+        cells = {name: record[name] for name in names if record[name]}  # an empty one: there are fewer
+        return options.columns, [_candidate(item, layout, options, name) for name, item in cells.items()]
     if not layout.lists:
         return "", [_candidate(record, layout, options, "")]
     path = next((path for path in layout.lists if at(record, path) not in (_MISSING, None)), layout.lists[-1])
@@ -589,12 +628,14 @@ def with_carry(ballot: Ballot, record: Any, options: ReadOptions) -> Ballot:
 
 
 def _unpacked(value: Any) -> Any:
-    """A list that stands as JSON in a cell of a table, or the value as it is."""
+    """A list that stands as JSON in a cell of a table, or as pandas writes it, or the value as it is."""
     if isinstance(value, str) and value.lstrip().startswith("["):
-        try:
-            return parse(value.encode())
-        except (DataError, UnicodeEncodeError):
-            return value
+        for read in (msgspec.json.decode, ast.literal_eval):
+            try:
+                return read(value)
+            except (ValueError, SyntaxError, RecursionError, MemoryError):
+                pass
+        return value
     return list(value) if isinstance(value, tuple) else value
 
 

@@ -70,7 +70,8 @@ class ReadOptions:
     `field`, `group_by`, `text_field` and `logprob_field` tell where records of another layout than the ballot
     file's have what (`rangevote.formats.layouts`); `carry` names fields of the input that ballots keep, as
     "prompt" or, under another name, "answer=gold". `ignore_field` names fields that look like scores and are
-    not to be read. `filter` is the filter whose records of an lm-eval log are read; by default the first.
+    not to be read. `columns` is a pattern of the columns that have one candidate each, as "output_*".
+    `filter` is the filter whose records of an lm-eval log are read; by default the first.
     """
 
     format: str | None = None
@@ -79,6 +80,7 @@ class ReadOptions:
     text_field: str | None = None
     logprob_field: str | None = None
     ignore_field: Sequence[str] = ()
+    columns: str | None = None
     filter: str | None = None
     carry: Sequence[str] = ()
     log_base: str | None = None
@@ -120,7 +122,7 @@ class ReadOptions:
     @property
     def layout(self) -> bool:
         """Whether the options say that records have another layout than the ballot file's."""
-        return any((self.field, self.group_by, self.text_field, self.logprob_field))
+        return any((self.field, self.group_by, self.text_field, self.logprob_field, self.columns))
 
     def report(self, message: str, *, key: Hashable, field: str = "") -> None:
         """Warn of `message` the first time that `key` is met; where strict, refuse the ballot."""
@@ -268,7 +270,7 @@ def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, 
             options = _with_layout(stream, record, options)
         elif options.layout and format is not None and format not in RECORDS:
             raise UsageError(
-                f"--field, --group-by, --text-field and --logprob-field are for records "
+                f"--field, --group-by, --text-field, --logprob-field and --columns are for records "
                 f"({', '.join(RECORDS)}), not for the format {format!r}."
             )
         return stream, format, options
@@ -491,7 +493,8 @@ def _id_of(line: bytes) -> str | int | None:
 def _is_openai(record: Record) -> bool:
     answered = isinstance(record.get("response", ""), (dict, NoneType))
     choices = record.get("choices", "")
-    return answered or not _has_texts(choices) or {"custom_id", "error"} <= set(record)
+    bare = record.get("object") == "response"
+    return answered or bare or not _has_texts(choices) or {"custom_id", "error"} <= set(record)
 
 
 def _has_texts(value: Any) -> bool:
@@ -527,7 +530,8 @@ def detect(stream: Stream, record: Record | None, options: ReadOptions) -> str |
         return "parquet"
     from rangevote.formats.csv_tsv import looks_delimited
 
-    columns = {options.field, options.group_by, options.text_field} - {None}
+    named = (options.field, options.group_by, options.text_field, options.columns)
+    columns = {name for name in named if name is not None}
     size, head = 1, b""
     while True:  # as little as possible: the input may be a pipe
         size = max(size, 2 * len(head))
