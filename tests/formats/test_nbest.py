@@ -78,9 +78,14 @@ def test_weighted_scores_are_refused_with_the_option_that_settles_it(entries: En
         entries(MOSES)
 
 
-def test_an_ensemble_is_refused(entries: Entries) -> None:
-    with pytest.raises(UsageError, match=r"'F0= -1 F1= -2' are not Marian's single F0"):
-        entries(b"0 ||| a ||| F0= -1 F1= -2 ||| -1.5\n")
+def test_features_that_are_not_numbered_from_0_are_refused(entries: Entries) -> None:
+    with pytest.raises(UsageError, match=r"'F1= -2' are not Marian's F0"):
+        entries(b"0 ||| a ||| F1= -2 ||| -1.5\n")
+
+
+def test_the_members_of_a_marian_ensemble_are_averaged(ballots: Ballots) -> None:
+    [ballot] = ballots(b"0 ||| a ||| F0= -1 F1= -2 ||| -1.5\n0 ||| b ||| F0= -3.5 F1= -4 ||| -3.75\n")
+    assert [h.logprob for h in ballot.candidates] == [-1.5, -3.75]
 
 
 def test_a_scale_weighs_by_softmax(ballots: Ballots) -> None:

@@ -6,9 +6,10 @@ Moses, Marian, cdec: `id ||| text ||| features ||| score`, the lines of one id o
 
 Marian may put an alignment (`0-0 1-1`, or soft: `0.6,0.4 0.1,0.9`; empty where nothing is aligned) and
 `WordScores= ...` before the features, Moses a segmentation and an alignment after the score. A text may
-contain `|||`, so fields are split off from both ends. Marian's only feature `F0` is the natural log of P,
-summed. The last field is divided by a length there, and with several features (an ensemble, or Moses and
-cdec) it is a weighted sum of arbitrary scale, which only the user can say how to weigh.
+contain `|||`, so fields are split off from both ends. Marian's feature `F0` is the natural log of P, summed;
+an ensemble has `F0`, `F1`, ..., whose mean is read: the log of the geometric mean of the members' P. The last
+field is divided by a length there, and in Moses and cdec it is a weighted sum of arbitrary scale, which only
+the user can say how to weigh.
 
 fairseq-generate and fairseq-interactive with --nbest N:
 
@@ -52,7 +53,7 @@ _ALIGNMENT = re.compile(rf"(?:\s*{_LINK}(?:\s+{_LINK})*)?\s*")
 _SHARE = r"\d(?:\.\d*)?(?:e-\d+)?"
 _SHARES = rf"(?:{_SHARE}(?:,{_SHARE})+|1)"  # those of one target word, which add up to 1
 _SOFT_ALIGNMENT = re.compile(rf"\s*{_SHARES}(?:\s+{_SHARES})*\s*")
-_MARIAN = re.compile(r"\s*F0=\s*(\S+)\s*")
+_MARIAN = re.compile(r"F(\d+)=\s*([^\s=]+)(?:\s+|$)")
 _ID = re.compile(r"0|[1-9][0-9]{0,17}")
 FAIRSEQ_LINE = re.compile(rb"([STHDP])-(\d{1,18})(?:\t(.*))?", re.DOTALL)
 _FAIRSEQ_BASE = "2"
@@ -147,14 +148,16 @@ def _moses_logprobs(rows: list[NbestLine], scale: Scale | None) -> list[float | 
 
 
 def _marian_logprob(row: NbestLine) -> float:
-    match = _MARIAN.fullmatch(row.features)
-    if match is None:
+    """The mean over the members of an ensemble: the log of the geometric mean of their P."""
+    members = _MARIAN.findall(row.features)
+    named = "".join(match[0] for match in _MARIAN.finditer(row.features)) == row.features.lstrip()
+    if not named or [int(member) for member, _ in members] != list(range(len(members) or 1)):
         raise UsageError(
-            f"the features {row.features.strip()[:60]!r} are not Marian's single F0, so the "
+            f"the features {row.features.strip()[:60]!r} are not Marian's F0 (F1, ...), so the "
             f"score is a weighted sum of arbitrary scale, not a log-probability. Pass --score-scale X "
             f"to weigh candidates by softmax(X * score), or --score-scale count to count each once."
         )
-    return number(match[1].encode(), "F0")
+    return sum(number(value.encode(), f"F{member}") for member, value in members) / len(members)
 
 
 # fairseq
