@@ -23,6 +23,7 @@ from rangevote.cli.options import (
     FILE_OF_VOTERS,
     HelpCommand,
     check_one_winner,
+    declare,
     election_options,
     format_by_name,
     reading_options,
@@ -65,50 +66,45 @@ ALL_EQUAL = (
     example="rangevote vote samples.jsonl --group-by prompt_id --carry prompt -o winners.csv",
 )
 @click.argument("ballots", default="-", metavar="[BALLOTS]")
-@click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
-@click.option(
-    "--voters",
-    metavar="FILE[=SHARE]",
+@declare("-o --output FILE", "Where to write. Default: standard output.")[1]
+@declare(
+    "--voters FILE[=SHARE]",
+    "A second file whose candidates vote, ballot by ballot. Several files are a panel: their ballots are "
+    "joined by id, and they have equal shares of the vote, or those given.",
     multiple=True,
-    help="A second file: its candidates vote, ballot by ballot. Several are a panel: they go together by the "
-    "ballots' ids, and have equal shares of the vote, or those given.",
-)
+)[1]
 @election_options
 @result_options
-@click.option(
+@declare(
     "--to",
+    "Format of the output. Default: by its name (.parquet, .csv, .tsv), otherwise JSON lines. preferences: "
+    "JSON lines with prompt, chosen, rejected and margin, as TRL trains on.",
     type=click.Choice([*OUTPUT_FORMATS, "preferences"]),
-    help="Format of the output; else by its name (.parquet, .csv, .tsv). preferences: JSON lines with "
-    "prompt, chosen, rejected and margin, as TRL trains on.",
-)
-@click.option(
-    "--on-error",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-    show_default=True,
-    help="At a bad ballot.",
-)
-@click.option("--resume", is_flag=True, help="Go on with an unfinished output.")
-@click.option("--force", is_flag=True, help="Replace the output, or start again.")
-@click.option("--allow-empty", is_flag=True, help="Write null for a ballot without candidates.")
-@click.option("--require-nonempty", is_flag=True, help="Make an error of an input without ballots.")
-@click.option("--trust-ids", is_flag=True, help="Do not check that no two ballots have the same id.")
-@click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
-@click.option(
+)[1]
+@declare(
+    "--on-error", "At a bad ballot.", type=click.Choice(["stop", "skip"]), default="stop", show_default=True
+)[1]
+@declare("--resume", "Continue an unfinished output.")[1]
+@declare("--force", "Replace the output, or start again.")[1]
+@declare("--allow-empty", "Write null for a ballot without candidates.")[1]
+@declare("--require-nonempty", "Fail if the input has no ballots.")[1]
+@declare("--trust-ids", "Do not check that all ids differ.")[1]
+@declare("-q --quiet", "No notes, warnings or progress bar.")[1]
+@declare(
     "--workers",
+    "Processes that share the work; 0: one for each core.",
     type=click.IntRange(min=0),
     default=1,
     show_default=True,
-    help="Processes that share the work; 0: one for each core.",
-)
-@click.option(
+)[1]
+@declare(
     "--engine",
+    "This machine, or Ray Data on one or many.",
     type=click.Choice(["local", "ray"]),
     default="local",
     show_default=True,
-    help="This machine, or Ray Data on one or many.",
-)
-@click.option("--ray-address", metavar="ADDRESS", help="A running Ray cluster, as 'auto' or HOST:PORT.")
+)[1]
+@declare("--ray-address ADDRESS", "A running Ray cluster: 'auto' or HOST:PORT.")[1]
 @reading_options
 def vote(
     ballots: str,
