@@ -76,10 +76,7 @@ def test_other_formats_and_a_file_of_voters_are_shared_out_too(run, tmp_path):
 
 
 def fed(tmp_path: Path, first: bytes) -> tuple[subprocess.Popen[bytes], list[str]]:
-    """A run on two workers that has got some ballots and waits for more, and the workers' process ids.
-
-    Measures that the extension does not elect by are shared out to processes, the others to threads.
-    """
+    """A run on two workers that has got some ballots and waits for more, and the workers' process ids."""
     process = spawn("vote", "-", "-o", tmp_path / "out.jsonl", "--workers", 2, "-s", "edit")
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     assert process.stdin is not None
