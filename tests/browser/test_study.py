@@ -90,6 +90,23 @@ def opened(page, link):
     return page
 
 
+@pytest.fixture
+def begun(page, serving, tmp_path):
+    """`begun(pairs, **options)` -> the file of a new study; the page shows its first item."""
+
+    def begin(listed, **options):
+        path = study_file(tmp_path, listed, **options)
+        opened(page, serving(path).links[0])
+        return path
+
+    return begin
+
+
+def press(page, *keys):
+    for key in keys:
+        page.keyboard.press(key)
+
+
 def at_item(page, text):
     page.wait_for_function("text => document.getElementById('position').textContent === text", arg=text)
 
@@ -101,8 +118,7 @@ def all_saved(page):
 def judge(page, key):
     """Answer by keyboard and wait for the next item, or for the end."""
     before = page.inner_text("#position")
-    page.keyboard.press(key)
-    page.keyboard.press("Enter")
+    press(page, key, "Enter")
     page.wait_for_function("text => position.textContent !== text || work.hidden", arg=before)
 
 
@@ -130,6 +146,9 @@ def test_an_annotator_judges_a_study_by_keyboard_and_finishes(page, serving, tmp
     opened(page, link)
     screenshot(page, "study-first")
     assert chosen(page) is None  # nothing preselected
+    page.keyboard.press("d")  # differences are marked only where the plan says so
+    assert page.is_hidden("#differences-box")
+    assert page.locator(".text mark").count() == 0
     page.keyboard.press("Enter")
     assert page.inner_text("#note") == "Choose an answer first."
     page.keyboard.press("2")
@@ -154,9 +173,8 @@ def test_an_annotator_judges_a_study_by_keyboard_and_finishes(page, serving, tmp
         assert (headers.get("authorization") == f"Bearer {token}") == ("/api/" in url)
 
 
-def test_a_mouse_judges_too_digits_can_save_at_once_and_progress_is_shown(page, serving, tmp_path):
-    path = study_file(tmp_path, 7)
-    opened(page, serving(path).links[0])
+def test_a_mouse_judges_too_digits_can_save_at_once_and_progress_is_shown(page, begun):
+    path = begun(7)
     for number in range(1, 5):
         page.click("label:has-text('Right is slightly better')")
         page.click("#next")
@@ -173,9 +191,8 @@ def test_a_mouse_judges_too_digits_can_save_at_once_and_progress_is_shown(page, 
     assert shown(path) == [1, 1, 1, 1, -2, 2, 0]
 
 
-def test_answers_are_undone_looked_at_and_changed_and_history_is_kept(page, serving, tmp_path):
-    path = study_file(tmp_path, 4)
-    opened(page, serving(path).links[0])
+def test_answers_are_undone_looked_at_and_changed_and_history_is_kept(page, begun):
+    path = begun(4)
     judge(page, "1")
     judge(page, "2")
     page.keyboard.press("u")
@@ -212,16 +229,11 @@ def test_answers_are_undone_looked_at_and_changed_and_history_is_kept(page, serv
     assert len(rows(path)) == 8
 
 
-def test_arrows_choose_and_keys_can_be_switched_off(page, serving, tmp_path):
-    path = study_file(tmp_path, 3)
-    opened(page, serving(path).links[0])
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("Control+1")
-    page.keyboard.press("?")
+def test_arrows_choose_and_keys_can_be_switched_off(page, begun):
+    path = begun(3)
+    press(page, "ArrowRight", "ArrowRight", "Control+1", "?")
     page.uncheck("#shortcuts")
-    page.keyboard.press("1")
-    page.keyboard.press("u")
+    press(page, "1", "u")
     assert chosen(page) == "2"
     opened(page, page.url)
     page.keyboard.press("1")
@@ -234,9 +246,8 @@ def test_arrows_choose_and_keys_can_be_switched_off(page, serving, tmp_path):
     assert shown(path) == [-2]
 
 
-def test_double_clicks_and_held_keys_judge_one_item(page, serving, tmp_path):
-    path = study_file(tmp_path, 5)
-    opened(page, serving(path).links[0])
+def test_double_clicks_and_held_keys_judge_one_item(page, begun):
+    path = begun(5)
 
     def hold_down(key):
         for _ in range(20):
@@ -324,9 +335,8 @@ def test_a_killed_server_loses_nothing_and_the_page_goes_on(page, watch, serving
     watch.errors.clear()
 
 
-def test_a_reply_that_is_lost_makes_no_second_row(page, watch, serving, tmp_path):
-    path = study_file(tmp_path, 3)
-    opened(page, serving(path).links[0])
+def test_a_reply_that_is_lost_makes_no_second_row(page, watch, begun):
+    path = begun(3)
     lost = []
 
     def lose(route):
@@ -345,9 +355,8 @@ def test_a_reply_that_is_lost_makes_no_second_row(page, watch, serving, tmp_path
     watch.errors.clear()
 
 
-def test_behind_a_slow_line_every_key_counts_at_once_and_the_last_answers_too(page, serving, tmp_path):
-    path = study_file(tmp_path, 10)
-    opened(page, serving(path).links[0])
+def test_behind_a_slow_line_every_key_counts_at_once_and_the_last_answers_too(page, begun):
+    path = begun(10)
     page.keyboard.press("?")
     page.check("#at-once")
     page.locator("#position").focus()
@@ -391,17 +400,14 @@ def test_after_an_outage_the_answers_are_sent_at_once_on_demand(page, watch, ser
     watch.errors.clear()
 
 
-def test_an_answer_that_is_refused_is_asked_for_again_and_the_item_in_sight_stays(
-    page, watch, serving, tmp_path
-):
-    path = study_file(tmp_path, 3)
-    opened(page, serving(path).links[0])
+def test_an_answer_that_is_refused_is_asked_for_again_and_the_item_in_sight_stays(page, watch, begun):
+    path = begun(3)
     page.route(
         "**/api/judgement", lambda route: route.fulfill(status=400, json={"error": "not so."}), times=1
     )
     watch.provoked = "400"
     judge(page, "1")
-    page.wait_for_function("() => note.textContent.includes('did not take an answer: not so.')")
+    page.wait_for_function("() => note.textContent.includes('did not accept an answer: not so.')")
     assert page.inner_text("#position") == "Item 2 of 3"
     judge(page, "2")
     at_item(page, "Item 1 of 3")
@@ -411,17 +417,14 @@ def test_an_answer_that_is_refused_is_asked_for_again_and_the_item_in_sight_stay
     assert shown(path) == [0, -1]
 
 
-def test_while_the_server_cannot_save_the_page_says_so_and_takes_no_more(page, watch, serving, tmp_path):
-    path = study_file(tmp_path, 3)
-    opened(page, serving(path).links[0])
+def test_while_the_server_cannot_save_the_page_says_so_and_takes_no_more(page, watch, begun):
+    path = begun(3)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")  # as a full disk: the server waits 5 s for it and gives up
-    page.keyboard.press("5")
-    page.keyboard.press("Enter")
+    press(page, "5", "Enter")
     page.wait_for_function("() => saved.textContent === 'Not saved'", timeout=15000)
     assert "cannot save answers" in page.inner_text("#banner")
-    page.keyboard.press("1")
-    page.keyboard.press("Enter")
+    press(page, "1", "Enter")
     assert page.inner_text("#position") == "Item 2 of 3"
     assert chosen(page) is None
     assert page.is_visible("#retry")
@@ -474,9 +477,8 @@ SEEN = {
 }
 
 
-def test_outputs_stay_text_and_what_misleads_is_made_visible(page, serving, tmp_path):
-    path = study_file(tmp_path, HOSTILE)
-    opened(page, serving(path).links[0])
+def test_outputs_stay_text_and_what_misleads_is_made_visible(page, begun):
+    path = begun(HOSTILE)
     for number, assignment in enumerate(take_snapshot(path).study.assignments, 1):
         at_item(page, f"Item {number} of 5")
         pair = HOSTILE[assignment.pair]
@@ -602,14 +604,11 @@ def test_a_start_screen_explains_and_practice_is_not_kept(page, serving, tmp_pat
     assert "There are 3 items." in page.inner_text("#message-more")
     assert violations(page) == []
     page.keyboard.press("5")  # no item is in sight yet
-    page.keyboard.press("Tab")
-    page.keyboard.press("Enter")
+    press(page, "Tab", "Enter")
     page.wait_for_selector("#work:not([hidden])")
     assert page.inner_text("#position") == "Practice: this one does not count"
     screenshot(page, "study-practice")
-    page.keyboard.press("u")
-    page.keyboard.press("4")
-    page.keyboard.press("Enter")
+    press(page, "u", "4", "Enter")
     assert "You answered: Right is slightly better." in page.inner_text("#message-text")
     page.get_by_role("button", name="Begin", exact=True).click()
     at_item(page, "Item 1 of 3")
@@ -668,9 +667,8 @@ def test_on_a_phone_a_tap_saves_a_double_tap_judges_once_and_undo_takes_back(new
     assert violations(page) == []
 
 
-def test_comments_and_what_cannot_be_judged_are_kept_changed_and_undone(page, serving, tmp_path):
-    path = study_file(tmp_path, 3)
-    opened(page, serving(path).links[0])
+def test_comments_and_what_cannot_be_judged_are_kept_changed_and_undone(page, begun):
+    path = begun(3)
     page.keyboard.press("c")
     page.keyboard.type("1 of <b>2</b>\nlines")  # digits and Enter are text here
     page.keyboard.press("Escape")
@@ -681,8 +679,7 @@ def test_comments_and_what_cannot_be_judged_are_kept_changed_and_undone(page, se
         (True, "1 of <b>2</b>\nlines"),
         (False, None),
     ]
-    page.keyboard.press("u")
-    page.keyboard.press("u")
+    press(page, "u", "u")
     at_item(page, "Item 1 of 3")
     assert page.input_value("#comment") == "1 of <b>2</b>\nlines"
     judge(page, "1")
@@ -703,10 +700,9 @@ def test_comments_and_what_cannot_be_judged_are_kept_changed_and_undone(page, se
     assert violations(page) == []
 
 
-def test_words_that_differ_are_marked_where_the_plan_says_so(page, serving, tmp_path):
+def test_words_that_differ_are_marked_where_the_plan_says_so(page, begun):
     first, second = "a <b>man</b> on a bench.", "a <b>dog</b> on a green bench."
-    path = study_file(tmp_path, [Pair("1", first, second), Pair("2", "a b", "a c")], differences=True)
-    opened(page, serving(path).links[0])
+    begun([Pair("1", first, second), Pair("2", "a b", "a c")], differences=True)
     seen = {}
     for number in (1, 2):
         at_item(page, f"Item {number} of 2")
@@ -726,16 +722,8 @@ def test_words_that_differ_are_marked_where_the_plan_says_so(page, serving, tmp_
     assert page.locator(".text mark").count() == 2
 
 
-def test_differences_are_not_offered_where_the_plan_does_not_say_so(page, serving, tmp_path):
-    opened(page, serving(study_file(tmp_path, CAPTIONS[:2])).links[0])
-    page.keyboard.press("d")
-    assert page.is_hidden("#differences-box")
-    assert page.locator(".text mark").count() == 0
-
-
 def test_a_picture_is_enlarged_by_click_and_key_and_judges_nothing_meanwhile(page, serving, tmp_path):
-    path = picture_study(tmp_path)
-    opened(page, serving(path).links[0])
+    opened(page, serving(picture_study(tmp_path)).links[0])
     if page.is_hidden("#picture"):
         judge(page, "3")
     page.wait_for_function("() => image.complete && image.naturalWidth === 1600")
@@ -755,9 +743,8 @@ def test_a_picture_is_enlarged_by_click_and_key_and_judges_nothing_meanwhile(pag
     assert page.is_hidden("#large")
 
 
-def test_the_end_sums_up_and_shows_the_completion_code(page, serving, tmp_path):
-    path = study_file(tmp_path, 4, completion_code="C0DE-<b>42</b>")
-    opened(page, serving(path).links[0])
+def test_the_end_sums_up_and_shows_the_completion_code(page, begun):
+    begun(4, completion_code="C0DE-<b>42</b>")
     for key in "1350":
         judge(page, key)
     page.wait_for_selector("#message:not([hidden])")
