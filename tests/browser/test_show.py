@@ -548,7 +548,7 @@ def test_a_ballot_that_cannot_be_voted_on_and_a_server_that_went_away_are_told(p
         assert page.is_hidden("#problem")
     page.click("#next")
     page.wait_for_selector("#problem:not([hidden])")
-    assert "The server does not answer" in page.inner_text("#problem")
+    assert "The server does not respond" in page.inner_text("#problem")
     watch.errors.clear()  # Chromium reports the answer 422 and the refused connection
 
 

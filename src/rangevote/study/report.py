@@ -92,8 +92,8 @@ def agreement_words(findings: Findings) -> str:
     return (
         f"Agreement is {words}: Krippendorff's alpha (ordinal) is {value} on {agreement.items:,} items, "
         f"where 1 is perfect and 0 is chance. Of two people who judged an item, "
-        f"{_share(agreement.same_answer)} gave the same answer and {_share(agreement.same_direction)} "
-        f"preferred the same output."
+        f"{_share(agreement.same_answer)} gave the same answer, and {_share(agreement.same_direction)} "
+        f"agreed which output is better, or that neither is."
     )
 
 

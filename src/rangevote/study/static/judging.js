@@ -20,8 +20,8 @@ import { completionCode, facts, get, valueOf } from "/static/view.js";
 /** A tap so many milliseconds after an item came was meant for the one before. */
 const TOO_SOON = 250;
 
-const AWAY = "The server cannot be reached. Go on judging: your answers are kept in this browser and sent as soon as it is back.";
-const FULL = "Not saved: the server cannot save answers at the moment. Your answers are kept here and tried again; please wait.";
+const AWAY = "The server cannot be reached. You can go on judging: your answers are kept in this browser and sent when the server is back.";
+const FULL = "Not saved: the server cannot save answers at the moment. Your answers are kept in this browser and sent again; please wait.";
 const FORGETFUL = "Not saved: the server cannot be reached, and this browser keeps no data. Please wait, and do not close the page.";
 
 export class Study {
@@ -107,9 +107,9 @@ export class Study {
     const { items, instructions, practice } = this.session;
     const number = items.length === 1 ? "There is one item." : `There are ${items.length} items.`;
     const lines = [
-      `${number} Stop whenever you like: this link goes on where you were.`,
-      "Each answer is kept at once. You can undo the last one and go back to earlier items until you finish.",
-      "If an item cannot be judged, say so. A comment to an item is welcome and never needed.",
+      `${number} You can stop at any time; this link continues where you stopped.`,
+      "Each answer is saved at once. Until you finish, you can undo the last answer and go back to earlier items.",
+      "If you cannot judge an item, say so. Comments are optional.",
     ];
     this.view.message("Before you begin", instructions, [
       ["Try one for practice", () => this.enter("practice")],
@@ -138,7 +138,7 @@ export class Study {
    * @param {Answer} value
    */
   practised(value) {
-    this.view.message("That is all there is to it", `You answered: ${this.view.words(value)}. It was for practice and is not kept.`, [
+    this.view.message("Practice is done", `You answered: ${this.view.words(value)}. This answer is not kept.`, [
       ["Begin", () => this.enter("items")],
       ["Practise again", () => this.enter("practice")],
     ]);
@@ -295,7 +295,7 @@ export class Study {
   /** @param {Message} message @param {Refused} error */
   refused(message, error) {
     this.update(message.body.item, message.known);
-    this.view.note(`The server did not take an answer: ${error.message} Load the page again if this stays.`);
+    this.view.note(`The server did not accept an answer: ${error.message} Reload the page if this does not go away.`);
   }
 
   /**

@@ -26,7 +26,7 @@ function show({ title, time, people }) {
   get("bar").max = assigned || 1;
   get("bar").value = judged;
   get("people").replaceChildren(...people.map((person) => row(person, Date.parse(time))));
-  get("time").textContent = `Last asked at ${new Date(time).toLocaleTimeString()}; every ${PAUSE / 1000} seconds.`;
+  get("time").textContent = `Updated at ${new Date(time).toLocaleTimeString()}, every ${PAUSE / 1000} seconds.`;
   get("study").hidden = false;
   get("banner").hidden = true;
 }
@@ -87,10 +87,10 @@ async function follow() {
       if (!document.hidden) show(await server.ask("/api/progress"));
     } catch (error) {
       if (error instanceof Refused) {
-        complain("This link is not known. Open the one that `rangevote study serve` prints, with all that follows the sign #.");
+        complain("This link is not known. Open the one that `rangevote study serve` prints, including everything after the # sign.");
         return;
       }
-      complain("The study is not being served, or cannot be reached. This page tries again by itself.");
+      complain("The study is not being served, or cannot be reached. This page keeps trying.");
     }
     await new Promise((resolve) => setTimeout(resolve, PAUSE));
   }

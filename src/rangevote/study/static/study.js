@@ -10,7 +10,7 @@ async function open() {
   /** @type {[string, () => void][]} */
   const again = [["Try again", () => location.reload()]];
   if (!token) {
-    view.message("This link is not complete", "Open the whole link that you were given, with all that follows the sign #.");
+    view.message("This link is not complete", "Open the whole link that you were given, including everything after the # sign.");
     return;
   }
   const server = new Server(token);

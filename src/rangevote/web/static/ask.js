@@ -25,7 +25,7 @@ export class Unanswered extends Error {}
  */
 export async function ask(path) {
   const answer = inside === null ? await fetched(path) : withVotes(await kept(inside, path), path);
-  if (answer === undefined) throw new Unanswered("This is not kept in the exported file.");
+  if (answer === undefined) throw new Unanswered("This is not in the exported file.");
   if (answer.error !== undefined) throw new Unanswered(answer.error);
   return answer;
 }
@@ -59,7 +59,7 @@ async function fetched(path) {
   try {
     response = await fetch(path);
   } catch {
-    throw new Unanswered("The server does not answer. Is rangevote show still running?");
+    throw new Unanswered("The server does not respond. Is rangevote show still running?");
   }
   try {
     return await response.json();

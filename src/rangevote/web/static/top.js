@@ -83,7 +83,7 @@ export function chips(election) {
     const what = `wins ${grouped(stability.same)} of ${grouped(stability.tried)} recounts without one voter`;
     chip(firm ? "firm" : "fragile", `${firm ? "Firm" : "Fragile"}: ${what}`, "Each voter is left out once; see “How firm” below.");
   }
-  if (margin === null) chip("", "No rival: all outputs are of one group", "The measure cannot tell the candidates apart.");
+  if (margin === null) chip("", "No rival: all outputs are in one group", "The measure cannot tell the candidates apart.");
   else if (election.near_tie) chip("fragile", "Near-tie: rounding could have decided", `The lead is ${small(margin)}.`);
   else chip("", `Lead ${small(margin)} over the next group`, `Score ${fixed(election.score, 6)}.`);
   const many = groups.length === 1 ? "1 group" : `${grouped(groups.length)} groups`;

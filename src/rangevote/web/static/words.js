@@ -1,4 +1,4 @@
-// Words wear their votes: each is shaded by what its n-grams earned; hovering or focusing it shows who says it too.
+// Words are shaded by what their n-grams earned; pointing at a word shows who else says it.
 
 import { counted, fixed, percent } from "./numbers.js";
 import { grams, read } from "./ngrams.js";
@@ -92,7 +92,7 @@ export function shaded(row, parts, sayers, largest) {
   const whole = parts.earned?.order.every((order) => order === 0); // texts are compared as a whole
   if (!parts.earned || whole || !text.units.length || text.units.length > MOST_WORDS) return [output(row.text)];
   const votes = wordVotes(parts.earned, text.units.length);
-  const told = make("div", { class: "told faint", role: "status" }, "Point at a word, or use the arrow keys, to see who says it too.");
+  const told = make("div", { class: "told faint", role: "status" }, "Point at a word, or use the arrow keys, to see who else says it.");
   const box = make("div", { class: "words", role: "group", "aria-label": "Words, shaded by their votes" });
   const shown = make("bdi", { class: codeRanges(text.text).length ? "output code" : "output", dir: "auto" });
   let done = 0;
