@@ -241,9 +241,9 @@ def test_a_key_that_others_could_read_on_its_way_is_told(monkeypatch):
     ("mode", "code", "message"),
     [
         ("denied", 5, "answered 401 Unauthorized: the API key is missing or wrong."),
-        ("overloaded", 5, "answered 503 Service Unavailable. It said: overloaded"),
+        ("overloaded", 5, "answered 503 Service Unavailable. The server's message: overloaded"),
         ("html", 5, "answered with what is not JSON"),
-        ("refuses", 3, "It said: this prompt is too long"),
+        ("refuses", 3, "The server's message: this prompt is too long"),
     ],
 )
 def test_a_server_that_fails_ends_the_run_with_its_reason(ask, mode, code, message):
@@ -286,7 +286,7 @@ def test_samples_that_fail_are_told_and_the_others_elect(ask, tmp_path):
     assert done.code == 0
     assert len(done.results()[0]["scores"]) == 2
     assert "warning: inputs[0]: only 2 of 4 candidates came" in done.err
-    assert "answered 503 Service Unavailable. It said: overloaded" in done.err
+    assert "answered 503 Service Unavailable. The server's message: overloaded" in done.err
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_a_run_that_was_stopped_is_resumed_to_the_same_bytes(ask, tmp_path):
     with Upstream(answer=failing(PROMPTS[5], refusal(503, "overloaded"))) as upstream:
         stopped = ask(upstream, *options, *files("part"))
     assert stopped.code == 5
-    assert "answered 503 Service Unavailable. It said: overloaded" in stopped.err
+    assert "answered 503 Service Unavailable. The server's message: overloaded" in stopped.err
     assert "go on with --resume" in stopped.err
     with Upstream() as upstream:  # elsewhere, and with other bounds
         done = ask(upstream, *options, *files("part"), "--resume", "--concurrency", 3)

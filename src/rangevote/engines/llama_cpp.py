@@ -17,11 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rangevote.decoding import NAMES
 from rangevote.decoding.base import Search
 from rangevote.decoding.sample import Sampling
 from rangevote.engines.openai import hypotheses_of as hypotheses_of
-from rangevote.errors import DataError, SetupError, UsageError, need
+from rangevote.errors import DataError, SetupError, need
 from rangevote.hypothesis import Hypothesis
 
 #: Samples that are drawn at the same time.
@@ -61,20 +60,11 @@ class LlamaCppEngine:
 
     def hypotheses(self, inputs: Sequence[Any], search: Search) -> list[list[Hypothesis]]:
         """What the search finds for each input, best first, with the model's own log-probabilities."""
-        from rangevote.engines.openai.generating import DIALECTS, RequestBuilder, first_seed
+        from rangevote.engines.openai.generating import RequestBuilder, check_search, first_seed
         from rangevote.generation.generate import Request
 
-        if (
-            not isinstance(search, Sampling)
-            or type(search) not in DIALECTS["llama_cpp"].searches
-            or search.copy_filter is not None
-            or search.min_new_tokens
-        ):
-            offered = ", ".join(sorted(NAMES[each] for each in DIALECTS["llama_cpp"].searches))
-            raise UsageError(
-                f"llama.cpp cannot search by {str(search)!r}, only by: {offered}, without a least length or "
-                f"a copy filter; for other searches load the file without 'llama_cpp:'."
-            )
+        check_search(search, "llama_cpp")
+        assert isinstance(search, Sampling)
         builder = RequestBuilder("llama_cpp", self._name, self._chat, logprobs=True)
         lists = []
         for i, input in enumerate(inputs):

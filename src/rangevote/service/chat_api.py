@@ -164,7 +164,7 @@ class Winner(NamedTuple):
         choice, result = outcome.choices[index], outcome.result
         reason = choice.finish_reason or "stop"
         if result.no_winner:
-            refusal = f"The samples do not agree enough for an answer: {result.no_winner}."
+            refusal = f"No answer has enough support: {result.no_winner}."
             return cls("", reason, {"refusal": refusal}, {}, None)
         raw, text = choice.raw, str(result.candidates.content(index))
         assert raw is not None

@@ -239,7 +239,7 @@ class UpstreamElection(ServerElection):
 
     def check_votes(self) -> None:
         """Refuse to answer for too few votes; if nothing came at all, by the reason for that."""
-        voting = self.sampled if self.voters is not None or self.searched is None else self.searched
+        voting = self.sampled if self.voters is not None else self.searched
         if len(voting.usable) >= self.min_votes:
             return
         came = sum(count for outcome, count in voting.counts.items() if outcome != "failed")

@@ -92,10 +92,10 @@ class RequestBuilder:
 
         Log-probabilities are asked for only where they decide something: not every server gives them.
         """
-        dialect = choose("source", kind, DIALECTS)
+        choose("source", kind, DIALECTS)
         for search in (plan.candidates, plan.voters):
             if search is not None:
-                _check(search, kind, dialect)
+                check_search(search, kind)
         if plan.states:
             raise UsageError("servers do not give hidden states; use another similarity, and no --states.")
         if taken := sorted(OURS & set(extra)):
@@ -155,7 +155,9 @@ class RequestBuilder:
         return fields
 
 
-def _check(search: Search, kind: str, dialect: Dialect) -> None:
+def check_search(search: Search, kind: str) -> None:
+    """Refuse a search that such a server does not have."""
+    dialect = DIALECTS[kind]
     if type(search) not in dialect.searches:
         offered = ", ".join(sorted(NAMES[each] for each in dialect.searches))
         others = [name for name, other in DIALECTS.items() if type(search) in other.searches]
@@ -279,7 +281,8 @@ class ServerElector:
             return error.at(f"inputs[{request.number}]")
         except UpstreamError as error:
             message = _with_detail(error)
-            if error.status in BAD_REQUEST or (self._skip and _others_may_succeed(error)):
+            fatal = error.kind in ("connect", "rate", "redirect") or error.status in USELESS
+            if error.status in BAD_REQUEST or (self._skip and not fatal):
                 return DataError(message, field=f"inputs[{request.number}]")
             raise UpstreamError(message, kind=error.kind, status=error.status) from error
 
@@ -293,10 +296,6 @@ class ServerElector:
         return Elected(ballot, outcome.result, searching, outcome.seconds, reasoning)
 
 
-def _others_may_succeed(error: UpstreamError) -> bool:
-    return error.kind not in ("connect", "rate", "redirect") and error.status not in USELESS
-
-
 def _with_detail(error: UpstreamError) -> str:
     """The message with the server's own words: whoever runs the command may read them."""
     try:
@@ -305,4 +304,4 @@ def _with_detail(error: UpstreamError) -> str:
     except DataError:  # not all errors are JSON
         given = error.detail
     words = error_text(given)
-    return f"{error} It said: {words}" if words else str(error)
+    return f"{error} The server's message: {words}" if words else str(error)

@@ -1,4 +1,4 @@
-"""An election among the samples of a server, for `generate --engine` and for the service alike.
+"""Draw samples from a server and elect: the one loop of `generate --engine` and of the service.
 
 `ServerElection` draws candidates and voters, in rounds where that may save some, and elects; its users say
 what a failure means by overriding a few methods.
@@ -207,14 +207,12 @@ class ServerElection:
         self.client, self.settings, self.candidates, self.voters = client, settings, candidates, voters
         self.confidence, self.within = confidence, within
         self.min_votes, self.deadline = min_votes, deadline
-        self.searched = SamplePool(longest, json=json) if isinstance(candidates, Query) else None
-        self.sampled = SamplePool(longest, json=json)
+        self.searched, self.sampled = SamplePool(longest, json=json), SamplePool(longest, json=json)
         self.seconds = 0.0
 
     async def elect(self) -> ElectionOutcome:
         """Search for candidates, draw voters, count the votes."""
         if isinstance(self.candidates, Query):
-            assert self.searched is not None
             await self._ask(self.candidates, self.searched, range(self.candidates.n))
         certain = self.voters is not None and await self._draw(self.voters)
         self.check_votes()
@@ -248,7 +246,7 @@ class ServerElection:
         return await fetch(self.client, query, draws, self.deadline)
 
     async def run(self, work: Callable[[], T], light: bool) -> T:
-        """The result of `work`; where it is not light, others may not want to wait for it."""
+        """The result of `work`; what is not light may run in a thread, to block no other request."""
         return work()
 
     def failed(self, query: Query, pool: SamplePool, error: UpstreamError) -> None:
@@ -269,7 +267,7 @@ class ServerElection:
     @property
     def size(self) -> int:
         """Characters of all choices."""
-        return self.sampled.size + (0 if self.searched is None else self.searched.size)
+        return self.sampled.size + self.searched.size
 
     @property
     def light(self) -> bool:
@@ -288,8 +286,7 @@ class ServerElection:
 
     def _ballot(self) -> Ballot:
         samples = self.sampled.hypotheses()
-        if self.searched is not None:
-            assert isinstance(self.candidates, Query)
+        if isinstance(self.candidates, Query):
             return Ballot(self.searched.hypotheses(sampled=not self.candidates.beams), samples or None)
         standing = samples[: self._standing]
         return Ballot(standing, None if len(standing) == len(samples) else samples)
@@ -312,7 +309,7 @@ class ServerElection:
         assert self.confidence is not None
         samples, standing, ends = self.sampled.hypotheses(), self._standing, self.sampled.ends
         settings = self.settings.replace(weights="count")
-        if self.searched is not None:
+        if isinstance(self.candidates, Query):
             election = Electorate(self._ballot().candidates, settings=settings)
         elif standing is None:
             election = Electorate(settings=settings)
@@ -331,17 +328,16 @@ class ServerElection:
         began, ballot = perf_counter(), self._ballot()
         result = self.vote(ballot)
         self.seconds += perf_counter() - began
-        sampled, searched = self.sampled, self.searched
-        standing = sampled if searched is None else searched
-        voting = standing if self.voters is None else sampled
+        standing = self.searched if isinstance(self.candidates, Query) else self.sampled
+        voting = standing if self.voters is None else self.sampled
         return ElectionOutcome(
             ballot,
             result,
             self.settings,
-            sampled.usage if searched is None else sampled.usage + searched.usage,
+            self.sampled.usage + self.searched.usage,
             voting.asked,
             {name: count for name, count in voting.counts.items() if count},
-            self.voters.n - sampled.asked if certain and self.voters is not None else 0,
+            self.voters.n - self.sampled.asked if certain and self.voters is not None else 0,
             certain,
             standing.usable[: len(ballot.candidates)],
             self.seconds,
