@@ -59,7 +59,9 @@ def right(task: Task) -> list[float]:
     return [float(info["r"]) for info in task["infos"]]
 
 
-def puzzles(tasks: Sequence[Task]) -> dict[str, Any]:
+def puzzles(
+    tasks: Sequence[Task], measures: Sequence[str] = PUZZLE_MEASURES, numbers: Sequence[int] = NUMBERS
+) -> dict[str, Any]:
     """Shares of right answers, in per cent: of the mean sample, and elected among n of them."""
     found: dict[str, Any] = {
         "tasks": len(tasks),
@@ -67,8 +69,8 @@ def puzzles(tasks: Sequence[Task]) -> dict[str, Any]:
     }
     found["any"] = interval([100 * max(right(task)) for task in tasks])
     elected: dict[str, dict[str, Any]] = {}
-    for measure in PUZZLE_MEASURES:
-        for number in NUMBERS:
+    for measure in measures:
+        for number in numbers:
             shares = [100 * _share_right(task, i, measure, number) for i, task in enumerate(tasks)]
             elected.setdefault(measure, {})[str(number)] = interval(shares)
     found["elected"] = elected
@@ -109,7 +111,7 @@ def sample_until_decided(texts: Sequence[str], confidence: float) -> tuple[int, 
     return len(electorate), result.index, electorate.decided(confidence)
 
 
-def writing(tasks: Sequence[Task]) -> dict[str, Any]:
+def writing(tasks: Sequence[Task], measures: Sequence[str] = TEXT_MEASURES) -> dict[str, Any]:
     """Scores of the elected texts, and of what else might be chosen."""
 
     def of(choose: Callable[[list[str], list[float]], float]) -> dict[str, Any]:
@@ -122,7 +124,7 @@ def writing(tasks: Sequence[Task]) -> dict[str, Any]:
         "longest": of(lambda texts, scores: scores[max(range(len(texts)), key=lambda i: len(texts[i]))]),
     }
     elected: dict[str, Any] = {}
-    for measure in TEXT_MEASURES:
+    for measure in measures:
         for cutoff in CUTOFFS:
             options = {} if cutoff is None else {"cutoff": cutoff}
             name = measure if cutoff is None else f"{measure}, cut-off {cutoff}"

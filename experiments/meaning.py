@@ -10,7 +10,7 @@ The lists are of test images alone, so nothing is chosen here: every measure sta
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,34 +39,39 @@ IMAGES = 1000
 DEFAULT = "overlap_1-4@0.25, T = 2"
 
 
-def methods() -> dict[str, Choice]:
+def methods(measures: Sequence[str] = MEASURES) -> dict[str, Choice]:
     """Baselines, the paper's measure, and every measure with every temperature."""
     found = {
         "beam search": first,
         "length normalisation": elected(rule="length_normalised"),
         "overlap_2, T = 1": elected(preset="paper"),
     }
-    for measure in MEASURES:
+    for measure in measures:
         for temperature in TEMPERATURES:
             found[f"{measure}, T = {temperature:g}"] = elected(similarity=measure, temperature=temperature)
     return found
 
 
-def judged(path: Path, choices: Mapping[str, Choice]) -> dict[str, Any]:
+def judged(
+    path: Path,
+    choices: Mapping[str, Choice],
+    judges: Sequence[str] = tuple(JUDGES),
+    tested: Sequence[str] = TESTED,
+) -> dict[str, Any]:
     """method -> the values by every judge, and the differences to the default by those that had no vote."""
     ballots = list(read_ballots(path))
     references = [list(ballot.references) for ballot in ballots]
     corpus = EvaluationCorpus.of(len(ballots), references)
-    evaluator = Evaluator(corpus, list(JUDGES), WordUnits(tokenize="words"))
+    evaluator = Evaluator(corpus, list(judges), WordUnits(tokenize="words"))
     measured = {}
     for name, choose in choices.items():
         measured[name] = evaluator.measure([choose(ballot).text or "" for ballot in ballots])
         print(f"{path.name}: {name}: {measured[name].values['bleu_4']:.2f}", file=sys.stderr, flush=True)
     return {
         name: {
-            "values": {judge: one.values[judge] for judge in JUDGES},
+            "values": {judge: one.values[judge] for judge in judges},
             "over_default": {
-                judge: bootstrapped(evaluator.metrics[judge], one, measured[DEFAULT]) for judge in TESTED
+                judge: bootstrapped(evaluator.metrics[judge], one, measured[DEFAULT]) for judge in tested
             },
         }
         for name, one in measured.items()
@@ -82,7 +87,7 @@ def section(data: Mapping[str, Any]) -> Iterator[str]:
         "temperatures of the votes. An encoder flatters what it elected itself, so another one, which had no "
         f"vote, judges too. Differences are to the default ({DEFAULT}), with 95 % intervals and p by paired "
         "bootstrap. The mixture's weights were looked at on these lists before, which flatters it; nothing "
-        "else was chosen here (`python experiments/meaning.py`)."
+        "else was chosen here (`make reproduce NAME=meaning`)."
     )
     for k, by_method in data["lists"].items():
         rows = [

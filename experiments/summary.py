@@ -54,7 +54,7 @@ def judgement_section(data: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"Kendall's tau-c between a measure and {data['judgements']:,} judgements by experts of "
         f"{data['pairs']:,} captions of {data['images']:,} Flickr8k images, with 95 % intervals over images "
-        "drawn again (`python experiments/judgement.py`)."
+        "drawn again (`make reproduce NAME=judgement`)."
     )
     yield table_of_judgements(data)
 

@@ -76,9 +76,9 @@ def test_words_that_only_one_answer_has_are_marked():
     assert _marked("same words", "same words", False).plain == "same words"
 
 
-def test_samples_vote_on_a_sum(run, model, monkeypatch):
+def test_samples_vote_on_a_sum(run, model):
     answers = ["it is 7", "7", "8 are left", "so 7", "I do not know"]
-    monkeypatch.setattr(model, "text", lambda tokens: answers[sum(tokens) % len(answers)])
+    model.text = lambda tokens: answers[sum(tokens) % len(answers)]
     shown = words(run("demo", "--model", "any").out.decode())
     [table] = re.findall(
         rf"{re.escape(SUM)} \({SAMPLES} samples vote; {RIGHT} is right\)(.*?)Elected: ", shown
@@ -121,7 +121,7 @@ def test_the_share_of_the_time_spent_voting_is_shown(searching, voting, text):
 
 
 def test_what_a_model_writes_is_shown_and_not_obeyed(run, model, monkeypatch):
-    monkeypatch.setattr(model, "text", lambda tokens: "[bold red]hi[/] \x1b[31m\x07 there")
+    model.text = lambda tokens: "[bold red]hi[/] \x1b[31m\x07 there"
     monkeypatch.setattr("rangevote.cli.demo.LONGEST", 2)
     done = run("demo", "--model", "any")
     assert "[bold red]hi[/] \\x1b[31m\\x07 there ..." in words(done.out.decode())  # and that it was cut off

@@ -291,9 +291,9 @@ def test_a_line_that_cannot_be_read_is_skipped_in_its_place(run, speaker, tmp_pa
     assert len(stopped.results()) == 1
 
 
-def test_an_input_whose_search_finds_nothing_is_named_by_its_line(run, speaker, tmp_path, monkeypatch):
-    monkeypatch.setattr(speaker, "source", lambda input: range(1, 7) if input == "copy me" else [])
-    monkeypatch.setattr(speaker, "end", 0)
+def test_an_input_whose_search_finds_nothing_is_named_by_its_line(run, speaker, tmp_path):
+    speaker.source = lambda input: range(1, 7) if input == "copy me" else []
+    speaker.end = 0
     data = lines(tmp_path / "in.txt", "a", "copy me")
     search = ("--candidates", "beam:3,min_new_tokens=2", "--copy-filter", "0.1")
     done = run("generate", "-m", "speaker", "-i", data, *search)
@@ -444,7 +444,7 @@ def test_ballots_cannot_be_asked_for_half_way(run, data, interrupted, tmp_path):
     assert len(interrupted.out_partial.read_bytes().splitlines()) == 6
 
 
-def test_what_is_done_is_on_the_disk_batch_by_batch(run, data, speaker, tmp_path, monkeypatch):
+def test_what_is_done_is_on_the_disk_batch_by_batch(run, data, speaker, tmp_path):
     paths = Paths(tmp_path)
     sizes = []
     start = speaker.start
@@ -453,7 +453,7 @@ def test_what_is_done_is_on_the_disk_batch_by_batch(run, data, speaker, tmp_path
         sizes.append(len(paths.out_partial.read_bytes().splitlines()))
         return start(inputs)
 
-    monkeypatch.setattr(speaker, "start", looking)
+    speaker.start = looking
     assert run("generate", "-m", "speaker", "-i", data, *OPTIONS, *paths.options).code == 0
     assert sizes == [0, 2, 4, 6, 8, 10]  # a killed process loses one batch, not a buffer
 

@@ -48,13 +48,12 @@ def test_a_grade_is_the_mean_over_the_images_captions(read):
     assert found["b.jpg"] == pytest.approx([(0 + 1 / 4) / 2])
 
 
-def test_agreement_counts_every_single_judgement(read, monkeypatch):
-    monkeypatch.setattr("experiments.judgement.MEASURES", ("overlap_1", "chrf"))
+def test_agreement_counts_every_single_judgement(read):
     judged, captions = read
     found = grades("overlap_1", judged, captions)
     perfect = {image: [sum(marks) for marks in texts.values()] for image, texts in judged.items()}
     assert tau(perfect, judged, list(judged)) >= tau(found, judged, list(judged)) > 0
-    data = agreement(judged, captions)
+    data = agreement(judged, captions, ["overlap_1", "chrf"])
     assert (data["images"], data["pairs"], data["judgements"]) == (2, 3, 9)
     assert [row["measure"] for row in data["measures"]] == ["overlap_1", "chrf"]
 

@@ -15,10 +15,8 @@ def task(right, wrong):
     return {"ys": [RIGHT] * right + [WRONG] * wrong, "infos": [{"r": 1}] * right + [{"r": 0}] * wrong}
 
 
-def test_a_clear_majority_is_elected_whatever_is_drawn(monkeypatch):
-    monkeypatch.setattr(llm, "PUZZLE_MEASURES", (llm.ANSWER,))
-    monkeypatch.setattr(llm, "NUMBERS", (9, 10))
-    found = llm.puzzles([task(8, 2), task(1, 9)])
+def test_a_clear_majority_is_elected_whatever_is_drawn():
+    found = llm.puzzles([task(8, 2), task(1, 9)], [llm.ANSWER], [9, 10])
     assert found["sample"]["mean"] == pytest.approx(45)
     assert found["any"]["mean"] == 100
     assert found["elected"][llm.ANSWER]["10"]["mean"] == 50
@@ -35,9 +33,8 @@ def test_an_undisputed_answer_is_decided_before_all_are_drawn():
     assert (drawn, certain) == (8, False)
 
 
-def test_the_score_of_the_elected_text_stands_beside_mean_best_and_longest(monkeypatch):
-    monkeypatch.setattr(llm, "TEXT_MEASURES", ("overlap_1",))
+def test_the_score_of_the_elected_text_stands_beside_mean_best_and_longest():
     texts = ["a b c", "a b d", "x y z z z"]
-    found = llm.writing([{"ys": texts, "infos": [{"r": 6.0}, {"r": 5.0}, {"r": 1.0}]}])
+    found = llm.writing([{"ys": texts, "infos": [{"r": 6.0}, {"r": 5.0}, {"r": 1.0}]}], ["overlap_1"])
     assert (found["mean"]["mean"], found["best"]["mean"], found["longest"]["mean"]) == (4.0, 6.0, 1.0)
     assert found["elected"]["overlap_1"]["mean"] == 6.0
