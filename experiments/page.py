@@ -169,7 +169,8 @@ def settings_lines(found: Findings) -> str:
             for name in found.systems
         ),
         *(f"- search `{name}`: `{template}`" for name, template in settings["searches"].items()),
-        f"- votes count n-grams of {vote['words']}{other}; lengths and diversity those of {report['words']}",
+        f"- votes count n-grams of the unit `{vote['words']}`{other}; lengths and diversity those of "
+        f"{report['words']}",
         f"- at most {settings['search']['max_new_tokens']} tokens an output; cut ones keep `finished: false`",
         *(f"- {escape_markdown(line)}" for line in _signatures(found)),
         f"- versions: {versions}",
