@@ -26,7 +26,7 @@ def rangevote_with(*arguments: str, **variables: str) -> str:
 def test_help_lists_every_command_with_its_line(run):
     done = run("-h")
     assert done.code == 0
-    for name, (_, line) in COMMANDS.items():
+    for name, line in COMMANDS.items():
         assert f"  {name}" in done.out.decode()
         assert line in done.out.decode()
 

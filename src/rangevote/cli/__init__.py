@@ -16,22 +16,22 @@ from typing import Any
 import click
 
 from rangevote import __version__
-from rangevote.errors import RangevoteError
+from rangevote.errors import RangevoteError, nearest
 
-#: name -> (module:function, one line of help); modules are loaded when their command is run.
+#: name -> one line of help; the module of the same name is loaded when its command is run.
 COMMANDS = {
-    "compare": ("rangevote.cli.compare:compare", "Compare systems, with significance, in tables and curves."),
-    "convert": ("rangevote.cli.convert:convert", "Turn an n-best list into another format."),
-    "demo": ("rangevote.cli.demo:demo", "Hold the election of the paper's figure 1."),
-    "doctor": ("rangevote.cli.doctor:doctor", "Report what is installed and what is missing."),
-    "evaluate": ("rangevote.cli.evaluate:evaluate", "Measure outputs: BLEU, chrF, length, diversity."),
-    "generate": ("rangevote.cli.generate:generate", "Search a model's outputs for inputs, and elect them."),
-    "serve": ("rangevote.cli.serve:serve", "Serve elected completions as an OpenAI-compatible server."),
-    "show": ("rangevote.cli.show:show", "Open the election page, or write it to a file."),
-    "similarities": ("rangevote.cli.similarities:similarities", "List every similarity, its cost and needs."),
-    "study": ("rangevote.cli.study:study", "Let people judge pairs of outputs, and report who wins."),
-    "tune": ("rangevote.cli.tune:tune", "Choose how to elect, on ballots with references."),
-    "vote": ("rangevote.cli.vote:vote", "Elect one output of every ballot in a file."),
+    "compare": "Compare systems, with significance, in tables and curves.",
+    "convert": "Turn an n-best list into another format.",
+    "demo": "Hold the election of the paper's figure 1.",
+    "doctor": "Report what is installed and what is missing.",
+    "evaluate": "Measure outputs: BLEU, chrF, length, diversity.",
+    "generate": "Search a model's outputs for inputs, and elect them.",
+    "serve": "Serve elected completions as an OpenAI-compatible server.",
+    "show": "Open the election page, or write it to a file.",
+    "similarities": "List every similarity, its cost and needs.",
+    "study": "Let people judge pairs of outputs, and report who wins.",
+    "tune": "Choose how to elect, on ballots with references.",
+    "vote": "Elect one output of every ballot in a file.",
 }
 
 
@@ -39,36 +39,28 @@ class Commands(click.Group):
     """A group that knows its commands' names and help without loading them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, sorted."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Load the command of this name."""
         if name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        command: click.Command = getattr(importlib.import_module(f"rangevote.cli.{name}"), name)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Offer the nearest name for one that does not exist."""
-        from rangevote.errors import nearest
-
         if args and args[0] not in COMMANDS:
             ctx.fail(f"no such command {args[0]!r}.{nearest(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; how it shows warnings ends with it."""
-        with warnings.catch_warnings():
+        with warnings.catch_warnings():  # how a command shows warnings ends with it
             return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list in `--help`, from the table."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, help) for name, (_, help) in sorted(COMMANDS.items())])
+            formatter.write_dl(sorted(COMMANDS.items()))
 
 
 @click.group(

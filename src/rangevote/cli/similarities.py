@@ -20,12 +20,12 @@ WIDTH = 100
 NOTES = """\
 More is better. Linear measures cost the number of tokens, pairwise ones voters times candidates.
 Orders: overlap_1, overlap_2, ...; overlap_1-4 is their mean; overlap_1-4@0.25 has an exponent of length.
-Mixtures: 0.5*overlap_2+0.5*chrf. One's own: -s module:function, or in Python any function
-(voter, candidate) -> grade from -1 to 1. --json has also ranges, directions and how to install."""
+Mixtures: 0.5*overlap_2+0.5*chrf. Your own: -s module:function, or in Python any function
+(voter, candidate) -> grade from -1 to 1. --json also has ranges, directions and how to install."""
 
 
 @click.command(cls=HelpCommand, example="rangevote similarities --json")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object in place of the table.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
 def similarities(as_json: bool) -> None:
     """List every similarity: what it is, cost, range and direction of its grades, and what it needs."""
     from rangevote.entry_points import plugins

@@ -69,14 +69,26 @@ def plot_curves(
     """
     path = Path(path)
     check_picture(path)
-    _check(panels)
+    if not any(panel.curves for panel in panels):
+        raise UsageError("there is nothing to draw: give at least one curve.")
+    for curve in (curve for panel in panels for curve in panel.curves):
+        if not len(curve.x) == len(curve.y) > 0 or (curve.spread and len(curve.spread) != len(curve.x)):
+            raise UsageError(f"the curve {curve.name!r} must have a y for every x, and at least one.")
+        if min(curve.x) <= 0:
+            raise UsageError(f"the curve {curve.name!r} has an x of {min(curve.x)}; it must be above 0.")
+    kind = path.suffix.lower().removeprefix(".")
+    # the date would make two files of the same data differ
+    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    picture = io.BytesIO()
     with need("matplotlib", "evaluate", "drawing").rc_context(_STYLE):
         figure = _figure(panels, x_label, logarithmic)
-        _write(figure, path)
+        figure.savefig(picture, format=kind, dpi=150, metadata=metadata)
+    with write_atomically(path) as file:
+        file.write(picture.getvalue())
 
 
 _STYLE = {
-    "svg.hashsalt": "rangevote",  # else every file has ids of its own
+    "svg.hashsalt": "rangevote",  # otherwise every file has ids of its own
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -87,87 +99,47 @@ _STYLE = {
 }
 
 
-def _check(panels: Sequence[Panel]) -> None:
-    if not panels or not any(panel.curves for panel in panels):
-        raise UsageError("there is nothing to draw: give at least one curve.")
-    for panel in panels:
-        for curve in panel.curves:
-            if not len(curve.x) == len(curve.y) > 0 or (curve.spread and len(curve.spread) != len(curve.x)):
-                raise UsageError(f"the curve {curve.name!r} must have a y for every x, and at least one.")
-            if min(curve.x) <= 0:
-                raise UsageError(f"the curve {curve.name!r} has an x of {min(curve.x)}; it must be above 0.")
-
-
 def _figure(panels: Sequence[Panel], x_label: str, logarithmic: bool) -> Any:
-    figure_module = need("matplotlib.figure", "evaluate", "drawing")
+    """All panels, and below them one legend with each name once."""
     across = min(len(panels), _ACROSS)
     down = -(-len(panels) // across)
     names = list(dict.fromkeys(curve.name for panel in panels for curve in panel.curves))
     beside = 2 * min(across, 2)  # names in a line of the legend
     lines = -(-(len(names) + 1) // beside)
     size = (_WIDTH * across, _HEIGHT * down + _LEGEND_LINE * lines)
-    figure = figure_module.Figure(figsize=size, layout="constrained")
+    module = need("matplotlib.figure", "evaluate", "drawing")
+    figure = module.Figure(figsize=size, layout="constrained")
     grid = list(figure.subplots(down, across, squeeze=False).flat)
     looks = {name: (COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)]) for i, name in enumerate(names)}
+    entries: dict[str, Any] = {}
     for axes, panel in zip(grid, panels, strict=False):
-        _draw(axes, panel, looks, x_label)
-        if logarithmic:
-            _ticks(axes, sorted({x for curve in panel.curves for x in curve.x}))
+        _draw(axes, panel, looks)
+        axes.set(xlabel=x_label, ylabel=panel.label)
+        positions = sorted({x for curve in panel.curves for x in curve.x})
+        if logarithmic and positions:  # with a tick at each x
+            axes.set_xscale("log")
+            axes.set_xticks(positions, [f"{x:g}" for x in positions])
+            axes.set_xticks([], minor=True)
+        handles, labels = axes.get_legend_handles_labels()
+        entries.update(zip(labels, handles, strict=True))
     for axes in grid[len(panels) :]:
         axes.remove()
-    _legend(figure, beside)
+    layout = {"loc": "outside lower center", "ncols": min(beside, len(entries)), "frameon": False}
+    figure.legend(entries.values(), entries.keys(), **layout)
     return figure
 
 
-def _draw(axes: Any, panel: Panel, looks: dict[str, tuple[str, str]], x_label: str) -> None:
+def _draw(axes: Any, panel: Panel, looks: dict[str, tuple[str, str]]) -> None:
     if panel.reference is not None:
         axes.axhline(panel.reference, color="black", linewidth=1.4, label="references")
     for curve in panel.curves:
         colour, marker = looks[curve.name]
-        axes.plot(
-            curve.x,
-            curve.y,
-            color=colour,
-            marker=marker,
-            markersize=4,
-            linewidth=1.4,
-            linestyle="--" if curve.baseline else "-",
-            label=curve.name,
-        )
+        style = {"color": colour, "marker": marker, "linestyle": "--" if curve.baseline else "-"}
+        axes.plot(curve.x, curve.y, markersize=4, linewidth=1.4, label=curve.name, **style)
         if curve.spread:
             low = [y - s for y, s in zip(curve.y, curve.spread, strict=True)]
             high = [y + s for y, s in zip(curve.y, curve.spread, strict=True)]
             axes.fill_between(curve.x, low, high, color=colour, alpha=0.15, linewidth=0)
-    axes.set(xlabel=x_label, ylabel=panel.label)
-
-
-def _ticks(axes: Any, positions: list[float]) -> None:
-    """A logarithmic axis with a tick at each x."""
-    if not positions:
-        return
-    axes.set_xscale("log")
-    axes.set_xticks(positions, [f"{x:g}" for x in positions])
-    axes.set_xticks([], minor=True)
-
-
-def _legend(figure: Any, beside: int) -> None:
-    """One legend below all panels, each name in it once."""
-    entries: dict[str, Any] = {}
-    for axes in figure.axes:
-        handles, names = axes.get_legend_handles_labels()
-        entries.update(zip(names, handles, strict=True))
-    layout = {"loc": "outside lower center", "ncols": min(beside, len(entries)), "frameon": False}
-    figure.legend(entries.values(), entries.keys(), **layout)
-
-
-def _write(figure: Any, path: Path) -> None:
-    kind = path.suffix.lower().removeprefix(".")
-    # the date would make two files of the same data differ
-    metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    picture = io.BytesIO()
-    figure.savefig(picture, format=kind, dpi=150, metadata=metadata)
-    with write_atomically(path) as file:
-        file.write(picture.getvalue())
 
 
 #: What the horizontal axis counts -> its field in a signature, and its label.
@@ -184,14 +156,14 @@ class CurvePoint:
 
 
 def point_of(signatures: Iterable[str], axis: str = "k") -> CurvePoint | None:
-    """The point that the signatures of a system's elections name, None where they name none.
+    """The point that the signatures of a system's elections name; None if they name none, or several methods.
 
     Elections of one system may have had fewer candidates than k; the most of them is k.
 
     >>> point_of(["rv:0.1|sim:overlap_2|on:words|w:probability|T:1|cand:10|vot:10|tie:score,logprob,first"])
     CurvePoint(method='overlap_2', x=10.0, baseline=False)
     """
-    methods: set[tuple[str, bool]] = set()
+    methods: set[str] = set()
     sizes: list[float] = []
     for signature in signatures:
         parts = dict(part.partition(":")[::2] for part in signature.split("|"))
@@ -199,20 +171,14 @@ def point_of(signatures: Iterable[str], axis: str = "k") -> CurvePoint | None:
         if not size.isdecimal() or "sim" not in parts:
             return None
         sizes.append(float(size))
-        methods.add(_method(parts))
+        rule, temperature = parts.get("rule", "range"), parts.get("T", "1")
+        name = parts["sim"] if temperature == "1" else f"{parts['sim']}, T = {temperature}"
+        name = name if rule == "range" else f"{name}, {rule}"
+        methods.add(rule if rule in WITHOUT_VOTERS else name)
     if len(methods) != 1:
         return None
-    name, baseline = methods.pop()
-    return CurvePoint(name, max(sizes), baseline)
-
-
-def _method(parts: Mapping[str, str]) -> tuple[str, bool]:
-    rule = parts.get("rule", "range")
-    if rule in WITHOUT_VOTERS:  # the paper's baselines
-        return rule, True
-    temperature = parts.get("T", "1")
-    name = parts["sim"] if temperature == "1" else f"{parts['sim']}, T = {temperature}"
-    return (name if rule == "range" else f"{name}, {rule}"), False
+    [method] = methods
+    return CurvePoint(method, max(sizes), method in WITHOUT_VOTERS)  # the paper's baselines
 
 
 def panels_of(comparison: Comparison, points: Mapping[str, CurvePoint]) -> list[Panel]:

@@ -89,18 +89,23 @@ def grid(
     >>> [setting.name for setting in grid(["overlap_2", "states"], [0, 0.5], [1], likelihoods=[0, 1])]
     ['overlap_2', 'overlap_2, L = 1', 'overlap_2@0.5', 'overlap_2@0.5, L = 1', 'states', 'states, L = 1']
     """
-    _check("similarities", similarities, str)
-    _check("tokenize", tokenize, str)
-    for a in _check("exponents", exponents, (int, float)):
-        if not 0 <= a <= 1:
-            raise UsageError(f"exponents go from 0 to 1, got {a!r}.")
     tried = TEMPERATURES if temperatures is None else temperatures
-    for temperature in _check("temperatures", tried, (int, float)):
-        if not 0 < temperature < math.inf:
-            raise UsageError(f"temperatures are numbers above 0, got {temperature!r}.")
-    for likelihood in _check("likelihoods", likelihoods, (int, float)):
-        if not 0 <= likelihood < math.inf:
-            raise UsageError(f"likelihoods are finite numbers from 0, got {likelihood!r}.")
+    for name, values, highest in (
+        ("similarities", similarities, None),
+        ("tokenize", tokenize, None),
+        ("exponents", exponents, 1.0),
+        ("temperatures", tried, math.inf),
+        ("likelihoods", likelihoods, math.inf),
+    ):
+        if isinstance(values, (str, bytes)) or not len(values):
+            raise UsageError(f"{name} must be a list with something in it, got {values!r}.")
+        for value in values:
+            if not isinstance(value, str if highest is None else (int, float)) or isinstance(value, bool):
+                raise UsageError(f"{name}: {value!r} is not a {'name' if highest is None else 'number'}.")
+            if highest is not None and not (0 <= value <= highest and value < math.inf):
+                raise UsageError(f"{name} must be finite numbers from 0 to {highest:g}, got {value!r}.")
+    if 0 in tried:
+        raise UsageError("temperatures must be above 0, got 0.")
     settings: dict[Setting, None] = {}
     for words, similarity, scheme in product(tokenize, similarities, weights):
         warm = scheme is None or has_temperature(scheme)
@@ -123,15 +128,6 @@ def _settings(
         names = [Ngrams(orders, bag=measure.bag, a=float(a)).name for a in exponents]
     for name, temperature in product(names, own if temperatures is None else temperatures):
         yield Setting(name, float(temperature), tokenize=words)
-
-
-def _check(name: str, given: Sequence[Any], kind: type | tuple[type, ...]) -> Sequence[Any]:
-    if isinstance(given, (str, bytes)) or not len(given):
-        raise UsageError(f"{name} must be a list with something in it, got {given!r}.")
-    for value in given:
-        if not isinstance(value, kind) or isinstance(value, bool):
-            raise UsageError(f"{name}: {value!r} is not a {'name' if kind is str else 'number'}.")
-    return given
 
 
 #: Instead of an index, where log-probabilities are missing that would decide: by a rule without voters, or as
