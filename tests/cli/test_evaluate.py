@@ -72,10 +72,8 @@ def test_what_vote_wrote_goes_with_the_ballots_it_read_by_id(run, tmp_path):
 
 
 def test_metrics_are_known_in_other_spellings(run, texts):
-    asked = ("evaluate", texts[0], "-r", texts[1], "--json")
-    done = run(*asked, "--metric", "BLEU-1,ChrF")
+    done = run("evaluate", texts[0], "-r", texts[1], "--json", "--metric", "BLEU-1,ChrF")
     assert set(json.loads(done.out)["scores"]) == {"bleu_1", "chrf"}
-    assert "Did you mean 'bleu'?" in run(*asked, "--metric", "BLEUU").err
 
 
 def test_the_help_names_every_metric(run):
@@ -113,8 +111,6 @@ def test_a_file_appears_when_it_is_complete_and_is_not_replaced_unasked(run, tex
     [
         (["short.txt"], 3, "short.txt has 2 lines and ref.txt 3; without ids in both, line n"),
         (["none.txt"], 5, "cannot read none.txt: no such file"),
-        (["out.txt", "--metric", "blue"], 2, "unknown metric 'blue'. Did you mean 'bleu'?"),
-        (["out.txt", "--metric-tokenize", "word"], 2, "unknown tokenisation 'word'. Did you mean 'words'?"),
         (["out.txt", "--json", "--to", "latex"], 2, "--json and --to latex exclude each other"),
         (["-", "-r", "-"], 2, "'-' (standard input) can be read once"),
     ],

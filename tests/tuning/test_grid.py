@@ -16,7 +16,7 @@ import rangevote as rv
 from rangevote.errors import DataError, UsageError
 from rangevote.formats import read
 from rangevote.similarity import PRESETS
-from rangevote.tuning.grid import BASELINES, UNKNOWN, GridElections, Setting, grid
+from rangevote.tuning.grid import BASELINES, UNKNOWN, GridElections, Setting, SharedCounts, grid
 from tests.similarity.comet_stand_in import EncodingModel, install
 from tests.tuning.made_up import ballots
 
@@ -179,14 +179,14 @@ def test_on_real_beams_winners_are_those_of_elect_on_every_tokenisation():
 
 def test_scores_are_the_same_bit_for_bit():
     for ballot in ballots(2):
-        shared = GridElections([]).shared(ballot)
+        shared = SharedCounts(ballot)
         for setting in grid(likelihoods=[0]):
             alone = rv.elect(ballot, **setting.options)
             assert np.array_equal(shared.votes(setting), alone.scores)
 
 
 def test_a_count_is_shared_by_all_exponents_of_a_measure():
-    shared = GridElections([]).shared(ballots(1)[0])
+    shared = SharedCounts(ballots(1)[0])
     for setting in grid(["overlap_2", "precision_2", "overlap_1"]):
         shared.winner(setting)
     assert len(shared._polls) == 3

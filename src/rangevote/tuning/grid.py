@@ -14,7 +14,7 @@ from rangevote.election.weights import has_temperature, weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, get_similarity
-from rangevote.similarity.base import Measure, Poll, short
+from rangevote.similarity.base import Poll, short
 from rangevote.similarity.ngram import IndexMeasure, IndexPoll, Ngrams
 from rangevote.similarity.units import DEFAULT_UNIT
 
@@ -56,13 +56,14 @@ class Setting:
     @property
     def options(self) -> dict[str, Any]:
         """For `elect`, and for a profile."""
-        return {
+        options = {
             "similarity": self.similarity,
-            **({"temperature": self.temperature} if self.temperature != 1 else {}),  # beside a similarity
-            **({"likelihood": self.likelihood} if self.likelihood else {}),
+            "temperature": self.temperature if self.temperature != 1 else None,  # 1 beside a similarity
+            "likelihood": self.likelihood or None,
             "tokenize": self.tokenize,
-            **({"weights": self.weights} if self.weights else {}),
+            "weights": self.weights,
         }
+        return {name: value for name, value in options.items() if value is not None}
 
 
 #: An election without any options, and rules without voters: not among the choices, but reported beside them.
@@ -90,19 +91,21 @@ def grid(
     ['overlap_2', 'overlap_2, L = 1', 'overlap_2@0.5', 'overlap_2@0.5, L = 1', 'states', 'states, L = 1']
     """
     tried = TEMPERATURES if temperatures is None else temperatures
-    for name, values, highest in (
-        ("similarities", similarities, None),
-        ("tokenize", tokenize, None),
-        ("exponents", exponents, 1.0),
-        ("temperatures", tried, math.inf),
-        ("likelihoods", likelihoods, math.inf),
-    ):
+    lists: dict[str, tuple[Sequence[Any], float | None]] = {
+        "similarities": (similarities, None),
+        "tokenize": (tokenize, None),
+        "exponents": (exponents, 1.0),
+        "temperatures": (tried, math.inf),
+        "likelihoods": (likelihoods, math.inf),
+    }
+    for name, (values, highest) in lists.items():
         if isinstance(values, (str, bytes)) or not len(values):
             raise UsageError(f"{name} must be a list with something in it, got {values!r}.")
         for value in values:
-            if not isinstance(value, str if highest is None else (int, float)) or isinstance(value, bool):
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not (number if highest is not None else isinstance(value, str)):
                 raise UsageError(f"{name}: {value!r} is not a {'name' if highest is None else 'number'}.")
-            if highest is not None and not (0 <= value <= highest and value < math.inf):
+            if highest is not None and not (0 <= float(value) <= highest and float(value) < math.inf):
                 raise UsageError(f"{name} must be finite numbers from 0 to {highest:g}, got {value!r}.")
     if 0 in tried:
         raise UsageError("temperatures must be above 0, got 0.")
@@ -120,13 +123,13 @@ def _settings(
     similarity: str, words: str, exponents: Sequence[float], temperatures: Sequence[float] | None
 ) -> Iterator[Setting]:
     measure = get_similarity(similarity, words)  # refuses names that do not exist
-    names, own = [similarity], TEMPERATURES
+    names, usual = [similarity], TEMPERATURES
     if similarity in PRESETS:
-        names, own = [PRESETS[similarity].similarity], (PRESETS[similarity].temperature,)
+        names, usual = [PRESETS[similarity].similarity], (PRESETS[similarity].temperature,)
     elif measure.linear and measure.orders and "@" not in similarity:
         orders = range(measure.orders[0], measure.orders[-1] + 1)
         names = [Ngrams(orders, bag=measure.bag, a=float(a)).name for a in exponents]
-    for name, temperature in product(names, own if temperatures is None else temperatures):
+    for name, temperature in product(names, usual if temperatures is None else temperatures):
         yield Setting(name, float(temperature), tokenize=words)
 
 
@@ -145,34 +148,23 @@ class GridElections:
 
     def winners(self, ballot: Ballot) -> list[tuple[int, float]]:
         """The winner's index and score under each setting; UNKNOWN where it lacks log-probabilities."""
-        shared = self.shared(ballot)
-        return [shared.winner(setting) for setting in self.settings]
-
-    def shared(self, ballot: Ballot) -> SharedCounts:
-        given = Hypotheses.of(ballot.candidates)
-        if not len(given):
-            raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
-        candidates = prepare(given, self.normalize, self.merge)
-        voters = candidates
-        if ballot.voters is not None:
-            given = Hypotheses.of(ballot.voters, role="voters")
-            voters = prepare(given, self.normalize, self.merge)
-        return SharedCounts(candidates, voters, given, ballot.source)
+        counts = SharedCounts(ballot, self.normalize, self.merge)
+        return [counts.winner(setting) for setting in self.settings]
 
 
 class SharedCounts:
     """One ballot: weights are made once for each temperature, n-grams are counted once for all settings
     that count the same ones, and votes once for all likelihoods."""
 
-    def __init__(
-        self,
-        candidates: Hypotheses,
-        voters: Hypotheses,
-        given: Hypotheses,
-        source: str | None,
-    ) -> None:
-        self._candidates, self._voters = candidates, voters
-        self._given, self._source = given, source
+    def __init__(self, ballot: Ballot, normalize: str | None = None, merge: bool = False) -> None:
+        if not ballot.candidates:
+            raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
+        self._raw_voters = Hypotheses.of(ballot.candidates)
+        self._candidates = self._voters = prepare(self._raw_voters, normalize, merge)
+        if ballot.voters is not None:
+            self._raw_voters = Hypotheses.of(ballot.voters, role="voters")
+            self._voters = prepare(self._raw_voters, normalize, merge)
+        self._source = ballot.source
         self._weights: dict[tuple[str | None, float], Array] = {}
         self._polls: dict[Hashable, Poll] = {}
         self._votes: dict[Setting, Array] = {}
@@ -193,32 +185,24 @@ class SharedCounts:
 
     def votes(self, setting: Setting) -> Array:
         if setting not in self._votes:
-            weights = self.weights(setting.weights, setting.temperature)
-            self._votes[setting] = Contest(self._candidates, poll=self.poll(setting)).scores(weights)
+            key = setting.weights, setting.temperature
+            if key not in self._weights:
+                self._weights[key] = weigh(self._voters, *key, self._raw_voters)[1]
+            contest = Contest(self._candidates, poll=self.poll(setting))
+            self._votes[setting] = contest.scores(self._weights[key])
         return self._votes[setting]
-
-    def weights(self, scheme: str | None, temperature: float) -> Array:
-        key = scheme, temperature
-        if key not in self._weights:
-            self._weights[key] = weigh(self._voters, scheme, temperature, self._given)[1]
-        return self._weights[key]
 
     def poll(self, setting: Setting) -> Poll:
         """The poll of a setting's measure, with all voters in it."""
         measure = get_similarity(setting.similarity, setting.tokenize)
-        key = _counted_by(measure, self._candidates)
+        # measures with the same key can share a poll
+        key: Hashable = measure.name, measure.signature_on(self._candidates)
+        if isinstance(measure, IndexMeasure):
+            key = measure.features
         if key not in self._polls:
-            about = measure.about(self._source)
-            poll = self._polls[key] = about.poll(self._candidates)
-            poll.add(self._voters)
+            self._polls[key] = measure.about(self._source).poll(self._candidates)
+            self._polls[key].add(self._voters)
         poll = self._polls[key]
         if isinstance(measure, IndexMeasure) and isinstance(poll, IndexPoll):
             return poll.under(measure)
         return poll
-
-
-def _counted_by(measure: Measure, candidates: Hypotheses) -> Hashable:
-    """Measures with the same key can share a poll."""
-    if isinstance(measure, IndexMeasure):
-        return measure.features
-    return measure.name, measure.signature_on(candidates)
