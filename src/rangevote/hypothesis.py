@@ -74,17 +74,17 @@ def written_calls(calls: Sequence[ToolCall]) -> str:
     >>> written_calls([ToolCall("add", '{"b": 2, "a": 1}')])
     '[{"name":"add","arguments":{"a":1,"b":2}}]'
     """
-    listed = [{"name": call.name, "arguments": _arguments(call)} for call in calls]
-    return json.dumps(listed, ensure_ascii=False, separators=(",", ":"))
+    written = [{"name": call.name, "arguments": _arguments(call)} for call in calls]
+    return json.dumps(written, ensure_ascii=False, separators=(",", ":"))
 
 
 def _arguments(call: ToolCall) -> Any:
-    given = call.arguments
+    arguments = call.arguments
     try:
-        value = msgspec.json.decode(given) if isinstance(given, str) else given
+        value = msgspec.json.decode(arguments) if isinstance(arguments, str) else arguments
         return msgspec.json.decode(msgspec.json.encode(value, order="sorted"))
     except (ValueError, RecursionError):  # msgspec's own errors are among these
-        return given
+        return arguments
 
 
 class Ballot(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -163,12 +163,12 @@ class Hypotheses(Sequence[Hypothesis]):
                 f"{role} is one {type(items).__name__}, not a list: pass a list of texts, token-id lists or "
                 f"Hypothesis objects; log-probabilities of texts go into logprobs=."
             )
-        listed = list(items)
-        kinds = set(map(type, listed))
+        values = list(items)
+        kinds = set(map(type, values))
         if kinds == {str}:
-            column, complete = _logprobs_of(logprobs, len(listed), role)
-            return cls(listed, logprobs=column, role=role, complete=complete)  # type: ignore[arg-type]
-        rows = listed if kinds == {Hypothesis} else [_row(item, i, role) for i, item in enumerate(listed)]
+            column, complete = _logprobs_of(logprobs, len(values), role)
+            return cls(values, logprobs=column, role=role, complete=complete)  # type: ignore[arg-type]
+        rows = values if kinds == {Hypothesis} else [_row(item, i, role) for i, item in enumerate(values)]
         return cls._from_rows(rows, logprobs, role)  # type: ignore[arg-type]
 
     @classmethod
@@ -176,7 +176,7 @@ class Hypotheses(Sequence[Hypothesis]):
         cls, rows: list[Hypothesis], logprobs: Iterable[float | None] | None, role: str
     ) -> Hypotheses:
         texts, tokens = _present([row.text for row in rows]), _present([row.tokens for row in rows])
-        own, weights = _present([row.logprob for row in rows]), _present([row.weight for row in rows])
+        scores, weights = _present([row.logprob for row in rows]), _present([row.weight for row in rows])
         members, calls = _present([row.member for row in rows]), _present([row.tool_calls for row in rows])
         if not (tokens is weights is members is calls is None and set(map(type, texts or [None])) == {str}):
             check_rows(rows, role)  # else there is nothing in them to check but log-probabilities
@@ -197,13 +197,13 @@ class Hypotheses(Sequence[Hypothesis]):
                 )
             texts = None
         if logprobs is not None:
-            if own is not None:
+            if scores is not None:
                 raise UsageError(
                     f"log-probabilities of the {role} are given twice: in the Hypothesis objects "
                     f"and as an argument. Give them once."
                 )
-            own = list(logprobs)
-        column, complete = _logprobs_of(own, len(rows), role)
+            scores = list(logprobs)
+        column, complete = _logprobs_of(scores, len(rows), role)
         return cls(
             texts,
             tokens,
@@ -362,17 +362,17 @@ def _logprobs_of(values: Iterable[float | None] | None, size: int, role: str) ->
     is named and refused."""
     if values is None:
         return None, False
-    listed = values.tolist() if hasattr(values, "tolist") else values  # numpy, torch
-    if not isinstance(listed, Iterable):
-        raise UsageError(f"the log-probabilities of the {role} must be a list, got {listed!r}.")
-    listed = list(listed)
-    if len(listed) != size:
-        raise UsageError(f"{size} {role} but {len(listed)} log-probabilities; give exactly one for each.")
-    column = logprob_column(listed)
+    numbers = values.tolist() if hasattr(values, "tolist") else values  # numpy, torch
+    if not isinstance(numbers, Iterable):
+        raise UsageError(f"the log-probabilities of the {role} must be a list, got {numbers!r}.")
+    numbers = list(numbers)
+    if len(numbers) != size:
+        raise UsageError(f"{size} {role} but {len(numbers)} log-probabilities; give exactly one for each.")
+    column = logprob_column(numbers)
     if column is not None:
         return column, True
     # something is unknown, of another type, or wrong
-    checked = np.array([_logprob(value, i, role) for i, value in enumerate(listed)], dtype=np.float64)
+    checked = np.array([_logprob(value, i, role) for i, value in enumerate(numbers)], dtype=np.float64)
     return checked, not bool(np.isnan(checked).any())
 
 

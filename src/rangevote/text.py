@@ -127,10 +127,10 @@ def open_stream(path: str | os.PathLike[str]) -> BinaryIO:
 
 def _descriptor(path: str | os.PathLike[str]) -> int | None:
     """The number of the open file that `path` names, as 1 for `/dev/stdout` and 63 for `/dev/fd/63`."""
-    own = re.compile(rf"/(?:dev|proc/(?:self|{os.getpid()}))/fd/(\d+)")
+    descriptor = re.compile(rf"/(?:dev|proc/(?:self|{os.getpid()}))/fd/(\d+)")
     name = os.path.abspath(path)
     for _ in range(MOST_LINKS):
-        if match := own.fullmatch(name):
+        if match := descriptor.fullmatch(name):
             return int(match[1])
         if not os.path.islink(name):
             break

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,15 @@ from rangevote.hypothesis import Ballot
 
 Entries = Callable[..., list[Entry]]
 Ballots = Callable[..., list[Ballot]]
+
+
+def texts(ballot: Ballot) -> list[str | None]:
+    return [h.text for h in ballot.candidates]
+
+
+def logprobs(ballot: Ballot) -> list[float | None]:
+    return [h.logprob for h in ballot.candidates]
+
 
 # Moses, Marian, cdec
 
@@ -69,50 +79,43 @@ def test_bars_and_other_columns_do_not_break_the_text(rest: str, text: str) -> N
     assert moses_row(f" {rest}").text == text
 
 
-def test_a_score_may_follow_its_name_without_a_space(ballots: Ballots) -> None:
-    assert ballots(b"0 ||| a ||| F0=-1.5 ||| -1.5\n")[0].candidates[0].logprob == -1.5
+@pytest.mark.parametrize(
+    ("data", "options", "expected"),
+    [
+        (b"0 ||| a ||| F0=-1.5 ||| -1.5\n", {}, [-1.5]),
+        (b"0 ||| a b c ||| F0= -2 ||| -2\n", {"log_base": "2"}, [-2 * math.log(2)]),
+        (b"0 ||| a b c ||| F0= -2 ||| -2\n", {"normalisation": "length"}, [-8.0]),
+        # the members of an ensemble are averaged
+        (b"0 ||| a ||| F0= -1 F1= -2 ||| -1.5\n0 ||| b ||| F0= -3.5 F1= -4 ||| -3.75\n", {}, [-1.5, -3.75]),
+        (MOSES, {"score_scale": 2}, [-math.log1p(math.exp(-2)), -math.log1p(math.exp(2))]),  # of -9 and -11
+        (MOSES, {"score_scale": "count"}, [None, None]),
+        (b"0 ||| no scores here\n", {"score_scale": "count"}, [None]),
+    ],
+)
+def test_scores_are_read_as_the_options_say(
+    ballots: Ballots, data: bytes, options: dict[str, Any], expected: list[float | None]
+) -> None:
+    [ballot] = ballots(data, **options)
+    assert logprobs(ballot) == (expected if None in expected else pytest.approx(expected))
 
 
-def test_weighted_scores_are_refused_with_the_option_that_settles_it(entries: Entries) -> None:
-    with pytest.raises(UsageError, match=r"input:1: the features 'LM0= -12.3 .* --score-scale X"):
-        entries(MOSES)
-
-
-def test_features_that_are_not_numbered_from_0_are_refused(entries: Entries) -> None:
-    with pytest.raises(UsageError, match=r"'F1= -2' are not Marian's F0"):
-        entries(b"0 ||| a ||| F1= -2 ||| -1.5\n")
-
-
-def test_the_members_of_a_marian_ensemble_are_averaged(ballots: Ballots) -> None:
-    [ballot] = ballots(b"0 ||| a ||| F0= -1 F1= -2 ||| -1.5\n0 ||| b ||| F0= -3.5 F1= -4 ||| -3.75\n")
-    assert [h.logprob for h in ballot.candidates] == [-1.5, -3.75]
-
-
-def test_a_scale_weighs_by_softmax(ballots: Ballots) -> None:
-    (ballot,) = ballots(MOSES, score_scale=2)
-    weights = [math.exp(h.logprob or 0) for h in ballot.candidates]
-    # softmax of (-9, -11)
-    assert weights == pytest.approx([1 / (1 + math.exp(-2)), 1 / (1 + math.exp(2))])
-    assert ballot.candidates[0].text == "the house"
-
-
-def test_counting_ignores_scores(ballots: Ballots) -> None:
-    (ballot,) = ballots(MOSES, score_scale="count")
-    assert [h.logprob for h in ballot.candidates] == [None, None]
-    assert ballots(b"0 ||| no scores here\n", score_scale="count")[0].candidates[0].text == ("no scores here")
-
-
-def test_bases_and_lengths_are_as_the_options_say(ballots: Ballots) -> None:
-    line = b"0 ||| a b c ||| F0= -2 ||| -2\n"
-    assert ballots(line, log_base="2")[0].candidates[0].logprob == -2 * math.log(2)
-    assert ballots(line, normalisation="length")[0].candidates[0].logprob == -8.0
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (MOSES, r"input:1: the features 'LM0= -12.3 .* --score-scale X"),
+        (b"0 ||| a ||| F1= -2 ||| -1.5\n", r"'F1= -2' are not Marian's F0"),
+    ],
+)
+def test_weighted_scores_are_refused_with_the_option_that_settles_it(
+    entries: Entries, data: bytes, message: str
+) -> None:
+    with pytest.raises(UsageError, match=message):
+        entries(data)
 
 
 def test_crlf_empty_texts_blank_lines_and_lists_of_any_length_are_read(ballots: Ballots) -> None:
     data = b"3 |||  ||| F0= -1 ||| -1\r\n3 ||| a ||| F0= -2 ||| -2\r\n5 ||| b ||| F0= -1 ||| -1\r\n\r\n"
-    found = ballots(data)
-    assert [[h.text for h in ballot.candidates] for ballot in found] == [["", "a"], ["b"]]
-    assert [ballot.id for ballot in found] == [3, 5]
+    assert [(ballot.id, texts(ballot)) for ballot in ballots(data)] == [(3, ["", "a"]), (5, ["b"])]
 
 
 def test_ids_that_are_no_numbers_are_kept_as_text(ballots: Ballots) -> None:
@@ -121,23 +124,24 @@ def test_ids_that_are_no_numbers_are_kept_as_text(ballots: Ballots) -> None:
     assert [ballot.id for ballot in ballots(data)] == names
 
 
-def test_an_id_that_comes_back_later_is_refused(entries: Entries) -> None:
-    data = MARIAN + b"0 ||| noch eins ||| F0= -4 ||| -1\n"
-    assert [entry.ballot is not None for entry in entries(data)] == [True, True, False]
-    assert "input:4: id: the id 0 was used before" in str(entries(data)[2].error)
-
-
-def test_a_bad_line_spoils_its_list_and_no_other(entries: Entries) -> None:
-    data = MARIAN.replace(b"F0= -3.5 ||| -0.7", b"F0= -3.5") + b"2 ||| a ||| F0= x ||| -1\n"
+@pytest.mark.parametrize(
+    ("data", "good", "message"),
+    [
+        (
+            MARIAN + b"0 ||| noch eins ||| F0= -4 ||| -1\n",
+            [True, True, False],
+            "input:4: id: the id 0",
+        ),
+        (MARIAN.replace(b"F0= -3.5 ||| -0.7", b"F0= -3.5"), [False, True], "input:2: expected 'id"),
+        (MARIAN.replace(b"0 ||| Das ist fein", b"Das ist fein"), [False, True], "input:2: expected 'id"),
+    ],
+)
+def test_a_bad_line_spoils_its_list_and_no_other(
+    entries: Entries, data: bytes, good: list[bool], message: str
+) -> None:
     found = entries(data)
-    assert [entry.ballot is not None for entry in found] == [False, True, False]
-    assert str(found[0].error) == "input:2: expected 'id ||| text ||| features ||| score'"
-
-
-def test_a_line_without_an_id_spoils_the_list_it_stands_in(entries: Entries) -> None:
-    found = entries(MARIAN.replace(b"0 ||| Das ist fein", b"Das ist fein"))
-    assert [entry.ballot is not None for entry in found] == [False, True]
-    assert "input:2: expected 'id" in str(found[0].error)
+    assert [entry.ballot is not None for entry in found] == good
+    assert str(found[good.index(False)].error).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -199,19 +203,12 @@ def without(kind: bytes) -> bytes:
     return b"".join(x for x in GENERATED.splitlines(keepends=True) if not x.startswith(kind))
 
 
-def test_the_log_probability_is_the_sum_over_tokens_in_base_2(ballots: Ballots) -> None:
+def test_samples_of_fairseq_come_in_the_order_of_the_corpus(ballots: Ballots) -> None:
     second, seventh = ballots(GENERATED)
-    assert seventh.candidates[0].logprob == pytest.approx(-1.0557 * math.log(2))
-    assert seventh.candidates[1].logprob == pytest.approx(-4.5 * math.log(2))
-    assert second.candidates[0].logprob == pytest.approx(-math.log(2))
-
-
-def test_ballots_come_in_the_order_of_the_corpus(ballots: Ballots) -> None:
-    found = ballots(GENERATED)
-    assert [ballot.id for ballot in found] == [2, 7]
-    assert found[1].source == "head massager"
-    assert found[1].references == ["Kopfmassage"]
-    assert [h.text for h in found[1].candidates] == ["Kopfmassager", "Kopfkissen"]
+    assert (second.id, texts(second)) == (2, ["ja"])
+    assert (seventh.id, texts(seventh)) == (7, ["Kopfmassager", "Kopfkissen"])
+    assert (seventh.source, seventh.references) == ("head massager", ["Kopfmassage"])
+    assert texts(ballots(without(b"D-"))[1]) == ["Kopf@@ massa@@ ger", "Kopf@@ kissen"]
 
 
 def test_the_order_of_kinds_does_not_matter(ballots: Ballots) -> None:
@@ -220,37 +217,27 @@ def test_the_order_of_kinds_does_not_matter(ballots: Ballots) -> None:
     assert ballots(b"".join(sorted(lines, reverse=True)), format="fairseq")[1].id == 7
 
 
-def test_texts_are_subwords_where_there_are_no_others(ballots: Ballots) -> None:
-    assert ballots(without(b"D-"))[1].candidates[1].text == "Kopf@@ kissen"
-
-
-def test_old_files_in_natural_logs_are_read_if_said(ballots: Ballots) -> None:
-    assert ballots(GENERATED, log_base="e")[0].candidates[0].logprob == pytest.approx(-1.0)
+@pytest.mark.parametrize(
+    ("data", "options", "expected"),
+    [
+        (GENERATED, {}, [-1.0557 * math.log(2), -4.5 * math.log(2)]),  # the sum over tokens, in base 2
+        (GENERATED, {"log_base": "e"}, [-1.0557, -4.5]),  # files from before 2020
+        (without(b"P-"), {"normalisation": "length"}, [-0.2639 * 4 * math.log(2), -1.5 * 3 * math.log(2)]),
+        (without(b"P-"), {"normalisation": "none", "log_base": "e"}, [-0.2639, -1.5]),
+        (GENERATED, {"score_scale": "count"}, [None, None]),
+        (GENERATED, {"score_scale": 1}, [-math.log1p(math.exp(-1.2361)), -math.log1p(math.exp(1.2361))]),
+    ],
+)
+def test_scores_of_fairseq_become_natural_log_sums(
+    ballots: Ballots, data: bytes, options: dict[str, Any], expected: list[float | None]
+) -> None:
+    found = logprobs(ballots(data, warn=lambda message: None, **options)[1])
+    assert found == (expected if None in expected else pytest.approx(expected))
 
 
 def test_without_token_scores_the_option_is_named(entries: Entries) -> None:
     with pytest.raises(UsageError, match=r"no P- lines.*--length-normalised length .*--log-base e"):
         entries(without(b"P-"))
-
-
-def test_means_are_multiplied_by_the_number_of_tokens_with_the_end(ballots: Ballots) -> None:
-    second, seventh = ballots(without(b"P-"), normalisation="length")
-    assert seventh.candidates[0].logprob == pytest.approx(-0.2639 * 4 * math.log(2))
-    assert second.candidates[0].logprob == pytest.approx(-0.5 * 2 * math.log(2))
-    old = ballots(without(b"P-"), normalisation="none", log_base="e", strict=False)
-    assert old[0].candidates[0].logprob == -0.5
-
-
-def test_lengths_are_not_guessed_from_detokenised_text(fault: Callable[..., DataError]) -> None:
-    data = b"D-0\t-0.5\tja\n"
-    assert "has no H- lines" in str(fault(data, normalisation="length"))
-
-
-def test_fairseq_scores_may_be_scaled_or_ignored(ballots: Ballots) -> None:
-    assert [h.logprob for h in ballots(GENERATED, score_scale="count")[1].candidates] == [None, None]
-    weights = [math.exp(h.logprob or 0) for h in ballots(GENERATED, score_scale=1)[1].candidates]
-    odds = math.exp(-0.2639 + 1.5)
-    assert weights == pytest.approx([odds / (1 + odds), 1 / (1 + odds)])
 
 
 def test_empty_texts_crlf_and_a_blank_end_are_read(ballots: Ballots) -> None:
@@ -259,9 +246,11 @@ def test_empty_texts_crlf_and_a_blank_end_are_read(ballots: Ballots) -> None:
     assert [h.text for h in ballot.candidates] == ["", ""]
 
 
-def test_lines_that_do_not_match_are_named(fault: Callable[..., DataError]) -> None:
+def test_samples_that_do_not_fit_are_named(fault: Callable[..., DataError]) -> None:
     data = b"H-0\t-0.5\ta\nH-0\t-0.6\tb\nP-0\t-0.5\n"
     assert str(fault(data)) == "input:1: lines of sample 0 do not match: 2 H-, 0 D-, 1 P-"
+    # lengths are not guessed from detokenised text
+    assert "has no H- lines" in str(fault(b"D-0\t-0.5\tja\n", normalisation="length"))
 
 
 @pytest.mark.parametrize(
@@ -293,14 +282,19 @@ def test_a_sum_below_all_numbers_is_no_chance_at_all(ballots: Ballots) -> None:
 TEXT = b"a b\na c\n\nd\ne f\nd\n"
 
 
-def texts(ballot: Ballot) -> list[str | None]:
-    return [h.text for h in ballot.candidates]
-
-
-def test_every_n_lines_are_one_ballot(ballots: Ballots) -> None:
-    first, second = ballots(TEXT, per_source=3)
-    assert (first.id, texts(first)) == (0, ["a b", "a c", ""])
-    assert (second.id, texts(second)) == (1, ["d", "e f", "d"])
+@pytest.mark.parametrize(
+    ("data", "size", "expected"),
+    [
+        (TEXT, 3, [["a b", "a c", ""], ["d", "e f", "d"]]),
+        (b"a\r\nb\r\n\r\n", 2, [["a", "b"]]),  # a blank end
+        (b"0 ||| a ||| b\nc\n", 2, [["0 ||| a ||| b", "c"]]),
+    ],
+)
+def test_every_n_lines_are_one_ballot(
+    ballots: Ballots, data: bytes, size: int, expected: list[list[str]]
+) -> None:
+    found = ballots(data, per_source=size)
+    assert [(ballot.id, texts(ballot)) for ballot in found] == list(enumerate(expected))
 
 
 def test_log_probabilities_come_from_a_second_file(ballots: Ballots, tmp_path: Path) -> None:
@@ -317,14 +311,6 @@ def test_log_probabilities_come_from_a_second_file(ballots: Ballots, tmp_path: P
 def test_the_number_of_lines_must_be_told(entries: Entries) -> None:
     with pytest.raises(UsageError, match="the format 'mbrs' needs --per-source N"):
         entries(TEXT, format="mbrs")
-
-
-def test_crlf_and_a_blank_end_are_no_trouble(ballots: Ballots) -> None:
-    assert [texts(b) for b in ballots(b"a\r\nb\r\n\r\n", per_source=2)] == [["a", "b"]]
-
-
-def test_bars_in_flat_text_are_text(ballots: Ballots) -> None:
-    assert texts(ballots(b"0 ||| a ||| b\nc\n", per_source=2)[0]) == ["0 ||| a ||| b", "c"]
 
 
 def test_lines_that_are_missing_are_named(entries: Entries) -> None:

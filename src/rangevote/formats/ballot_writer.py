@@ -33,11 +33,6 @@ def ending(write: Writer) -> bytes:
     return b"" if finish is None else cast(bytes, finish())
 
 
-def jsonl_writer() -> Writer:
-    """Lines that the format jsonl reads back as the same ballots."""
-    return write_ballot
-
-
 def write_ballot(ballot: Ballot) -> bytes:
     """One line with its line end; P = 0 is written as `"prob": 0`, since JSON has no -Infinity."""
     check(ballot)
@@ -66,38 +61,28 @@ def moses_writer() -> Writer:
     return write
 
 
-def mbrs_writer() -> Writer:
-    """One text a line, equally many for each ballot."""
-    return _flat("mbrs", lambda h, i: _one_line(h, i, "mbrs"))
-
-
-def mbrs_logprobs_writer() -> Writer:
-    """The file that goes with it: one log-probability a line."""
-    return _flat("mbrs-logprobs", lambda h, i: repr(_known_logprob(h, i, "mbrs-logprobs")))
-
-
-def parquet_writer() -> Writer:
-    """Ballots as Parquet; pyarrow is loaded on use."""
+def _parquet_writer() -> Writer:
     from rangevote.formats.parquet import ParquetWriter
 
     return ParquetWriter()
 
 
-def delimited_writer(format: str) -> Writer:
-    """Ballots as CSV or TSV, a candidate a row."""
+def _delimited_writer(format: str) -> Writer:
     from rangevote.formats.csv_tsv import DelimitedWriter
 
     return DelimitedWriter(format)
 
 
+#: What makes the writer of a format, which may number its ballots; pyarrow is loaded on use. mbrs has one
+#: text per line, equally many for each ballot, and a second file with one log-probability per line.
 WRITERS: dict[str, Callable[[], Writer]] = {
-    "jsonl": jsonl_writer,
-    "csv": partial(delimited_writer, "csv"),
-    "tsv": partial(delimited_writer, "tsv"),
+    "jsonl": lambda: write_ballot,
+    "csv": partial(_delimited_writer, "csv"),
+    "tsv": partial(_delimited_writer, "tsv"),
     "moses": moses_writer,
-    "mbrs": mbrs_writer,
-    "mbrs-logprobs": mbrs_logprobs_writer,
-    "parquet": parquet_writer,
+    "mbrs": lambda: _flat("mbrs", lambda h, i: _one_line(h, i, "mbrs")),
+    "mbrs-logprobs": lambda: _flat("mbrs-logprobs", lambda h, i: repr(_known_logprob(h, i, "mbrs-logprobs"))),
+    "parquet": _parquet_writer,
 }
 
 

@@ -69,8 +69,8 @@ def read_table(stream: Stream, format: str, limit: int) -> Iterator[Located]:
         yield _record(where, cells, names)
 
 
-def looks_delimited(first: bytes, name: str, told: Set[str] = frozenset()) -> str | None:
-    """csv or tsv, where the first line has the names of columns that we know or were `told`, or the file's
+def looks_delimited(first: bytes, name: str, columns: Set[str] = frozenset()) -> str | None:
+    """csv or tsv, where the first line has the usual names of columns or all `columns`, or the file's
     name says so; else None."""
     try:
         text = first.decode()
@@ -82,9 +82,9 @@ def looks_delimited(first: bytes, name: str, told: Set[str] = frozenset()) -> st
             cells = set(next(csv.reader([text], delimiter=_delimiter(text, format)), []))
         except csv.Error:  # a line end in the middle, or a cell without end
             cells = set()
-        known = cells & {*TEXTS, *LISTS, "winner"} and cells & {*IDS, *SOURCES}
-        named = bool(told) and all(fnmatch.filter(cells, name) for name in told)
-        if plain.endswith(f".{format}") or (len(cells) > 1 and (known or named)):
+        recognised = cells & {*TEXTS, *LISTS, "winner"} and cells & {*IDS, *SOURCES}
+        named = bool(columns) and all(fnmatch.filter(cells, name) for name in columns)
+        if plain.endswith(f".{format}") or (len(cells) > 1 and (recognised or named)):
             return format
     return None
 
@@ -118,19 +118,16 @@ def _rows(stream: Stream, limit: int, format: str) -> Iterator[tuple[str, list[s
 
 def _lines(stream: Stream, limit: int) -> Iterator[str]:
     """Lines with their ends, which a quoted cell keeps."""
-    rest, numbers = b"", count(1)
-    for chunk in chain(stream.chunks(), [b""]):
-        *lines, rest = (rest + chunk).split(b"\n") if chunk else [rest, b""] if rest else [b""]
-        for line in lines:
-            where = f"{stream.name}:{next(numbers)}"
+    number = 1
+    for block in stream.blocks(limit):
+        if isinstance(block, DataError):
+            raise block.at(f"{stream.name}:{number}")
+        for line in io.BytesIO(block):
             try:
-                yield decode_text(line) + ("\n" if chunk else "")
+                yield decode_text(line)
             except DataError as error:
-                raise error.at(where) from None
-        if len(rest) > limit:
-            raise DataError(
-                f"line exceeds --max-line-bytes ({limit:,} bytes)", where=f"{stream.name}:{next(numbers)}"
-            )
+                raise error.at(f"{stream.name}:{number}") from None
+            number += 1
 
 
 def _record(where: str, cells: Sequence[str], names: Sequence[str]) -> Located:

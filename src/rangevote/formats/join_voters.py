@@ -23,11 +23,11 @@ def pair(candidates: Iterable[Entry], voters: Iterable[Entry]) -> Iterator[Entry
 
 def _paired(entry: Entry | None, voting: Entry | None) -> Entry:
     if entry is None or voting is None:
-        there, other = (voting, "candidates") if entry is None else (entry, "voters")
-        assert there is not None  # zip_longest ends when both do
+        present, other = (voting, "candidates") if entry is None else (entry, "voters")
+        assert present is not None  # zip_longest ends when both do
         problem = f"has no partner: the file of {other} has fewer ballots"
-        id = there.id if there.ballot is None else there.ballot.id
-        return Entry(there.where, error=DataError(problem, where=there.where), id=id)
+        id = present.id if present.ballot is None else present.ballot.id
+        return Entry(present.where, error=DataError(problem, where=present.where), id=id)
     if entry.ballot is None:
         return entry
     if voting.ballot is None:

@@ -86,27 +86,27 @@ def ballot_of(value: Any, options: ReadOptions, scale: Scale | None = AS_IS) -> 
         if isinstance(value.get(role), list) and all(isinstance(item, str) for item in value[role]):
             ask_about_lists(value, unknown, len(value[role]), options)
     report_unknown(unknown, BALLOT_FIELDS, "", options)
-    known = {name: value[name] for name in BALLOT_FIELDS if name in value}
+    fields = {name: value[name] for name in BALLOT_FIELDS if name in value}
     for role in ROLES:
-        if isinstance(known.get(role), list):
-            known[role] = [_usual(item, role, i, options) for i, item in enumerate(known[role])]
-    return _ballot(convert(known, BallotLine), options, scale)
+        if isinstance(fields.get(role), list):
+            fields[role] = [_hypothesis_fields(item, role, i, options) for i, item in enumerate(fields[role])]
+    return _ballot(convert(fields, BallotLine), options, scale)
 
 
-def _usual(item: Any, role: str, index: int, options: ReadOptions) -> Any:
+def _hypothesis_fields(item: Any, role: str, index: int, options: ReadOptions) -> Any:
     """A hypothesis with no other fields than such a one has, as far as it is an object."""
     if not isinstance(item, dict):
         return item
     if item.get("logprob") is None and item.get("prob") is None:
         ask_about_scores(item, HYPOTHESIS_FIELDS, f"{role}[{index}]", options)
     report_unknown(item, HYPOTHESIS_FIELDS, f"{role}[].", options)
-    known = {name: item[name] for name in HYPOTHESIS_FIELDS if name in item}
-    if type(known.get("logprob")) is int:
-        known["logprob"] = _float(known["logprob"])
-    prob = known.pop("prob", None)
+    fields = {name: item[name] for name in HYPOTHESIS_FIELDS if name in item}
+    if type(fields.get("logprob")) is int:
+        fields["logprob"] = _float(fields["logprob"])
+    prob = fields.pop("prob", None)
     if prob is not None:
-        known["logprob"] = _logprob(prob, known.get("logprob"), f"{role}[{index}].prob")
-    return known
+        fields["logprob"] = _logprob(prob, fields.get("logprob"), f"{role}[{index}].prob")
+    return fields
 
 
 def _logprob(prob: Any, logprob: Any, field: str) -> Any:
@@ -156,26 +156,26 @@ def _ballot(line: BallotLine, options: ReadOptions, scale: Scale | None) -> Ball
     return accept(ballot, options, role, scale)
 
 
-def _objects(listed: list[Hypothesis | str]) -> list[Hypothesis]:
-    if str in map(type, listed):
-        return [Hypothesis(item) if isinstance(item, str) else item for item in listed]
-    return listed  # type: ignore[return-value]
+def _objects(hypotheses: list[Hypothesis | str]) -> list[Hypothesis]:
+    if str in map(type, hypotheses):
+        return [Hypothesis(item) if isinstance(item, str) else item for item in hypotheses]
+    return hypotheses  # type: ignore[return-value]
 
 
-def report_unknown(names: Iterable[str], known: Sequence[str], prefix: str, options: ReadOptions) -> None:
+def report_unknown(names: Iterable[str], allowed: Sequence[str], prefix: str, options: ReadOptions) -> None:
     """Warn once of names that mean nothing here; where strict, refuse them."""
     for name in names:
         key = ("unknown", prefix, name)
-        if name not in (*known, *options.ignore_field) and (options.strict or key not in options.warned):
+        if name not in (*allowed, *options.ignore_field) and (options.strict or key not in options.warned):
             fate = "is refused where strict" if options.strict else "is ignored"
-            options.report(f"unknown field {prefix + name!r} {fate}.{nearest(name, known)}", key=key)
+            options.report(f"unknown field {prefix + name!r} {fate}.{nearest(name, allowed)}", key=key)
 
 
-def ask_about_scores(item: Mapping[str, Any], known: Iterable[str], path: str, options: ReadOptions) -> None:
+def ask_about_scores(item: Mapping[str, Any], read: Iterable[str], path: str, options: ReadOptions) -> None:
     """Stop at a field of a hypothesis that looks like a score and is not read, unless told to ignore it."""
     for name, value in item.items():
-        looks_so = _SCORE.fullmatch(name.lower()) is not None and _is_numeric(value)
-        if looks_so and name not in (*known, *options.ignore_field):
+        is_score = _SCORE.fullmatch(name.lower()) is not None and _is_numeric(value)
+        if is_score and name not in (*read, *options.ignore_field):
             raise _score_question(f"{path}.{name}".lstrip("."), name)
 
 

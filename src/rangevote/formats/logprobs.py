@@ -114,10 +114,16 @@ def ballot_scale(options: ReadOptions) -> Scale | None:
 
 def refuse_score_options(options: ReadOptions) -> None:
     """Refuse options on the meaning of scores, for a format that leaves nothing open."""
-    for option in ("log_base", "normalisation", "sign", "score_scale"):
-        if getattr(options, option) not in (None, "count"):
+    named = {
+        "--log-base": options.log_base,
+        "--length-normalised": options.normalisation,
+        "--sign": options.sign,
+        "--score-scale": options.score_scale,
+    }
+    for option, value in named.items():
+        if value not in (None, "count"):
             raise UsageError(
-                f"--{option.replace('_', '-')} does not apply to the format {options.format!r}, whose scores "
+                f"{option} does not apply to the format {options.format!r}, whose scores "
                 f"have one meaning only; leave it out, or pass --score-scale count to ignore the scores."
             )
 
@@ -147,11 +153,11 @@ def number(text: bytes, what: str) -> float:
 
 def total(values: Iterable[float]) -> float:
     """The sum, rounded once; infinite where it is beyond all numbers, NaN of both infinities."""
-    listed = list(values)
+    numbers = list(values)
     try:
-        return math.fsum(listed)
+        return math.fsum(numbers)
     except (OverflowError, ValueError):
-        return sum(listed)
+        return sum(numbers)
 
 
 def _log_softmax(values: list[float]) -> list[float]:

@@ -64,23 +64,42 @@ def read_inputs(
     `carry` names further fields that go into results.
     """
     if format is not None:
-        choose("input format", format, FORMATS)
-    if source != "-" and Path(source).is_dir():
-        return _folder(Path(source), images)
+        choose("input format", format, dict.fromkeys(("text", "jsonl")))
+    path = Path(source)
+    if source != "-" and path.is_dir():
+        if not images:
+            raise UsageError(
+                f"{source} is a folder, but the model reads text; give a file with one input per line, text "
+                f"or JSON."
+            )
+        files = sorted(file for file in path.iterdir() if file.name.lower().endswith(IMAGE_ENDINGS))
+        if not files:
+            raise SetupError(f"no images in the folder {source}; looked for {', '.join(IMAGE_ENDINGS)}.")
+        return _image_files(files)
     if images and source.lower().endswith(IMAGE_ENDINGS):
-        return _files([Path(source)])
+        if not path.is_file():
+            raise SetupError(f"cannot read {source}: there is no such file.")
+        return _image_files([path])
     format = format or format_of(source)
     if field is not None and format == "text":
         raise UsageError(
             f"--field {field} is for JSON lines, but {source} is read as lines of text; if it has JSON, use "
             f"--format jsonl."
         )
-    stream = open_stream(source)
-    find = partial(_beside, Path() if source == "-" else Path(source).parent) if images else None
-    make = partial(FORMATS[format], field=field, find=find, carry=ReadOptions(carry=tuple(carry)))
+    stream, options = open_stream(source), ReadOptions(field=field, carry=tuple(carry))
+    folder = None if not images else Path() if source == "-" else path.parent
+    make = partial(text_line if format == "text" else json_line, options=options, folder=folder)
     rows = _records(stream, max_line_bytes, make)
-    reading = Reading(stream, rows, format, unique_ids=format == "jsonl")
-    return Inputs(reading, count(source, format))
+    return Inputs(Reading(stream, rows, format, unique_ids=format == "jsonl"), count(source, format))
+
+
+def _image_files(files: Sequence[Path]) -> Inputs:
+    """Images, whose names are their ids."""
+    entries = [
+        ModelInput(path, Ballot((), id=file.name, source=path), content=path)
+        for file, path in zip(files, map(os.fspath, files), strict=True)
+    ]
+    return Inputs(iter(entries), len(entries))
 
 
 def format_of(source: str) -> str:
@@ -107,10 +126,6 @@ def count(source: str, format: str) -> int | None:
         return None  # reported when reading comes to it
 
 
-#: Makes a usable path of one that stands in a file; None: inputs are not images.
-Find = Callable[[str], str] | None
-
-
 def _records(
     stream: Stream, limit: int, make: Callable[[int, str, bytes], ModelInput | None]
 ) -> Iterator[Entry]:
@@ -129,17 +144,16 @@ def _records(
 
 
 def text_line(
-    number: int, where: str, line: bytes, *, field: str | None, find: Find, carry: ReadOptions
+    number: int, where: str, line: bytes, *, options: ReadOptions, folder: Path | None
 ) -> ModelInput:
     """A line is an input, an empty one too: line n of the output answers line n, and n is its id."""
     text = decode_text(line)
-    content = text if find is None else find(text)
-    blank = Ballot((), id=number, source=text)
-    return ModelInput(where, with_carry(blank, None, carry), content=content)
+    ballot = with_carry(Ballot((), id=number, source=text), None, options)
+    return ModelInput(where, ballot, content=text if folder is None else _image(folder, text))
 
 
 def json_line(
-    number: int, where: str, line: bytes, *, field: str | None, find: Find, carry: ReadOptions
+    number: int, where: str, line: bytes, *, options: ReadOptions, folder: Path | None
 ) -> ModelInput | None:
     """A line that is not blank is an object with the input in one of its fields."""
     if not line or line.isspace():
@@ -150,15 +164,15 @@ def json_line(
         raise DataError(f'expected an object such as {{"id": "42", "text": "..."}}{hint}')
     value = _unwrapped(value)
     row = convert(value, InputFields)
-    field = _field(value, field, FIELDS if find is None else IMAGE_FIELDS)
-    content = _content(value[field], field)
+    if row.references is not None and row.reference is not None:
+        raise DataError("has both references and reference; give one of them")
+    references = row.references or row.reference or []
+    content = _content(value, options.field, FIELDS if folder is None else IMAGE_FIELDS)
     source = content if isinstance(content, str) else None
-    blank = with_carry(Ballot((), id=row.id, source=source, references=_references(row)), value, carry)
-    return ModelInput(where, blank, content=content if find is None or source is None else find(source))
-
-
-#: name -> what makes an input of a line
-FORMATS: dict[str, Callable[..., ModelInput | None]] = {"text": text_line, "jsonl": json_line}
+    ballot = Ballot((), None, row.id, source, [references] if isinstance(references, str) else references)
+    if folder is not None and source is not None:
+        content = _image(folder, source)
+    return ModelInput(where, with_carry(ballot, value, options), content=content)
 
 
 class InputFields(msgspec.Struct):
@@ -183,73 +197,36 @@ def _unwrapped(value: dict[str, Any]) -> dict[str, Any]:
     return {"id": value["custom_id"], **{name: body[name] for name in FIELDS if name in body}}
 
 
-def _field(value: dict[str, Any], wanted: str | None, usual: tuple[str, ...]) -> str:
-    """The name of the field with the input."""
-    there = [name for name in value if value[name] is not None]
-    if wanted is not None and wanted not in there:
+def _content(value: dict[str, Any], wanted: str | None, usual: tuple[str, ...]) -> str | list[Any]:
+    """The input: a text, token ids, or a conversation."""
+    names = [name for name in value if value[name] is not None]
+    if wanted is not None and wanted not in names:
         raise DataError(
-            f"has no field {wanted!r}, which --field asks for.{nearest(wanted, there)} It has: "
-            f"{', '.join(there) or 'nothing'}"
+            f"has no field {wanted!r}, which --field asks for.{nearest(wanted, names)} It has: "
+            f"{', '.join(names) or 'nothing'}"
         )
-    name = wanted or next((name for name in usual if name in there), None)
-    if name is None:
+    field = wanted or next((name for name in usual if name in names), None)
+    if field is None:
         raise DataError(
             f"has none of the fields {', '.join(usual)}; name the field of the input with --field "
-            f"(it has: {', '.join(there) or 'nothing'})"
+            f"(it has: {', '.join(names) or 'nothing'})"
         )
-    return name
-
-
-def _content(value: Any, field: str) -> str | list[Any]:
-    """A text, token ids, or a conversation."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list) and (all(type(item) is int for item in value) or all(map(_is_message, value))):
-        return value
+    content = value[field]
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list) and (
+        all(type(item) is int for item in content)
+        or all(isinstance(m, dict) and isinstance(m.get("role"), str) and "content" in m for m in content)
+    ):
+        return content
     raise DataError(
         "expected a text, a list of token ids, or a list of messages with role and content", field=field
     )
 
 
-def _is_message(item: Any) -> bool:
-    return isinstance(item, dict) and isinstance(item.get("role"), str) and "content" in item
-
-
-def _references(row: InputFields) -> list[str]:
-    if row.references is not None and row.reference is not None:
-        raise DataError("has both references and reference; give one of them")
-    if isinstance(row.reference, str):
-        return [row.reference]
-    return row.references or row.reference or []
-
-
-def _beside(folder: Path, path: str) -> str:
-    """A path as it stands, or seen from the file that it stands in."""
+def _image(folder: Path, path: str) -> str:
+    """A path as it stands, or relative to the folder of the file that it stands in."""
     for file in (Path(path), folder / path):
         if path and file.is_file():
             return os.fspath(file)
     raise DataError(f"there is no image file {path!r}")
-
-
-def _folder(folder: Path, images: bool) -> Inputs:
-    """The images of a folder, by their names."""
-    if not images:
-        raise UsageError(
-            f"{folder} is a folder, but the model reads text; give a file with one input a line, or with "
-            f"JSON lines."
-        )
-    files = sorted(file for file in folder.iterdir() if file.name.lower().endswith(IMAGE_ENDINGS))
-    if not files:
-        raise SetupError(f"no images in the folder {folder}; looked for {', '.join(IMAGE_ENDINGS)}.")
-    return _files(files)
-
-
-def _files(files: Sequence[Path]) -> Inputs:
-    """Images, whose names are their ids."""
-    for file in files:
-        if not file.is_file():
-            raise SetupError(f"cannot read {file}: there is no such file.")
-    paths = [os.fspath(file) for file in files]
-    blanks = [Ballot((), id=file.name, source=path) for file, path in zip(files, paths, strict=True)]
-    entries = (ModelInput(path, blank, content=path) for path, blank in zip(paths, blanks, strict=True))
-    return Inputs(entries, len(paths))
