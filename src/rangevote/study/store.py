@@ -12,13 +12,13 @@ import os
 import re
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -88,24 +88,6 @@ _GIVEN = f"(shown IS NOT NULL OR cannot) AND {LATEST}"
 _REMOTE = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "afs", "ceph", "gluster", "lustre")
 
 
-def create_tables(db: sqlite3.Connection) -> None:
-    """Make an empty file a study, in a transaction that is left open."""
-    if sqlite3.sqlite_version_info < _OLDEST:
-        raise SetupError(
-            f"this Python has SQLite {sqlite3.sqlite_version}; studies need 3.37 or newer. "
-            f"Use a newer Python."
-        )
-    db.executescript("BEGIN IMMEDIATE;" + SCHEMA)
-    for table in TABLES:
-        for action in ("UPDATE", "DELETE"):
-            db.execute(
-                f"CREATE TRIGGER {table}_keeps_{action.lower()} BEFORE {action} ON {table} "
-                f"BEGIN SELECT RAISE(ABORT, 'a study is never changed, only added to'); END"
-            )
-    db.execute(f"PRAGMA application_id = {APPLICATION}")
-    db.execute(f"PRAGMA user_version = {VERSION}")
-
-
 def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
     """A connection to a study; every commit is on the disk before it returns."""
     if not path.is_file():
@@ -118,7 +100,8 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
         db.execute("PRAGMA foreign_keys = ON")
         db.execute(f"PRAGMA busy_timeout = {BUSY}")
         if writing:
-            db.execute(f"PRAGMA journal_mode = {journal_mode(path)}")
+            remote = file_system(path).startswith(_REMOTE)  # where a write-ahead log is not safe
+            db.execute(f"PRAGMA journal_mode = {'DELETE' if remote else 'WAL'}")
             db.execute("PRAGMA synchronous = FULL")
     except sqlite3.DatabaseError as error:
         db.close()
@@ -130,30 +113,15 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
 
 
 def check_kind(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse what is no study, or one of another version."""
-    (kind,) = db.execute("PRAGMA application_id").fetchone()
-    if kind != APPLICATION:
+    """Refuse a file that is not a study, or has another version."""
+    if db.execute("PRAGMA application_id").fetchone() != (APPLICATION,):
         raise DataError("is not a study; 'rangevote study new' makes them.", where=str(path))
     (version,) = db.execute("PRAGMA user_version").fetchone()
-    if version > VERSION:
+    if version != VERSION:
+        other = "a newer" if version > VERSION else "an earlier"
         raise SetupError(
-            f"{path} was made by a newer rangevote (its version is {version}, known are those to {VERSION}). "
-            f"Update rangevote."
+            f"{path} was made by {other} rangevote (file version {version}, here {VERSION}); use that one."
         )
-    if version < VERSION:
-        raise SetupError(
-            f"{path} was made by an earlier rangevote (its version is {version}, that of now {VERSION}). "
-            f"Judge, report and export it with that one."
-        )
-
-
-def quick_check(db: sqlite3.Connection, path: Path) -> None:
-    try:
-        (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
-    except sqlite3.DatabaseError as error:
-        found = error
-    if found != "ok":
-        raise damaged(path, found)
 
 
 def damaged(path: Path, why: object) -> DataError:
@@ -177,11 +145,6 @@ def backup_of(path: Path) -> Path:
     return path.with_name(path.name + ".backup")
 
 
-def journal_mode(path: Path) -> str:
-    """WAL, or on a network's file system, where it is not safe, the older DELETE."""
-    return "DELETE" if file_system(path).startswith(_REMOTE) else "WAL"
-
-
 def file_system(path: Path, table: str = "/proc/self/mounts") -> str:
     """The kind of file system a file is on, as Linux says; empty where it does not."""
     try:
@@ -197,28 +160,39 @@ def file_system(path: Path, table: str = "/proc/self/mounts") -> str:
 
 def create_file(path: Path, study: Study, images: Mapping[str, PageImage]) -> None:
     """Write a study; the file appears when it is complete."""
+    if sqlite3.sqlite_version_info < _OLDEST:
+        raise SetupError(
+            f"studies need SQLite 3.37; this Python has {sqlite3.sqlite_version}. Use a newer one."
+        )
+    fields = msgspec.structs.astuple
+    rows: dict[str, Iterable[tuple[Any, ...]]] = {
+        "study": [(1, canonical(study.plan).decode(), study.digest())],
+        "image": [(name, *image) for name, image in images.items()],
+        "pair": [(number, *fields(pair)) for number, pair in enumerate([*study.pairs, study.practice])],
+        "annotator": [(number, *fields(one)) for number, one in enumerate(study.annotators)],
+        "assignment": map(fields, study.assignments),
+    }
     target = regular_file(path)
     with draft_of(path, sqlite3.OperationalError, mode=0o600) as draft:
         db = sqlite3.connect(draft, isolation_level=None)
         try:
-            create_tables(db)
-            _fill(db, study, images)
+            db.executescript("BEGIN IMMEDIATE;" + SCHEMA)
+            for table in TABLES:
+                for action in ("UPDATE", "DELETE"):
+                    db.execute(
+                        f"CREATE TRIGGER {table}_keeps_{action.lower()} BEFORE {action} ON {table} "
+                        f"BEGIN SELECT RAISE(ABORT, 'a study is never changed, only added to'); END"
+                    )
+            for table, some in rows.items():
+                for row in some:
+                    db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
+            db.execute(f"PRAGMA application_id = {APPLICATION}")
+            db.execute(f"PRAGMA user_version = {VERSION}")
             db.execute("COMMIT")
         finally:
             db.close()
         for ending in ("-wal", "-shm"):  # of a study that is replaced
             target.with_name(target.name + ending).unlink(missing_ok=True)
-
-
-def _fill(db: sqlite3.Connection, study: Study, images: Mapping[str, PageImage]) -> None:
-    db.execute("INSERT INTO study VALUES (1, ?, ?)", (canonical(study.plan).decode(), study.digest()))
-    db.executemany("INSERT INTO image VALUES (?, ?, ?)", [(name, *image) for name, image in images.items()])
-    fields = msgspec.structs.astuple
-    pairs = [(number, *fields(pair)) for number, pair in enumerate([*study.pairs, study.practice])]
-    db.executemany("INSERT INTO pair VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", pairs)
-    annotators = [(number, *fields(one)) for number, one in enumerate(study.annotators)]
-    db.executemany("INSERT INTO annotator VALUES (?, ?, ?)", annotators)
-    db.executemany("INSERT INTO assignment VALUES (?, ?, ?, ?, ?)", map(fields, study.assignments))
 
 
 def read_study(db: sqlite3.Connection, path: Path) -> tuple[Study, str]:
@@ -405,7 +379,12 @@ class Store:
         self._lock = threading.Lock()
         self._db = connect(path, writing=True)
         try:
-            quick_check(self._db, path)
+            try:
+                (found,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
+            except sqlite3.DatabaseError as error:
+                found = error
+            if found != "ok":
+                raise damaged(path, found)
             self.study, self.digest = read_study(self._db, path)
         except BaseException:
             self._db.close()
