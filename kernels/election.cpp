@@ -52,12 +52,6 @@ void softmax(double *numbers, std::size_t size, std::size_t again, double temper
     for (std::size_t i = 0; i < size && whole > 0; ++i) numbers[i] /= total;
 }
 
-bool distinct(const double *numbers, std::size_t size) {
-    std::vector<double> sorted(numbers, numbers + size);
-    std::sort(sorted.begin(), sorted.end());
-    return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end();
-}
-
 Elections &elections_of_thread() {
     thread_local Elections elections;
     return elections;

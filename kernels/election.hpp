@@ -54,9 +54,6 @@ struct Outcome {
 // they repeat others. All 0 if every P is 0.
 void softmax(double *numbers, std::size_t size, std::size_t again, double temperature);
 
-// Whether no two numbers are the same.
-bool distinct(const double *numbers, std::size_t size);
-
 // Room for elections, one after the other: of a thread, or of a call.
 class Elections {
 public:

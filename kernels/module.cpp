@@ -134,15 +134,6 @@ bool read_logprob(nb::handle value, double &number) {
     return number <= 0.0;  // not NaN
 }
 
-// Log-probabilities as an array, if each is a number from minus infinity to 0; else None.
-nb::object logprob_column(nb::list values) {
-    const std::size_t n = values.size();
-    auto column = room(n);
-    for (std::size_t i = 0; i < n; ++i)
-        if (!read_logprob(values[i], column[i])) return nb::none();
-    return nb::cast(array(std::move(column), {n}));
-}
-
 // P^(1/T), normalised to sum to 1; those in `again` count nothing. All 0 if every P is 0.
 Scores softmax_of(const Weights &logprobs, double temperature, const std::vector<std::size_t> &again) {
     const std::size_t n = logprobs.shape(0);
@@ -292,8 +283,6 @@ public:
 NB_MODULE(_kernels, m) {
     nb::set_leak_warnings(false);  // settings keep elections until the interpreter ends
     m.doc() = "Compiled counting kernels; rangevote.kernel.plain holds the same functions in Python.";
-    m.def("logprob_column", &logprob_column, nb::arg("values"));
-    m.def("distinct", [](const Weights &values) { return distinct(values.data(), values.shape(0)); }, nb::arg("values"));
     m.def("softmax", &softmax_of, nb::arg("logprobs"), nb::arg("temperature"), nb::arg("again"));
     nb::class_<Election>(m, "Election")
         .def(nb::init<const std::string &, std::vector<int>, bool, bool, const std::string &, double, const std::string &,

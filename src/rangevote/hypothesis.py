@@ -18,7 +18,6 @@ import msgspec
 import numpy as np
 
 from rangevote.errors import DataError, UsageError, shown
-from rangevote.kernel import logprob_column
 
 #: A log-probability may exceed 0 by this much, since sums of float32 logits do.
 LOGPROB_SLACK = 1e-6
@@ -368,10 +367,6 @@ def _logprobs_of(values: Iterable[float | None] | None, size: int, role: str) ->
     numbers = list(numbers)
     if len(numbers) != size:
         raise UsageError(f"{size} {role} but {len(numbers)} log-probabilities; give exactly one for each.")
-    column = logprob_column(numbers)
-    if column is not None:
-        return column, True
-    # something is unknown, of another type, or wrong
     checked = np.array([_logprob(value, i, role) for i, value in enumerate(numbers)], dtype=np.float64)
     return checked, not bool(np.isnan(checked).any())
 

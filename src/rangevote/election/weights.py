@@ -14,7 +14,7 @@ import numpy as np
 from rangevote.election.panel import Shares, panel_of
 from rangevote.errors import DataError, UsageError, choose
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.kernel import distinct, softmax
+from rangevote.kernel import softmax
 
 
 def default_weights(voters: Hypotheses) -> str:
@@ -40,7 +40,7 @@ def repeated(voters: Hypotheses) -> list[int]:
         keys = ((i, _identity(voters, i) if ids is None else tuple(ids)) for i, ids in enumerate(tokens))
     elif not voters.complete or voters.logprobs is None:
         keys = ((i, _identity(voters, i)) for i in range(len(voters)))
-    elif distinct(voters.logprobs):
+    elif len(set(voters.logprobs.tolist())) == len(voters):
         return []  # the usual case: numbers are quicker to compare than texts
     else:
         shared = _sharing(voters.logprobs)

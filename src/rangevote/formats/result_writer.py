@@ -16,7 +16,9 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -263,18 +265,12 @@ def write_table(lines: Path, table: Path, format: str, shape: ResultShape) -> No
 
 
 def _row_groups(lines: Iterable[bytes], kinds: Mapping[str, str]) -> Iterator[list[dict[str, Any]]]:
-    rows: list[dict[str, Any]] = []
-    for line in lines:
-        row = table_row(msgspec.json.decode(line))
-        for name, kind in kinds.items():
-            value = row.get(name)
-            if kind == "text" and value is not None and not isinstance(value, str):
-                row[name] = _encode(value).decode()
-        rows.append(row)
-        if len(rows) == GROUP:
-            yield rows
-            rows = []
-    if rows:
+    left = iter(lines)
+    while rows := [table_row(msgspec.json.decode(line)) for line in islice(left, GROUP)]:
+        for name in (name for name, kind in kinds.items() if kind == "text"):
+            for row in rows:
+                if not isinstance(row.get(name), (str, NoneType)):
+                    row[name] = _encode(row[name]).decode()
         yield rows
 
 
@@ -284,21 +280,13 @@ def _kinds(lines: Iterable[bytes], names: Sequence[str]) -> dict[str, str]:
     for line in lines:
         fields = msgspec.json.decode(line)
         for name in names:
-            found[name].add(_kind(fields.get(name)))
-    return {name: _common(kinds - {"none"}) for name, kinds in found.items()}
+            if (value := fields.get(name)) is not None:
+                large = type(value) is int and not -(2**63) <= value < 2**63
+                found[name].add("text" if large else _KINDS.get(type(value), "text"))
+    return {
+        name: "number" if kinds == {"integer", "number"} else kinds.pop() if len(kinds) == 1 else "text"
+        for name, kinds in found.items()
+    }
 
 
-def _kind(value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "truth"
-    if isinstance(value, int):
-        return "integer" if -(2**63) <= value < 2**63 else "text"
-    return "number" if isinstance(value, float) else "text"
-
-
-def _common(kinds: set[str]) -> str:
-    if kinds == {"integer", "number"}:
-        return "number"
-    return next(iter(kinds)) if len(kinds) == 1 else "text"
+_KINDS: dict[type, str] = {bool: "truth", int: "integer", float: "number"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["COMPILED", "PURE", "WHY_PLAIN", "Election", "Index", "distinct", "logprob_column", "softmax"]
+__all__ = ["COMPILED", "PURE", "WHY_PLAIN", "Election", "Index", "softmax"]
 
 #: Whether the plain kernels were asked for.
 PURE = os.environ.get("RANGEVOTE_PURE", "0") not in ("", "0")
@@ -22,7 +22,7 @@ if PURE:
     WHY_PLAIN = "RANGEVOTE_PURE is set"
 else:
     try:
-        from rangevote._kernels import Election, Index, distinct, logprob_column, softmax
+        from rangevote._kernels import Election, Index, softmax
 
         COMPILED = True
     except ImportError:
@@ -33,4 +33,4 @@ else:
 
 if not COMPILED:
     Election = None  # type: ignore[assignment, misc]  # the careful way, with the same bits, is the only one
-    from rangevote.kernel.plain import Index, distinct, logprob_column, softmax  # type: ignore[assignment]
+    from rangevote.kernel.plain import Index, softmax  # type: ignore[assignment]

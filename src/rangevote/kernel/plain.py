@@ -31,22 +31,6 @@ UNITS: dict[str, Callable[[str], Sequence[str]]] = {
 }
 
 
-def logprob_column(values: list[Any]) -> Array | None:
-    """Log-probabilities as an array, if each is a number from minus infinity to 0; else None."""
-    if not set(map(type, values)) <= {float, int}:
-        return None
-    try:
-        column = np.array(values, dtype=np.float64)
-    except OverflowError:  # an integer beyond all floats
-        return None
-    return column if (column <= 0.0).all() else None
-
-
-def distinct(values: Array) -> bool:
-    """Whether no two numbers are the same (there is no NaN among them)."""
-    return len(set(values.tolist())) == len(values)
-
-
 def softmax(logprobs: Array, temperature: float, again: Sequence[int]) -> Array:
     """P^(1/T), normalised to sum to 1; those in `again` count nothing. All 0 if every P is 0.
 
