@@ -14,9 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-pytest.importorskip("starlette", reason="the extra 'web' is not installed")
-pytest.importorskip("openai", reason="the official client is not installed")
-
 from rangevote.service.app import SWITCH_INTERVAL
 from rangevote.service.upstream import count_votes
 from tests.engines.openai.upstream import SENTENCES, Asked, Reply, Upstream, choice, completion

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-pytest.importorskip("starlette", reason="the extra 'web' is not installed")
-pytest.importorskip("openai", reason="the official client is not installed")
-
 import openai
+import pytest
 
 from tests.service.running import MESSAGES, error_of, texts
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("starlette", reason="the extra 'web' is not installed")
-
 from rangevote.errors import DataError, UsageError
 from rangevote.service.config import (
     Alias,

@@ -10,11 +10,7 @@ import time
 from contextlib import suppress
 
 import pytest
-
-pytest.importorskip("starlette", reason="the extra 'web' is not installed")
-pytest.importorskip("openai", reason="the official client is not installed")
-
-from starlette.routing import BaseRoute, Route
+from starlette.routing import Route
 
 from rangevote.cli.options import read_secret, secret_from_environment
 from rangevote.errors import DataError, SetupError
@@ -77,20 +73,10 @@ def test_every_key_opens_and_goes_no_further(locked, upstream):
     assert answer.startswith(b"HTTP/1.1 431 ")
 
 
-def test_foreign_hosts_and_pages_are_refused_except_for_healthz(service, upstream):
+def test_a_foreign_host_is_answered_by_healthz_alone(service):
     foreign = service.http.get("/v1/models", headers={"host": "evil.example"})
     assert (foreign.status_code, error_of(foreign)["code"]) == (400, "invalid_host")
-    body = {"model": "tiny", "messages": MESSAGES}
-    page = service.http.post("/v1/chat/completions", json=body, headers={"origin": "http://evil.example"})
-    assert (page.status_code, error_of(page)["code"]) == (403, "cross_site")
-    assert "access-control-allow-origin" not in page.headers
-    assert upstream.asked == []
     assert service.http.get("/healthz", headers={"host": "10.0.0.7:8720"}).json() == {"status": "ok"}
-
-
-def routes_that_write(routes: list[BaseRoute]) -> list[str]:
-    paths = [route.path for route in routes if isinstance(route, Route) and "POST" in (route.methods or ())]
-    return [path.replace("{profile}", "many") for path in paths]
 
 
 @pytest.mark.parametrize(
@@ -103,15 +89,15 @@ def routes_that_write(routes: list[BaseRoute]) -> list[str]:
     ],
 )
 def test_no_route_lets_another_site_elect(service, upstream, headers, code):
-    service_routes = Service(None, service.settings, Metrics(), False).routes()
-    paths = routes_that_write(service_routes)
+    routes = Service(None, service.settings, Metrics(), False).routes()
+    paths = [route.path for route in routes if isinstance(route, Route) and "POST" in (route.methods or ())]
     assert len(paths) == 6
     for path in paths:
-        body = {"model": "tiny", "messages": MESSAGES, "input": "q", "prompt": "q"}
-        answer = service.http.post(
-            path, content=json.dumps(body), headers={"content-type": "application/json", **headers}
-        )
+        body = json.dumps({"model": "tiny", "messages": MESSAGES, "input": "q", "prompt": "q"})
+        given = {"content-type": "application/json", **headers}
+        answer = service.http.post(path.replace("{profile}", "many"), content=body, headers=given)
         assert error_of(answer)["code"] == code, path
+        assert "access-control-allow-origin" not in answer.headers
     assert upstream.asked == []
 
 

@@ -6,9 +6,6 @@ import json
 
 import pytest
 
-pytest.importorskip("starlette", reason="the extra 'web' is not installed")
-
-
 from rangevote.service.config import ServiceConfig
 from rangevote.service.errors import ApiError
 from rangevote.service.requests import CompletionRequest, Endpoint, read_object, read_request

@@ -6,10 +6,6 @@ import json
 
 import pytest
 
-pytest.importorskip("starlette", reason="the extra 'web' is not installed")
-pytest.importorskip("openai", reason="the official client is not installed")
-
-
 from rangevote import elect
 from tests.engines.openai.upstream import SENTENCES, completion
 from tests.service.running import Running, error_of, texts

@@ -7,12 +7,8 @@ from types import ModuleType
 from typing import ClassVar
 
 import numpy as np
-import pytest
-
-pytest.importorskip("starlette", reason="the extra 'web' is not installed")
-pytest.importorskip("openai", reason="the official client is not installed")
-
 import openai
+import pytest
 
 from rangevote import Hypothesis, elect
 from tests.engines.openai.upstream import LOGPROBS, SENTENCES, Asked, Reply, choice, completion

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-pytest.importorskip("starlette", reason="the extra 'web' is not installed")
-pytest.importorskip("openai", reason="the official client is not installed")
-
 from tests.engines.openai.upstream import Upstream
 from tests.service.running import MESSAGES, Running, ending, error_of, texts
 
