@@ -54,9 +54,14 @@ class Reply:
     created: int = field(default_factory=lambda: int(time.time()))
 
     def completion(self) -> dict[str, Any]:
+        choices = []
+        for index, winner in enumerate(self.winners):
+            message = {"role": "assistant", "content": None, "refusal": None, **winner.message}
+            content = {"message": message | winner.reasoning} if self.chat else winner.continuation
+            choices.append(_choice(index, content, winner.reason, winner.logprobs))
         return {
             **self._head(""),
-            "choices": [self._choice(index, winner) for index, winner in enumerate(self.winners)],
+            "choices": choices,
             "usage": self._usage(),
             "rangevote": self.elections(),
         }
@@ -65,22 +70,26 @@ class Reply:
         """The same as a stream: role, content, finish, usage if wanted, and the end."""
         head = self._head(".chunk")
         for index, winner in enumerate(self.winners):
-            if self.request.endpoint == "chat":
-                yield event({**head, "choices": [_delta(index, {"role": "assistant", "content": ""})]})
-                if reasoning := winner.reasoning:
-                    yield event({**head, "choices": [_delta(index, reasoning)]})
+            if self.chat:
+                start = {"delta": {"role": "assistant", "content": ""}}
+                yield event({**head, "choices": [_choice(index, start)]})
+                if winner.reasoning:
+                    yield event({**head, "choices": [_choice(index, {"delta": winner.reasoning})]})
                 delta = {key: value for key, value in winner.message.items() if value is not None}
                 if "tool_calls" in delta:
                     delta["tool_calls"] = [{"index": i, **one} for i, one in enumerate(delta["tool_calls"])]
-                yield event({**head, "choices": [_delta(index, delta, logprobs=winner.logprobs)]})
-            else:
-                choice = _text_choice(index, winner.text, None, winner.logprobs) | winner.reasoning
-                yield event({**head, "choices": [choice]})
-        last = [self._last(index, winner) for index, winner in enumerate(self.winners)]
+            content = {"delta": delta} if self.chat else winner.continuation
+            yield event({**head, "choices": [_choice(index, content, logprobs=winner.logprobs)]})
+        end: dict[str, Any] = {"delta": {}} if self.chat else {"text": ""}
+        last = [_choice(index, end, winner.reason) for index, winner in enumerate(self.winners)]
         yield event({**head, "choices": last, "rangevote": self.elections()})
         if self.request.include_usage:
             yield event({**head, "choices": [], "usage": self._usage()})
         yield DONE
+
+    @property
+    def chat(self) -> bool:
+        return self.request.endpoint == "chat"
 
     @cached_property
     def winners(self) -> list[Winner]:
@@ -97,24 +106,8 @@ class Reply:
         return sum((outcome.usage for outcome in self.outcomes), Usage())
 
     def _head(self, part: str) -> dict[str, Any]:
-        kind = f"chat.completion{part}" if self.request.endpoint == "chat" else "text_completion"
+        kind = f"chat.completion{part}" if self.chat else "text_completion"
         return {"id": self.id, "object": kind, "created": self.created, "model": self.request.name}
-
-    def _choice(self, index: int, winner: Winner) -> dict[str, Any]:
-        if self.request.endpoint == "completions":
-            return _text_choice(index, winner.text, winner.reason, winner.logprobs) | winner.reasoning
-        message = {"role": "assistant", "content": None, "refusal": None, **winner.message}
-        message |= winner.reasoning
-        return {
-            "index": index,
-            "message": message,
-            "logprobs": winner.logprobs,
-            "finish_reason": winner.reason,
-        }
-
-    def _last(self, index: int, winner: Winner) -> dict[str, Any]:
-        chat = self.request.endpoint == "chat"
-        return _delta(index, {}, winner.reason) if chat else _text_choice(index, "", winner.reason)
 
     def _usage(self) -> dict[str, int]:
         usage = self.usage
@@ -159,6 +152,11 @@ class Winner(NamedTuple):
     reasoning: dict[str, str]
     logprobs: Any
 
+    @property
+    def continuation(self) -> dict[str, Any]:
+        """What a completion answers."""
+        return {"text": self.text, **self.reasoning}
+
     @classmethod
     def of(cls, outcome: ElectionOutcome, index: int, logprobs: bool) -> Winner:
         choice, result = outcome.choices[index], outcome.result
@@ -182,14 +180,10 @@ def event(data: Any) -> bytes:
     return b"data: " + json.dumps(data, separators=(",", ":")).encode() + b"\n\n"
 
 
-def _delta(
-    index: int, delta: dict[str, Any], reason: str | None = None, logprobs: Any = None
+def _choice(
+    index: int, content: dict[str, Any], reason: str | None = None, logprobs: Any = None
 ) -> dict[str, Any]:
-    return {"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": reason}
-
-
-def _text_choice(index: int, text: str, reason: str | None, logprobs: Any = None) -> dict[str, Any]:
-    return {"index": index, "text": text, "logprobs": logprobs, "finish_reason": reason}
+    return {"index": index, **content, "logprobs": logprobs, "finish_reason": reason}
 
 
 class Completed(Protocol):
