@@ -17,6 +17,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import re
+import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from types import ModuleType
@@ -30,8 +31,11 @@ class RangevoteWarning(UserWarning):
 
 
 def warn(message: str) -> None:
-    """Warn the user of something that does not stop the election."""
-    warnings.warn(message, RangevoteWarning, stacklevel=2)
+    """Warn the user of something that does not stop the election, at the line that called this package."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "rangevote":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, RangevoteWarning, stacklevel=level)
 
 
 class RangevoteError(Exception):

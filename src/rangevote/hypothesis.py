@@ -156,6 +156,7 @@ class Hypotheses(Sequence[Hypothesis]):
             if logprobs is not None:
                 raise UsageError(f"the {role} are checked already and bring their own log-probabilities.")
             return items
+        _refuse_tables(items, role)
         values_lost = isinstance(items, Mapping) and logprobs is None
         if isinstance(items, (str, bytes)) or not isinstance(items, Iterable) or values_lost:
             raise UsageError(
@@ -342,10 +343,43 @@ def _row(item: object, index: int, role: str) -> Hypothesis:
         isinstance(token, (int, np.integer)) and not isinstance(token, bool) for token in item
     ):
         return Hypothesis(tokens=tuple(map(int, item)))
+    if isinstance(item, (int, float, np.number)) and not isinstance(
+        item, bool
+    ):  # an answer: 5 and 5.0 are one
+        return Hypothesis(text=str(item).removesuffix(".0"))
+    if isinstance(item, Mapping):
+        return _row_of_fields(item, f"{role}[{index}]")
     raise DataError(
-        f"expected a text, a list of token ids or a Hypothesis, got {type(item).__name__}.",
+        f"expected a text, a number, a list of token ids, a Hypothesis or a dict of its fields, got "
+        f"{type(item).__name__}.",
         field=f"{role}[{index}]",
     )
+
+
+def _row_of_fields(item: Mapping[Any, Any], field: str) -> Hypothesis:
+    """A candidate as a ballot file has it, or a chat message."""
+    fields = dict(item)
+    if "role" in fields and ("content" in fields or "tool_calls" in fields):
+        calls = [call.get("function", call) for call in fields.get("tool_calls") or ()]
+        calls = [{name: call[name] for name in ("name", "arguments") if name in call} for call in calls]
+        fields = {"text": fields.get("content"), "tool_calls": calls or None}
+    try:
+        return msgspec.convert(fields, Hypothesis)
+    except msgspec.ValidationError as error:
+        names = ", ".join(Hypothesis.__struct_fields__)
+        raise DataError(f"{error}. Fields of a candidate are {names}.", field=field) from None
+
+
+def _refuse_tables(items: object, role: str) -> None:
+    """Refuse a table or a tensor, whose items are not its texts, and name the way to do it."""
+    module = type(items).__module__.partition(".")[0]
+    if module in ("pandas", "polars", "pyarrow", "datasets") and hasattr(items, "columns"):
+        raise UsageError(f'{role} is a {type(items).__name__}; give a column of texts: df["text"].')
+    if module in ("torch", "tensorflow", "jaxlib"):
+        raise UsageError(
+            f"{role} is a {type(items).__name__}; make hypotheses of what a model generates with "
+            f"rangevote.engines.transformers.hypotheses_of, or give lists of token ids."
+        )
 
 
 def _present(column: list[Any]) -> list[Any] | None:
@@ -362,8 +396,9 @@ def _logprobs_of(values: Iterable[float | None] | None, size: int, role: str) ->
     if values is None:
         return None, False
     numbers = values.tolist() if hasattr(values, "tolist") else values  # numpy, torch
-    if not isinstance(numbers, Iterable):
-        raise UsageError(f"the log-probabilities of the {role} must be a list, got {numbers!r}.")
+    if isinstance(numbers, str) or not isinstance(numbers, Iterable):
+        hint = f" Did you mean similarity={numbers!r}?" if isinstance(numbers, str) else ""
+        raise UsageError(f"the log-probabilities of the {role} must be a list, got {numbers!r}.{hint}")
     numbers = list(numbers)
     if len(numbers) != size:
         raise UsageError(f"{size} {role} but {len(numbers)} log-probabilities; give exactly one for each.")

@@ -139,10 +139,10 @@ def test_a_doubtful_choice_of_weights_is_noted_once_a_file_unless_it_is_made(run
     path = tmp_path / "nbest.jsonl"
     path.write_text(2 * (json.dumps({"candidates": samples}) + "\n"))
     done = run("vote", path, "--workers", workers)
-    assert (done.code, done.err.count("--weights count"), done.err.count("repeat others")) == (0, 1, 1)
+    assert (done.code, done.err.count("weights='count'"), done.err.count("repeat others")) == (0, 1, 1)
     path.write_text(2 * (json.dumps({"candidates": [*samples, "a d"]}) + "\n"))
     done = run("vote", path, "--workers", workers)
-    assert (done.code, done.err.count("--weights count"), done.err.count("is not known")) == (0, 1, 1)
+    assert (done.code, done.err.count("weights='count'"), done.err.count("is not known")) == (0, 1, 1)
     for silent in (["-q"], ["--weights", "count"]):
         assert run("vote", path, "--workers", workers, *silent).err == ""
 

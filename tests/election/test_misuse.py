@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ BAD_LISTS = {
     "a dict": ({"a": -1.0, "b": -2.0}, rv.UsageError, r"^candidates is one dict, not a list: .* logprobs="),
     "one text": ("a dog", rv.UsageError, r"^candidates is one str, not a list: pass a list of texts"),
     "None inside": (["a", None], rv.DataError, r"^candidates\[1\]: expected a text, .* got NoneType"),
-    "a number inside": ([1, "a"], rv.DataError, r"^candidates\[0\]: expected a text, .* got int"),
-    "a dict inside": ([{"text": "a"}], rv.DataError, r"^candidates\[0\]: expected a text, .* got dict"),
+    "a truth value inside": ([True, "a"], rv.DataError, r"^candidates\[0\]: expected a text, .* got bool"),
+    "an unknown field": ([{"txt": "a"}], rv.DataError, r"^candidates\[0\]: .*unknown field `txt`"),
+    "a wrong field": ([{"text": 5}], rv.DataError, r"^candidates\[0\]: Expected `str \| null`"),
     "floats as token ids": ([[1.5, 2.0]], rv.DataError, r"^candidates\[0\].* token ids"),
     "bools as token ids": ([[True, False]], rv.DataError, r"^candidates\[0\].* token ids"),
     "a float array": ([np.array([0.5])], rv.DataError, r"^candidates\[0\].* token ids"),
@@ -141,3 +143,78 @@ def test_a_ballot_stands_alone(extra):
 def test_log_probabilities_of_voters_need_voters():
     with pytest.raises(rv.UsageError, match=r"voter_logprobs without voters; give the voters"):
         rv.elect(["a"], voter_logprobs=[-1.0])
+
+
+@pytest.mark.parametrize(
+    ("candidates", "options", "winner"),
+    [
+        ([{"text": "a b", "logprob": -2.0}, {"text": "a c", "logprob": -1.0}], {}, "a c"),
+        ([{"role": "assistant", "content": "so 4"}, {"role": "assistant", "content": "5"}], {}, "so 4"),
+        ([7, 5, 5.0], {"similarity": "exact"}, "5"),
+        (np.array([7.5, 5, 7.5]), {"similarity": "exact"}, "7.5"),
+    ],
+    ids=["fields", "messages", "numbers", "an array"],
+)
+def test_candidates_may_be_fields_messages_or_numbers(candidates, options, winner):
+    assert rv.elect(candidates, **options).winner == winner
+
+
+def test_a_message_with_tool_calls_votes_by_them():
+    call = {"id": "1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    assert rv.elect([message, message]).answer == 'add({"a":1})'
+
+
+class Table:
+    """What looks like a table of pandas."""
+
+    columns = ("text",)
+
+
+Table.__module__ = "pandas.core.frame"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: rv.elect(Table()), r'candidates is a Table; .*df\["text"\]'),
+        (lambda: rv.elect(["a"], "overlap_2"), "Did you mean similarity='overlap_2'"),
+        (lambda: rv.Electorate(["a"], "overlap_2"), "Did you mean similarity='overlap_2'"),
+        (lambda: rv.elect(["a"], temperatur=2), "no option 'temperatur'. Did you mean 'temperature'"),
+        (lambda: rv.elect(["a"], logprob=[-1.0]), "no option 'logprob'. Did you mean 'logprobs'"),
+        (lambda: rv.Electorate(["a"], simlarity="exact"), "Did you mean 'similarity'"),
+    ],
+)
+def test_a_mistake_names_what_was_probably_meant(call, message):
+    with pytest.raises(rv.UsageError, match=message):
+        call()
+
+
+def test_a_tensor_is_refused_with_the_function_that_reads_it():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(rv.UsageError, match=r"engines\.transformers\.hypotheses_of"):
+        rv.elect(torch.tensor([[1, 2], [1, 3]]))
+
+
+@pytest.mark.parametrize("options", [{}, {"similarity": "exact"}])
+def test_probabilities_that_sum_to_more_than_1_are_warned_of_at_the_callers_line(options):
+    ballot = Ballot([Hypothesis(text=text, logprob=-0.1) for text in ("a b", "a c")])
+    for call in (
+        lambda: rv.elect(["a b", "a c"], [-0.1, -0.2], **options),
+        lambda: rv.elect(ballot, **options),
+        lambda: list(rv.elect_many([ballot], **options)),
+    ):
+        with pytest.warns(
+            rv.RangevoteWarning, match=r"sum to 1\.\d+, more than 1.*weights='count'"
+        ) as caught:
+            call()
+        assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rv.elect(["a b", "a c"], [-0.1, -0.2], weights="count")
+        rv.elect(["a b", "a b"], [-0.1, -0.1000001], weights="probability")
+
+
+def test_the_repr_begins_with_winner_score_and_margin():
+    result = rv.elect(["a b", "a c"], [-1.0, -2.0], similarity="overlap_1")
+    assert repr(result).startswith("Result(winner='a b', score=0.865529, margin=0.231059, index=0, ")

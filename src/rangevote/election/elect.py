@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,7 +17,14 @@ from rangevote.election.preprocess import prepare
 from rangevote.election.result import NO_SUPPORT, Answer, Result, counted_result, with_thresholds
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
 from rangevote.election.settings import ElectionOptions, Settings, settings_of
-from rangevote.election.weights import default_weights, has_temperature, repeated, weigh
+from rangevote.election.weights import (
+    MASS_SLACK,
+    default_weights,
+    distinct_mass,
+    has_temperature,
+    repeated,
+    weigh,
+)
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.hypothesis import Array, Ballot, Hypotheses, Hypothesis
 from rangevote.parallel import map_in_order
@@ -54,11 +62,11 @@ def elect(
         given = candidates, logprobs, voters, voter_logprobs
         [answer] = _answers([given], settings)
         if answer is None:
-            return _elect_general(settings, given)
-        return counted_result(answer, _copied(given), settings)
+            return _warn_of_mass(_elect_general(settings, given))
+        return _warn_of_mass(counted_result(answer, _copied(given), settings))
     if logprobs is not None or voters is not None or voter_logprobs is not None:
         raise UsageError("a Ballot brings its own voters and log-probabilities; give it alone.")
-    return elect_ballot(candidates, settings)
+    return _warn_of_mass(elect_ballot(candidates, settings))
 
 
 def elect_many(
@@ -79,7 +87,21 @@ def elect_many(
     def together(batch: list[Ballot | Listed]) -> list[Result | Exception]:
         return list(elect_each(batch, settings))
 
-    return map_in_order(lambda ballot: elect_ballot(ballot, settings), ballots, threads, together=together)
+    results = map_in_order(lambda ballot: elect_ballot(ballot, settings), ballots, threads, together=together)
+    return (_warn_of_mass(result) for result in results)
+
+
+def _warn_of_mass(result: Result) -> Result:
+    """Warn of voters whose probabilities sum to more than 1. Readers of files do so by themselves."""
+    if "probability" not in result.weighting or sum(map(math.exp, result.voter_logprobs())) <= 1.0:
+        return result
+    mass = max(distinct_mass(part) for _, part in result.voters.by_member())
+    if mass > 1 + MASS_SLACK:
+        warn(
+            f"the probabilities of the voters sum to {mass:.4g}, more than 1: they are not natural-log sums "
+            f"over all tokens. Give such sums, or use weights='count'."
+        )
+    return result
 
 
 def elect_ballot(ballot: Ballot | Listed, settings: Settings) -> Result:
@@ -228,12 +250,12 @@ def _report_weighting(weighting: str, weights: Array, voters: Hypotheses) -> Non
         if any(voters[i].ranked_by is None for i in repeated(voters)):
             warn(
                 f"some {voters.role} repeat others and count once, by their probability; if they are "
-                f"samples, use weights='count' (--weights count)."
+                f"samples, use weights='count'."
             )
     elif weighting == "count" and not voters.sampled and _some_known(voters.logprobs):
         warn(
             f"the log-probability of some {voters.role} is not known, so all of them count the same; "
-            f"give it, or, if they are samples, use weights='count' (--weights count)."
+            f"give it, or, if they are samples, use weights='count'."
         )
 
 

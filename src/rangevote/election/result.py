@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -74,7 +74,7 @@ Answer = tuple[int, float, float | None, bool, bool, bytes]
 _LAZY = ("scores", "weights", "candidates", "voters")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """The outcome of one election. `str(result)` and `result.winner` are the winning text.
 
@@ -91,18 +91,18 @@ class Result:
     its voters were weighed.
     """
 
-    candidates: Hypotheses = field(repr=False)
-    voters: Hypotheses = field(repr=False)
-    weights: Array = field(repr=False)  # (voters,)
+    candidates: Hypotheses
+    voters: Hypotheses
+    weights: Array  # (voters,)
     scores: Array  # (candidates,)
     elected: tuple[int, ...]
-    settings: Settings = field(repr=False)
-    weighting: str = field(repr=False)
-    likelihood: Array | None = field(default=None, repr=False)  # (candidates,)
+    settings: Settings
+    weighting: str
+    likelihood: Array | None = None  # (candidates,)
     panel: PanelShares | None = None
     no_winner: str | None = None
     no_support: bool = False  # no voter supports any candidate but itself: weights and the tie order decided
-    all_weights: Array | None = field(default=None, repr=False)  # (voters,), before a rule left some out
+    all_weights: Array | None = None  # (voters,), before a rule left some out
 
     def __getattr__(self, name: str) -> Any:
         """What an election in one call has left to be made."""
@@ -124,6 +124,16 @@ class Result:
         (candidates, _, voters, _), numbers = self.__dict__["_left"]
         sizes = [len(candidates), len(candidates if voters is None else voters), len(candidates)]
         return np.frombuffer(numbers, np.float64, sizes[part], 8 * sum(sizes[:part]))
+
+    def voter_logprobs(self) -> list[float]:
+        """The voters' log-probabilities, where all are known; an election in one call keeps its lists."""
+        if "_left" in self.__dict__:
+            candidates, logprobs, voters, theirs = self.__dict__["_left"][0]
+            known = logprobs if voters is None else theirs
+            rows = candidates if voters is None else voters
+            return [row.logprob for row in rows] if known is None else known
+        column = self.voters.logprobs
+        return [] if column is None else column.tolist()
 
     @property
     def similarity(self) -> Measure:
@@ -332,6 +342,14 @@ class Result:
         from rangevote.election.display import table
 
         return table(self)
+
+    def __repr__(self) -> str:
+        margin = None if self.margin is None else round(self.margin, 6)
+        facts = {"winner": self.winner, "score": round(self.score, 6), "margin": margin, "index": self.index}
+        flags = ("no_winner", "no_support", "near_tie")
+        facts |= {name: getattr(self, name) for name in flags if getattr(self, name)}
+        facts["signature"] = self.signature
+        return f"Result({', '.join(f'{name}={value!r}' for name, value in facts.items())})"
 
     def __str__(self) -> str:
         winner = "" if self.winner is None else self.winner

@@ -92,7 +92,7 @@ def own_likelihood(candidates: Hypotheses, factor: float) -> Array:
     |c| counts what log P is a sum over (`Hypotheses.lengths`). Shape (candidates,); -inf where P is 0.
     """
     needed_by = f"likelihood={short(factor)}"
-    logprobs = candidates.known_logprobs(needed_by, "leave likelihood out (--likelihood)")
+    logprobs = candidates.known_logprobs(needed_by, "leave likelihood out")
     with np.errstate(over="ignore"):  # beyond all floats: -inf, as P = 0
         return rounded(factor * (logprobs / candidates.lengths()))
 

@@ -34,7 +34,7 @@ from rangevote import __version__
 from rangevote.election.panel import PanelShares, Shares, check_shares
 from rangevote.election.rules import RULES, WITHOUT_VOTERS
 from rangevote.election.weights import CONFIDENCE, WEIGHTS, has_temperature
-from rangevote.errors import DataError, SetupError, UsageError, choose, shown
+from rangevote.errors import DataError, SetupError, UsageError, choose, nearest, shown
 from rangevote.hypothesis import Hypotheses
 from rangevote.kernel import Election
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, Preset, get_similarity, spelled
@@ -429,6 +429,10 @@ CLIENT_OPTIONS = [option.name for option in SCHEMA.values() if option.client]
 
 def settings_of(options: ElectionOptions) -> Settings:
     """The settings of a call. Those of plain values are kept for the next; objects are not kept alive."""
+    if not options.keys() <= SCHEMA.keys():
+        name = next(name for name in options if name not in SCHEMA)
+        near = nearest(name, [*SCHEMA, "logprobs", "voters", "voter_logprobs"])
+        raise UsageError(f"an election has no option {name!r}.{near}")
     if PLAIN.issuperset(map(type, options.values())):
         return _kept(**options)  # type: ignore[arg-type]
     return Settings(**options)

@@ -17,7 +17,7 @@ from rangevote.election.preprocess import prepare
 from rangevote.election.result import Result
 from rangevote.election.rules import WITHOUT_VOTERS, Contest, order, own_likelihood
 from rangevote.election.sequential_test import FIRST_ROUND, check_within, deal, rounds, sole_survivor
-from rangevote.election.settings import ElectionOptions, Settings
+from rangevote.election.settings import ElectionOptions, Settings, settings_of
 from rangevote.election.weights import default_weights, weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis, concatenate
@@ -50,7 +50,7 @@ class Electorate:
         settings: Settings | None = None,
         **options: Unpack[ElectionOptions],
     ) -> None:
-        self._settings = settings = settings or Settings(**options)
+        self._settings = settings = settings or settings_of(options)
         if settings.rule in WITHOUT_VOTERS:
             raise UsageError(f"nobody votes under rule={settings.rule!r}; use elect.")
         self._voters: list[Hypotheses] = []

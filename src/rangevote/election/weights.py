@@ -13,8 +13,11 @@ import numpy as np
 
 from rangevote.election.panel import Shares, panel_of
 from rangevote.errors import DataError, UsageError, choose
-from rangevote.hypothesis import Array, Hypotheses
+from rangevote.hypothesis import Array, Hypotheses, Hypothesis
 from rangevote.kernel import softmax
+
+#: Rounding in files of few digits may make probabilities sum to this much more than 1.
+MASS_SLACK = 1e-3
 
 
 def default_weights(voters: Hypotheses) -> str:
@@ -47,6 +50,21 @@ def repeated(voters: Hypotheses) -> list[int]:
         keys = ((i, (texts[i], voters.logprobs[i])) for i in shared) if texts is not None else ()
     seen: set[object] = set()
     return [i for i, key in keys if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
+
+
+def distinct_mass(hypotheses: Iterable[Hypothesis]) -> float:
+    """Sum of P over distinct sequences; of equal ones the most likely counts.
+
+    Samples of one text differ in the last digits of their log-probability where they were computed
+    in different batches, so (text, logprob) would count them twice.
+    """
+    best: dict[object, float] = {}
+    for hypothesis in hypotheses:
+        if hypothesis.logprob is not None:
+            tokens = hypothesis.tokens
+            key = hypothesis.text if tokens is None else tuple(tokens)
+            best[key] = max(best.get(key, -math.inf), hypothesis.logprob)
+    return math.fsum(map(math.exp, best.values()))
 
 
 def _identity(voters: Hypotheses, index: int) -> tuple[object, object]:

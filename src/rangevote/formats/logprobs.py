@@ -13,12 +13,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from rangevote.election.weights import MASS_SLACK, distinct_mass
 from rangevote.errors import DataError, UsageError
 from rangevote.formats.reader import LOG_BASES, NORMALISATIONS, ReadOptions
 from rangevote.hypothesis import Ballot, Hypothesis, check, check_logprob
-
-#: Rounding in files of few digits may make probabilities add up to this much more than 1.
-MASS_SLACK = 1e-3
 
 
 @dataclass(frozen=True)
@@ -198,12 +196,13 @@ def accept(
         # the sum is a bound: equal sequences are all in it
         if sum(map(math.exp, logprobs)) <= 1:
             continue
-        mass = _mass(hypotheses)
+        mass = distinct_mass(hypotheses)
         if mass > 1 + MASS_SLACK:
             options.report(
                 f"log-probabilities look length-normalised, or are not natural logs: those of distinct "
                 f"sequences add up to P = {mass:.4g}. Give sums of natural logs over all tokens, or "
-                f"say what they are with --log-base and --length-normalised",
+                f"say what they are with --log-base and --length-normalised, or ignore them with "
+                f"--score-scale count",
                 field=name,
                 key=("mass", name),
             )
@@ -216,18 +215,3 @@ def _without_logprobs(ballot: Ballot) -> Ballot:
         for rows in (ballot.candidates, ballot.voters)
     )
     return msgspec.structs.replace(ballot, candidates=candidates, voters=voters)
-
-
-def _mass(hypotheses: Sequence[Hypothesis]) -> float:
-    """Sum of P over distinct sequences; of equal ones the most likely counts.
-
-    Samples of one text differ in the last digits of their log-probability where they were computed
-    in different batches, so (text, logprob) would count them twice.
-    """
-    best: dict[object, float] = {}
-    for hypothesis in hypotheses:
-        if hypothesis.logprob is not None:
-            tokens = hypothesis.tokens
-            key = hypothesis.text if tokens is None else tuple(tokens)
-            best[key] = max(best.get(key, -math.inf), hypothesis.logprob)
-    return math.fsum(map(math.exp, best.values()))
