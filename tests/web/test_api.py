@@ -241,12 +241,16 @@ def test_clusters_stand_together_and_are_named_by_what_they_share():
     assert sorted(shown_order) == list(range(6))
 
 
-def test_without_a_winner_the_reason_is_told_and_nothing_is_called_changed():
-    result, view = shown(FIGURE, min_score=2.0)
+@pytest.mark.parametrize(
+    ("one", "options"),
+    [(FIGURE, {"min_score": 2.0}), (ballot(["no idea", "none"]), {"similarity": "exact:last_number"})],
+)
+def test_without_a_winner_the_reason_is_told_and_nothing_is_called_changed(one, options):
+    result, view = shown(one, **options)
     assert view["elected"] == []
     assert view["no_winner"] == result.no_winner
     assert result.no_winner in view["why"][0][0]
-    row = page.listed(FIGURE, 0)
-    page.add_outcome(row, ElectedBallot(FIGURE, Settings(min_score=2.0)))
+    row = page.listed(one, 0)
+    page.add_outcome(row, ElectedBallot(one, Settings(**options)))
     assert (row.winner, row.changed, row.gain) == (None, None, None)
     assert row.no_winner == result.no_winner

@@ -47,7 +47,7 @@ export function outcome(election) {
   const votes = make("div", { id: "winner-votes" });
   const after = election.no_winner === null
     ? [labelled("Elected", "elected", text, votes), why, chips(election)]
-    : [labelled("No winner", "none", why), labelled("Highest score", "best", text, votes), chips(election)];
+    : [labelled("No winner", "none", why), labelled(election.score ? "Highest score" : "First candidate", "best", text, votes), chips(election)];
   if (ballot.references.length) after.push(references(election));
   const box = make("div", { class: ballot.image === null ? "hero" : "hero pictured" });
   box.append(make("div", { class: "asked" }, ...before), make("div", { class: "answered" }, ...after));
