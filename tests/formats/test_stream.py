@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rangevote.errors import DataError, MissingExtra, SetupError
-from rangevote.formats.stream import CHUNK, Lines, open_stream
+from rangevote.formats.stream import CHUNK, blocks_of, lines_of, open_stream
 
 TEXT = b"".join(b"line %d of some text\n" % i for i in range(20_000))
 
@@ -70,8 +70,8 @@ def test_a_dash_is_standard_input_and_stays_open(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_byte_order_mark_is_skipped() -> None:
-    assert lines_of(b"\xef\xbb\xbfa\nb") == [b"a", b"b"]
-    assert lines_of(b"\xef\xbb\xbf") == []
+    assert all_lines(b"\xef\xbb\xbfa\nb") == [b"a", b"b"]
+    assert all_lines(b"\xef\xbb\xbf") == []
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
@@ -82,7 +82,7 @@ def test_utf_16_is_recognised_with_and_without_mark(encoding: str) -> None:
 
 def test_nul_bytes_alone_are_not_utf_16() -> None:
     text = b'a\0b "\0\0\0" text'
-    assert lines_of(text) == [text]
+    assert all_lines(text) == [text]
 
 
 @pytest.mark.parametrize("size", [0, CHUNK])
@@ -135,7 +135,7 @@ PACKERS = pytest.mark.parametrize("pack", [gzip.compress, zstd], ids=["gzip", "z
 Pack = Callable[[bytes], bytes]
 
 
-def lines_of(data: bytes) -> list[bytes]:
+def all_lines(data: bytes) -> list[bytes]:
     return list(open_stream(io.BytesIO(data)).lines())
 
 
@@ -150,8 +150,8 @@ def test_compressed_files_are_known_by_their_bytes(pack: Pack, tmp_path: Path) -
 
 @PACKERS
 def test_compressed_files_that_were_joined_are_one(pack: Pack) -> None:
-    assert lines_of(pack(b"a\nb") + pack(b"") + pack(b"c\n")) == [b"a", b"bc"]
-    assert lines_of(gzip.compress(b"a\n") + b"\0" * 512) == [b"a"]  # zeros after the end are padding
+    assert all_lines(pack(b"a\nb") + pack(b"") + pack(b"c\n")) == [b"a", b"bc"]
+    assert all_lines(gzip.compress(b"a\n") + b"\0" * 512) == [b"a"]  # zeros after the end are padding
 
 
 @PACKERS
@@ -177,9 +177,9 @@ def test_damage_is_named(pack: Pack) -> None:
     packed = bytearray(pack(TEXT))
     packed[-6:] = b"\xff" * 6
     with pytest.raises(DataError, match=r"(gzip|zstd) data is damaged near byte [\d,]+ \("):
-        lines_of(bytes(packed) + b"\xff" * 6)
+        all_lines(bytes(packed) + b"\xff" * 6)
     with pytest.raises(DataError, match=r"damaged near byte .* everything before that was read"):
-        lines_of(pack(b"a\n") + b"rubbish that follows")
+        all_lines(pack(b"a\n") + b"rubbish that follows")
 
 
 @PACKERS
@@ -212,7 +212,7 @@ def test_zstd_is_of_the_standard_library_or_a_package(monkeypatch: pytest.Monkey
     with pytest.raises(MissingExtra, match=r'reading zstd files needs .* "rangevote\[zstd\]"'):
         open_stream(io.BytesIO(packed))
     monkeypatch.setitem(sys.modules, "compression.zstd", package)  # Python 3.14's, which has the same names
-    assert lines_of(packed) == [b"a", b"b"]
+    assert all_lines(packed) == [b"a", b"b"]
 
 
 # Lines
@@ -222,7 +222,8 @@ SEPARATORS = "a\u2028b\u0085c\x0bd\x0ce\x1cf".encode()
 
 
 def cut(*chunks: bytes, limit: int = 1000) -> list[bytes | str]:
-    return [line if isinstance(line, bytes) else f"error: {line}" for line in Lines(chunks, limit)]
+    lines = lines_of(blocks_of(chunks, limit), limit)
+    return [line if isinstance(line, bytes) else f"error: {line}" for line in lines]
 
 
 @pytest.mark.parametrize(
@@ -239,10 +240,9 @@ def test_lines_end_at_newline_bytes_only(chunks: list[bytes], lines: list[bytes]
     assert cut(*chunks) == lines
 
 
-def test_a_last_line_without_line_end_is_given_and_flagged() -> None:
-    torn, whole = Lines([b"a\nhalf"], 100), Lines([b"a\nwhole\n"], 100)
-    assert (list(torn), torn.torn) == ([b"a", b"half"], True)
-    assert (list(whole), whole.torn) == ([b"a", b"whole"], False)
+def test_the_last_block_of_a_file_that_was_cut_off_has_no_line_end() -> None:
+    assert list(blocks_of([b"a\nhalf"], 100)) == [b"a\n", b"half"]
+    assert list(blocks_of([b"a\nwho", b"le\n"], 100)) == [b"a\n", b"whole\n"]
 
 
 @pytest.mark.parametrize("chunks", [(b"ok\n" + b"x" * 11 + b"\nok\n",), (b"ok\nxxxxxx", b"xxxxx\nok\n")])
@@ -254,7 +254,7 @@ def test_the_lines_around_one_too_long_are_still_read(chunks: tuple[bytes, ...])
 def test_an_endless_line_is_never_kept() -> None:
     chunks = (b"%d" % i * 10_000 for i in range(500))  # some 17 MB
     tracemalloc.start()
-    (error,) = Lines(chunks, 10**6)
+    (error,) = blocks_of(chunks, 10**6)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert isinstance(error, DataError)

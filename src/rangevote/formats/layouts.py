@@ -359,17 +359,19 @@ def read_records(records: Iterable[Located], options: ReadOptions) -> Iterator[E
 
 def read_grouped_lines(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """The ballots of JSON lines of which each is one sample."""
-    lines = stream.numbered_lines(options.max_line_bytes)
-    return read_records((_located(f"{stream.name}:{number}", line) for number, line in lines), options)
+    return read_records(_located_lines(stream, options), options)
 
 
-def _located(where: str, line: bytes | DataError) -> Located:
-    try:
-        if isinstance(line, DataError):
-            raise line
-        return Located(where, _object(parse(line)))
-    except DataError as error:
-        return Located(where, {}, error)
+def _located_lines(stream: Stream, options: ReadOptions) -> Iterator[Located]:
+    for i, line in enumerate(stream.lines_or_errors(options.max_line_bytes), 1):
+        where = f"{stream.name}:{i}"
+        try:
+            if isinstance(line, DataError):
+                raise line
+            if line and not line.isspace():
+                yield Located(where, _object(parse(line)))
+        except DataError as error:
+            yield Located(where, {}, error)
 
 
 def record_ballot(record: Record, layout: Layout, options: ReadOptions, scale: Scale | None) -> Ballot:

@@ -452,7 +452,7 @@ def line_chunks(stream: Stream, options: ReadOptions) -> Iterator[Chunk]:
             yield Chunk(stream.name, number, [Entry(where, error=block.at(where))])
             number += 1
         else:
-            yield Chunk(stream.name, number, block, stream.torn)
+            yield Chunk(stream.name, number, block, torn=not block.endswith(b"\n"))
             number += block.count(b"\n")
 
 

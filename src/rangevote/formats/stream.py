@@ -57,18 +57,12 @@ class Stream(Closing):
         self._raw, self._owned, self._head = raw, owned, b""
         self._ahead: list[bytes] = []
         self._failure: DataError | SetupError | None = None  # met while looking ahead
-        self._lines: Lines | None = None
         self._chunks = self._plain()
         try:
             self._skip_mark()
         except BaseException:
             self.close()
             raise
-
-    @property
-    def torn(self) -> bool:
-        """Whether the last line was read and had no line end."""
-        return self._lines is not None and self._lines.torn
 
     def peek(self, size: int) -> bytes:
         """The bytes to come, at least `size` of them unless the input ends; none are consumed.
@@ -96,13 +90,11 @@ class Stream(Closing):
 
     def lines_or_errors(self, limit: int = MAX_LINE_BYTES) -> Iterator[bytes | DataError]:
         """All lines, without line ends; an error stands for one that is too long."""
-        self._lines = Lines(self.chunks(), limit)
-        return iter(self._lines)
+        return lines_of(self.blocks(limit), limit)
 
     def blocks(self, limit: int = MAX_LINE_BYTES) -> Iterator[bytes | DataError]:
         """All lines, with line ends, as many at a time as were read together."""
-        self._lines = Blocks(self.chunks(), limit)
-        return iter(self._lines)
+        return blocks_of(self.chunks(), limit)
 
     def lines(self, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
         """All lines, without line ends; one that is too long ends the reading."""
@@ -110,12 +102,6 @@ class Stream(Closing):
             if isinstance(line, DataError):
                 raise line.at(f"{self.name}:{number}")
             yield line
-
-    def numbered_lines(self, limit: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes | DataError]]:
-        """Lines that are not blank, with their numbers; an error stands for one that is too long."""
-        for number, line in enumerate(self.lines_or_errors(limit), 1):
-            if isinstance(line, DataError) or (line and not line.isspace()):
-                yield number, line
 
     def random_access(self) -> BinaryIO:
         """The file itself, for formats that are read from their end; a pipe has none."""
@@ -253,68 +239,43 @@ def _looks_like_utf16(head: bytes) -> bool:
 # Bytes to lines
 
 
-class Lines:
-    """Cuts chunks of bytes into lines; yields an error for each line that is too long.
+def blocks_of(chunks: Iterable[bytes], limit: int) -> Iterator[bytes | DataError]:
+    """Blocks of whole lines, with an error in place of a line that is too long.
 
     Lines end at b"\\n" and nowhere else: JSON strings may have U+2028, U+0085 or a vertical tab in them, at
-    which `str.splitlines` would cut. The current line is kept as the list of its pieces and dropped as soon
-    as it passes the limit, so at most `limit` bytes and one chunk are in memory. `torn` is set when the last
-    line had no line end, as a file has that was cut off.
+    which `str.splitlines` would cut. A line that goes from one chunk into the next is kept as the list of its
+    pieces and dropped as soon as it passes the limit, so at most `limit` bytes and one chunk are in memory; a
+    line inside a chunk is not held against the limit. The last block of a file that was cut off has no line
+    end.
     """
+    pieces: list[bytes] = []
+    size = 0  # bytes of the current line, also those dropped
+    for chunk in chunks:
+        start, end = 0, chunk.rfind(b"\n") + 1
+        if end and size + (first := chunk.index(b"\n")) > limit:
+            yield line_too_long(limit)
+            pieces, size, start = [], 0, first + 1
+        if start < end:
+            yield b"".join([*pieces, memoryview(chunk)[start:end]])
+            pieces, size = [], 0
+        size += len(chunk) - end
+        if size > limit:
+            pieces.clear()
+        elif end < len(chunk):
+            pieces.append(chunk[end:])
+    if size:
+        yield b"".join(pieces) if size <= limit else line_too_long(limit)
 
-    def __init__(self, chunks: Iterable[bytes], limit: int) -> None:
-        self.torn = False
-        self._chunks, self._limit = chunks, limit
-        self._pieces: list[bytes] = []
-        self._size = 0  # bytes of the current line, also those dropped
 
-    def __iter__(self) -> Iterator[bytes | DataError]:
-        for chunk in self._chunks:
-            *ends, rest = chunk.split(b"\n")
-            for end in ends:
-                yield self._line(end)
-            self._extend(rest)
-        if self._size:
-            self.torn = True
-            yield self._line(b"")
-
-    def _line(self, end: bytes) -> bytes | DataError:
-        """The current line, of which this is the end."""
-        size = self._size + len(end)
-        if self._size:
-            self._extend(end)
-            end = b"".join(self._pieces)
-            self._pieces, self._size = [], 0
-        if size > self._limit:
-            return line_too_long(self._limit)
-        return end.removesuffix(b"\r")
-
-    def _extend(self, piece: bytes) -> None:
-        self._size += len(piece)
-        if self._size > self._limit:
-            self._pieces.clear()
-        elif piece:
-            self._pieces.append(piece)
+def lines_of(blocks: Iterable[bytes | DataError], limit: int) -> Iterator[bytes | DataError]:
+    """The lines of blocks, without line ends."""
+    for block in blocks:
+        if isinstance(block, DataError):
+            yield block
+            continue
+        for line in block.removesuffix(b"\n").split(b"\n"):
+            yield line_too_long(limit) if len(line) > limit else line.removesuffix(b"\r")
 
 
 def line_too_long(limit: int) -> DataError:
     return DataError(f"line exceeds --max-line-bytes ({limit:,} bytes)")
-
-
-class Blocks(Lines):
-    """Cuts chunks of bytes into blocks of whole lines. Only a line that goes from one chunk into the next is
-    held against the limit: the others are no longer than a chunk."""
-
-    def __iter__(self) -> Iterator[bytes | DataError]:
-        for chunk in self._chunks:
-            start, end = 0, chunk.rfind(b"\n") + 1
-            if end and self._size + (first := chunk.index(b"\n")) > self._limit:
-                yield self._line(chunk[:first])  # an error
-                start = first + 1
-            if start < end:
-                yield b"".join([*self._pieces, memoryview(chunk)[start:end]])
-                self._pieces, self._size = [], 0
-            self._extend(chunk[end:])
-        if self._size:
-            self.torn = True
-            yield self._line(b"")
