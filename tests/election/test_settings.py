@@ -78,25 +78,39 @@ def test_a_new_similarity_resets_what_was_chosen_for_the_old_one(new):
     assert override(profile, {"cutoff": 0.6}) == {**profile, "cutoff": 0.6}
 
 
+NOT = {
+    "temperature": ([0, -1.0, math.nan, math.inf, "2"], "temperature must be a number above 0, got"),
+    "likelihood": ([-1, math.inf], "likelihood must be a finite number from 0"),
+    "cutoff": ([0, -0.1, 1.5, True, "0.5", math.nan], "cutoff must be a similarity above 0"),
+    "min_score": ([math.nan], "min_score must be a finite number"),
+    "min_share": ([1.5], "min_share must be a share of the vote"),
+    "winners": ([0, -1, 1.5, True], "winners must be a whole number from 1, got"),
+    "normalize": (["nfc"], "unknown normalize 'nfc'. Did you mean 'NFC'"),
+    "rule": (["rang", None], "unknown rule .*Choose from: cluster, length_normalised"),
+    "preset": (["blnd"], "unknown preset 'blnd'. Did you mean 'blend'"),
+    "tokenize": ([None], "unknown tokenisation None"),
+    "similarity": ([2], "similarity must be a name.*got int"),
+}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({"likelihood": -1}, "likelihood must be a finite number from 0"),
-        ({"likelihood": math.inf}, "likelihood must be a finite number from 0"),
-        ({"cutoff": 0}, "cutoff must be a similarity above 0"),
-        ({"min_score": math.nan}, "min_score must be a finite number"),
-        ({"min_share": 1.5}, "min_share must be a share of the vote"),
-        ({"normalize": "nfc"}, "unknown normalize 'nfc'. Did you mean 'NFC'"),
-        ({"winners": True}, "winners must be a whole number"),
-        ({"rule": None}, "unknown rule None"),
-        ({"rule": "most_likely", "min_share": 0.5}, "min_share is for votes"),
-        ({"rule": "most_likely", "cutoff": 0.5}, "cutoff is for votes"),
-        ({"rule": "most_likely", "likelihood": 0.5}, "likelihood is for votes"),
+    [({name: value}, message) for name, (values, message) in NOT.items() for value in values]
+    + [
+        ({"rule": "most_likely", name: 0.5}, f"{name} is for")
+        for name in ("min_share", "cutoff", "likelihood")
     ],
+    ids=str,
 )
 def test_a_wrong_value_is_refused_with_what_it_must_be(options, message):
     with pytest.raises(UsageError, match=message):
         Settings(**options)
+
+
+def test_options_are_checked_before_the_first_ballot_is_asked_for():
+    for call in (rv.elect, rv.elect_many, rv.Electorate):
+        with pytest.raises(UsageError, match="temperature must be"):
+            call(["a"], temperature=0)
 
 
 def test_what_is_written_is_read_again(tmp_path):
@@ -149,14 +163,11 @@ def test_what_is_no_profile_is_refused_with_its_file(tmp_path, text, told):
     assert str(tmp_path / "profile.toml") in str(caught.value)
 
 
-def test_a_profile_that_is_no_text_is_refused(tmp_path):
+def test_a_profile_that_cannot_be_read_is_named(tmp_path):
     path = tmp_path / "profile.toml"
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="is not UTF-8"):
         rv.read_profile(path)
-
-
-def test_a_profile_that_is_not_there_is_named(tmp_path):
     with pytest.raises(SetupError, match=r"cannot read .*none\.toml: No such file"):
         rv.read_profile(tmp_path / "none.toml")
     with pytest.raises(SetupError, match=r"cannot read .*null"):
