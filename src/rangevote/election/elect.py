@@ -140,11 +140,14 @@ def _lists(ballot: Ballot | Listed) -> Lists:
 def _answers(lists: Sequence[Lists], settings: Settings) -> Sequence[Answer | None]:
     """What one call into the kernels says; None of those elections that the general way has to hold, since
     they need a warning, an error or a choice."""
-    if settings.one_call is not None and (
-        settings.always_one_call or not any(_needs_general(settings, given) for given in lists)
-    ):
+    if settings.one_call is not None:
+        usual = settings.always_one_call
+        columns = [
+            _columns(given) if usual or not _needs_general(settings, given) else (False, None)
+            for given in lists
+        ]
         with suppress(MemoryError):  # of one ballot, which the general way finds
-            return settings.one_call.many(list(map(_columns, lists)))
+            return settings.one_call.many(columns)
     return [None] * len(lists)
 
 
