@@ -33,9 +33,8 @@ class Way(NamedTuple):
 
 WAYS = (
     Way("one process"),
-    Way("2 workers", ("--workers", "2")),
-    Way("2 processes", ("--workers", "2", "--explain"), processes=True),  # explanations need Python
-    Way("Parquet", ("--workers", "2"), "out.parquet"),
+    Way("2 workers", ("--workers", "2"), processes=True),
+    Way("Parquet", ("--workers", "2"), "out.parquet", processes=True),
 )
 
 
