@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import rangevote as rv
 from rangevote.hypothesis import Hypothesis
 from tests.election.draws import likely, measures, texts, weighted
-from tests.figure1 import CAPTIONS, LOGPROBS, WINNER
 
 
 @given(st.data(), texts, weighted(), measures)
@@ -49,13 +48,6 @@ def test_a_duplicate_that_lifts_the_list_over_a_power_of_two_changes_no_bit():
         assert after.scores[:3].tobytes() == before.scores.tobytes()
 
 
-@pytest.mark.parametrize("i", range(10))
-def test_a_clone_of_any_caption_of_figure_1_leaves_the_winner(i):
-    result = rv.elect([*CAPTIONS, CAPTIONS[i]], [*LOGPROBS, LOGPROBS[i]], weights="probability")
-    assert result.winner == WINNER
-    assert result.scores[i] == result.scores[-1]
-
-
 def test_the_most_likely_output_does_suffer_from_vote_splitting():
     split = {"yes": 0.4, "no, thank you": 0.3, "no, thanks": 0.3}
     logprobs = [math.log(p) for p in split.values()]
@@ -75,17 +67,6 @@ def test_one_text_under_two_encodings_votes_with_both_masses():
         assert result.index == 1  # an exact tie with its clone: the first, at equal log-probability
         assert result.scores[1] == result.scores[2]
     assert rv.elect(hypotheses, similarity="exact").scores.tolist() == pytest.approx([0.4, 0.6, 0.6])
-
-
-def test_the_same_encoding_twice_votes_once():
-    hypotheses = [
-        Hypothesis(text="a dog", tokens=(1, 2), logprob=math.log(0.4)),
-        Hypothesis(text="a cat", tokens=(1, 3), logprob=math.log(0.3)),
-        Hypothesis(text="a cat", tokens=(1, 3), logprob=math.log(0.3)),
-    ]
-    result = rv.elect(hypotheses, similarity="exact", weights="probability")
-    assert result.winner == "a dog"
-    assert result.scores.tolist() == pytest.approx([4 / 7, 3 / 7, 3 / 7])
 
 
 # Voting as averaging: real numbers, written as texts, with the similarities of section 3.2.

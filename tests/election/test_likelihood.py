@@ -156,18 +156,6 @@ def test_a_candidate_without_log_probability_is_named(elect, logprobs):
         elect(["a", "b"], logprobs, weights="count", likelihood=0.8)
 
 
-@pytest.mark.parametrize("x", [-0.1, math.inf, math.nan, True, "0.5", [1]], ids=repr)
-def test_a_likelihood_is_a_finite_number_from_0(x):
-    with pytest.raises(rv.UsageError, match=r"likelihood must be a finite number from 0, got"):
-        rv.elect(["a", "b"], [-1.0, -2.0], likelihood=x)
-
-
-@pytest.mark.parametrize("rule", ["most_likely", "length_normalised"])
-def test_rules_without_voters_refuse_it(rule):
-    with pytest.raises(rv.UsageError, match=rf"nobody votes under rule='{rule}'; leave it out, or use"):
-        rv.elect(["a", "b"], [-1.0, -2.0], rule=rule, likelihood=0.5)
-
-
 def test_sampling_is_decided_by_votes_and_likelihood_together():
     # the votes are even, so that only the constant difference of 0.2 can decide
     options = {"similarity": "exact", "likelihood": 0.4, "weights": "count"}

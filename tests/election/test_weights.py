@@ -140,34 +140,18 @@ def test_the_default_weighting_follows_from_the_voters(name, voters):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        (
-            {"weights": "probability"},
-            rv.DataError,
-            r"candidates\[0\]\.logprob: is not known.*use weights='c",
-        ),
-        (
-            {"logprobs": [-1, None, -2], "weights": "probability"},
-            rv.DataError,
-            r"candidates\[1\]\.logprob: is not known, which weights='probability' needs",
-        ),
+        ({"weights": "probability"}, rv.DataError, r"candidates\[0\]\.logprob: .*use weights='count'"),
+        ({"logprobs": [-1, None, -2], "weights": "probability"}, rv.DataError, r"candidates\[1\]\.logprob: "),
         ({"weights": "importance"}, rv.DataError, r"candidates\[0\]\.weight: is not known.*field `weight`"),
         ({"weights": [1, 2]}, rv.UsageError, r"3 voters but 2 weights; give exactly one for each"),
         ({"weights": [1, 2, 3, 4]}, rv.UsageError, r"3 voters but 4 weights"),
-        (
-            {"weights": [1, -2, 3]},
-            rv.DataError,
-            r"weights\[1\]: -2\.0 is not a weight; weights are finite and >= 0",
-        ),
+        ({"weights": [1, -2, 3]}, rv.DataError, r"weights\[1\]: -2\.0 is not a weight"),
         ({"weights": [1, 2, math.nan]}, rv.DataError, r"weights\[2\]: nan is not a weight"),
         ({"weights": [math.inf, 2, 1]}, rv.DataError, r"weights\[0\]: inf is not a weight"),
         ({"weights": [0, 0, 0]}, rv.DataError, r"all voters have weight 0"),
         ({"weights": ["x", 0, 0]}, rv.RangevoteError, r"weights\[0\].*'x'"),
         ({"weights": 5}, rv.UsageError, r"weights"),
-        (
-            {"weights": "probabilities"},
-            rv.UnknownName,
-            r"unknown weights 'probabilities'\. Did you mean 'probability'\?",
-        ),
+        ({"weights": "probabilities"}, rv.UnknownName, "Did you mean 'probability'"),
     ],
 )
 def test_weights_that_cannot_be_meant_are_refused(options, error, message):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
@@ -117,14 +115,11 @@ def test_orders_below_1_and_exponents_outside_0_and_1_are_refused(orders, a):
         rv.Ngrams(orders, bag=False, a=a)
 
 
-def test_weights_that_sum_to_more_than_one_are_counted_or_refused_but_never_overflow():
+def test_weights_that_sum_to_more_than_one_do_not_overflow():
     # found with weights 10 and 20: the tally in units of 2^-60 left 64 bits and came out as 0
     candidates, voters, weights = columns(["a", "b"]), columns(["a", "a"]), np.array([10.0, 20.0])
     for name in ("overlap_1", "bleu_1", "chrf", "exact", "edit"):
-        try:
-            tally = rv.get_similarity(name).tally(candidates, voters, weights)
-        except rv.UsageError:
-            continue
+        tally = rv.get_similarity(name).tally(candidates, voters, weights)
         np.testing.assert_allclose(tally, [30.0, 0.0], rtol=1e-12)
 
 
@@ -160,11 +155,10 @@ def sacrebleu_bleu(order: int, smooth: bool) -> BLEU:
     )
 
 
-@pytest.mark.parametrize(("order", "size"), [(4, 40), (1, 20), (2, 20), (6, 20)])
+@pytest.mark.parametrize(("order", "size"), [(4, 40), (1, 20), (2, 20), (6, 20), (9, 20)])
 @pytest.mark.parametrize("smooth", [False, True], ids=["bleu", "smoothed_bleu"])
-@pytest.mark.parametrize("seed", [0])
-def test_bleu_is_sacrebleus_sentence_bleu(order, size, smooth, seed):
-    candidates, voters = pairs(seed, size, 14)
+def test_bleu_is_sacrebleus_sentence_bleu(order, size, smooth):
+    candidates, voters = pairs(0, size, 14)
     name = f"{'smoothed_' if smooth else ''}bleu_{order}"
     metric = sacrebleu_bleu(order, smooth)
     expected = [[metric.sentence_score(c, [v]).score / 100 for c in candidates] for v in voters]
@@ -174,10 +168,9 @@ def test_bleu_is_sacrebleus_sentence_bleu(order, size, smooth, seed):
     assert (grades == 0).any()
 
 
-@pytest.mark.parametrize("seed", [0])
-def test_grades_are_nltks_where_every_precision_is_above_zero(seed):
+def test_grades_are_nltks_where_every_precision_is_above_zero():
     # NLTK warns of a zero precision and puts in 2e-308; a BLEU of 0 is all sacrebleu and we say of it
-    candidates, voters = pairs(seed, 60, 14)
+    candidates, voters = pairs(0, 60, 14)
     grades = rv.get_similarity("bleu_4").matrix(columns(candidates), columns(voters))
     found = 0
     for v, voter in enumerate(voters):
@@ -189,10 +182,9 @@ def test_grades_are_nltks_where_every_precision_is_above_zero(seed):
     assert found > 200
 
 
-@pytest.mark.parametrize("seed", [0])
-def test_smoothed_grades_are_nltks_method_2_for_candidates_of_four_words_and_more(seed):
+def test_smoothed_grades_are_nltks_method_2_for_candidates_of_four_words_and_more():
     # of shorter candidates NLTK counts (0 + 1) / (1 + 1) for an order they do not have, sacrebleu 1 / 1
-    candidates, voters = pairs(seed, 40, 14)
+    candidates, voters = pairs(0, 40, 14)
     candidates = [text for text in candidates if len(text.split()) >= 4]
     voters = [text for text in voters if text]
     grades = rv.get_similarity("smoothed_bleu_4").matrix(columns(candidates), columns(voters))
@@ -201,29 +193,6 @@ def test_smoothed_grades_are_nltks_method_2_for_candidates_of_four_words_and_mor
         for c, candidate in enumerate(candidates):
             expected = sentence_bleu([voter.split()], candidate.split(), smoothing_function=smoothing)
             assert grades[v, c] == pytest.approx(expected, rel=1e-12, abs=1e-300)
-
-
-def bleu_by_definition(candidate: list[str], voter: list[str], order: int, smooth: bool) -> float:
-    """Papineni et al. (2002) with one reference; the precisions multiplied as fractions."""
-    product = Fraction(1)
-    for n in range(1, order + 1):
-        own, other = (Counter(zip(*(s[i:] for i in range(n)), strict=False)) for s in (candidate, voter))
-        add = 1 if smooth and n > 1 else 0
-        matches, total = (own & other).total() + add, own.total() + add
-        product *= Fraction(matches, total) if total else 0
-    if not product:
-        return 0.0
-    return math.exp(min(0.0, 1 - len(voter) / len(candidate))) * float(product) ** (1 / order)
-
-
-@pytest.mark.parametrize("smooth", [False, True])
-@pytest.mark.parametrize("order", [1, 4, 9])
-def test_bleu_follows_its_definition(order, smooth):
-    rng = np.random.default_rng(order)
-    texts = sentences(rng, 25, longest=12)
-    grades = rv.Bleu(order, smooth=smooth).matrix(columns(texts), columns(texts))
-    expected = [[bleu_by_definition(c.split(), v.split(), order, smooth) for c in texts] for v in texts]
-    np.testing.assert_allclose(grades, expected, rtol=1e-13, atol=1e-15)
 
 
 def test_voting_with_bleu_is_minimum_bayes_risk_decoding():
@@ -250,9 +219,8 @@ def spaced(seed: int, size: int) -> list[str]:
 
 
 @pytest.mark.parametrize(("order", "beta"), [(6, 2.0), (1, 1.0), (3, 0.0), (4, 3.0)])
-@pytest.mark.parametrize("seed", [0])
-def test_chrf_is_sacrebleus_sentence_chrf(order, beta, seed):
-    candidates, voters = spaced(seed, 40), spaced(seed + 100, 40)
+def test_chrf_is_sacrebleus_sentence_chrf(order, beta):
+    candidates, voters = spaced(0, 40), spaced(100, 40)
     metric = CHRF(char_order=order, word_order=0, beta=int(beta))
     expected = [[metric.sentence_score(c, [v]).score / 100 for c in candidates] for v in voters]
     grades = rv.Chrf(order, beta).matrix(columns(candidates), columns(voters))
