@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import rangevote as rv
-from tests.engines.openai.behaviour import LOGPROBS, Asked, Behaviour, text_of
-from tests.engines.openai.upstream import Upstream
+from tests.engines.openai.upstream import LOGPROBS, Asked, Behaviour, Upstream, text_of
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 

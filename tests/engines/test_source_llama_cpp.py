@@ -11,7 +11,6 @@ import rangevote as rv
 from rangevote.engines.llama_cpp import hypotheses_of
 from rangevote.engines.openai.client import Client
 from rangevote.engines.openai.sampling import Samples, sample
-from rangevote.errors import DataError
 from rangevote.formats.choices import CHAT, COMPLETIONS
 from tests.engines.llama import SLOTS, llama
 
@@ -81,38 +80,6 @@ def test_its_server_refuses_more_and_is_asked_again_with_a_seed_each(llama):
     assert [choice.text for choice in drawn(llama, 4, CHAT, body).choices] == [
         choice.text for choice in samples.choices
     ]
-
-
-def test_the_shapes_of_llama_cpp_python_are_read():
-    completion = {
-        "object": "text_completion",
-        "choices": [
-            {
-                "text": " Paris.",
-                "index": 0,
-                "logprobs": {"tokens": [" Paris", "."], "token_logprobs": [-0.25, -0.5], "top_logprobs": []},
-                "finish_reason": "stop",
-            }
-        ],
-    }
-    chat = {
-        "object": "chat.completion",
-        "choices": [
-            {"index": 0, "message": {"content": "Yes"}, "logprobs": None, "finish_reason": "length"},
-            {"index": 1, "message": {"content": None}, "logprobs": None, "finish_reason": "length"},
-        ],
-    }
-    [[first, second], [third]] = hypotheses_of([[completion, completion], [chat]])
-    assert first == second
-    assert (first.text, first.logprob, first.finished) == (" Paris.", -0.75, True)
-    assert (third.text, third.logprob, third.finished) == ("Yes", None, False)
-
-
-def test_what_is_no_response_is_refused():
-    with pytest.raises(DataError, match="expected a response or a list of them for each input, got str"):
-        hypotheses_of([["a text"]])
-    with pytest.raises(DataError, match="the call failed: slot unavailable"):
-        hypotheses_of([[{"error": {"message": "slot unavailable"}}]])
 
 
 @pytest.fixture(scope="module")

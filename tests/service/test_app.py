@@ -148,19 +148,6 @@ def test_counting_the_votes_of_long_samples_leaves_the_process_responsive(
         assert answer.result(60).status_code == 200
 
 
-def test_few_votes_are_counted_in_the_event_loop(service, monkeypatch):
-    threads = []
-
-    def noted(ballot, settings):
-        threads.append(threading.current_thread().name)
-        return count_votes(ballot, settings)
-
-    monkeypatch.setattr("rangevote.service.upstream.count_votes", noted)
-    for options in ({}, {"similarity": "chrf"}, {"similarity": "overlap_1-8"}, {"tokenize": "13a"}):
-        assert service.ask(rangevote=options).status_code == 200
-    assert [name.startswith("rangevote-election") for name in threads] == [False, True, True, True]
-
-
 class Gate:
     """An upstream whose answers wait until the gate is opened."""
 

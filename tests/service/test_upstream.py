@@ -30,13 +30,6 @@ def test_a_chat_is_answered_with_the_elected_sample(service):
     assert answer.rangevote["margin"] == pytest.approx(expected.margin)
 
 
-def test_a_completion_is_answered_likewise(service, upstream):
-    answer = service.client().completions.create(model="tiny", prompt="When does the train", seed=0)
-    assert (answer.object, answer.id[:5]) == ("text_completion", "cmpl-")
-    assert answer.choices[0].text == "the train leaves at ten"
-    assert upstream.asked[0].path == "/v1/completions"
-
-
 def test_parameters_go_to_the_model_untouched(service, upstream):
     given = {"temperature": 0.7, "top_p": 0.9, "max_tokens": 33, "stop": ["\n", "END"], "user": "u"}
     given |= {"presence_penalty": 0.1, "response_format": {"type": "json_object"}}
