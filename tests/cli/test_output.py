@@ -192,15 +192,34 @@ def test_a_run_that_is_killed_resumes_to_the_same_bytes(run, tmp_path):
     assert out.read_bytes() == run("vote", data, "--scores").out
 
 
-def test_results_without_their_notes_are_not_thrown_away(run, tmp_path):
+NO_RESULT = "line 1 of the output is no result of an election; the file was changed. Use --force"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        *[
+            ("out.jsonl.partial", last + b"\n", NO_RESULT)
+            for last in (b"", b"[1]", b"text", b'{"id": \xff}', b"[" * 10_000)
+        ],
+        *[
+            ("out.jsonl.partial.json", notes, "cannot be read. Use --force to start again.")
+            for notes in (b'{"fingerprint": "x", "options": [[1, 2]]}', b"[" * 10_000, b"[]", b"{")
+        ],
+        ("out.jsonl.partial.json", None, "out.jsonl.partial.json, which says how it was made, is missing"),
+    ],
+    ids=lambda value: repr(value)[:12],
+)
+def test_what_an_unfinished_run_left_must_be_whole_to_be_resumed(run, tmp_path, name, content, message):
     data, out = unfinished(run, tmp_path)
-    partial = tmp_path / "out.jsonl.partial"
-    kept = partial.read_bytes()
-    (tmp_path / "out.jsonl.partial.json").unlink()
+    if content is None:
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_bytes(content)
+    kept = (tmp_path / "out.jsonl.partial").read_bytes()
     done = run("vote", data, "-o", out, "--resume")
-    assert done.code == 5
-    assert "out.jsonl.partial.json, which says how it was made, is missing" in done.err
-    assert partial.read_bytes() == kept
+    assert (done.code, message in done.err) == (5, True)
+    assert (tmp_path / "out.jsonl.partial").read_bytes() == kept
 
 
 def test_a_disk_that_is_full_at_the_start_leaves_nothing_behind(run, tmp_path, monkeypatch):
@@ -215,29 +234,6 @@ def test_a_disk_that_is_full_at_the_start_leaves_nothing_behind(run, tmp_path, m
     assert done.code == 5
     assert "the disk is full" in done.err
     assert [p.name for p in tmp_path.iterdir()] == ["in.jsonl"]
-
-
-@pytest.mark.parametrize(
-    "last",
-    [b"\n", b"[1]\n", b"text\n", b'{"id": \xff}\n', b"[" * 10_000 + b"\n"],
-    ids=lambda line: repr(line[:8]),
-)
-def test_an_output_whose_last_line_is_no_result_cannot_be_resumed(run, tmp_path, last):
-    data, out = unfinished(run, tmp_path)
-    with (tmp_path / "out.jsonl.partial").open("wb") as file:
-        file.write(last)
-    done = run("vote", data, "-o", out, "--resume")
-    assert done.code == 5
-    assert "line 1 of the output is no result of an election; the file was changed. Use --force" in done.err
-
-
-@pytest.mark.parametrize("notes", ['{"fingerprint": "x", "options": [[1, 2]]}', "[" * 10_000, "[]", "{"])
-def test_notes_of_another_shape_stop_a_resume(run, tmp_path, notes):
-    data, out = unfinished(run, tmp_path)
-    (tmp_path / "out.jsonl.partial.json").write_text(notes)
-    done = run("vote", data, "-o", out, "--resume")
-    assert done.code == 5
-    assert "cannot be read. Use --force to start again." in done.err
 
 
 def test_a_file_whose_name_is_no_text_is_voted_on_and_resumed(run, tmp_path):

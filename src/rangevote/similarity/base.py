@@ -18,7 +18,7 @@ import numpy as np
 
 from rangevote.errors import UsageError
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.similarity.units import Tokenise, tokeniser_name
+from rangevote.similarity.units import Tokenise
 
 #: Largest number of (voter, candidate) pairs that a measure which needs all pairs will grade.
 MAX_PAIRS = 4_000_000_000
@@ -105,9 +105,11 @@ class Measure(ABC):
         return same_content(candidates)
 
     def signature_on(self, candidates: Hypotheses) -> str:
-        """What the n-grams of these candidates are made of, as the signature names it."""
-        units = (part.tokenize for _, part in self.parts())
-        names = [tokeniser_name(unit, candidates) for unit in units if unit is not None]
+        """What the n-grams of these candidates are made of, as the signature names it. Those without text
+        are compared by their token ids."""
+        units = [part.tokenize for _, part in self.parts() if part.tokenize is not None]
+        names = [getattr(unit, "__name__", "custom") if callable(unit) else unit for unit in units]
+        names = names if candidates.texts is not None else ["tokens" for _ in units]
         return "+".join(dict.fromkeys(names))
 
     def about(self, source: str | None) -> Measure:

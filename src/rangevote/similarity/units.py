@@ -33,13 +33,6 @@ def check_tokeniser(tokenize: Tokenise) -> None:
         choose("tokenisation", tokenize, TOKENISERS)
 
 
-def tokeniser_name(tokenize: Tokenise, hypotheses: Hypotheses) -> str:
-    """The name for the signature. Hypotheses without text are compared by their token ids."""
-    if hypotheses.texts is None:
-        return "tokens"
-    return getattr(tokenize, "__name__", "custom") if callable(tokenize) else tokenize
-
-
 class Reader:
     """Turns the hypotheses of one election into what the kernels take, all of them in the same way."""
 
