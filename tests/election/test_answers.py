@@ -144,19 +144,3 @@ def test_a_share_of_voters_is_that_of_the_group_also_for_n_grams():
     texts = ["a b", "b a", "a c", "d"]
     assert rv.elect(texts, similarity="overlap_1", min_share=0.5).index == 0  # "a b" and "b a" are one group
     assert rv.elect(texts, similarity="overlap_1", min_share=0.6).index is None
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        ({"min_share": 50}, "min_share must be a share of the vote from 0 to 1, got 50"),
-        ({"min_share": "half"}, "min_share must be a share"),
-        ({"min_share": math.nan}, "min_share must be a share"),
-        ({"min_score": True}, "min_score must be a finite number, got True"),
-        ({"min_score": math.inf}, "min_score must be a finite number"),
-        ({"min_share": 0.5, "rule": "most_likely"}, "nobody votes under rule='most_likely'"),
-    ],
-)
-def test_thresholds_that_mean_nothing_are_refused(options, problem):
-    with pytest.raises(rv.UsageError, match=problem):
-        rv.elect(["a"], [-1.0], **options)

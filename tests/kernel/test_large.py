@@ -23,12 +23,11 @@ def family(shared: int, voter: int, candidate: int, a: float) -> float:
 
 @each_kernel
 @pytest.mark.parametrize("a", EXPONENTS)
-@pytest.mark.parametrize("bag", [True])
-def test_a_hundred_thousand_tokens_are_counted_without_overflow(kernel, a, bag):
+def test_a_hundred_thousand_tokens_are_counted_without_overflow(kernel, a):
     candidates = [list(range(N)), list(range(N // 2)), [0], list(range(N // 2, N + 7))]
     voters = [list(range(N)), list(range(0, N, 3)), [0], list(range(N - 5, 2 * N))]
     weights = [0.4, 0.3, 0.2, 0.1]
-    index = kernel.Index(candidates, "ids", [1], bag, True)
+    index = kernel.Index(candidates, "ids", [1], True, True)
     index.add(voters)
     sets = [set(v) for v in voters], [set(c) for c in candidates]
     expected = [

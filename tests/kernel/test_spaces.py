@@ -13,21 +13,7 @@ from tests.kernel.both import each_kernel
 
 SPACES = [chr(i) for i in range(sys.maxunicode + 1) if chr(i).isspace()]
 #: Bytes that begin wide white space, without being it; and control characters that are no white space.
-NEARLY = [
-    "\u00ab",
-    "\u2013",
-    "\u200b",
-    "\u1681",
-    "\u3001",
-    "\x00",
-    "\x01",
-    "\x1b",
-    "\x7f",
-    "\x80",
-    "é",
-    "日",
-    "😀",
-]
+NEARLY = [*"\u00ab\u2013\u200b\u1681\u3001\x00\x01\x1b\x7f\x80é日😀"]
 
 
 def same_words(kernel, text: str, words: list[str]) -> bool:

@@ -116,10 +116,10 @@ def html(result: Result) -> str:
         + f"<td{text}>{row.marks}</td></tr>"
         for row, marked in zip(listed, shaded, strict=True)
     )
-    told = f"<p>{escape(reason)}</p>" if reason else ""
+    paragraph = f"<p>{escape(reason)}</p>" if reason else ""
     return (
         f'<div class="rangevote-result"><style>{STYLE}</style><table style="table-layout:auto">'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{told}"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{paragraph}"
         f"<p>{escape(summary(result))}{_rest(result, listed)}</p>"
         f"<p><code>{escape(result.signature)}</code></p></div>"
     )

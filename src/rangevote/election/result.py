@@ -359,21 +359,21 @@ class Result:
 def with_thresholds(result: Result, min_score: float | None, min_share: float | None) -> Result:
     """The same without those of the elected whose score, or whose group's share of the vote, is below."""
     shares = {i: group.share for group in result.groups for i in group.candidates} if min_share else {}
-    short_of = {
+    failures = {
         i: f"score {float(result.scores[i]):.4g} is below min_score={short(min_score)}"
         for i in result.elected
         if min_score is not None and not result.scores[i] >= min_score
     }
     for i in result.elected if min_share else ():
         if shares[i] < min_share - SHARE_SLACK:  # type: ignore[operator]
-            short_of[i] = f"share {shares[i]:.4g} is below min_share={short(min_share)}"  # type: ignore[arg-type]
+            failures[i] = f"share {shares[i]:.4g} is below min_share={short(min_share)}"  # type: ignore[arg-type]
     halves = [group for group in result.groups if group.share >= 0.5 - SHARE_SLACK] if min_share else []
     if len(halves) == 2 and len(result.elected) == 1 and min_share >= 0.5 - SHARE_SLACK:  # type: ignore[operator]
-        short_of[result.elected[0]] = "share 0.5 is tied with another one, and a tie is not a majority"
-    if not short_of:
+        failures[result.elected[0]] = "share 0.5 is tied with another one, and a tie is not a majority"
+    if not failures:
         return result
-    kept = tuple(i for i in result.elected if i not in short_of)
-    why = None if kept else f"the best candidate's {short_of[result.elected[0]]}"
+    kept = tuple(i for i in result.elected if i not in failures)
+    why = None if kept else f"the best candidate's {failures[result.elected[0]]}"
     return replace(result, elected=kept, no_winner=why)
 
 

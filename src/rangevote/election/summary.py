@@ -180,18 +180,18 @@ def _elected(result: Result, likely: int | None) -> list[str]:
     if passage is None:
         share = float(result.weights[result.leader]) if result.voters is result.candidates else 0.0
         return [f"No other output shares a passage with it; it won by its own {_percent(share)} of the vote."]
-    told = [f"Elected because {_saying(passage, result)} ", Quote(passage.text)]
+    sentence = [f"Elected because {_saying(passage, result)} ", Quote(passage.text)]
     if likely is None or result.candidates.content(likely) == result.candidates.content(result.leader):
-        return [*told, "."]
+        return [*sentence, "."]
     beside = _words(result.candidates, likely, said.joint)[1]
     words = passage.text.split() if said.joint else list(passage.text)
     if _matches(words, beside)[0] < len(words):
-        return [*told, ", as the most likely does not."]
+        return [*sentence, ", as the most likely does not."]
     own = shared_passage(said, least, beside)
     if own is None:
-        return [*told, "."]
+        return [*sentence, "."]
     more = f", and {own.voters:,} ({_percent(own.share)}) "
-    return [*told, more, Quote(own.text), ", as the most likely does not."]
+    return [*sentence, more, Quote(own.text), ", as the most likely does not."]
 
 
 def _majority(result: Result) -> list[str]:

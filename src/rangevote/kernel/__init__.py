@@ -32,5 +32,5 @@ else:
         )
 
 if not COMPILED:
-    Election = None  # type: ignore[assignment, misc]  # the careful way, with the same bits, is the only one
+    Election = None  # type: ignore[assignment, misc]  # elections are held the general way, with the same bits
     from rangevote.kernel.plain import Index, softmax  # type: ignore[assignment]
