@@ -218,7 +218,7 @@ def test_keys_do_not_come_from_the_command_line(run):
     assert "--key " not in help
 
 
-def test_files_that_cannot_be_used_are_told_with_their_exit_codes(run, tmp_path):
+def test_files_that_cannot_be_used_are_told_with_their_exit_codes(run, tmp_path, monkeypatch):
     url = ("--upstream", "http://127.0.0.1:1/v1")
     keys = tmp_path / "keys"
     keys.write_text(KEY)
@@ -230,5 +230,9 @@ def test_files_that_cannot_be_used_are_told_with_their_exit_codes(run, tmp_path)
     done = run("serve", *url, "--config", tmp_path / "bad.toml")
     assert (done.code, "Did you mean 'upstream'" in done.err) == (3, True)
     assert run("serve", "--model", tmp_path / "none.gguf").code == 5
+    (tmp_path / "model.gguf").touch()
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    missing = run("serve", "--model", tmp_path / "model.gguf")
+    assert (missing.code, "pip install xllamacpp" in missing.err) == (5, True)
     folder = run("serve", "--model", tmp_path)
     assert (folder.code, "vllm serve" in folder.err) == (2, True)

@@ -12,6 +12,7 @@ takes `n` up to its number of slots.
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import Any
 from rangevote.decoding.base import Search
 from rangevote.decoding.sample import Sampling
 from rangevote.engines.openai import hypotheses_of as hypotheses_of
-from rangevote.errors import DataError, SetupError, need
+from rangevote.errors import DataError, MissingExtra, SetupError
 from rangevote.hypothesis import Hypothesis
 
 #: Samples that are drawn at the same time.
@@ -32,7 +33,13 @@ def start_server(path: Path, *, key: str = "", context: int = 4096) -> Any:
 
     The weights and the chat template are those of the file. With a `key` requests over HTTP need it.
     """
-    xllamacpp = need("xllamacpp", "llama_cpp", "running llama.cpp")
+    try:
+        xllamacpp = importlib.import_module("xllamacpp")
+    except ImportError as error:
+        raise MissingExtra(
+            "running llama.cpp needs the package 'xllamacpp', which is not installed. "
+            "Install it with: pip install xllamacpp"
+        ) from error
     settings = xllamacpp.CommonParams()
     settings.model.path, settings.model_alias = os.fspath(path), {path.stem}
     settings.n_ctx, settings.n_parallel = context * SLOTS, SLOTS
