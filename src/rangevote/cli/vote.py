@@ -8,8 +8,8 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import tee
 from pathlib import Path
@@ -180,7 +180,7 @@ def vote(
         else:
             chunks = read_chunks(stream, format, reading, most)
         voting = Voting(settings, shape, reading, format, allow_empty, compare=sys.stderr.isatty())
-        lines = voting.lines(chunks, sink, workers, notes)
+        lines = files.enter_context(closing(voting.lines(chunks, sink, workers, notes)))  # ends the workers
         bar = Bar(stream, "voting", quiet=quiet)
         skip = on_error == "skip"
         return _write_all(
@@ -253,7 +253,9 @@ class Voting:
         messages = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         return lines, list(dict.fromkeys(messages))
 
-    def lines(self, chunks: Iterator[Chunk], sink: Sink, workers: int, notes: Notes) -> Iterator[ResultLine]:
+    def lines(
+        self, chunks: Iterator[Chunk], sink: Sink, workers: int, notes: Notes
+    ) -> Generator[ResultLine, None, None]:
         """The lines of all chunks in order, each id once, without those that an earlier run has written."""
         from rangevote.formats.reader import Entry, SeenIds, chunk_entries, repeated
         from rangevote.formats.result_writer import error_line
