@@ -87,6 +87,11 @@ def page(new_page: Any) -> Any:
     return new_page(viewport={"width": 1280, "height": 800})
 
 
+def press(page: Any, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
 def screenshot(page: Any, name: str) -> None:
     """Kept for people to look at, under build/screenshots/; not committed."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)

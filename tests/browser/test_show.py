@@ -19,7 +19,7 @@ import pytest
 import rangevote as rv
 from rangevote.web.app import ElectionPage, election_app
 from rangevote.web.export_html import single_file
-from tests.browser.conftest import screenshot, violations
+from tests.browser.conftest import press, screenshot, violations
 from tests.election.equations import grams
 from tests.figure1 import CAPTIONS, LOGPROBS, PROBABILITIES, TOTAL, WINNER
 from tests.web.samples import FIGURE, ballot, page_of
@@ -93,6 +93,17 @@ def opened(page: Any, rank: int) -> Any:
     return line
 
 
+@pytest.fixture
+def show(page: Any, serve: Any) -> Callable[..., None]:
+    """`show(ballots, **options)`: the page shows them, and is complete."""
+
+    def shown(*lists: Any, **options: Any) -> None:
+        page.goto(serve(*lists, **options))
+        settled(page)
+
+    return shown
+
+
 def number(text: str) -> float:
     return float(text.replace("−", "-"))
 
@@ -103,9 +114,8 @@ def says(text: str, passage: str) -> bool:
     return any(words[i : i + len(wanted)] == wanted for i in range(len(words)))
 
 
-def test_the_top_says_who_won_and_why_and_it_is_true_of_the_ballot(page, serve):
-    page.goto(serve([FIGURE], similarity="overlap_2"))
-    settled(page)
+def test_the_top_says_who_won_and_why_and_it_is_true_of_the_ballot(page, show):
+    show([FIGURE], similarity="overlap_2")
     assert page.inner_text("#winner") == WINNER  # as the paper says
     assert page.inner_text(".asked .output") == "a photograph"
     why = page.inner_text("#why")
@@ -140,9 +150,8 @@ def test_the_top_says_who_won_and_why_and_it_is_true_of_the_ballot(page, serve):
     screenshot(page, "show-figure-1")
 
 
-def test_words_wear_their_votes_and_tell_who_says_them_too(page, serve):
-    page.goto(serve([FIGURE], similarity="overlap_2"))
-    settled(page)
+def test_words_wear_their_votes_and_tell_who_says_them_too(page, show):
+    show([FIGURE], similarity="overlap_2")
     words = page.locator("#winner .word")
     assert words.all_inner_texts() == WINNER.split()
     shades = [int(name.split("s")[-1]) for name in words.evaluate_all("all => all.map((e) => e.className)")]
@@ -170,24 +179,21 @@ def sorted_bigrams(text: str) -> list[Any]:
     return [earned[" ".join(gram)] for gram in grams(text.split(), 2)]
 
 
-def test_winner_and_most_likely_stand_side_by_side_with_what_differs_marked(page, serve):
-    page.goto(serve([FIGURE], similarity="overlap_2"))
-    settled(page)
+def test_winner_and_most_likely_stand_side_by_side_with_what_differs_marked(page, show):
+    show([FIGURE], similarity="overlap_2")
     cards = page.locator("#duel .card")
     assert cards.nth(0).locator("mark").all_inner_texts() == ["black and white photo", "a man"]
     assert cards.nth(1).locator("mark").all_inner_texts() == ["couple", "people that are"]
     assert "10 %" in cards.nth(0).inner_text()
     assert "29 %" in cards.nth(1).inner_text()
-    page.goto(serve([ballot(["a b", "a c"], [-1.0, -2.0])]))
-    settled(page)
+    show([ballot(["a b", "a c"], [-1.0, -2.0])])
     assert page.is_hidden("#beside")  # they are the same
 
 
-def test_candidates_are_a_list_of_groups_with_their_scores_taken_apart(page, serve):
+def test_candidates_are_a_list_of_groups_with_their_scores_taken_apart(page, show):
     texts = [*CAPTIONS, CAPTIONS[1], CAPTIONS[1]]
     one = ballot(texts, [*LOGPROBS, -8.0, -9.0], id="with clones")
-    page.goto(serve([one], similarity="overlap_2", likelihood=0.01))
-    settled(page)
+    show([one], similarity="overlap_2", likelihood=0.01)
     result = rv.elect(one, similarity="overlap_2", likelihood=0.01)
     lines = page.locator("#candidate-list > li")
     assert lines.count() == len(result.groups) == 10
@@ -220,9 +226,8 @@ ANSWERS = [
 ]
 
 
-def test_of_long_answers_the_first_differing_passage_is_shown_with_code_and_line_breaks(page, serve):
-    page.goto(serve([ballot(ANSWERS, source="Sum the numbers.")], similarity="overlap_1"))
-    settled(page)
+def test_of_long_answers_the_first_differing_passage_is_shown_with_code_and_line_breaks(page, show):
+    show([ballot(ANSWERS, source="Sum the numbers.")], similarity="overlap_1")
     shown = page.locator("#candidate-list summary .output").all_inner_texts()
     assert len(set(shown)) == 3  # they do not look alike
     others = page.locator("#candidate-list details:not(.winner) summary")
@@ -233,16 +238,14 @@ def test_of_long_answers_the_first_differing_passage_is_shown_with_code_and_line
     assert "monospace" in code.evaluate("e => getComputedStyle(e).fontFamily")
     assert "\n" in code.evaluate("e => e.textContent")
     assert code.evaluate("e => getComputedStyle(e.closest('.output')).whiteSpace") == "pre-wrap"
-    page.goto(serve([ballot(ANSWERS)], similarity="exact:last_number"))
-    settled(page)
+    show([ballot(ANSWERS)], similarity="exact:last_number")
     answers = page.locator("#candidate-list .answer").all_inner_texts()
     assert answers == ["55 67 % of the vote", "45 33 % of the vote"]
     assert "2 of 3 outputs (67 % of the vote) give the answer 55." in page.inner_text("#why")
 
 
-def test_the_map_is_walked_by_keys_and_the_panel_marks_the_shared_n_grams(page, serve):
-    page.goto(serve([FIGURE], similarity="overlap_2"))
-    settled(page)
+def test_the_map_is_walked_by_keys_and_the_panel_marks_the_shared_n_grams(page, show):
+    show([FIGURE], similarity="overlap_2")
     result = rv.elect(FIGURE, similarity="overlap_2")
     grades = result.similarity.matrix(result.candidates, result.voters)
     # at first what the most likely caption thinks of the winner: "sitting on", "on a", "a bench" of 9 bigrams
@@ -251,9 +254,7 @@ def test_the_map_is_walked_by_keys_and_the_panel_marks_the_shared_n_grams(page, 
     assert page.locator("#pair mark").all_inner_texts() == ["sitting on a bench", "sitting on a bench"]
     page.check("#ordered-score")
     page.focus("#heatmap")
-    page.keyboard.press("PageUp")
-    page.keyboard.press("Home")
-    page.keyboard.press("ArrowDown")
+    press(page, "PageUp", "Home", "ArrowDown")
     voter, candidate = result.ranking[1], result.ranking[0]
     assert f"grade {grades[voter, candidate]:.4f}" in page.inner_text("#pair-grade")
     assert CAPTIONS[voter] in page.inner_text("#pair")
@@ -279,9 +280,8 @@ def test_the_map_is_walked_by_keys_and_the_panel_marks_the_shared_n_grams(page, 
     assert violations(page) == []
 
 
-def test_how_firm_is_one_strip_of_dots(page, serve):
-    page.goto(serve([FIGURE], similarity="overlap_2"))
-    settled(page)
+def test_how_firm_is_one_strip_of_dots(page, show):
+    show([FIGURE], similarity="overlap_2")
     names = ("overlap_1", "overlap_2", "precision_1", "precision_2", "overlap_1-4", "blend", "bleu_4")
     for name in names:
         same = rv.elect(FIGURE, similarity=name).winner == WINNER
@@ -334,14 +334,13 @@ def test_what_if_recounts_marks_what_changes_and_stands_in_the_address(page, ser
     settled(page)
 
 
-def test_the_page_finds_the_n_grams_that_the_measures_count(page, serve):
+def test_the_page_finds_the_n_grams_that_the_measures_count(page, show):
     signs = ["a", "b", "é", "💡", " ", "\u3000", "\x85", "\x1f", "\n", "\u200b", "\u2028", "\xa0"]
     draw = random.Random(3)
     pairs = [
         ["".join(draw.choice(signs) for _ in range(draw.randrange(14))) for _ in range(2)] for _ in range(300)
     ]
-    page.goto(serve([FIGURE]))
-    settled(page)
+    show([FIGURE])
     found = page.evaluate(
         """async (pairs) => { const { read, shared } = await import("/static/ngrams.js");
         return pairs.map(([v, c]) => [1, 2, 3].flatMap((n) => [true, false].map((bag) => {
@@ -359,7 +358,7 @@ def test_the_page_finds_the_n_grams_that_the_measures_count(page, serve):
         assert counts == expected, (v, c)
 
 
-def test_outputs_with_markup_and_hidden_characters_are_shown_as_text(page, serve):
+def test_outputs_with_markup_and_hidden_characters_are_shown_as_text(page, show):
     nasty = [
         "<img src=x onerror=alert(1)> a b",
         "</script><script>alert(2)</script> a b",
@@ -369,8 +368,7 @@ def test_outputs_with_markup_and_hidden_characters_are_shown_as_text(page, serve
         "   ",
     ]
     page.on("dialog", lambda dialog: pytest.fail(f"a text ran: {dialog.message}"))
-    page.goto(serve([ballot(nasty, [-1.0 - i for i in range(6)], id="<i>id</i>", source="<h1>source</h1>")]))
-    settled(page)
+    show([ballot(nasty, [-1.0 - i for i in range(6)], id="<i>id</i>", source="<h1>source</h1>")])
     shown = page.inner_text("#candidates")
     for text in (nasty[0], nasty[1], nasty[3], "U+202E", "U+202C", "U+2066", "U+001B", "(empty output)"):
         assert text in shown
@@ -382,10 +380,9 @@ def test_outputs_with_markup_and_hidden_characters_are_shown_as_text(page, serve
     screenshot(page, "show-nasty")
 
 
-def test_no_winner_is_shown_with_the_reason(page, serve):
+def test_no_winner_is_shown_with_the_reason(page, show):
     abstaining = ballot(["no idea", "I do not know"])
-    page.goto(serve([abstaining, abstaining], similarity="exact:last_number"))
-    settled(page)
+    show([abstaining, abstaining], similarity="exact:last_number")
     assert page.inner_text(".none .label").lower() == "no winner"
     assert "no voter gave an answer" in page.inner_text("#why")
     assert page.locator(".badge.won").count() == 0
@@ -393,10 +390,9 @@ def test_no_winner_is_shown_with_the_reason(page, serve):
     screenshot(page, "show-no-winner")
 
 
-def test_a_text_of_many_words_is_cut_in_tables_and_scrolls_in_its_box(page, serve):
+def test_a_text_of_many_words_is_cut_in_tables_and_scrolls_in_its_box(page, show):
     long = "word " * 50_000
-    page.goto(serve([ballot([long, "word and more", "word"], [-1.0, -2.0, -3.0], source=long)]))
-    settled(page)
+    show([ballot([long, "word and more", "word"], [-1.0, -2.0, -3.0], source=long)])
     assert len(page.inner_text(".asked")) < 2000
     page.click(".asked summary")
     whole_text = "length => document.querySelector('.asked .scroll.text').textContent.length === length"
@@ -408,9 +404,8 @@ def test_a_text_of_many_words_is_cut_in_tables_and_scrolls_in_its_box(page, serv
     assert shown < 500 < whole
 
 
-def test_large_ballots_are_ready_soon_and_their_map_follows_the_arrow_keys(page, serve):
-    page.goto(serve([many(1000), many(100)], similarity="overlap_2"))
-    settled(page)
+def test_large_ballots_are_ready_soon_and_their_map_follows_the_arrow_keys(page, show):
+    show([many(1000), many(100)], similarity="overlap_2")
     ready = page.evaluate("Number(document.documentElement.dataset.ready)")
     assert ready < 20_000  # 2 s is the aim, measured in benchmarks/RESULTS.md; here other tests run as well
     for _ in range(5):
@@ -439,11 +434,10 @@ def test_large_ballots_are_ready_soon_and_their_map_follows_the_arrow_keys(page,
     screenshot(page, "show-100")
 
 
-def test_several_lists_are_side_by_side_and_matched_by_id(page, serve):
+def test_several_lists_are_side_by_side_and_matched_by_id(page, show):
     small = [ballot(CAPTIONS[:4], LOGPROBS[:4], id="b"), FIGURE]
     large = [FIGURE, ballot(CAPTIONS[:7], LOGPROBS[:7], id="b"), ballot(["x"], id="only here")]
-    page.goto(serve(small, large, similarity="overlap_2"))
-    settled(page)
+    show(small, large, similarity="overlap_2")
     page.click("#firm-numbers summary")
     assert page.locator("#winner-table thead th").all_inner_texts() == ["Measure", "k1 (k = 4)", "k2 (k = 7)"]
     cells = page.locator('#winner-table tr[data-measure="overlap_2"] td')
@@ -466,12 +460,11 @@ def test_several_lists_are_side_by_side_and_matched_by_id(page, serve):
     assert "id b" in page.inner_text("#position")
 
 
-def test_a_whole_file_is_listed_filtered_sorted_and_walked(page, serve):
+def test_a_whole_file_is_listed_filtered_sorted_and_walked(page, show):
     bench = ballot(CAPTIONS, LOGPROBS, id="bench", references=["a man on a bench"])
     clear = ballot(["a b c d", "a b c", "x"], [-1.0, -2.0, -4.0], id="clear", references=["a b c"])
     tie = ballot(["a b", "c d"], [-1.0, -1.0], id="tie")
-    page.goto(serve([bench, clear, tie, bench], similarity="overlap_2"))
-    settled(page)
+    show([bench, clear, tie, bench], similarity="overlap_2")
     assert page.locator("#ballot-list li").count() == 4
     assert "50 % of 4 ballots: voting changed the choice" in page.inner_text("#overview")
     chrf = [
@@ -520,21 +513,18 @@ def test_a_thousand_ballots_are_listed_soon(page, serve):
     assert "of 1,000 ballots" in page.inner_text("#overview")
 
 
-def test_measures_without_n_grams_rules_without_voters_and_near_ties_are_told(page, serve):
-    page.goto(serve([FIGURE], similarity="bleu_4"))
-    settled(page)
+def test_measures_without_n_grams_rules_without_voters_and_near_ties_are_told(page, show):
+    show([FIGURE], similarity="bleu_4")
     details = opened(page, 1)
     assert "bleu_4 does not decompose over n-grams" in details.locator(".by-ngram").inner_text()
     details.locator("button:text-matches('^Show . voters? more')").click()
     votes = details.locator(".by-voter tbody tr td:last-child").all_inner_texts()
     score = rv.elect(FIGURE, similarity="bleu_4").score
     assert sum(map(number, votes)) == pytest.approx(score, abs=1e-4)
-    page.goto(serve([FIGURE], rule="most_likely"))
-    settled(page)
+    show([FIGURE], rule="most_likely")
     assert page.inner_text("#winner") == CAPTIONS[0]
     assert "nobody votes" in page.inner_text("#grades")
-    page.goto(serve([ballot(["a b", "a b", "c d", "c d"])]))
-    settled(page)
+    show([ballot(["a b", "a b", "c d", "c d"])])
     assert "Near-tie: rounding could have decided" in page.inner_text("#chips")
 
 

@@ -18,7 +18,7 @@ from rangevote.study.plan import Pair
 from rangevote.study.report import as_html
 from rangevote.study.store import create_file, take_snapshot
 from rangevote.web.images import load_image
-from tests.browser.conftest import screenshot, violations
+from tests.browser.conftest import press, screenshot, violations
 from tests.study.samples import findings, pairs, png, study_file, study_of
 from tests.study.samples import judge as judge_in_file
 
@@ -100,11 +100,6 @@ def begun(page, serving, tmp_path):
         return path
 
     return begin
-
-
-def press(page, *keys):
-    for key in keys:
-        page.keyboard.press(key)
 
 
 def at_item(page, text):
