@@ -29,6 +29,8 @@ def test_a_profile_elects_as_its_options_do(tmp_path):
     texts, logprobs = ["a b", "a c", "d"], [-1.0, -2.0, -0.5]
     alone = rv.elect(texts, logprobs, similarity="overlap_1@0.5", temperature=2)
     assert rv.elect(texts, logprobs, **options).signature == alone.signature
+    assert rv.read_profile(path, similarity="exact") == {"similarity": "exact"}
+    assert rv.read_profile(path, merge=True) == {**options, "merge": True}
 
 
 def test_type_checkers_see_the_options_that_are_declared():

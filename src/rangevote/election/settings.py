@@ -352,7 +352,6 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
     def one_call_signatures(self) -> dict[str, list[str]]:
         """The signature of elections in one call, by the name of their weights: what stands around the
         numbers of candidates and voters."""
-        assert isinstance(self.measure, Measure)
         on = self.measure.signature_on(Hypotheses([""]))  # these have texts
         return {weights: self.signature_around(weights, on) for weights in ("probability", "count")}
 
@@ -463,10 +462,11 @@ def override(base: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, A
     return {**kept, **options}
 
 
-def read_profile(path: str | PathLike[str]) -> dict[str, Any]:
+def read_profile(path: str | PathLike[str], **explicit: Unpack[ElectionOptions]) -> dict[str, Any]:
     """The options in a profile's table `election`, for `elect(ballot, **read_profile(path))`.
 
-    They are checked as `elect` checks them; other tables of the file are not read.
+    They are checked as `elect` checks them; other tables of the file are not read. Explicit options override
+    them, and a new similarity resets what was chosen for the old one, as on the command line.
     """
     options = read_toml(Path(path)).get("election")
     if not isinstance(options, Mapping) or not options:
@@ -481,7 +481,7 @@ def read_profile(path: str | PathLike[str]) -> dict[str, Any]:
         Settings(**options)
     except UsageError as error:
         raise DataError(str(error), field="election", where=str(path)) from None
-    return dict(options)
+    return override(options, explicit)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
