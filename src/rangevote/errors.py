@@ -101,9 +101,9 @@ def shown(value: object) -> str:
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """A sentence ' Did you mean ...?' with the nearest known name, whatever its case, or nothing."""
-    known = {each.lower(): each for each in names}
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-    return f" Did you mean {known[near[0]]!r}?" if near else ""
+    by_lower = {spelling.lower(): spelling for spelling in names}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    return f" Did you mean {by_lower[near[0]]!r}?" if near else ""
 
 
 def respelled(name: str, names: Iterable[str]) -> str:
@@ -112,12 +112,11 @@ def respelled(name: str, names: Iterable[str]) -> str:
     >>> respelled("BLEU-4", ["bleu", "bleu_4"]), respelled("meteor", ["bleu"])
     ('bleu_4', 'meteor')
     """
-    known = {_squeezed(each): each for each in names}
-    return known.get(_squeezed(name), name)
 
+    def squeezed(name: str) -> str:
+        return re.sub("[-_ ]", "", name.lower())
 
-def _squeezed(name: str) -> str:
-    return re.sub("[-_ ]", "", name.lower())
+    return {squeezed(spelling): spelling for spelling in names}.get(squeezed(name), name)
 
 
 def choose(kind: str, name: str, table: Mapping[str, T]) -> T:

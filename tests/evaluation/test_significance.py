@@ -15,6 +15,7 @@ from rangevote.evaluation.metrics import (
     sacre_bleu,
 )
 from rangevote.evaluation.significance import (
+    best_of_many,
     centred,
     interval,
     koehn,
@@ -111,6 +112,38 @@ def test_the_definitions_of_p_by_hand():
     assert two_tailed(differences, 1.0) == 1
     assert two_tailed(np.ones(999), 0.5) == 2 / 1000
     assert centred(differences, 1.0) == 2 / 6  # |d| less their mean of 1.4: only 1.6 is above 1
+
+
+def best_p_values(values, **options):
+    """p-values of systems, columns of `values` (sentences, systems + 1), against the last column."""
+    size, number = values.shape
+    rows = beside_ones(values.ravel())
+    outputs = np.arange(size * number).reshape(size, number)
+    sentences = np.repeat(np.arange(size), number)
+    return best_of_many(mean, rows, sentences, outputs[:, :-1], outputs[:, -1], **options)
+
+
+def test_of_one_system_p_is_near_that_of_the_paired_t_test_and_grows_with_the_number_of_systems():
+    stats = pytest.importorskip("scipy.stats")
+    generator = np.random.default_rng(4)
+    values = generator.normal(size=(60, 40))
+    values[:, 0] += 0.35
+    alone = best_p_values(values[:, [0, -1]], resamples=4000)
+    expected = stats.ttest_rel(values[:, 0], values[:, -1], alternative="greater").pvalue
+    assert alone == pytest.approx(expected, abs=0.02)
+    assert best_p_values(values, resamples=500)[0] > alone[0]
+    assert best_p_values(values[:, [0, 0]], resamples=50) == 1  # the base itself
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_equally_good_systems_rarely_beat_the_base(binary):
+    """Also where few sentences differ: of 0 and 1 the differences are skewed."""
+    generator = np.random.default_rng(7)
+    low = 0
+    for seed in range(200):
+        values = generator.random((12, 21)) < 0.2 if binary else generator.normal(size=(12, 21))
+        low += best_p_values(values.astype(float), resamples=100, seed=seed).min() < 0.05
+    assert low / 200 <= 0.05 + 2 * (0.05 * 0.95 / 200) ** 0.5
 
 
 def test_what_cannot_be_resampled_is_refused():

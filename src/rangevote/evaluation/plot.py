@@ -191,8 +191,8 @@ def panels_of(comparison: Comparison, points: Mapping[str, CurvePoint]) -> list[
             point = points[system.name]
             values.setdefault(point.method, []).append((point.x, system.scores[name].value))
         curves = []
-        for method, listed in values.items():
-            x, y = zip(*sorted(listed), strict=True)
+        for method, pairs in values.items():
+            x, y = zip(*sorted(pairs), strict=True)
             curves.append(Curve(method, list(x), list(y), method in baselines))
         panels.append(Panel(metric.label, curves, comparison.references.get(name)))
     return panels

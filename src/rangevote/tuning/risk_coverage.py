@@ -147,7 +147,7 @@ def risk_table(curve: RiskCurve) -> Table:
     """The curve at each tenth of coverage, and the choice."""
     rows = []
     for step in STEPS:
-        point = next((one for one in curve.points if one.coverage >= step - 1e-12), None)
+        point = next((point for point in curve.points if point.coverage >= step - 1e-12), None)
         if point is not None:
             rows.append(TableRow(f"{step:.0%}", list(map(Cell, point))))
     notes = [f"mean risk over all coverages {curve.area:.4f}; answering all has {curve.points[-1].risk:.4f}."]

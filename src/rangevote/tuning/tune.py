@@ -443,13 +443,13 @@ BEST, PROVEN = "<", "+"
 
 def surface_table(tuning: Tuning) -> Table:
     """A row for each measure, likelihood and word unit, a column for each temperature."""
-    temperatures = sorted({one.setting.temperature for one in tuning.tried})
-    several = len({one.setting.tokenize for one in tuning.tried}) > 1
+    temperatures = sorted({tried.setting.temperature for tried in tuning.tried})
+    several = len({tried.setting.tokenize for tried in tuning.tried}) > 1
     by_row: dict[Setting, dict[float, Cell]] = {}
-    for one in tuning.tried:
-        mark = (BEST if one is tuning.best else "") + (PROVEN if one.p < LEVEL else "")
-        cell = Cell(f"{one.score:.2f} [{one.interval.low:.1f}, {one.interval.high:.1f}]", mark)
-        by_row.setdefault(replace(one.setting, temperature=1.0), {})[one.setting.temperature] = cell
+    for tried in tuning.tried:
+        mark = (BEST if tried is tuning.best else "") + (PROVEN if tried.p < LEVEL else "")
+        cell = Cell(f"{tried.score:.2f} [{tried.interval.low:.1f}, {tried.interval.high:.1f}]", mark)
+        by_row.setdefault(replace(tried.setting, temperature=1.0), {})[tried.setting.temperature] = cell
     rows = [
         TableRow(
             setting.name + (f", {DEFAULT_UNIT}" if several and setting.tokenize == DEFAULT_UNIT else ""),
@@ -458,7 +458,7 @@ def surface_table(tuning: Tuning) -> Table:
         )
         for setting, cells in by_row.items()
     ]
-    proven = sum(one.p < LEVEL for one in tuning.tried)
+    proven = sum(tried.p < LEVEL for tried in tuning.tried)
     notes = [
         f"{BEST} highest score, {PROVEN} better than the default beyond chance ({proven} settings); in "
         f"brackets 95 % intervals of a bootstrap, {tuning.resamples:,} resamples.",
@@ -474,13 +474,17 @@ def choice_table(tuning: Tuning) -> Table:
     columns = [get_metric(tuning.metric).label, "95 % interval", "gain", "95 % interval", "p"]
     rows = []
     names = ("best: ", "default: ", *[""] * len(tuning.baselines))
-    for name, one in zip(names, (tuning.best, tuning.default, *tuning.baselines), strict=True):
-        cells = [Cell(one.score), Cell(f"[{one.interval.low:.2f}, {one.interval.high:.2f}]"), *[Cell()] * 3]
-        if one is not tuning.default:
-            low, high = one.gain_interval
-            cells[2:] = [Cell(f"{one.gain:+.2f}"), Cell(f"[{low:+.2f}, {high:+.2f}]")]
-            cells.append(Cell(f"{one.p:.4f}", stars(one.p)))
-        rows.append(TableRow(name + one.name, cells, group="best" if one is tuning.best else "others"))
+    for name, tried in zip(names, (tuning.best, tuning.default, *tuning.baselines), strict=True):
+        cells = [
+            Cell(tried.score),
+            Cell(f"[{tried.interval.low:.2f}, {tried.interval.high:.2f}]"),
+            *[Cell()] * 3,
+        ]
+        if tried is not tuning.default:
+            low, high = tried.gain_interval
+            cells[2:] = [Cell(f"{tried.gain:+.2f}"), Cell(f"[{low:+.2f}, {high:+.2f}]")]
+            cells.append(Cell(f"{tried.p:.4f}", stars(tried.p)))
+        rows.append(TableRow(name + tried.name, cells, group="best" if tried is tuning.best else "others"))
     notes = [
         f"gain: over the default, on these ballots; p: that the best of {len(tuning.tried)} settings gains "
         f"as much by chance; {STARS_NOTE}."
