@@ -6,12 +6,11 @@ import base64
 import json
 import re
 import zlib
-from types import SimpleNamespace
 
 import pytest
 
 import rangevote as rv
-from rangevote.cli.demo import BEAMS, CHOSEN, LONGEST, PROMPTS, RIGHT, SAMPLES, SUM, _cost, _marked
+from rangevote.cli.demo import BEAMS, CHOSEN, LONGEST, PROMPTS, RIGHT, SAMPLES, SUM, _marked
 from rangevote.election.summary import Quote, why
 from tests.cli.speaker import Speaker
 
@@ -61,7 +60,7 @@ def test_with_a_model_the_likely_and_the_elected_answers_stand_side_by_side(run,
         parts = [f'"{part}"' if isinstance(part, Quote) else part for part in why(result)]
         assert words("".join(parts)) in words(shown)
         assert f"How firm: {result.margin:.3f} ahead of the next; " in shown
-    assert re.fullmatch(r"searching took .* % of the time", shown.splitlines()[-1])
+    assert re.fullmatch(r"Searching took .* s, voting .* s\.", shown.splitlines()[-1])
 
 
 def test_words_that_only_one_answer_has_are_marked():
@@ -107,17 +106,6 @@ def test_the_elections_are_written_as_a_page_that_opens_from_disk(run, model, tm
     assert all(any(prompt in part for part in parts) for prompt in PROMPTS)
     done = run("demo", "--export", page)
     assert (done.code, "--export belongs to --model" in done.err) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("searching", "voting", "text"),
-    [
-        (250.0, 0.0009, "searching took 250.0 s, voting 0.0009 s: less than 0.01 % of the time"),
-        (3.0, 1.0, "searching took 3.0 s, voting 1.0000 s: 25.00 % of the time"),
-    ],
-)
-def test_the_share_of_the_time_spent_voting_is_shown(searching, voting, text):
-    assert _cost([SimpleNamespace(searching=searching, voting=voting)]) == text
 
 
 def test_what_a_model_writes_is_shown_and_not_obeyed(run, model, monkeypatch):

@@ -84,19 +84,6 @@ def test_options_of_the_command_line_come_before_the_profile(run, dev, tmp_path)
     assert "sim:overlap_1-4@0.25|on:chars|w:probability|T:2|" in preset["signature"]
 
 
-@pytest.mark.parametrize(
-    ("options", "signature"),
-    [
-        (("--preset", "blend", "--temperature", "1"), "sim:overlap_1-4@0.25|on:space|w:probability|T:1|"),
-        (("-s", "blend", "--temperature", "1.0"), "sim:overlap_1-4@0.25|on:space|w:probability|T:1|"),
-        (("--preset", "blend", "-s", "chrf"), "sim:chrf|on:chars|w:probability|T:2|"),
-        (("--preset", "blend", "-s", "overlap_2"), "sim:overlap_2|on:space|w:probability|T:2|"),
-    ],
-)
-def test_options_beside_a_preset_come_before_its_own(run, dev, options, signature):
-    assert signature in run("vote", dev, *options).results()[0]["signature"]
-
-
 def test_a_run_is_not_resumed_under_a_changed_profile(run, dev, tmp_path):
     profile, out = tmp_path / "profile.toml", tmp_path / "out.jsonl"
     profile.write_text('[election]\nsimilarity = "overlap_1"\n')
@@ -112,9 +99,7 @@ def test_a_run_is_not_resumed_under_a_changed_profile(run, dev, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("--metric", "length"), 2, "cannot be chosen by"),
         (("--exponents", "0,x"), 2, "is not a list of numbers"),
-        (("--metric-tokenize", "syllables"), 2, "unknown tokenisation 'syllables'"),
         (("-r", "none.txt"), 5, "none.txt"),
     ],
 )

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from rangevote.election.result import Result
     from rangevote.election.settings import Settings
-    from rangevote.generation.generate import Elected
 
 #: Figure 1 of Borgeaud and Emerson (2020): captions of one image, with their probabilities.
 FIGURE_1 = {
@@ -148,7 +147,10 @@ def _answers(console: Console, model: str, similarity: str, export: str | None) 
         console.print()
     _sum(console, voted.result)
     console.print(CHOSEN)
-    console.print(_cost([*elected, voted]))
+    searching, voting = (
+        sum(getattr(one, stage) for one in (*elected, voted)) for stage in ("searching", "voting")
+    )
+    console.print(f"Searching took {searching:.1f} s, voting {voting:.4f} s.")
     if export is not None:
         _write_page(export, [one.result for one in elected], Settings(similarity))
         console.print(f"\nThe elections as a page: open {export} in a browser.")
@@ -240,11 +242,3 @@ def _answer(result: Result, index: int) -> str:
     answer = result.candidates[index]
     text = answer.text if answer.text is not None else " ".join(map(str, answer.tokens or ()))
     return escape_controls(" ".join(text.split())) + ("" if answer.finished else " ...")
-
-
-def _cost(elected: Sequence[Elected]) -> str:
-    """How the time was spent."""
-    searching, voting = sum(one.searching for one in elected), sum(one.voting for one in elected)
-    share = 100 * voting / (searching + voting)
-    percent = f"{share:.2f} %" if share >= 0.01 else "less than 0.01 %"
-    return f"searching took {searching:.1f} s, voting {voting:.4f} s: {percent} of the time"
