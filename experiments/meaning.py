@@ -62,7 +62,7 @@ def judged(
     ballots = list(read_ballots(path))
     references = [list(ballot.references) for ballot in ballots]
     corpus = EvaluationCorpus.of(len(ballots), references)
-    evaluator = Evaluator(corpus, list(judges), WordUnits(tokenize="words"))
+    evaluator = Evaluator(corpus, list(judges), WordUnits())
     measured = {}
     for name, choose in choices.items():
         measured[name] = evaluator.measure([choose(ballot).text or "" for ballot in ballots])

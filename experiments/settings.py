@@ -43,7 +43,7 @@ class Report:
 
     metric: str
     metrics: tuple[str, ...]
-    words: str = "words"
+    words: str = "space"
     resamples: int = 10_000
 
 

@@ -30,7 +30,7 @@ BELOW = {
     "election": {"kernel", "similarity"},
     "formats": {"kernel", "similarity", "election"},
     "generation": {"models", "decoding", "similarity", "election"},
-    "evaluation": {"similarity", "election", "formats"},
+    "evaluation": {"kernel", "similarity", "election", "formats"},
     "batch_elect": {"election", "formats"},
     "engines": {"decoding", "formats", "similarity", "election", "generation"},
     "tuning": {"similarity", "election", "evaluation"},

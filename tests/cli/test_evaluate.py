@@ -52,7 +52,7 @@ def test_a_table_has_a_line_for_each_metric_with_the_references_beside_it(run, t
     assert [row[0] for row in rows] == ["BLEU-1", "length", "empty (%)"]
     assert rows[1][-1].strip() == "3.33"
     assert "3 items, 1 reference each" in shown
-    assert "nltk|nrefs:1|on:words|case:mixed" in shown
+    assert "nltk|nrefs:1|on:space|case:mixed" in shown
 
 
 def test_what_vote_wrote_goes_with_the_ballots_it_read_by_id(run, tmp_path):

@@ -135,7 +135,7 @@ def value(metric, outputs, sources=None, **options):
 def test_length_is_the_mean_number_of_words_of_any_unit():
     assert value("length", ["a b c", "", "a  b\t"]) == pytest.approx(5 / 3)
     text = ["Es ist gut, oder?"]
-    for unit, number in (("words", 4), ("wordpunct", 6), ("13a", 6), ("chars", 14)):
+    for unit, number in (("space", 4), ("words", 6), ("wordpunct", 6), ("13a", 6), ("chars", 14)):
         assert value("length", text, units=WordUnits(unit)) == number
     tokenize = pytest.importorskip("nltk.tokenize").wordpunct_tokenize
     assert tokenize(text[0]) == list(WordUnits("wordpunct").splitter()(text[0]))

@@ -13,7 +13,7 @@ BAD = ["a dog runs on grass", "the man sits near trees", "birds in a water"]
 
 
 def scores(*seeds):
-    measurer = Measurer(Items(["1", "2", "3"], REFERENCES), ["bleu_1"], "words")
+    measurer = Measurer(Items(["1", "2", "3"], REFERENCES), ["bleu_1"], "space")
     return Scores(measurer, "bleu_1", seeds)
 
 

@@ -75,10 +75,10 @@ def evaluation_options(command: Command) -> Command:
 
 def units_options(command: Command) -> Command:
     """How metrics cut texts into words; the command gets `units`, a `WordUnits`."""
-    words = "Words of metrics: words, wordpunct, chars, 13a, intl or zh."
+    words = "Words of metrics: space (cut at white space), words, wordpunct, chars, 13a, intl or zh."
     options = dict(
         [
-            declare("--metric-tokenize NAME", words, default="words", show_default=True),
+            declare("--metric-tokenize NAME", words, default="space", show_default=True),
             declare(
                 "--bleu-tokenize NAME", "sacreBLEU's own tokenisation.", default="13a", show_default=True
             ),

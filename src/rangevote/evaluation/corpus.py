@@ -27,6 +27,7 @@ from rangevote.formats.jsonl import decode_as, decode_text, parse
 from rangevote.formats.layouts import Located
 from rangevote.formats.stream import MAX_LINE_BYTES, Source, open_stream
 from rangevote.hypothesis import Ballot
+from rangevote.kernel.plain import UNITS as PLAIN_UNITS
 from rangevote.similarity.units import TOKENISERS, Tokenise
 
 Split = Callable[[str], Sequence[str]]
@@ -37,11 +38,7 @@ _WORDPUNCT = re.compile(r"\w+|[^\w\s]+")
 #: punctuation off as NLTK's tokeniser of that name does; under it the references of newstest2014 have the
 #: 21.66 words that the paper reports.
 UNITS: dict[str, Split | str] = {name: path for name, (_, path) in TOKENISERS.items() if path is not None}
-UNITS |= {
-    "words": str.split,
-    "chars": lambda text: "".join(text.split()),
-    "wordpunct": _WORDPUNCT.findall,
-}
+UNITS |= {**PLAIN_UNITS, "wordpunct": _WORDPUNCT.findall}
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class WordUnits:
     `lowercase` applies to both.
     """
 
-    tokenize: Tokenise = "words"
+    tokenize: Tokenise = "space"
     bleu_tokenize: str = "13a"
     lowercase: bool = False
 
