@@ -105,13 +105,9 @@ def test_columns_without_texts_hold_token_ids():
     assert [columns.content(i) for i in range(3)] == [(1, 2), (3,), ()]
 
 
-def test_columns_are_taken_as_they_are():
-    columns = Hypotheses.of(["a"])
-    assert Hypotheses.of(columns) is columns
-
-
-def test_an_empty_list_has_empty_columns():
+def test_columns_are_taken_as_they_are_and_may_be_empty():
     columns = Hypotheses.of([])
+    assert Hypotheses.of(columns) is columns
     assert (len(columns), list(columns), columns.logprobs, columns.complete) == (0, [], None, False)
 
 
@@ -157,3 +153,6 @@ def test_a_value_that_cannot_be_voted_on_is_named(hypothesis, message):
     check(Ballot([good, Hypothesis(tokens=[1])]))
     with pytest.raises(rv.DataError, match=message):
         check(Ballot([good], [good, hypothesis]))
+    if hypothesis.state is None:  # the same rules for an election, where measures look at the states
+        with pytest.raises(rv.DataError, match=message):
+            Hypotheses.of([good, hypothesis], role="voters")
