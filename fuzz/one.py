@@ -119,15 +119,15 @@ def at_random(name: str, options: argparse.Namespace) -> int:
         (options.findings / "timeout-1").write_bytes(current)
         os._exit(HANG)
 
-    signal.signal(signal.SIGALRM, too_late)
+    signal.signal(signal.SIGPROF, too_late)
     samples = [path.read_bytes() for path in seeds(name)]
     inputs = Mutations(samples, tokens(name), options.seed)
     began, runs = time.monotonic(), 0
     while (passed := time.monotonic() - began) < options.seconds:
         current = samples[runs] if runs < len(samples) else inputs.next()
-        signal.alarm(SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # CPU time: the machine may be busy
         findings.attempt(current)
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         runs += 1
     stats = {"number_of_executed_units": runs, "average_exec_per_sec": runs / passed, "peak_rss_mb": _peak()}
     sys.stderr.write("".join(f"stat::{key}: {value:.0f}\n" for key, value in stats.items()))

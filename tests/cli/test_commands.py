@@ -143,3 +143,14 @@ def test_every_option_of_an_election_stands_in_its_section(run):
     shown = run("vote", "--help").out.decode().split("\nElection:\n")[1].split("\nOutput:\n")[0]
     options = {name.replace("_", "-") for name in Settings.__struct_fields__ if not name.startswith("_")}
     assert {name for name in options if f"--{name}" not in shown} == set()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_option_that_takes_a_value_is_refused_without_one(run, name):
+    command = cli.get_command(None, name)
+    for one in (command, *getattr(command, "commands", {}).values()):
+        path = [name] if one is command else [name, one.name]
+        for option in one.params:
+            if isinstance(option, click.Option) and not (option.is_flag or option.flag_value):
+                done = run(*path, option.opts[-1])
+                assert (done.code, "requires an argument" in done.err) == (2, True), option.opts

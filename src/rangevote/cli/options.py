@@ -128,8 +128,9 @@ def declare(flags: str, help: str, **how: Any) -> tuple[str, Option]:
     names = [word for word in words if word.startswith("-")]
     metavar = " ".join(words[len(names) :]) or None
     name = how.pop("name", max(names, key=len).strip("-").replace("-", "_"))
-    is_flag = metavar is None and "type" not in how
-    return name, click.option(*names, name, metavar=metavar, is_flag=is_flag, help=help, **how)
+    if metavar is None and "type" not in how:
+        how["is_flag"] = True  # never False: click would then take an option without a value as None
+    return name, click.option(*names, name, metavar=metavar, help=help, **how)
 
 
 def election_option(name: str, *, sampling: bool = False, default: bool = True) -> Option:
