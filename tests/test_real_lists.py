@@ -26,9 +26,9 @@ RECORDED = Path(__file__).with_suffix(".json")
 BEAMS, SAMPLES = "test_2016_flickr.en-de.k10", "test_2016_flickr.en-de.samples100"
 LISTS = ["flickr8k_test.k10", "flickr8k_test.k100", "test_2016_flickr.en-de.k4", BEAMS]
 LISTS += ["test_2016_flickr.en-de.k100", SAMPLES, "beams elected by samples"]
-MEASURES: dict[str, dict[str, Any]] = {
-    "blend": {},
-    **{name: {"similarity": name} for name in ("overlap_2", "bleu_4", "chrf", "exact")},
+MEASURES: dict[str, dict[str, Any]] = {"default": {}} | {
+    name: {"similarity": name, "tokenize": "space"}
+    for name in ("blend", "overlap_2", "bleu_4", "chrf", "exact")
 }
 
 

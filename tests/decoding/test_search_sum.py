@@ -64,7 +64,7 @@ def test_a_consensus_is_beams_elected_by_samples_of_two_kinds():
     assert len(result.voters) == get_search(CONSENSUS_VOTERS).size == 100
     assert all(voter.sampled for voter in result.voters)
     assert not any(one.sampled for one in result.candidates)
-    assert "|sim:overlap_1-4|on:space|w:count|L:0.4|" in result.signature
+    assert "|sim:overlap_1-4|on:words|w:count|L:0.4|" in result.signature
     (other,) = rv.generate(MODEL, ["the"], preset="consensus", voters="sample:7")
     assert len(other.voters) == 7
 

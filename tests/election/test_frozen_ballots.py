@@ -106,7 +106,7 @@ def held() -> None:
         )
         options = {"weights": ballot["weights"], "temperature": ballot.get("temperature")}
         for measure, expected in ballot["expected"].items():
-            result = rv.elect(candidates, voters=voters, similarity=measure, **options)
+            result = rv.elect(candidates, voters=voters, similarity=measure, tokenize="space", **options)
             assert result.leader == expected["winner"], (ballot["id"], measure)
             assert result.scores == pytest.approx(expected["scores"], abs=1e-12), (ballot["id"], measure)
 

@@ -84,4 +84,4 @@ def test_options_are_those_of_elect():
     one = rv.elect(["ab", "abc", "x"], **options)
     assert (many.elected, many.signature) == (one.elected, one.signature)
     (blend,) = rv.elect_many([Ballot([Hypothesis(text="a", logprob=-1.0)])], preset="blend", merge=True)
-    assert "|sim:overlap_1-4@0.25|on:space|w:probability|T:2|merge:text|" in blend.signature
+    assert "|sim:overlap_1-4@0.25|on:words|w:probability|T:2|merge:text|" in blend.signature

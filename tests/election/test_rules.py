@@ -118,7 +118,7 @@ def test_scores_that_are_equal_on_paper_tie_so_that_the_first_is_elected(one_cal
     """Every text is similar to itself alone, under an exponent with which its grade has other last bits."""
     options = {"similarity": "overlap_1-4@0.25", "weights": "count"}
     for length in range(1, 60):
-        texts = [" ".join(f"{i}-{j}" for j in range(length + 3 * i)) for i in range(3)]
+        texts = [" ".join(f"{i}x{j}" for j in range(length + 3 * i)) for i in range(3)]
         result = rv.elect(texts, voters=None if one_call else {"all": texts}, **options)
         assert len(set(result.scores.tolist())) == 1
         assert (result.index, result.margin) == (0, 0.0)

@@ -56,7 +56,13 @@ def test_the_commands_options_come_from_the_schema():
 
 def test_requests_may_set_what_the_schema_lets_clients_set():
     values = {float: 1, int: 1, bool: True, dict: {"a": 1}}
-    names = {"similarity": "exact", "preset": "paper", "weights": "count", "normalize": "NFC"}
+    names = {
+        "similarity": "exact",
+        "preset": "paper",
+        "weights": "count",
+        "normalize": "NFC",
+        "tokenize": "13a",
+    }
     for name, option in SCHEMA.items():
         value = names.get(name, option.default) if str in option.types else values[option.types[-1]]
         if option.client:

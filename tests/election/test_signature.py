@@ -10,11 +10,11 @@ from rangevote.hypothesis import Hypothesis
 TEXTS, LOGPROBS = ["a b", "a c", "d"], [-1.0, -2.0, -3.0]
 END = "cand:3|vot:3|tie:score,logprob,first"
 
-BLEND, PAPER = "overlap_1-4@0.25|on:space|w:probability", "overlap_2|on:space|w:probability|T:1"
+BLEND, PAPER = "overlap_1-4@0.25|on:words|w:probability", "overlap_2|on:space|w:probability|T:1"
 #: options -> what stands between the version and the numbers of candidates and voters
 SIGNATURES = {
     "nothing": ({}, f"{BLEND}|T:2"),
-    "similarity": ({"similarity": "bleu_4"}, "bleu_4|on:space|w:probability|T:1"),
+    "similarity": ({"similarity": "bleu_4"}, "bleu_4|on:words|w:probability|T:1"),
     "count": ({"preset": "paper", "weights": "count"}, "overlap_2|on:space|w:count"),
     "given": ({"preset": "paper", "weights": [1, 2, 3]}, "overlap_2|on:space|w:given"),
     "temperature": ({"preset": "paper", "temperature": 0.5}, "overlap_2|on:space|w:probability|T:0.5"),
@@ -32,10 +32,10 @@ SIGNATURES = {
     ),
     "not given": ({"similarity": None, "preset": None, "temperature": None}, f"{BLEND}|T:2"),
     "a preset's default beside a given option": ({"temperature": 1.0}, f"{BLEND}|T:1"),
-    "consensus": ({"preset": "consensus", "voters": TEXTS}, "overlap_1-4|on:space|w:count|L:0.4"),
+    "consensus": ({"preset": "consensus", "voters": TEXTS}, "overlap_1-4|on:words|w:count|L:0.4"),
     "consensus with another likelihood": (
         {"preset": "consensus", "likelihood": 0.0, "voters": TEXTS},
-        "overlap_1-4|on:space|w:count",
+        "overlap_1-4|on:words|w:count",
     ),
     "chrf": ({"similarity": "chrf"}, "chrf|on:chars|w:probability|T:1"),
     "exact": ({"similarity": "exact:plain"}, "exact:plain|w:probability|T:1"),

@@ -49,7 +49,7 @@ def test_translations_have_the_bleu_and_the_empty_outputs_of_the_datas_readme():
     listed = {k: ballots(f"test_2016_flickr.en-de.k{k}") for k in (10, 100)}
     references = [ballot.references for ballot in listed[10]]
     systems = {f"beam {k}": winners(listed[k], rule="most_likely") for k in listed}
-    systems["overlap_2"] = winners(listed[10], similarity="overlap_2")
+    systems["overlap_2"] = winners(listed[10], preset="paper")
     found = compare(systems, references, metrics=["bleu", "empty"])
     bleu = [f"{system.scores['bleu'].value:.2f}" for system in found.systems]
     assert bleu == ["30.83", "27.41", "36.18"]

@@ -54,7 +54,7 @@ def test_the_linear_count_equals_the_sum_over_all_pairs(name, setting, seed):
     candidates, voters = sentences(rng, 12), sentences(rng, 15)
     weights = weights_for(rng, len(voters))
     grades = naive(candidates, voters, setting)
-    measure = rv.get_similarity(name)
+    measure = rv.get_similarity(name, "space")
     np.testing.assert_allclose(
         measure.matrix(columns(candidates), columns(voters)), grades, rtol=0, atol=1e-14
     )
@@ -66,7 +66,7 @@ def test_the_linear_count_equals_the_sum_over_all_pairs(name, setting, seed):
 @settings(max_examples=15)
 @given(candidates=texts, voters=texts)
 def test_any_two_lists_are_graded_as_the_equations_say(name, setting, candidates, voters):
-    grades = rv.get_similarity(name).matrix(columns(candidates), columns(voters))
+    grades = rv.get_similarity(name, "space").matrix(columns(candidates), columns(voters))
     np.testing.assert_allclose(grades, naive(candidates, voters, setting), rtol=0, atol=1e-14)
 
 

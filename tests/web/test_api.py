@@ -173,12 +173,18 @@ def test_units_are_listed_where_they_do_not_stand_in_the_text():
     for tokenize, name, units in (
         ("space", "space", None),
         ("chars", "chars", None),
-        ("words", "words", ["Hello", ",", "you", "!"]),
+        ("words", "words", None),
         ("13a", "listed", ["Hello", ",", "you", "!"]),
     ):
         result = elect_ballot(ballot(["Hello, you!"]), Settings(tokenize=tokenize))
         found = TextUnits(result.similarity, result.candidates)
         assert (found.name, found.listed(result.candidates, 0)) == (name, units)
+
+
+def test_words_are_listed_as_they_stand_in_texts_beyond_ascii():
+    result = elect_ballot(ballot(["Olá, VOCÊ!"]), Settings(tokenize="words"))
+    found = TextUnits(result.similarity, result.candidates)
+    assert (found.name, found.listed(result.candidates, 0)) == ("words", ["Olá", ",", "VOCÊ", "!"])
 
 
 def test_the_tokenisation_is_found_in_mixtures_and_chrf_has_characters_whatever_is_asked_for():
@@ -188,7 +194,7 @@ def test_the_tokenisation_is_found_in_mixtures_and_chrf_has_characters_whatever_
 
     assert unit("bleu_4") == unit("0.5*states+0.5*overlap_2") == "listed"
     assert unit("chrf") == unit("0.5*chrf+0.5*overlap_2") == "chars"
-    assert unit("states") == "space"
+    assert unit("states") == "words"
 
 
 def test_the_orders_of_a_mixture_are_those_of_its_parts():

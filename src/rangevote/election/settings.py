@@ -42,7 +42,7 @@ from rangevote.similarity.base import Measure, Similarity, short
 from rangevote.similarity.combined import Cutoff
 from rangevote.similarity.ngram import formula_of
 from rangevote.similarity.tool_calls import TextOrToolCalls
-from rangevote.similarity.units import DEFAULT_UNIT, Tokenise
+from rangevote.similarity.units import Tokenise
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -124,7 +124,7 @@ class ElectionOptions(TypedDict, total=False):
     cutoff: float | None
     rule: str
     winners: int
-    tokenize: Tokenise
+    tokenize: Tokenise | None
     normalize: str | None
     merge: bool
     shares: Shares | None
@@ -222,13 +222,13 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         ),
     ] = 1
     tokenize: Annotated[
-        Tokenise,
+        Tokenise | None,
         Option(
             "--tokenize NAME",
-            "What n-grams are made of: space (cut at white space), words (letters and digits, without case), "
-            "chars, 13a, intl, zh, json (values) or tokens (model ids).",
+            "What n-grams are made of: words (letters and digits, without case), space (cut at white space), "
+            "chars, 13a, intl, zh, json (values) or tokens (model ids). Default: the preset's, or words.",
         ),
-    ] = DEFAULT_UNIT
+    ] = None
     normalize: Annotated[
         str | None,
         Option(
@@ -286,7 +286,8 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         elif preset is None and isinstance(similarity, str) and spelled(similarity) in PRESETS:
             preset = spelled(similarity)
         force_setattr(self, "preset", preset)
-        measure = get_similarity(self._preset.similarity if similarity is None else similarity, self.tokenize)
+        units = self._preset.tokenize if self.tokenize is None else self.tokenize
+        measure = get_similarity(self._preset.similarity if similarity is None else similarity, units)
         force_setattr(self, "similarity", measure)
 
     @property

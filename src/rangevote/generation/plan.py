@@ -80,7 +80,7 @@ class GenerationPlan:
         if len(models) > 1 and self.confidence is not None:
             raise UsageError("adaptive is for voters of one model, and knows no panels; leave it out.")
         if models and self.settings.tokenize == "tokens":
-            raise UsageError("tokens of different models cannot be compared; use tokenize='space'.")
+            raise UsageError("tokens of different models cannot be compared; use tokenize='words'.")
 
     def voted_by(self, models: Mapping[str, LanguageModel[Any] | Engine]) -> GenerationPlan:
         """The same with voters of these models."""

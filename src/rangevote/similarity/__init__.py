@@ -106,18 +106,19 @@ WITH_MODELS: dict[str, Listing] = {
 
 
 class Preset(NamedTuple):
-    """A measure with the temperature and the weight of the own likelihood that go with it."""
+    """A measure with the temperature, the weight of the own likelihood and the unit that go with it."""
 
     similarity: str
     temperature: float = 1.0
     likelihood: float = 0.0
+    tokenize: str = DEFAULT_UNIT
 
 
 #: docs/guides/presets.md tells which to use when, with the numbers that decided.
 PRESETS: dict[str, Preset] = {
     "blend": Preset("overlap_1-4@0.25", temperature=2.0),
     "consensus": Preset("overlap_1-4", likelihood=0.4),
-    "paper": Preset("overlap_2"),
+    "paper": Preset("overlap_2", tokenize="space"),
 }
 #: What an election takes where neither a preset nor a similarity is given.
 DEFAULT_PRESET = "blend"
@@ -134,10 +135,16 @@ def listings() -> dict[str, Listing]:
 
 
 def get_similarity(
-    named: str | Similarity | Callable[[Any, Any], Any], tokenize: Tokenise = DEFAULT_UNIT
+    named: str | Similarity | Callable[[Any, Any], Any], tokenize: Tokenise | None = None
 ) -> Measure:
-    """The measure of a name, of a mixture of names, of an object, or of a user's function."""
+    """The measure of a name, of a mixture of names, of an object, or of a user's function.
+
+    `tokenize` is what n-grams are made of; by default words, but white space for "paper".
+    """
     if isinstance(named, str):
+        if tokenize is None:
+            preset = PRESETS.get(spelled(named))
+            tokenize = DEFAULT_UNIT if preset is None else preset.tokenize
         return _named(named, str(tokenize)) if isinstance(tokenize, str) else _build(named, tokenize)
     if isinstance(named, Similarity):
         return as_measure(named)

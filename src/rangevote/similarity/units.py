@@ -13,7 +13,7 @@ from rangevote.similarity.json_leaves import json_leaves
 Tokenise = str | Callable[[str], Sequence[str]]
 
 #: What n-grams are made of by default.
-DEFAULT_UNIT = "space"
+DEFAULT_UNIT = "words"
 #: name -> (unit of the kernels, sacrebleu's tokeniser as "module:class" or None)
 TOKENISERS: dict[str, tuple[str, str | None]] = {
     "space": ("space", None),

@@ -126,6 +126,7 @@ def _settings(
     names, usual = [similarity], TEMPERATURES
     if similarity in PRESETS:
         names, usual = [PRESETS[similarity].similarity], (PRESETS[similarity].temperature,)
+        words = PRESETS[similarity].tokenize if words == DEFAULT_UNIT else words
     elif measure.linear and measure.orders and "@" not in similarity:
         orders = range(measure.orders[0], measure.orders[-1] + 1)
         names = [Ngrams(orders, bag=measure.bag, a=float(a)).name for a in exponents]

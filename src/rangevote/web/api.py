@@ -536,8 +536,8 @@ def score_parts(elected: ElectedBallot, index: int) -> Parts:
 class TextUnits:
     """What the n-grams of one election are made of, so that a page can mark those that two texts share.
 
-    `name` is "space" or "chars" where a page finds them in the text by itself; "words" where it is given
-    the parts of the text that are words; otherwise "listed".
+    `name` is "space" or "chars" where a page finds them in the text by itself, and "words" where it does so
+    in ASCII texts and is given those of others, as they stand there; otherwise "listed".
     """
 
     def __init__(self, similarity: Measure, candidates: Hypotheses) -> None:
@@ -551,7 +551,7 @@ class TextUnits:
         """The units of one hypothesis as a person reads them; None where its text shows them."""
         if self.name == "words":
             text = "" if hypotheses.texts is None else hypotheses.texts[index]
-            return [text[begin:end] for begin, end in word_spans(text)]
+            return None if text.isascii() else [text[begin:end] for begin, end in word_spans(text)]
         if self._reader is None:
             return None
         try:

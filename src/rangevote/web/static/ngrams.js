@@ -4,6 +4,9 @@
 const WORD = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/gu;
 const SIGN = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/gu;
 
+/** The words of ASCII texts; those of others are listed. */
+const ASCII = /[0-9a-z]+|[!-/:-@[-`{-~]/gi;
+
 /** @typedef {{unit: string, begin: number, end: number}} Unit */
 /** @typedef {{text: string, units: Unit[]}} Read */
 
@@ -25,8 +28,13 @@ export function read(text, kind, listed) {
     });
     return { text: inside ? text : listed.join(" "), units };
   }
-  const matches = text.matchAll(kind === "chars" ? SIGN : WORD);
-  return { text, units: Array.from(matches, ({ 0: unit, index: begin = 0 }) => ({ unit, begin, end: begin + unit.length })) };
+  const matches = text.matchAll(kind === "chars" ? SIGN : kind === "words" ? ASCII : WORD);
+  return {
+    text,
+    units: Array.from(matches, ({ 0: unit, index: begin = 0 }) => {
+      return { unit: kind === "words" ? unit.toLowerCase() : unit, begin, end: begin + unit.length };
+    }),
+  };
 }
 
 /**
