@@ -76,8 +76,9 @@ def test_wrong_options_and_responses_that_are_no_texts_are_refused():
 
     with pytest.raises(UsageError, match="similarity"):
         ElectFilter(similarity="nope")
-    with pytest.raises(DataError, match=r"got tuple .* generate_until"):
-        ElectFilter().apply([[(-1.0, True), (-2.0, False)]], [{}])
+    for responses, kind in (([(-1.0, True), (-2.0, False)], "tuple"), ([["a"], ["b"]], "list")):
+        with pytest.raises(DataError, match=rf"got {kind} .* generate_until"):
+            ElectFilter().apply([responses], [{}])
 
 
 def test_equal_responses_to_most_documents_are_warned_about():

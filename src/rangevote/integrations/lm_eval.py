@@ -37,7 +37,9 @@ class ElectFilter(Filter):
     def apply(self, resps: Iterable[Sequence[Any]], docs: Sequence[dict[str, Any]]) -> list[list[Any]]:
         """For each document its responses -> the elected one of them."""
         documents = [list(responses) for responses in resps]
-        equal = sum(len(responses) > 1 and len(set(responses)) == 1 for responses in documents)
+        equal = sum(
+            len(responses) > 1 and responses.count(responses[0]) == len(responses) for responses in documents
+        )
         if 2 * equal > len(documents):
             warn(
                 f"in {equal:,} of {len(documents):,} documents all responses are equal, so the vote decides "
