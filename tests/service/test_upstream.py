@@ -404,6 +404,7 @@ def test_a_client_cannot_name_a_key_that_runs_code_or_may_take_forever(upstream,
 
 
 def test_models_that_the_operator_named_are_loaded_once_however_they_are_spelt(upstream, encoders, tmp_path):
+    pytest.importorskip("torch", reason="sentence encoders load with torch")
     named, other = "embedding:./m", "embedding:../" + tmp_path.name + "/m"
     with Running(upstream.url, profiles={"a": {"similarity": named}, "b": {"similarity": other}}) as service:
         for share in ("0.5", "0.50", "0.51"):
