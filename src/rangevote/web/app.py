@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import weakref
 from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -75,6 +76,7 @@ class Ballots:
         self.name = name
         self._lock = Lock()  # requests come from several threads
         self._db = sqlite3.connect("", check_same_thread=False)
+        weakref.finalize(self, self._db.close)
         self._db.execute("CREATE TABLE ballot (number INTEGER PRIMARY KEY, id TEXT, line BLOB)")
         rows = (
             (number, None if ballot.id is None else str(ballot.id), write_ballot(ballot))
