@@ -140,7 +140,7 @@ class Result:
         """The measure by which the voters graded."""
         return self.settings.measure
 
-    @cached_property
+    @property
     def signature(self) -> str:
         """Names all that can change the result."""
         if "_left" not in self.__dict__:
@@ -297,7 +297,7 @@ class Result:
             fields["no_support"] = True
         if self.no_winner is not None:
             fields["no_winner"] = self.no_winner
-        if (answers := self.answers) is not None:
+        if self.similarity.label is not None and (answers := self.answers) is not None:
             fields["answer"] = self.answer
             fields["votes"] = {name: asdict(vote) for name, vote in answers.votes.items()}
             fields["abstained"], fields["entropy"] = answers.abstained, answers.entropy
