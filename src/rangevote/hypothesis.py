@@ -110,6 +110,7 @@ class Hypotheses(Sequence[Hypothesis]):
     name that error messages use.
     """
 
+    # not a dataclass: msgspec would write one as an object, not as a list
     __slots__ = (
         *("complete", "logprobs", "members", "role", "rows", "sampled"),
         *("states", "texts", "tokens", "tool_calls", "weights"),
@@ -166,8 +167,8 @@ class Hypotheses(Sequence[Hypothesis]):
         values = list(items)
         kinds = set(map(type, values))
         if kinds == {str}:
-            column, complete = _logprobs_of(logprobs, len(values), role)
-            return cls(values, logprobs=column, role=role, complete=complete)  # type: ignore[arg-type]
+            column = _logprobs_of(logprobs, len(values), role)
+            return cls(values, logprobs=column, role=role)  # type: ignore[arg-type]
         rows = values if kinds == {Hypothesis} else [_row(item, i, role) for i, item in enumerate(values)]
         return cls._from_rows(rows, logprobs, role)  # type: ignore[arg-type]
 
@@ -203,19 +204,17 @@ class Hypotheses(Sequence[Hypothesis]):
                     f"and as an argument. Give them once."
                 )
             scores = list(logprobs)
-        column, complete = _logprobs_of(scores, len(rows), role)
         return cls(
             texts,
             tokens,
-            column,
+            _logprobs_of(scores, len(rows), role),
             _present([row.state for row in rows]),
             None if weights is None else np.array(weights, dtype=np.float64),
             True in [row.sampled for row in rows],
             rows,
             role,
-            complete,
-            members,
-            calls,
+            members=members,
+            tool_calls=calls,
         )
 
     def __len__(self) -> int:
@@ -269,14 +268,12 @@ class Hypotheses(Sequence[Hypothesis]):
     def pick(self, indices: Sequence[int]) -> Hypotheses:
         """A list of some of them, with the same columns."""
         some = list(indices)
-        logprobs = None if self.logprobs is None else self.logprobs[some]
         columns: dict[str, Any] = {
-            name: None if column is None else [column[i] for i in some]
-            for name in ("texts", "tokens", "states", "rows", "members", "tool_calls")
-            for column in [getattr(self, name)]
+            name: column[some] if isinstance(column, np.ndarray) else [column[i] for i in some]
+            for name in ("texts", "tokens", "states", "rows", "members", "tool_calls", "logprobs", "weights")
+            if (column := getattr(self, name)) is not None
         }
-        columns["weights"] = None if self.weights is None else self.weights[some]
-        return self._replace(**columns, logprobs=logprobs, complete=None)
+        return self._replace(**columns, complete=None)
 
     def only(self, index: int) -> Hypotheses:
         """A list of this one hypothesis, with the same columns."""
@@ -323,12 +320,8 @@ def concatenate(lists: Sequence[Hypotheses], role: str = "voters") -> Hypotheses
         logprobs = np.concatenate(
             [np.full(len(part), np.nan) if part.logprobs is None else part.logprobs for part in lists]
         )
-    return Hypotheses(
-        [text for part in lists for text in part.texts or ()],
-        logprobs=logprobs,
-        role=role,
-        members=members,
-    )
+    texts = [text for part in lists for text in part.texts or ()]
+    return Hypotheses(texts, logprobs=logprobs, role=role, members=members)
 
 
 def _row(item: object, index: int, role: str) -> Hypothesis:
@@ -343,10 +336,8 @@ def _row(item: object, index: int, role: str) -> Hypothesis:
         isinstance(token, (int, np.integer)) and not isinstance(token, bool) for token in item
     ):
         return Hypothesis(tokens=tuple(map(int, item)))
-    if isinstance(item, (int, float, np.number)) and not isinstance(
-        item, bool
-    ):  # an answer: 5 and 5.0 are one
-        return Hypothesis(text=str(item).removesuffix(".0"))
+    if isinstance(item, (int, float, np.number)) and not isinstance(item, bool):
+        return Hypothesis(text=str(item).removesuffix(".0"))  # an answer: 5 and 5.0 are one
     if isinstance(item, Mapping):
         return _row_of_fields(item, f"{role}[{index}]")
     raise DataError(
@@ -390,11 +381,10 @@ def _present(column: list[Any]) -> list[Any] | None:
         return column
 
 
-def _logprobs_of(values: Iterable[float | None] | None, size: int, role: str) -> tuple[Array | None, bool]:
-    """Log-probabilities as float64, unknown ones as NaN, and whether all are known; anything impossible
-    is named and refused."""
+def _logprobs_of(values: Iterable[float | None] | None, size: int, role: str) -> Array | None:
+    """Log-probabilities as float64, unknown ones as NaN; anything impossible is named and refused."""
     if values is None:
-        return None, False
+        return None
     numbers = values.tolist() if hasattr(values, "tolist") else values  # numpy, torch
     if isinstance(numbers, str) or not isinstance(numbers, Iterable):
         hint = f" Did you mean similarity={numbers!r}?" if isinstance(numbers, str) else ""
@@ -402,8 +392,7 @@ def _logprobs_of(values: Iterable[float | None] | None, size: int, role: str) ->
     numbers = list(numbers)
     if len(numbers) != size:
         raise UsageError(f"{size} {role} but {len(numbers)} log-probabilities; give exactly one for each.")
-    checked = np.array([_logprob(value, i, role) for i, value in enumerate(numbers)], dtype=np.float64)
-    return checked, not bool(np.isnan(checked).any())
+    return np.array([_logprob(value, i, role) for i, value in enumerate(numbers)], dtype=np.float64)
 
 
 def _logprob(value: object, index: int, role: str) -> float:
