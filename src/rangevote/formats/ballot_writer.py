@@ -40,7 +40,7 @@ def write_ballot(ballot: Ballot) -> bytes:
         infinite = any(h.logprob == -math.inf for h in [*ballot.candidates, *(ballot.voters or ())])
         if infinite or ballot.carry:
             return json.dumps(_as_record(ballot), ensure_ascii=False).encode() + b"\n"
-        return msgspec.json.encode(ballot, enc_hook=_listed) + b"\n"
+        return msgspec.json.encode(ballot, enc_hook=listed) + b"\n"
     except UnicodeEncodeError as error:
         half = ord(error.object[error.start])
         raise DataError(f"a text contains a lone surrogate (U+{half:04X}), which is no character") from None
@@ -152,7 +152,7 @@ def refuse_others(ballot: Ballot, format: str, voters: bool = False) -> None:
         raise DataError(f"the format {format!r} cannot have other fields than a ballot's", field="carry")
 
 
-def _listed(value: Any) -> Any:
+def listed(value: Any) -> Any:
     """Arrays of numpy and sequences of our own as lists."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
@@ -163,7 +163,7 @@ def _listed(value: Any) -> Any:
 
 def _as_record(ballot: Ballot) -> Any:
     """What is carried stands beside the other fields; a probability of 0 has no logarithm in JSON."""
-    plain = msgspec.to_builtins(ballot, enc_hook=_listed)
+    plain = msgspec.to_builtins(ballot, enc_hook=listed)
     for name, value in plain.pop("carry", {}).items():
         plain.setdefault(name, value)
     for hypothesis in [*plain["candidates"], *plain.get("voters", ())]:

@@ -24,14 +24,16 @@ from itertools import chain, count, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from rangevote.errors import DataError, need
-from rangevote.formats.ballot_writer import refuse_others, write_ballot
+from rangevote.formats.ballot_writer import listed, refuse_others, write_ballot
 from rangevote.formats.jsonl import BALLOT_FIELDS, ROLES, ballot_of, report_unknown
 from rangevote.formats.layouts import Located, read_records, recognise, steps, unknown_layout, with_carry
 from rangevote.formats.logprobs import ballot_scale
 from rangevote.formats.reader import Chunk, Entry, ReadOptions, entry_chunks
 from rangevote.formats.stream import Stream
-from rangevote.hypothesis import Ballot, Hypothesis, ToolCall
+from rangevote.hypothesis import Ballot, Hypothesis
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,7 +126,9 @@ def entries_of(batch: pa.RecordBatch, name: str, first: int, options: ReadOption
     for number, row in enumerate(_rows(batch), first):
         where = f"{name}:{number}"
         try:
-            ballot = ballot_of(_found(row), options, scale)
+            if isinstance(row, DataError):
+                raise row
+            ballot = ballot_of(row, options, scale)
             yield Entry(where, with_carry(ballot, row, options) if options.carry else ballot)
         except DataError as error:
             yield Entry(where, error=error.at(where))
@@ -143,12 +147,6 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | DataError]:
         if len(batch) > 1:  # in some row
             return [row for i in range(len(batch)) for row in _rows(batch.slice(i, 1))]
         return [DataError(f"has a text that is not UTF-8 ({error.reason})")]
-
-
-def _found(row: dict[str, Any] | DataError) -> dict[str, Any]:
-    if isinstance(row, DataError):
-        raise row
-    return row
 
 
 def _values(array: pa.Array, known: bool = False) -> list[Any]:
@@ -297,29 +295,12 @@ def ballot_schema(id: type) -> pa.Schema:
 
 
 def _plain(ballot: Ballot) -> dict[str, Any]:
-    return {
-        "id": ballot.id,
-        "source": ballot.source,
-        "references": list(ballot.references),
-        "candidates": _plain_rows(ballot.candidates),
-        "voters": None if ballot.voters is None else _plain_rows(ballot.voters),
-    }
-
-
-def _plain_rows(hypotheses: Sequence[Hypothesis]) -> list[dict[str, Any]]:
-    names = Hypothesis.__struct_fields__
-    return [{name: _as_list(getattr(h, name)) for name in names} for h in hypotheses]
-
-
-def _as_list(value: Any) -> Any:
-    """Token ids and states as lists, whatever sequence they are."""
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return value
-    return [_item(item) for item in value]
-
-
-def _item(item: Any) -> Any:
-    if isinstance(item, ToolCall):
-        given = item.arguments
-        return {"name": item.name, "arguments": given if isinstance(given, str) else json.dumps(given)}
-    return item.item() if hasattr(item, "item") else item
+    """The row of a ballot; columns that are not in it are null."""
+    plain: dict[str, Any] = {"references": [], **msgspec.to_builtins(ballot, enc_hook=listed)}
+    for row in [*plain["candidates"], *plain.get("voters", ())]:
+        row.setdefault("finished", True)
+        row.setdefault("sampled", False)
+        for call in row.get("tool_calls", ()):
+            given = call.get("arguments", "{}")
+            call["arguments"] = given if isinstance(given, str) else json.dumps(given)
+    return plain
