@@ -26,7 +26,7 @@ from rangevote.errors import DataError, UsageError, choose, nearest
 from rangevote.formats.stream import (
     MAX_LINE_BYTES,
     PARQUET,
-    OnStream,
+    Closing,
     Source,
     Stream,
     line_too_long,
@@ -322,7 +322,7 @@ def _carrying(entries: Iterator[Entry], options: ReadOptions) -> Iterator[Entry]
         yield entry if ballot is None else entry_at(entry.where, with_carry, ballot, None, options)
 
 
-class Reading(OnStream, Iterator[Entry]):
+class Reading(Closing, Iterator[Entry]):
     """The entries of one input in file order; `format` is the name it was read by.
 
     A fault that ends the reading (a damaged end of a compressed file) is the last entry. Use it in a
@@ -332,9 +332,16 @@ class Reading(OnStream, Iterator[Entry]):
     def __init__(
         self, stream: Stream, entries: Iterator[Entry], format: str | None, unique_ids: bool
     ) -> None:
-        super().__init__(stream)
-        self.format, self._entries = format, entries
+        self.format, self._stream, self._entries = format, stream, entries
         self._ids = SeenIds() if unique_ids else None
+
+    @property
+    def position(self) -> int:
+        return self._stream.position
+
+    @property
+    def size(self) -> int | None:
+        return self._stream.size
 
     def __next__(self) -> Entry:
         try:
@@ -356,7 +363,7 @@ class Reading(OnStream, Iterator[Entry]):
         entries, self._entries = self._entries, iter(())
         if isinstance(entries, Generator):
             entries.close()
-        super().close()
+        self._stream.close()
 
 
 class SeenIds:

@@ -176,24 +176,6 @@ class Stream(Closing):
             )
 
 
-class OnStream(Closing):
-    """What is read from a stream, and how far it has come."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-
-    @property
-    def position(self) -> int:
-        return self._stream.position
-
-    @property
-    def size(self) -> int | None:
-        return self._stream.size
-
-    def close(self) -> None:
-        self._stream.close()
-
-
 def open_stream(source: Source) -> Stream:
     """Open a path, '-' for standard input, or a binary file object."""
     if not isinstance(source, (str, os.PathLike)):
