@@ -222,11 +222,7 @@ def _response_choice(body: Record) -> dict[str, Any]:
             "refusal": "".join(map(str, refusals)) or None,
             "tool_calls": functions + custom,
         },
-        "finish_reason": "content_filter"
-        if reason == "content_filter"
-        else "stop"
-        if reason == "stop"
-        else "length",
+        "finish_reason": reason,
         "logprobs": {"content": logprobs},
     }
 
@@ -359,19 +355,19 @@ def read_records(records: Iterable[Located], options: ReadOptions) -> Iterator[E
 
 def read_grouped_lines(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """The ballots of JSON lines of which each is one sample."""
-    return read_records(_located_lines(stream, options), options)
 
+    def records() -> Iterator[Located]:
+        for i, line in enumerate(stream.lines_or_errors(options.max_line_bytes), 1):
+            where = f"{stream.name}:{i}"
+            try:
+                if isinstance(line, DataError):
+                    raise line
+                if line and not line.isspace():
+                    yield Located(where, _object(parse(line)))
+            except DataError as error:
+                yield Located(where, {}, error)
 
-def _located_lines(stream: Stream, options: ReadOptions) -> Iterator[Located]:
-    for i, line in enumerate(stream.lines_or_errors(options.max_line_bytes), 1):
-        where = f"{stream.name}:{i}"
-        try:
-            if isinstance(line, DataError):
-                raise line
-            if line and not line.isspace():
-                yield Located(where, _object(parse(line)))
-        except DataError as error:
-            yield Located(where, {}, error)
+    return read_records(records(), options)
 
 
 def record_ballot(record: Record, layout: Layout, options: ReadOptions, scale: Scale | None) -> Ballot:
@@ -563,7 +559,7 @@ def _candidate(item: Any, layout: Layout, options: ReadOptions, path: str) -> An
     elif score_name is not None:
         score = at(item, score_name)
         if score is _MISSING:
-            score = _needed(item, score_name, "--logprob-field", path)
+            raise _missing(item, score_name, "--logprob-field", path)
         fields.pop("prob", None)
         fields["logprob"] = _logprob(score, f"{path}.{score_name}".lstrip("."))
     return {name: value for name, value in fields.items() if value is not None}
