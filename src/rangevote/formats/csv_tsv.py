@@ -173,9 +173,8 @@ def delimited_line(cells: Iterable[Any], format: str) -> bytes:
         cell if isinstance(cell, str) or cell is None else msgspec.json.encode(cell).decode()
         for cell in cells
     ]
-    csv.writer(line, delimiter=_delimiter("", format)).writerow(
-        plain
-    )  # which quotes cells with either line end
+    # which quotes cells with either line end
+    csv.writer(line, delimiter=_delimiter("", format)).writerow(plain)
     return line.getvalue().removesuffix("\r\n").encode() + b"\n"
 
 

@@ -80,9 +80,8 @@ class SampleCollector:
     ) -> None:
         self._client, self._path, self._body, self._seed = client, path, body, seed
         self._deadline, self._requests = deadline, (path.strip("/"), body.get("model"), is_greedy(body))
-        self._by_first: dict[
-            int, list[ServerChoice]
-        ] = {}  # the choices of each call, by the number of its first
+        # the choices of each call, by the number of its first
+        self._by_first: dict[int, list[ServerChoice]] = {}
         self._usage, self._calls, self._failed = Usage(), 0, list[UpstreamError]()
 
     async def collect(self, n: int) -> Samples:

@@ -20,8 +20,6 @@ from rangevote.models.huggingface.steps import Net
 from rangevote.models.protocol import Integers
 from rangevote.text import IMAGE_ENDINGS
 
-#: A text that ends so is taken for a file, by models that see.
-
 #: Tokens that end a sequence, by number or by text.
 End = int | str | Iterable[int | str] | None
 
