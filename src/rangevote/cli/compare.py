@@ -18,7 +18,7 @@ from rangevote.cli.evaluate import (
     table_options,
     to_json,
 )
-from rangevote.cli.options import HelpCommand, declare
+from rangevote.cli.options import HelpCommand, option
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import SetupError, UsageError, choose
@@ -41,23 +41,18 @@ ENDINGS = {".gz", ".zst", ".jsonl", ".json", ".txt"}
 )
 @click.argument("systems", nargs=-1, metavar="[NAME[@K]=]FILE...")
 @evaluation_options
-@declare(
-    "--p-value NAME",
-    "two_tailed, koehn (one-tailed) or centred (as in sacrebleu).",
-    default="two_tailed",
-    show_default=True,
-)[1]
-@declare(
+@option(
+    "--p-value NAME", "two_tailed, koehn (one-tailed) or centred (as in sacrebleu).", default="two_tailed"
+)
+@option(
     "--beam FILE",
     "The n-best list that the last system chose from: shows what became of the others' outputs in it.",
-)[1]
-@declare("--plot FILE", "Draw every metric against K, as .svg, .png or .pdf.")[1]
-@declare(
-    "--x", "What K is.", name="axis", type=click.Choice(["k", "voters"]), default="k", show_default=True
-)[1]
-@declare("--baseline NAME", "Draw this method dashed; may be repeated.", multiple=True)[1]
+)
+@option("--plot FILE", "Draw every metric against K, as .svg, .png or .pdf.")
+@option("--x", "What K is.", name="axis", type=click.Choice(["k", "voters"]), default="k")
+@option("--baseline NAME", "Draw this method dashed; may be repeated.", multiple=True)
 @table_options
-@QUIET[1]
+@QUIET
 def compare(
     systems: tuple[str, ...],
     evaluation: EvaluationOptions,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rangevote.cli.options import HelpCommand, format_by_name, reading_options
+from rangevote.cli.options import HelpCommand, format_by_name, option, reading_options
 from rangevote.cli.output import open_output
 from rangevote.cli.progress import Bar, Notes, check_input
 from rangevote.errors import DataError
@@ -17,15 +17,14 @@ if TYPE_CHECKING:
 
 @click.command(cls=HelpCommand, example="rangevote convert nbest.moses --to parquet -o nbest.parquet")
 @click.argument("source", metavar="FILE")
-@click.option(
-    "--to",
-    metavar="NAME",
-    help="Format to write: jsonl, csv, tsv, parquet, moses, mbrs or mbrs-logprobs; else by the name of the "
+@option(
+    "--to NAME",
+    "Format to write: jsonl, csv, tsv, parquet, moses, mbrs or mbrs-logprobs; else by the name of the "
     "output (.parquet, .csv, .tsv), else jsonl.",
 )
-@click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
-@click.option("--force", is_flag=True, help="Replace the output file.")
-@click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
+@option("-o --output FILE", "Where to write; standard output if not given.")
+@option("--force", "Replace the output file.")
+@option("-q --quiet", "No notes, warnings or progress bar.")
 @reading_options
 def convert(
     source: str, to: str | None, output: str | None, force: bool, quiet: bool, reading: ReadOptions

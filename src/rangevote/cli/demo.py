@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rangevote.cli.options import MODEL_SECTIONS, HelpCommand
+from rangevote.cli.options import MODEL_SECTIONS, HelpCommand, option
 from rangevote.cli.progress import loading
 from rangevote.election.summary import Quote, most_likely, why
 from rangevote.errors import UsageError, need
@@ -59,13 +59,9 @@ OTHERS = ("overlap_1", "overlap_2", "overlap_1-4@0.25", "bleu_4", "chrf")
 
 
 @click.command(cls=HelpCommand, sections=MODEL_SECTIONS, example="rangevote demo --model smollm2")
-@click.option(
-    "-s", "--similarity", default="overlap_2", show_default=True, help="How voters grade candidates."
-)
-@click.option(
-    "-m", "--model", metavar="NAME", help="Let this chat model answer questions, for example smollm2."
-)
-@click.option("--export", metavar="FILE", help="With --model: write the elections to an HTML page.")
+@option("-s --similarity TEXT", "How voters grade candidates.", default="overlap_2")
+@option("-m --model NAME", "Let this chat model answer questions, for example smollm2.")
+@option("--export FILE", "With --model: write the elections to an HTML page.")
 def demo(similarity: str, model: str | None, export: str | None) -> None:
     """Hold the election of the paper's figure 1: ten captions that vote for each other.
 

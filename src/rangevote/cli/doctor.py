@@ -22,7 +22,7 @@ import click
 from packaging.requirements import Requirement
 
 from rangevote import __version__
-from rangevote.cli.options import HelpCommand
+from rangevote.cli.options import HelpCommand, option
 
 #: What the extras are for; extras without an entry (`all`, `dev`) are not reported.
 PURPOSES = {
@@ -54,8 +54,8 @@ IMPORT_TIMEOUT = 300.0  # seconds
 
 
 @click.command(cls=HelpCommand, example="rangevote doctor --try")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the report.")
-@click.option("--try", "tried", is_flag=True, help="Also import every package, each in a new process: slow.")
+@option("--json", "Print one JSON object instead of the report.", name="as_json")
+@option("--try", "Also import every package, each in a new process: slow.", name="tried")
 def doctor(as_json: bool, tried: bool) -> None:
     """Report what is installed, what is missing, and which pip install fixes it.
 

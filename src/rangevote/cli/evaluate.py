@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.options import Command, HelpCommand, declare, grouped
+from rangevote.cli.options import Command, HelpCommand, grouped, option
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import UsageError, choose
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from rangevote.evaluation.evaluate import Comparison
 
 FORMATS = click.Choice(["text", "markdown", "latex", "json"])
-SEED = declare("--seed N", "Of the resamples.", type=click.IntRange(min=0), default=12345, show_default=True)
-QUIET = declare("-q --quiet", "No notes, warnings or progress bar.")
-FORCE = declare("--force", "Overwrite existing files.")
+SEED = option("--seed N", "Of the resamples.", type=click.IntRange(min=0), default=12345)
+QUIET = option("-q --quiet", "No notes, warnings or progress bar.")
+FORCE = option("--force", "Overwrite existing files.")
 
 
 @dataclass(frozen=True)
@@ -43,26 +43,23 @@ class EvaluationOptions:
 
 def evaluation_options(command: Command) -> Command:
     """What to measure; the command gets `evaluation`, an `EvaluationOptions`, and `units`."""
-    options = dict(
-        [
-            declare(
-                "-r --references FILE",
-                "Text, one reference per line (repeat it for further ones), or JSON lines such as ballots.",
-                multiple=True,
-            ),
-            declare("--source FILE", "Sources, one per line, if they are not in the references' file."),
-            declare("--metric NAMES", "What to measure, for example bleu,length.", multiple=True),
-            declare(
-                "--resamples N",
-                "Of the bootstrap; 0: no intervals and p-values.",
-                type=click.IntRange(min=0),
-                default=10_000,
-                show_default=True,
-            ),
-            SEED,
-            declare("--plain", "All files are text, even if they look like JSON."),
-        ]
-    )
+    options = [
+        option(
+            "-r --references FILE",
+            "Text, one reference per line (repeat it for further ones), or JSON lines such as ballots.",
+            multiple=True,
+        ),
+        option("--source FILE", "Sources, one per line, if they are not in the references' file."),
+        option("--metric NAMES", "What to measure, for example bleu,length.", multiple=True),
+        option(
+            "--resamples N",
+            "Of the bootstrap; 0: no intervals and p-values.",
+            type=click.IntRange(min=0),
+            default=10_000,
+        ),
+        SEED,
+        option("--plain", "All files are text, even if they look like JSON."),
+    ]
 
     def build(metric: Sequence[str], **others: Any) -> EvaluationOptions:
         from rangevote.evaluation.metrics import spelled_metric
@@ -76,15 +73,11 @@ def evaluation_options(command: Command) -> Command:
 def units_options(command: Command) -> Command:
     """How metrics cut texts into words; the command gets `units`, a `WordUnits`."""
     words = "Words of metrics: space (cut at white space), words, wordpunct, chars, 13a, intl or zh."
-    options = dict(
-        [
-            declare("--metric-tokenize NAME", words, default="space", show_default=True),
-            declare(
-                "--bleu-tokenize NAME", "sacreBLEU's own tokenisation.", default="13a", show_default=True
-            ),
-            declare("--lowercase", "Compare in lower case."),
-        ]
-    )
+    options = [
+        option("--metric-tokenize NAME", words, default="space"),
+        option("--bleu-tokenize NAME", "sacreBLEU's own tokenisation.", default="13a"),
+        option("--lowercase", "Compare in lower case."),
+    ]
 
     def build(metric_tokenize: str, bleu_tokenize: str, lowercase: bool) -> WordUnits:
         from rangevote.evaluation.corpus import UNITS, WordUnits
@@ -106,14 +99,12 @@ class TableOutput:
 
 def table_options(command: Command) -> Command:
     """How to write; the command gets `writing`, a `TableOutput`."""
-    options = dict(
-        [
-            declare("--to", "Format of the table. Default: text.", name="format", type=FORMATS),
-            declare("--json", "The same as --to json."),
-            declare("-o --output FILE", "Where to write. Default: standard output."),
-            FORCE,
-        ]
-    )
+    options = [
+        option("--to", "Format of the table. Default: text.", name="format", type=FORMATS),
+        option("--json", "The same as --to json."),
+        option("-o --output FILE", "Where to write. Default: standard output."),
+        FORCE,
+    ]
 
     def build(format: str | None, json: bool, output: str | None, force: bool) -> TableOutput:
         if json and format not in (None, "json"):
@@ -129,7 +120,7 @@ def table_options(command: Command) -> Command:
 @click.argument("outputs", metavar="OUTPUTS")
 @evaluation_options
 @table_options
-@QUIET[1]
+@QUIET
 def evaluate(
     outputs: str, evaluation: EvaluationOptions, units: WordUnits, writing: TableOutput, quiet: bool
 ) -> None:

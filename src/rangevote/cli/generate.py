@@ -21,6 +21,7 @@ from rangevote.cli.options import (
     check_one_winner,
     election_options,
     grouped,
+    option,
     read_secret,
     result_options,
     secret_from_environment,
@@ -193,107 +194,71 @@ def _default_candidates(context: click.Context, option: click.Parameter, candida
 
 
 #: The options of `GenerateOptions`. `engine` is read before the others, which depend on it.
-OPTIONS = {
-    "model": click.option(
-        "-m",
-        "--model",
+OPTIONS = [
+    option(
+        "-m --model NAME",
+        "Hugging Face name, folder, GGUF or ARPA file, smollm2, or a name that the server knows.",
         required=True,
-        metavar="NAME",
-        help="Hugging Face name, folder, GGUF or ARPA file, smollm2, or a name that the server knows.",
     ),
-    "voter_models": click.option(
-        "--voter-model",
-        "voter_models",
+    option(
+        "--voter-model NAME",
+        "Another model for --voters; several are a panel, with equal --shares or those given.",
+        name="voter_models",
         multiple=True,
-        metavar="NAME",
-        help="Another model for --voters; several are a panel, with equal --shares or those given.",
     ),
-    "device": click.option("--device", metavar="NAME", help="cuda or cpu, for example."),
-    "dtype": click.option(
-        "--dtype", metavar="NAME", help="float32 or bfloat16, for example; by default that of the weights."
-    ),
-    "no_chat": click.option(
-        "--no-chat", is_flag=True, help="Do not put inputs into the model's chat template."
-    ),
-    "candidates": click.option(
-        "--candidates",
+    option("--device NAME", "cuda or cpu, for example."),
+    option("--dtype NAME", "float32 or bfloat16, for example; by default that of the weights."),
+    option("--no-chat", "Do not put inputs into the model's chat template."),
+    option(
+        "--candidates N|SEARCH",
+        "Who can be elected: N samples, or a search; sample:10 for servers.",
         default=GenerateOptions.candidates,
-        show_default=True,
-        metavar="N|SEARCH",
         callback=_default_candidates,
-        help="Who can be elected: N samples, or a search; sample:10 for servers.",
     ),
-    "voters": click.option(
-        "--voters", metavar="SEARCH", help="Who votes, for example sample:100; by default the candidates."
-    ),
-    "adaptive": click.option(
-        "--adaptive",
+    option("--voters SEARCH", "Who votes, for example sample:100; by default the candidates."),
+    option(
+        "--adaptive [CONFIDENCE]",
+        "Draw voters only until the winner is certain; 0.99 if no number follows.",
         is_flag=False,
         flag_value=0.99,
         type=float,
-        metavar="[CONFIDENCE]",
-        help="Draw voters only until the winner is certain; 0.99 if no number follows.",
     ),
-    "within": click.option(
-        "--within",
+    option(
+        "--within E",
+        "With --adaptive: or certainly at most E below the best, for example 0.02.",
         type=float,
         default=GenerateOptions.within,
-        metavar="E",
-        help="With --adaptive: or certainly at most E below the best, for example 0.02.",
+        show_default=False,
     ),
-    "sampling_temperature": click.option(
-        "--temperature",
-        "sampling_temperature",
+    option(
+        "--temperature T",
+        "Sample from P^(1/T) of each token; for the votes' own see --vote-temperature.",
+        name="sampling_temperature",
         type=float,
-        metavar="T",
-        help="Sample from P^(1/T) of each token; for the votes' own see --vote-temperature.",
     ),
-    "max_new_tokens": click.option(
-        "--max-new-tokens", type=int, metavar="N", help="Longest output, in both searches."
-    ),
-    "seed": click.option("--seed", type=int, metavar="N", help="For random searches."),
-    "copy_filter": click.option(
-        "--copy-filter", type=float, metavar="SHARE", help="Prune outputs that copy this share of the input."
-    ),
-    "states": click.option("--states", is_flag=True, help="Keep hidden states in the ballots."),
-    "max_rows": click.option(
-        "--max-rows",
-        type=int,
-        default=GenerateOptions.max_rows,
-        show_default=True,
-        help="Outputs extended at a time.",
-    ),
-    "engine": click.option(
+    option("--max-new-tokens N", "Longest output, in both searches.", type=int),
+    option("--seed N", "For random searches.", type=int),
+    option("--copy-filter SHARE", "Prune outputs that copy this share of the input.", type=float),
+    option("--states", "Keep hidden states in the ballots."),
+    option("--max-rows", "Outputs extended at a time.", type=int, default=GenerateOptions.max_rows),
+    option(
         "--engine",
+        "Ask an OpenAI-compatible server, or one of these that can do more.",
         is_eager=True,
         type=click.Choice(["openai", "vllm", "llama_cpp"]),
-        help="Ask an OpenAI-compatible server, or one of these that can do more.",
     ),
-    "base_url": click.option(
-        "--base-url", metavar="URL", help="Address of the server, for example http://127.0.0.1:8000/v1."
-    ),
-    "key_env": click.option(
-        "--key-env", metavar="NAME", help="Variable with its API key; by default OPENAI_API_KEY, if set."
-    ),
-    "key_file": click.option("--key-file", metavar="FILE", help="File with its API key."),
-    "body": click.option(
-        "--body", metavar="JSON", help='More fields for requests; null drops one, as {"seed": null}.'
-    ),
-    "concurrency": click.option(
-        "--concurrency",
-        type=click.IntRange(1),
-        default=GenerateOptions.concurrency,
-        show_default=True,
-        help="Calls at a time.",
-    ),
-    "timeout": click.option(
+    option("--base-url URL", "Address of the server, for example http://127.0.0.1:8000/v1."),
+    option("--key-env NAME", "Variable with its API key; by default OPENAI_API_KEY, if set."),
+    option("--key-file FILE", "File with its API key."),
+    option("--body JSON", 'More fields for requests; null drops one, as {"seed": null}.'),
+    option("--concurrency", "Calls at a time.", type=click.IntRange(1), default=GenerateOptions.concurrency),
+    option(
         "--timeout",
+        "Seconds for a call.",
         type=click.FloatRange(0, min_open=True),
         default=GenerateOptions.timeout,
-        show_default=True,
-        help="Seconds for a call.",
     ),
-}
+]
 
 
 @click.command(
@@ -302,34 +267,25 @@ OPTIONS = {
     example="rangevote generate -m smollm2 -i prompts.txt --candidates sample:20 -o answers.jsonl",
 )
 @partial(grouped, name="options", options=OPTIONS, build=GenerateOptions)
-@click.option(
-    "-i",
-    "--input",
-    "source",
+@option(
+    "-i --input FILE",
+    "Lines of text, JSON lines, or images: a folder or a list.",
+    name="source",
     default="-",
-    metavar="FILE",
-    help="Lines of text, JSON lines, or images: a folder or a list.",
+    show_default=False,
 )
 @partial(election_options, sampling=True)
-@click.option("-o", "--output", metavar="FILE", help="Where to write; standard output if not given.")
-@click.option("--ballots", metavar="FILE", help="Keep candidates and voters, for rangevote vote.")
+@option("-o --output FILE", "Where to write; standard output if not given.")
+@option("--ballots FILE", "Keep candidates and voters, for rangevote vote.")
 @result_options
-@click.option(
-    "--format",
-    type=click.Choice(["text", "jsonl"]),
-    help="Format of the input; by default from the file's name.",
+@option(
+    "--format", "Format of the input; by default from the file's name.", type=click.Choice(["text", "jsonl"])
 )
-@click.option("--field", metavar="NAME", help="Where JSON lines have the text, messages, ids or image.")
-@click.option(
-    "--on-error",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-    show_default=True,
-    help="What to do at a bad input.",
-)
-@click.option("--resume", is_flag=True, help="Continue unfinished output files.")
-@click.option("--force", is_flag=True, help="Replace the output files, or start again.")
-@click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
+@option("--field NAME", "Where JSON lines have the text, messages, ids or image.")
+@option("--on-error", "What to do at a bad input.", type=click.Choice(["stop", "skip"]), default="stop")
+@option("--resume", "Continue unfinished output files.")
+@option("--force", "Replace the output files, or start again.")
+@option("-q --quiet", "No notes, warnings or progress bar.")
 def generate(
     options: GenerateOptions,
     source: str,

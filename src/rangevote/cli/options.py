@@ -30,15 +30,8 @@ CALLED = {"jsonl": "JSON lines", "parquet": "Parquet", "csv": "CSV", "tsv": "TSV
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Input": (
         *("--input", "--source", "--format", "--field", "--group-by", "--text-field", "--logprob-field"),
-        *(
-            "--ignore-field",
-            "--log-base",
-            "--length-normalised",
-            "--sign",
-            "--score-scale",
-            "--per-source",
-            *("--logprobs", "--columns", "--filter"),
-        ),
+        *("--ignore-field", "--log-base", "--length-normalised", "--sign", "--score-scale", "--per-source"),
+        *("--logprobs", "--columns", "--filter"),
         *("--max-line-bytes", "--strict", "--references", "--plain", "--beam", "--images", "--image-root"),
         *("--allow-empty", "--require-nonempty", "--trust-ids"),
     ),
@@ -121,16 +114,17 @@ def epilog(example: str) -> str:
     return f"\b\nExample:{lines}"
 
 
-def declare(flags: str, help: str, **how: Any) -> tuple[str, Option]:
-    """One option, with the name of its parameter: `flags` are separated by spaces, and what follows them
-    stands for the value in `--help`; without that the option is a flag."""
+def option(flags: str, help: str, **how: Any) -> Option:
+    """Add one option: `flags` are separated by spaces, and what follows them stands for the value in
+    `--help`; without that the option is a flag. A default is shown."""
     words = flags.split()
     names = [word for word in words if word.startswith("-")]
     metavar = " ".join(words[len(names) :]) or None
     name = how.pop("name", max(names, key=len).strip("-").replace("-", "_"))
     if metavar is None and "type" not in how:
         how["is_flag"] = True  # never False: click would then take an option without a value as None
-    return name, click.option(*names, name, metavar=metavar, help=help, **how)
+    how.setdefault("show_default", "default" in how)
+    return click.option(*names, name, metavar=metavar, help=help, **how)
 
 
 def election_option(name: str, *, sampling: bool = False, default: bool = True) -> Option:
@@ -141,17 +135,17 @@ def election_option(name: str, *, sampling: bool = False, default: bool = True) 
     """
     from rangevote.election.settings import SCHEMA  # which loads numpy: `doctor` works without it
 
-    option = SCHEMA[name]
-    how: dict[str, Any] = {"cls": ElectionOption, "default": option.default if default else None}
-    if dict in option.types:
+    setting = SCHEMA[name]
+    how: dict[str, Any] = {"cls": ElectionOption, "default": setting.default if default else None}
+    if dict in setting.types:
         how["callback"] = _shares
-    elif not {str, bool}.intersection(option.types):
-        how["type"] = option.types[-1]
+    elif not {str, bool}.intersection(setting.types):
+        how["type"] = setting.types[-1]
     if name in ("similarity", "preset", "rule", "weights"):
         how["shell_complete"] = lambda context, option, typed: _names_of(name, typed)
-    flags = option.flags.replace("--temperature ", "") if sampling else option.flags
-    shown = how["default"] is not None and bool not in option.types
-    return declare(flags, option.help, name=name, show_default=shown, **how)[1]
+    flags = setting.flags.replace("--temperature ", "") if sampling else setting.flags
+    shown = how["default"] is not None and bool not in setting.types
+    return option(flags, setting.help, name=name, show_default=shown, **how)
 
 
 def _names_of(option: str, typed: str) -> list[str]:
@@ -172,13 +166,13 @@ def _names_of(option: str, typed: str) -> list[str]:
 
 def election_options(command: Command, *, sampling: bool = False) -> Command:
     """All options of an election and a profile; the command gets `settings`."""
-    from rangevote.election.settings import SCHEMA, Settings, override
+    from rangevote.election.settings import SCHEMA, Settings, override, read_profile
 
-    profile = declare(
+    profile = option(
         "--profile FILE",
         "Options from rangevote tune. Explicit options override them.",
         # the profile's options instead of its path: so a resumed run knows if the file has changed
-        callback=lambda context, option, path: {} if path is None else _read_profile(path),
+        callback=lambda context, option, path: {} if path is None else read_profile(path),
     )
 
     def build(profile: dict[str, Any], **values: Any) -> Settings:
@@ -188,14 +182,8 @@ def election_options(command: Command, *, sampling: bool = False) -> Command:
             explicit["similarity"] = own_similarity(explicit["similarity"])
         return Settings(**override(profile, explicit))
 
-    options = dict([*((name, election_option(name, sampling=sampling)) for name in SCHEMA), profile])
+    options = [*(election_option(name, sampling=sampling) for name in SCHEMA), profile]
     return grouped(command, "settings", options, build)
-
-
-def _read_profile(path: str) -> dict[str, Any]:
-    from rangevote.election.settings import read_profile
-
-    return read_profile(path)
 
 
 def client_options(command: Command) -> Command:
@@ -257,19 +245,17 @@ def _shares(context: click.Context, option: click.Parameter, text: str | None) -
 
 def result_options(command: Command) -> Command:
     """What is written of results; the command gets `shape`, a `ResultShape`."""
-    options = dict(
-        [
-            declare("--scores", "Write the scores of all candidates."),
-            declare("--explain", "Write which n-grams and voters earned the winner its score."),
-            declare("--text", "Write only the winning text, one per line; its line breaks become spaces."),
-            declare(
-                "--carry FIELD[=NAME]",
-                "Also write a field of the input, such as prompt or meta.topic, or under another name, as "
-                "answer=gold; may be repeated.",
-                multiple=True,
-            ),
-        ]
-    )
+    options = [
+        option("--scores", "Write the scores of all candidates."),
+        option("--explain", "Write which n-grams and voters earned the winner its score."),
+        option("--text", "Write only the winning text, one per line; its line breaks become spaces."),
+        option(
+            "--carry FIELD[=NAME]",
+            "Also write a field of the input, such as prompt or meta.topic, or under another name, as "
+            "answer=gold; may be repeated.",
+            multiple=True,
+        ),
+    ]
 
     def build(text: bool, **more: Any) -> Any:
         from rangevote.formats.reader import carried_name
@@ -318,72 +304,68 @@ def format_by_name(output: str | None, *formats: str, option: str = "") -> str:
 
 def reading_options(command: Command) -> Command:
     """How to read n-best lists; the command gets `reading`, a `rangevote.formats.ReadOptions`."""
-    options = dict(
-        [
-            declare(
-                "--format NAME",
-                "Format of the input: jsonl, json, csv, tsv, parquet, moses, fairseq, sockeye, mbrs, vllm or "
-                "openai. Default: detected.",
-            ),
-            declare(
-                "--field NAME",
-                "Where records have the list of candidates, such as outputs or choices[*].message.content. "
-                "Default: found under the usual names.",
-            ),
-            declare(
-                "--group-by NAME",
-                "Every record is one sample; those with the same NAME, such as prompt_id, are a ballot.",
-            ),
-            declare("--text-field NAME", "Where a candidate has its text. Default: found."),
-            declare(
-                "--logprob-field NAME",
-                "Where a candidate has its log-probability, or the list beside plain texts.",
-            ),
-            declare(
-                "--ignore-field NAME",
-                "A field that looks like a score and is not to be read. May be repeated.",
-                multiple=True,
-            ),
-            declare(
-                "--columns PATTERN",
-                "Columns of a table with one candidate each, such as 'output_*'; empty cells are skipped.",
-            ),
-            declare("--filter NAME", "The filter of an lm-eval log that is read. Default: the first."),
-            declare(
-                "--log-base", "Base of the logarithms of the scores.", type=click.Choice(["e", "2", "10"])
-            ),
-            declare(
-                "--length-normalised none|length|A",
-                "What the scores were divided by: nothing, the length, or the length to the power A.",
-                name="normalisation",
-            ),
-            declare(
-                "--sign", "Whether scores are logarithms or negative ones.", type=click.Choice(["+", "-"])
-            ),
-            declare(
-                "--score-scale X|count",
-                "For scores that are not log-probabilities: weigh by softmax(X * score), or ignore them.",
-            ),
-            declare("--per-source N", "Lines per source in the format mbrs.", type=int),
-            declare("--logprobs FILE", "Log-probabilities, one per line, for the format mbrs."),
-            declare("--max-line-bytes N", "Longest line that is read.", type=int),
-            declare("--strict", "Treat warnings about ballots as errors."),
-        ]
-    )
+    options = [
+        option(
+            "--format NAME",
+            "Format of the input: jsonl, json, csv, tsv, parquet, moses, fairseq, sockeye, mbrs, vllm or "
+            "openai. Default: detected.",
+        ),
+        option(
+            "--field NAME",
+            "Where records have the list of candidates, such as outputs or choices[*].message.content. "
+            "Default: found under the usual names.",
+        ),
+        option(
+            "--group-by NAME",
+            "Every record is one sample; those with the same NAME, such as prompt_id, are a ballot.",
+        ),
+        option("--text-field NAME", "Where a candidate has its text. Default: found."),
+        option(
+            "--logprob-field NAME",
+            "Where a candidate has its log-probability, or the list beside plain texts.",
+        ),
+        option(
+            "--ignore-field NAME",
+            "A field that looks like a score and is not to be read. May be repeated.",
+            multiple=True,
+        ),
+        option(
+            "--columns PATTERN",
+            "Columns of a table with one candidate each, such as 'output_*'; empty cells are skipped.",
+        ),
+        option("--filter NAME", "The filter of an lm-eval log that is read. Default: the first."),
+        option("--log-base", "Base of the logarithms of the scores.", type=click.Choice(["e", "2", "10"])),
+        option(
+            "--length-normalised none|length|A",
+            "What the scores were divided by: nothing, the length, or the length to the power A.",
+            name="normalisation",
+        ),
+        option("--sign", "Whether scores are logarithms or negative ones.", type=click.Choice(["+", "-"])),
+        option(
+            "--score-scale X|count",
+            "For scores that are not log-probabilities: weigh by softmax(X * score), or ignore them.",
+        ),
+        option("--per-source N", "Lines per source in the format mbrs.", type=int),
+        option("--logprobs FILE", "Log-probabilities, one per line, for the format mbrs."),
+        option("--max-line-bytes N", "Longest line that is read.", type=int),
+        option("--strict", "Treat warnings about ballots as errors."),
+    ]
     return grouped(command, "reading", options, _read_options)
 
 
-def grouped(command: Command, name: str, options: Mapping[str, Option], build: Command) -> Command:
+def grouped(command: Command, name: str, options: Sequence[Option], build: Command) -> Command:
     """Add the options to a command; their values are built into the one argument `name`."""
 
     @functools.wraps(command)
     def wrapped(**given: Any) -> Any:
-        built = build(**{option: given.pop(option) for option in options})
+        built = build(**{option: given.pop(option) for option in names})
         return command(**given, **{name: built})
 
+    before = len(getattr(command, "__click_params__", []))
     decorated: Command = wrapped
-    for option in reversed(list(options.values())):
-        decorated = option(decorated)
+    for add in reversed(options):
+        decorated = add(decorated)
+    names = [param.name for param in decorated.__click_params__[before:]]  # type: ignore[attr-defined]
     return decorated
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.options import MODEL_SECTIONS, HelpCommand, Option, client_options, declare
+from rangevote.cli.options import MODEL_SECTIONS, HelpCommand, client_options, option
 from rangevote.election.settings import CLIENT_OPTIONS
 from rangevote.errors import RangevoteWarning, SetupError, UsageError, need
 
@@ -24,10 +24,6 @@ PORT = 8720
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104
 #: How requests are answered that do not say otherwise.
 REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *CLIENT_OPTIONS)
-
-
-def option(flags: str, help: str, **how: Any) -> Option:
-    return declare(flags, help, **how)[1]
 
 
 @click.command(
@@ -49,13 +45,12 @@ def option(flags: str, help: str, **how: Any) -> Option:
     "--candidates N|SEARCH",
     "Who can be elected: the first N samples, or of vLLM a search such as beam:10.  [all samples]",
 )
-@click.option(
-    "--adaptive",
+@option(
+    "--adaptive [CONFIDENCE]",
+    "Draw samples only until the winner is certain; 0.99 if no number follows.",
     is_flag=False,
     flag_value=0.99,
     type=float,
-    metavar="[CONFIDENCE]",
-    help="Draw samples only until the winner is certain; 0.99 if no number follows.",
 )
 @option("--within E", "With --adaptive: or certainly at most E below the best, such as 0.02.", type=float)
 @option("--min-votes N", "Usable samples that an answer needs.  [1]", type=int)
@@ -73,10 +68,8 @@ def option(flags: str, help: str, **how: Any) -> Option:
 @option("--keys-env VAR", "Environment variable with the keys of this service's clients.")
 @option("--keys-file FILE", "File (mode 0600) with the keys of clients, one per line.")
 @option("--keep-elections N", "Keep the last N elections at /elections.  [0]", type=click.IntRange(0, 10_000))
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="Port; 0 takes a free one."
-)
+@option("--host TEXT", "Address to listen on.", default="127.0.0.1")
+@option("--port", "Port; 0 takes a free one.", type=click.IntRange(0, 65535), default=PORT)
 @option("--allow-host NAME", "Host name that clients use, beside those of this machine.", multiple=True)
 @option("--log-details", "Log the upstream's error messages.")
 def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, **given: Any) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rangevote.cli.options import HelpCommand, election_options, reading_options
+from rangevote.cli.options import HelpCommand, election_options, option, reading_options
 from rangevote.cli.output import open_output, refuse_input
 from rangevote.cli.progress import Bar, Notes, check_inputs
 from rangevote.errors import UsageError, need
@@ -25,27 +25,23 @@ if TYPE_CHECKING:
 @click.command(cls=HelpCommand, example="rangevote show k4.jsonl k10.jsonl --export elections.html")
 @click.argument("ballots", nargs=-1, metavar="[BALLOTS]...")
 @election_options
-@click.option("--export", metavar="FILE", help="Write the page as one file that opens from disk, and exit.")
-@click.option(
-    "--limit",
-    type=click.IntRange(min=1),
-    default=100,
-    show_default=True,
-    help="Number of ballots in an exported file.",
+@option("--export FILE", "Write the page as one file that opens from disk, and exit.")
+@option("--limit", "Number of ballots in an exported file.", type=click.IntRange(min=1), default=100)
+@option("--force", "Replace the exported file if it exists.")
+@option(
+    "--image-root DIR", "Folder of the pictures that sources or ids name; that of the first file by default."
 )
-@click.option("--force", is_flag=True, help="Replace the exported file if it exists.")
-@click.option(
-    "--image-root",
-    metavar="DIR",
-    help="Folder of the pictures that sources or ids name; that of the first file by default.",
+@option("--host TEXT", "Address to listen on.", default="127.0.0.1")
+@option(
+    "--port",
+    "Port to listen on; any free one by default.",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=False,
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="Port to listen on; any free one by default."
-)
-@click.option("--allow-host", multiple=True, metavar="NAME", help="A further host name of the page.")
-@click.option("--no-browser", is_flag=True, help="Do not open the browser.")
-@click.option("-q", "--quiet", is_flag=True, help="No notes, warnings or progress bar.")
+@option("--allow-host NAME", "A further host name of the page.", multiple=True)
+@option("--no-browser", "Do not open the browser.")
+@option("-q --quiet", "No notes, warnings or progress bar.")
 @reading_options
 def show(
     ballots: tuple[str, ...],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.options import HelpCommand
+from rangevote.cli.options import HelpCommand, option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -25,7 +25,7 @@ Mixtures: 0.5*overlap_2+0.5*chrf. Your own: -s module:function, or in Python any
 
 
 @click.command(cls=HelpCommand, example="rangevote similarities --json")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
+@option("--json", "Print one JSON object instead of the table.", name="as_json")
 def similarities(as_json: bool) -> None:
     """List every similarity: what it is, cost, range and direction of its grades, and what it needs."""
     from rangevote.entry_points import plugins

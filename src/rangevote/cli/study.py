@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rangevote.cli.compare import parse_systems
-from rangevote.cli.options import Command, HelpCommand, declare, epilog, format_by_name
+from rangevote.cli.options import HelpCommand, epilog, format_by_name, option
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import SetupError, UsageError, need
@@ -27,54 +27,8 @@ PORT = 8710
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104
 FROM_0, FROM_1 = click.IntRange(min=0), click.IntRange(min=1)
 SIDES, COMBINE = click.Choice(["coin", "balanced"]), click.Choice(["median", "majority"])
-
-
-def options(*declared: tuple[str, Any]) -> Command:
-    """Add options to a command."""
-
-    def add(command: Command) -> Command:
-        for _, option in reversed(declared):
-            command = option(command)
-        return command
-
-    return add
-
-
-OUTPUT = declare("-o --output FILE", "Output file; standard output by default.")
-FORCE = declare("--force", "Replace the output file if it exists.")
-STUDY_OPTIONS = (
-    declare("-n --items N", "Number of items to draw.", type=FROM_1, default=500, show_default=True),
-    declare(
-        "--annotators N", "Number of people; each gets a link.", type=FROM_1, default=1, show_default=True
-    ),
-    declare("--per-item N", "How many of them judge each item; all by default.", type=FROM_1),
-    declare("--seed N", "Seed of items, order and sides; drawn at random by default.", type=FROM_0),
-    declare("--sides NAME", "coin, or balanced: half of every ten swapped.", type=SIDES, default="coin"),
-    declare("--checks N", "Number of attention checks to add.", type=FROM_0, default=0, show_default=True),
-    declare("--repeats N", "Number of items to show twice.", type=FROM_0, default=0, show_default=True),
-    declare(
-        "--pass-share X",
-        "Exclude annotators who pass fewer of the checks, such as 0.8; nobody by default.",
-        type=click.FloatRange(0, 1),
-    ),
-    declare(
-        "--combine NAME",
-        "How to combine the judgements of an item: median or majority.",
-        type=COMBINE,
-        default="median",
-        show_default=True,
-    ),
-    declare("--show-identical", "Show pairs of equal outputs; otherwise they count as ties."),
-    declare(
-        "--mark-differences",
-        "Mark the words in which the two outputs differ; annotators can switch it off.",
-        name="differences",
-    ),
-    declare("--completion-code CODE", "Shown to each annotator who has finished."),
-    declare("--title TEXT", "Title of the page."),
-    declare("--question TEXT", "Question above the five answers."),
-    declare("--instructions FILE", "Text that explains the task."),
-)
+OUTPUT = option("-o --output FILE", "Output file; standard output by default.")
+FORCE = option("--force", "Replace the output file if it exists.")
 
 
 @click.group(epilog=epilog("rangevote study new beam.jsonl winners.jsonl --source source.txt -o study.db"))
@@ -88,20 +42,57 @@ def study() -> None:
 
 @study.command(
     cls=HelpCommand,
-    sections={"Study": [f"--{name.replace('_', '-')}" for name, _ in STUDY_OPTIONS] + ["--mark-differences"]},
+    sections={
+        "Study": (
+            *("--items", "--annotators", "--per-item", "--seed", "--sides", "--checks", "--repeats"),
+            *("--pass-share", "--combine", "--show-identical", "--mark-differences", "--completion-code"),
+            *("--title", "--question", "--instructions"),
+        )
+    },
     example="rangevote study new beam.jsonl winners.jsonl --source source.txt -n 100 -o study.db",
 )
 @click.argument("systems", nargs=-1, metavar="[NAME=]BASELINE [NAME=]CHALLENGER | PAIRS")
-@options(
-    declare("-o --output FILE", "The study, for example study.db.", required=True),
-    declare("--source FILE", "The inputs as text, one per line, or in JSON lines."),
-    declare("--images FILE|DIR", "The inputs as images: a file with one path per line, or DIR/ID.jpg."),
-    declare("--image-root DIR", "Folder of the images; that of the file of paths by default."),
-    *STUDY_OPTIONS,
-    declare("--plain", "Read all files as text, even if they look like JSON."),
-    declare("--force", "Replace a study in which nobody has judged."),
-    declare("-q --quiet", "Print no notes."),
+@option("-o --output FILE", "The study, for example study.db.", required=True)
+@option("--source FILE", "The inputs as text, one per line, or in JSON lines.")
+@option("--images FILE|DIR", "The inputs as images: a file with one path per line, or DIR/ID.jpg.")
+@option("--image-root DIR", "Folder of the images; that of the file of paths by default.")
+@option("-n --items N", "Number of items to draw.", type=FROM_1, default=500)
+@option("--annotators N", "Number of people; each gets a link.", type=FROM_1, default=1)
+@option("--per-item N", "How many of them judge each item; all by default.", type=FROM_1)
+@option("--seed N", "Seed of items, order and sides; drawn at random by default.", type=FROM_0)
+@option(
+    "--sides NAME",
+    "coin, or balanced: half of every ten swapped.",
+    type=SIDES,
+    default="coin",
+    show_default=False,
 )
+@option("--checks N", "Number of attention checks to add.", type=FROM_0, default=0)
+@option("--repeats N", "Number of items to show twice.", type=FROM_0, default=0)
+@option(
+    "--pass-share X",
+    "Exclude annotators who pass fewer of the checks, such as 0.8; nobody by default.",
+    type=click.FloatRange(0, 1),
+)
+@option(
+    "--combine NAME",
+    "How to combine the judgements of an item: median or majority.",
+    type=COMBINE,
+    default="median",
+)
+@option("--show-identical", "Show pairs of equal outputs; otherwise they count as ties.")
+@option(
+    "--mark-differences",
+    "Mark the words in which the two outputs differ; annotators can switch it off.",
+    name="differences",
+)
+@option("--completion-code CODE", "Shown to each annotator who has finished.")
+@option("--title TEXT", "Title of the page.")
+@option("--question TEXT", "Question above the five answers.")
+@option("--instructions FILE", "Text that explains the task.")
+@option("--plain", "Read all files as text, even if they look like JSON.")
+@option("--force", "Replace a study in which nobody has judged.")
+@option("-q --quiet", "Print no notes.")
 def new(
     systems: tuple[str, ...],
     output: str,
@@ -201,16 +192,12 @@ def _summary(plan: StudyPlan, wanted: int) -> list[str]:
     example="rangevote study serve study.db",
 )
 @click.argument("file", metavar="STUDY")
-@options(
-    declare(
-        "--port N", "0: any that is free.", type=click.IntRange(0, 65535), default=PORT, show_default=True
-    ),
-    declare("--host ADDRESS", "The address to listen on.", default="127.0.0.1", show_default=True),
-    declare("--public", "Allow an address that others can reach."),
-    declare("--allow-host NAME", "A name that browsers may use; the first is in the links.", multiple=True),
-    declare("--proxy ADDRESS", "Your reverse proxy, whose X-Forwarded-For header is believed."),
-    declare("-q --quiet", "Print only the links."),
-)
+@option("--port N", "0: any that is free.", type=click.IntRange(0, 65535), default=PORT)
+@option("--host ADDRESS", "The address to listen on.", default="127.0.0.1")
+@option("--public", "Allow an address that others can reach.")
+@option("--allow-host NAME", "A name that browsers may use; the first is in the links.", multiple=True)
+@option("--proxy ADDRESS", "Your reverse proxy, whose X-Forwarded-For header is believed.")
+@option("-q --quiet", "Print only the links.")
 def serve(
     file: str,
     port: int,
@@ -285,18 +272,15 @@ def _print_links(store: Store, address: str, notes: Notes) -> None:
 
 @study.command(cls=HelpCommand, example="rangevote study report study.db --to html -o report.html")
 @click.argument("file", metavar="STUDY")
-@options(
-    declare(
-        "--to",
-        "html: a page in one file.",
-        name="format",
-        type=click.Choice(["text", "markdown", "latex", "json", "html"]),
-        default="text",
-        show_default=True,
-    ),
-    OUTPUT,
-    FORCE,
+@option(
+    "--to",
+    "html: a page in one file.",
+    name="format",
+    type=click.Choice(["text", "markdown", "latex", "json", "html"]),
+    default="text",
 )
+@OUTPUT
+@FORCE
 def report(file: str, format: str, output: str | None, force: bool) -> None:
     """Report the result of STUDY: a verdict in words, sign tests, answers, agreement, disputed items,
     annotators, sides, attention checks.
@@ -317,18 +301,16 @@ def report(file: str, format: str, output: str | None, force: bool) -> None:
 
 @study.command(cls=HelpCommand, example="rangevote study export study.db -o judgements.csv")
 @click.argument("file", metavar="STUDY")
-@options(
-    declare(
-        "--to",
-        "jsonl, or by the name of the output (.csv); csv is for spreadsheets; record describes the study.",
-        name="format",
-        type=click.Choice(["jsonl", "csv", "record"]),
-    ),
-    declare("--history", "Include judgements that were replaced or undone."),
-    declare("--bom", "Begin the CSV with a byte order mark, for Excel."),
-    OUTPUT,
-    FORCE,
+@option(
+    "--to",
+    "jsonl, or by the name of the output (.csv); csv is for spreadsheets; record describes the study.",
+    name="format",
+    type=click.Choice(["jsonl", "csv", "record"]),
 )
+@option("--history", "Include judgements that were replaced or undone.")
+@option("--bom", "Begin the CSV with a byte order mark, for Excel.")
+@OUTPUT
+@FORCE
 def export(file: str, format: str | None, history: bool, bom: bool, output: str | None, force: bool) -> None:
     """Write the judgements of STUDY, with the sides as they were shown and the outputs.
 

@@ -14,8 +14,8 @@ from rangevote.cli.options import (
     FILE_OF_VOTERS,
     HelpCommand,
     Option,
-    declare,
     election_option,
+    option,
     reading_options,
 )
 from rangevote.cli.output import open_output, refuse_input
@@ -41,24 +41,23 @@ def list_option(flags: str, help: str, default: str | None, kind: type[str] | ty
         except ValueError:
             raise click.BadParameter(f"{text!r} is not a list of numbers such as 0.5,1,2.") from None
 
-    return declare(f"{flags} LIST", help, default=default, show_default=True, callback=split)[1]
+    return option(f"{flags} LIST", help, default=default, callback=split)
 
 
 @click.command(cls=HelpCommand, sections=FILE_OF_VOTERS, example="rangevote tune dev.jsonl -o profile.toml")
 @click.argument("ballots", default="-", metavar="[BALLOTS]")
-@declare("-o --output FILE", "Where to write the profile, for example profile.toml.")[1]
-@declare(
+@option("-o --output FILE", "Where to write the profile, for example profile.toml.")
+@option(
     "--metric NAME",
     "bleu (sacreBLEU), bleu_1 to bleu_4, chrf, rouge_l, or accuracy:KEY with a key of exact.",
     default="bleu",
-    show_default=True,
-)[1]
-@declare(
+)
+@option(
     "-r --references FILE",
     "If the ballots have none: text, one per line, may be repeated; or JSON lines.",
     multiple=True,
-)[1]
-@declare("--voters FILE", "A second file: its candidates vote, ballot by ballot.")[1]
+)
+@option("--voters FILE", "A second file: its candidates vote, ballot by ballot.")
 @list_option(
     "-s --similarities", "Measures to try.", "overlap_1,overlap_2,overlap_3,overlap_1-4,precision_1-4"
 )
@@ -67,22 +66,22 @@ def list_option(flags: str, help: str, default: str | None, kind: type[str] | ty
 @list_option("--likelihoods", "Add x log P(c) / |c| to the votes for candidate c.", "0,0.2,0.4,0.8", float)
 @list_option("--tokenize", "What n-grams are made of: words, space, 13a, chars, ...", "words")
 @list_option("--weights", "Weights to try, for example count,confidence.  [default: by what is known]", None)
-@declare(
+@option(
     "--max-risk X",
     "Also choose a threshold (--min-share of answers, otherwise --min-score) with which, with 95 % "
     "confidence, at most a share X of the answers on new ballots is wrong.",
     type=float,
-)[1]
-@declare("--plot FILE", "Draw risk against coverage, as .svg, .png or .pdf.")[1]
+)
+@option("--plot FILE", "Draw risk against coverage, as .svg, .png or .pdf.")
 @election_option("normalize")
 @election_option("merge")
 @units_options
-@declare("--resamples N", "Of the ballots.", type=click.IntRange(min=1), default=1000, show_default=True)[1]
-@SEED[1]
-@declare("--threads N", "Ballots at a time.", type=click.IntRange(min=1), default=1, show_default=True)[1]
-@declare("--to", "Format of the report.", name="table", type=FORMATS, default="text", show_default=True)[1]
-@FORCE[1]
-@QUIET[1]
+@option("--resamples N", "Of the ballots.", type=click.IntRange(min=1), default=1000)
+@SEED
+@option("--threads N", "Ballots at a time.", type=click.IntRange(min=1), default=1)
+@option("--to", "Format of the report.", name="table", type=FORMATS, default="text")
+@FORCE
+@QUIET
 @reading_options
 def tune(
     ballots: str,

@@ -23,9 +23,9 @@ from rangevote.cli.options import (
     FILE_OF_VOTERS,
     HelpCommand,
     check_one_winner,
-    declare,
     election_options,
     format_by_name,
+    option,
     reading_options,
     result_options,
 )
@@ -66,45 +66,38 @@ ALL_EQUAL = (
     example="rangevote vote samples.jsonl --group-by prompt_id --carry prompt -o winners.csv",
 )
 @click.argument("ballots", default="-", metavar="[BALLOTS]")
-@declare("-o --output FILE", "Where to write. Default: standard output.")[1]
-@declare(
+@option("-o --output FILE", "Where to write. Default: standard output.")
+@option(
     "--voters FILE[=SHARE]",
     "A second file whose candidates vote, ballot by ballot. Several files are a panel: their ballots are "
     "joined by id, and they have equal shares of the vote, or those given.",
     multiple=True,
-)[1]
+)
 @election_options
 @result_options
-@declare(
+@option(
     "--to",
     "Format of the output. Default: by its name (.parquet, .csv, .tsv), otherwise JSON lines. preferences: "
     "JSON lines with prompt, chosen, rejected and margin, as TRL trains on.",
     type=click.Choice([*OUTPUT_FORMATS, "preferences"]),
-)[1]
-@declare(
-    "--on-error", "At a bad ballot.", type=click.Choice(["stop", "skip"]), default="stop", show_default=True
-)[1]
-@declare("--resume", "Continue an unfinished output.")[1]
-@declare("--force", "Replace the output, or start again.")[1]
-@declare("--allow-empty", "Write null for a ballot without candidates.")[1]
-@declare("--require-nonempty", "Fail if the input has no ballots.")[1]
-@declare("--trust-ids", "Do not check that all ids differ.")[1]
-@declare("-q --quiet", "No notes, warnings or progress bar.")[1]
-@declare(
-    "--workers",
-    "Processes that share the work; 0: one for each core.",
-    type=click.IntRange(min=0),
-    default=1,
-    show_default=True,
-)[1]
-@declare(
+)
+@option("--on-error", "At a bad ballot.", type=click.Choice(["stop", "skip"]), default="stop")
+@option("--resume", "Continue an unfinished output.")
+@option("--force", "Replace the output, or start again.")
+@option("--allow-empty", "Write null for a ballot without candidates.")
+@option("--require-nonempty", "Fail if the input has no ballots.")
+@option("--trust-ids", "Do not check that all ids differ.")
+@option("-q --quiet", "No notes, warnings or progress bar.")
+@option(
+    "--workers", "Processes that share the work; 0: one for each core.", type=click.IntRange(min=0), default=1
+)
+@option(
     "--engine",
     "This machine, or Ray Data on one or many.",
     type=click.Choice(["local", "ray"]),
     default="local",
-    show_default=True,
-)[1]
-@declare("--ray-address ADDRESS", "A running Ray cluster: 'auto' or HOST:PORT.")[1]
+)
+@option("--ray-address ADDRESS", "A running Ray cluster: 'auto' or HOST:PORT.")
 @reading_options
 def vote(
     ballots: str,
@@ -192,10 +185,10 @@ def _pairs(output: str | None, shape: ResultShape, settings: Settings) -> Result
     """The shape of preference pairs, where nothing is asked for that they do not have."""
     format_by_name(output, "jsonl")
     asked = {"--scores": shape.scores, "--explain": shape.explain, "--winners": settings.winners > 1}
-    for option, given in asked.items():
+    for flag, given in asked.items():
         if given:
             raise UsageError(
-                f"--to preferences writes prompt, chosen, rejected and margin, without what {option} adds: "
+                f"--to preferences writes prompt, chosen, rejected and margin, without what {flag} adds: "
                 f"leave one of the two out."
             )
     return shape._replace(pair=True)
