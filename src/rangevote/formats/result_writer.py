@@ -79,8 +79,8 @@ def result_line(ballot: Ballot, result: Result, shape: ResultShape, reasoning: s
     else:
         fields = result_fields(ballot, result, shape)
         content = _encode(fields | {"reasoning": reasoning} if reasoning else fields)
-    first, *others = ballot.candidates if result.margin is None else ballot.candidates[:1]
-    all_equal = bool(others) and all(candidate.content == first.content for candidate in others)
+    others = ballot.candidates[1:] if result.margin is None else []
+    all_equal = bool(others) and all(one.content == ballot.candidates[0].content for one in others)
     no_winner = result.no_winner is not None
     content += b"\n"
     return ResultLine(
