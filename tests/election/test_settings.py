@@ -96,7 +96,7 @@ NOT = {
     "normalize": (["nfc"], "unknown normalize 'nfc'. Did you mean 'NFC'"),
     "rule": (["rang", None], "unknown rule .*Choose from: cluster, length_normalised"),
     "preset": (["blnd"], "unknown preset 'blnd'. Did you mean 'blend'"),
-    "tokenize": ([None], "unknown tokenisation None"),
+    "tokenize": (["none"], "unknown tokenisation 'none'"),
     "similarity": ([2], "similarity must be a name.*got int"),
 }
 
