@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 
 from experiments.settings import HERE, ROOT, Folders
-from experiments.steps import write_json
+from experiments.steps import write_json, write_table
 from experiments.vocabulary import plain_words
 from rangevote.errors import MissingExtra
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
 from rangevote.hypothesis import Hypotheses
 from rangevote.similarity import get_similarity
-from rangevote.text import write_atomically
 
 MEASURES = (
     *("overlap_1", "overlap_2", "overlap_3", "overlap_1-4", "overlap_1-4@0.25", "overlap_1-4@0.5"),
@@ -117,17 +116,8 @@ def table(data: Mapping[str, Any]) -> str:
     return to_markdown(Table([Column("tau-c"), Column("95 % interval")], rows, "measure"))
 
 
-def write_table(data: Mapping[str, Any], page: Path) -> None:
-    """Put the table between its marks on a page."""
-    text = page.read_text(encoding="utf-8")
-    head, _, rest = text.partition(BEGIN)
-    tail = rest.partition(END)[2]
-    with write_atomically(page) as file:
-        file.write(f"{head}{BEGIN}\n\n{table(data).strip()}\n\n{END}{tail}".encode())
-
-
 def main() -> None:
     judged, captions = read_judgements(Folders.usual().given("flickr8k", "human_expert.tsv").parent)
     data = agreement(judged, captions)
     write_json(HERE / "results" / "judgement.json", data)
-    write_table(data, ROOT / "docs" / "similarities.md")
+    write_table(table(data), ROOT / "docs" / "similarities.md", BEGIN, END)

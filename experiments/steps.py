@@ -134,6 +134,14 @@ class Stage:
         return seconds
 
 
+def write_table(table: str, page: Path, begin: str, end: str) -> None:
+    """Put a table between its marks on a page."""
+    head, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    tail = rest.partition(end)[2]
+    with write_atomically(page) as file:
+        file.write(f"{head}{begin}\n\n{table.strip()}\n\n{end}{tail}".encode())
+
+
 def write_json(path: Path, data: Any) -> None:
     """Plain data to a file (.gz: packed) that gets its name when it is complete."""
     with write_atomically(path) as file:

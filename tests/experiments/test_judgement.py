@@ -9,8 +9,10 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("scipy")
 
-from experiments.judgement import BEGIN, END, agreement, grades, read_judgements, table, tau, write_table
+from experiments.judgement import BEGIN, END, agreement, grades, read_judgements, table, tau
 from experiments.settings import HERE, ROOT
+
+from experiments.steps import write_table
 
 IMAGES = {
     "a.jpg": ["A dog runs.", "a dog is running"],
@@ -62,7 +64,7 @@ def test_the_table_of_the_docs_was_made_from_the_results(tmp_path):
     page = tmp_path / "page.md"
     docs = ROOT / "docs" / "similarities.md"
     page.write_bytes(docs.read_bytes())
-    write_table(json.loads((HERE / "results" / "judgement.json").read_bytes()), page)
+    write_table(table(json.loads((HERE / "results" / "judgement.json").read_bytes())), page, BEGIN, END)
     assert page.read_bytes() == docs.read_bytes()
 
 
@@ -70,7 +72,7 @@ def test_the_table_is_put_between_its_marks_best_first(tmp_path):
     rows = [{"measure": name, "tau": t, "interval": [t, t]} for name, t in (("edit", 0.1), ("chrf", 0.3))]
     page = tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
-    write_table({"measures": rows}, page)
+    write_table(table({"measures": rows}), page, BEGIN, END)
     text = page.read_text()
     assert text.startswith("before\n")
     assert text.endswith("after\n")

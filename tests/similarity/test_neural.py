@@ -250,7 +250,7 @@ def test_what_the_package_cannot_load_is_told(scorer, monkeypatch):
 
     monkeypatch.setattr(Scorer, "__init__", broken)
     with pytest.raises(SetupError, match=r"bert-score cannot load the model \(OSError: no such model\)"):
-        Bertscore().matrix(columns(["a"]), columns(["a"], "voters"))
+        Bertscore("cannot/load").matrix(columns(["a"]), columns(["a"], "voters"))
 
 
 def test_a_model_that_is_not_here_is_told_at_once_where_there_is_no_network(scorer, monkeypatch):
@@ -258,7 +258,7 @@ def test_a_model_that_is_not_here_is_told_at_once_where_there_is_no_network(scor
     monkeypatch.setattr("rangevote.similarity.neural.is_cached", lambda name: False)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(SetupError, match=r"HF_HUB_OFFLINE forbids to fetch it"):
-        Bertscore().matrix(columns(["a"]), columns(["a"], "voters"))
+        Bertscore("not/here").matrix(columns(["a"]), columns(["a"], "voters"))
 
 
 @pytest.mark.parametrize(
