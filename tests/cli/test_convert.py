@@ -57,13 +57,6 @@ def test_what_a_format_cannot_hold_is_refused_and_no_file_is_left(run, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_existing_file_is_left_alone(run, tmp_path):
-    out = tmp_path / "out.jsonl"
-    out.write_text("precious")
-    assert run("convert", "-", "-o", out, stdin=MOSES).code == 5
-    assert out.read_text() == "precious"
-
-
 def test_the_help_names_every_format(run):
     told = run("convert", "--help").out.decode()
     assert [name for name in [*FORMATS, *WRITERS] if name not in told] == []

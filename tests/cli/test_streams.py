@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import spawn
+from tests.study.samples import study_file
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="devices, pipes and links as on Unix")
 
@@ -54,12 +55,48 @@ def arguments(command: str, three: Path, out: object) -> list[object]:
         "compare": [texts, f"other={texts}", "-r", texts],
         "tune": [three, "-r", texts, "-s", "overlap_1", "--exponents", 0, "--temperatures", 1],
         "show": [three],
+        "study report": [three],
     }
-    return [command, *given[command], "--export" if command == "show" else "-o", out]
+    return [*command.split(), *given[command], "--export" if command == "show" else "-o", out]
+
+
+WRITING = ["vote", "convert", "evaluate", "compare", "tune", "show"]
+
+
+@pytest.mark.parametrize("command", [*WRITING, "study report"])
+def test_a_file_is_replaced_only_by_force_and_an_input_never(run, three, tmp_path, command):
+    if command == "study report":
+        study_file(tmp_path, 2).rename(three)
+    out = tmp_path / "out"
+    out.write_text("precious")
+    done = run(*arguments(command, three, out))
+    assert (done.code, "exists already" in done.err, out.read_text()) == (5, True, "precious")
+    assert run(*arguments(command, three, out), "--force").code == 0
+    assert out.read_bytes() not in (b"precious", b"")
+    input = Path(arguments(command, three, out)[len(command.split())])
+    before = input.read_bytes()
+    done = run(*arguments(command, three, input), "--force")
+    assert (done.code, "is one of the inputs" in done.err, input.read_bytes()) == (2, True, before)
+
+
+@pytest.mark.parametrize("command", WRITING)
+def test_files_and_folders_that_are_not_there_or_none_are_named(run, three, tmp_path, command):
+    out = tmp_path / "no" / "out"
+    done = run(*arguments(command, three, out))
+    assert (done.code, f"cannot write {out}: no such file or directory" in done.err) == (5, True)
+    done = run(*arguments(command, three, tmp_path))
+    assert (done.code, f"cannot write {tmp_path}: is a directory" in done.err) == (5, True)
+    for path, problem in ((tmp_path / "none.jsonl", "no such file"), (tmp_path, "is a directory")):
+        words = [
+            path if word in (three, three.with_name("texts.txt")) else word
+            for word in arguments(command, three, "-")
+        ]
+        done = run(*words)
+        assert (done.code, f"cannot read {path}: {problem}" in done.err) == (5, True), done.err
 
 
 @pytest.mark.parametrize("force", [[], ["--force"]], ids=["", "--force"])
-@pytest.mark.parametrize("command", ["vote", "convert", "evaluate", "compare", "tune", "show"])
+@pytest.mark.parametrize("command", WRITING)
 def test_a_device_takes_the_output_and_stays_a_device(run, three, null, command, force):
     done = run(*arguments(command, three, null), *force)
     assert done.code == 0
@@ -86,8 +123,7 @@ def test_a_link_stays_and_its_target_gets_the_output(run, three, tmp_path, comma
     expected = run(*arguments(command, three, "-")).out
     assert target.read_bytes() == expected
     target.write_text("old")
-    done = run(*arguments(command, three, link))
-    assert (done.code, f"{link} exists already" in done.err) == (5, True)
+    assert run(*arguments(command, three, link)).code == 5
     assert run(*arguments(command, three, link), "--force").code == 0
     assert target.read_bytes() == expected
     assert os.readlink(link) == "elsewhere/target"

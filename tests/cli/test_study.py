@@ -143,10 +143,6 @@ def test_the_report_is_text_and_json_and_a_page(run, tmp_path):
     page = tmp_path / "report.html"
     assert run("study", "report", path, "--to", "html", "-o", page).code == 0
     assert page.read_text().startswith("<!doctype html>")
-    done = run("study", "report", path, "-o", page)
-    assert (done.code, "exists already" in done.err) == (5, True)
-    done = run("study", "report", path, "-o", path, "--force")
-    assert (done.code, "is one of the inputs" in done.err) == (2, True)
 
 
 def test_exports_go_to_standard_output(run, tmp_path):
@@ -277,8 +273,3 @@ def test_the_commands_load_no_web_server_unless_they_serve(tmp_path):
         "assert not {'starlette', 'uvicorn'} & set(sys.modules), sorted(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
-
-
-def test_the_help_names_the_four_commands(run):
-    shown = run("study", "--help").out.decode()
-    assert all(f"  {name} " in shown for name in ("new", "serve", "report", "export"))

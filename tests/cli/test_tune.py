@@ -96,20 +96,6 @@ def test_a_run_is_not_resumed_under_a_changed_profile(run, dev, tmp_path):
     assert "profile" in done.err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "told"),
-    [
-        (("--exponents", "0,x"), 2, "is not a list of numbers"),
-        (("-r", "none.txt"), 5, "none.txt"),
-    ],
-)
-def test_mistakes_are_told_without_a_traceback(run, dev, arguments, code, told):
-    done = run("tune", dev, *arguments)
-    assert done.code == code
-    assert told in done.err
-    assert done.out == b""
-
-
 def test_ballots_without_references_are_told_with_what_to_do(run, three):
     done = run("tune", three)
     assert done.code == 3
@@ -118,25 +104,16 @@ def test_ballots_without_references_are_told_with_what_to_do(run, three):
     )
 
 
-def test_references_out_of_step_are_refused(run, three, tmp_path):
+def test_references_out_of_step_and_lists_of_no_numbers_are_refused(run, three, tmp_path):
     short, long = tmp_path / "short.txt", tmp_path / "long.txt"
     short.write_text("a\n")
     long.write_text("a\n" * 9)
     done = run("tune", three, "-r", short, "--metric", "bleu_1")
     assert (done.code, "short.txt has no references for this ballot" in done.err) == (3, True)
+    done = run("tune", three, "--exponents", "0,x")
+    assert (done.code, "is not a list of numbers" in done.err) == (2, True)
     done = run("tune", three, "-r", long, "--metric", "bleu_1")
     assert (done.code, "9 lines for 3 ballots" in done.err) == (3, True)
-
-
-def test_an_existing_profile_is_kept_unless_forced(run, dev, tmp_path):
-    profile = tmp_path / "profile.toml"
-    profile.write_text("mine")
-    done = run("tune", dev, "--metric", "bleu_2", *FEW, "-o", profile)
-    assert done.code == 5
-    assert "--force" in done.err
-    assert profile.read_text() == "mine"
-    assert run("tune", dev, "--metric", "bleu_2", *FEW, "-o", profile, "--force", "-q").code == 0
-    assert "[election]" in profile.read_text()
 
 
 def test_a_bad_ballot_leaves_no_profile(run, dev, tmp_path):
@@ -146,11 +123,6 @@ def test_a_bad_ballot_leaves_no_profile(run, dev, tmp_path):
     assert done.code == 3
     assert f"{dev}:13" in done.err
     assert not profile.exists()
-
-
-def test_the_profile_may_not_replace_an_input(run, dev):
-    done = run("tune", dev, "-o", dev, "--force")
-    assert (done.code, "is one of the inputs" in done.err) == (2, True)
 
 
 def test_a_threshold_and_weights_are_chosen_and_the_curve_is_drawn(run, tmp_path):
