@@ -31,13 +31,6 @@ def test_help_lists_every_command_with_its_line(run):
         assert line in done.out.decode()
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_every_command_has_help_that_begins_with_its_usage(run, name):
-    done = run(name, "--help")
-    assert done.code == 0
-    assert done.out.decode().startswith(f"Usage: rangevote {name}")
-
-
 def test_the_version_says_which_kernels_count(run):
     kernels = "compiled kernels" if COMPILED else "plain kernels"
     assert run("--version").out.decode().startswith(f"rangevote {rangevote.__version__} ({kernels}")
@@ -105,6 +98,7 @@ def every_command():
 )
 def test_help_has_sections_and_ends_with_an_example_that_can_be_typed(run, name, command):
     shown = run(*name.split(), "--help").out.decode()
+    assert shown.startswith(f"Usage: rangevote {name}")
     *_, heading, example = shown.rstrip().splitlines()
     assert heading == "  Example:"
     program, *arguments = shlex.split(example)

@@ -85,13 +85,6 @@ def test_the_direction_is_as_told(measure):
     assert grades.max() <= measure["highest"] + 1e-12
 
 
-def test_an_unknown_measure_points_to_the_list(run, three):
-    done = run("vote", three, "--similarity", "overlp_2")
-    assert done.code == 2
-    assert "Did you mean 'overlap_2'?" in done.err
-    assert "`rangevote similarities` explains them" in done.err
-
-
 def test_a_measure_that_lacks_its_package_ends_with_5_and_the_install(run, three, monkeypatch):
     monkeypatch.setitem(sys.modules, "bert_score", None)
     done = run("vote", three, "--similarity", "bertscore")

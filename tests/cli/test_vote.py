@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from pathlib import Path
 
 import pytest
 
@@ -32,10 +31,6 @@ def test_a_file_is_written_under_its_name_only_and_nothing_goes_to_stdout(run, t
     assert (done.code, done.out) == (0, b"")
     assert len(out.read_bytes().splitlines()) == 3
     assert sorted(p.name for p in tmp_path.iterdir()) == ["nbest.jsonl", "winners.jsonl"]
-
-
-def test_a_dash_reads_standard_input(run, three):
-    assert run("vote", "-", stdin=three.read_bytes()).out == run("vote", three).out
 
 
 def test_text_prints_the_winner_alone_one_a_line(run):
@@ -75,12 +70,6 @@ def test_a_format_that_is_named_goes_before_the_name_of_the_file(run, three, tmp
     assert out.read_bytes() == run("vote", three).out
 
 
-def test_scores_writes_every_candidates_score(run, three):
-    for result in run("vote", three, "--scores").results():
-        assert max(result["scores"]) == result["score"]
-    assert [len(r["scores"]) for r in run("vote", three, "--scores").results()] == [4, 2, 1]
-
-
 def test_the_temperature_of_votes_has_its_name_everywhere_and_samples_have_none(run, three):
     warmer = run("vote", three, "--temperature", "3", "--scores")
     assert run("vote", three, "--vote-temperature", "3", "--scores").out == warmer.out
@@ -112,25 +101,11 @@ def test_voters_of_another_ballot_are_refused(run, three, tmp_path):
     assert "must go in step" in done.err
 
 
-def test_a_file_of_fewer_voters_is_refused(run, three, tmp_path):
-    voters = tmp_path / "samples.jsonl"
-    voters.write_bytes(lines(ballot("a", "x")))
-    done = run("vote", three, "--voters", voters)
-    assert done.code == 3
-    assert "nbest.jsonl:2: has no partner: the file of voters has fewer ballots" in done.err
-
-
 def test_several_winners_by_reweighted_range_voting(run, three):
     result = run("vote", three, "--rule", "reweighted", "--winners", 2).results()[0]
     assert len(result["winners"]) == 2
     assert result["winners"][0] == {"index": result["index"], "winner": result["winner"]}
     assert "|rule:reweighted|win:2|" in result["signature"]
-
-
-def test_every_format_can_be_voted_on_as_it_is(run, tmp_path: Path):
-    moses = tmp_path / "out.moses"
-    moses.write_text("0 ||| a b c ||| F0= -1.5 ||| -1.5\n0 ||| a b d ||| F0= -1.7 ||| -1.7\n")
-    assert run("vote", moses).results()[0]["winner"] == "a b c"
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-import rangevote as rv
-
-
-def lines(*ballots: dict[str, object]) -> bytes:
-    return b"".join(json.dumps(ballot).encode() + b"\n" for ballot in ballots)
+from tests.cli.conftest import lines
 
 
 @pytest.fixture
@@ -92,9 +86,3 @@ def test_a_ballot_that_no_member_has_and_a_bad_line_are_bad_data(run, files):
     (files / "b.jsonl").write_bytes(b'{"id": 1, "candidates": 3}\n')
     done = run("vote", files / "stand.jsonl", *voters)
     assert (done.code, f"{files / 'b.jsonl'}:1" in done.err) == (3, True)
-
-
-def test_a_profile_may_name_the_shares(tmp_path):
-    path = tmp_path / "profile.toml"
-    path.write_text("[election]\nshares = {a = 0.7, b = 0.3}\n")
-    assert rv.read_profile(path) == {"shares": {"a": 0.7, "b": 0.3}}
