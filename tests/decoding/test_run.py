@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rangevote.decoding import SearchBatch, batches, search
+from rangevote.decoding import SearchBatch, search, search_batch
 from rangevote.decoding.beam import Beam
 from rangevote.decoding.diverse import DiverseBeam, DiverseDecoding
 from rangevote.decoding.sample import Sample, Sampling
@@ -92,7 +92,7 @@ def test_the_input_is_named_by_its_place_in_the_whole_run():
     model = Broken(6, 3, seed=1)
     model.where = ("b", ())
     with pytest.raises(DataError, match=r"inputs\[102\]"):
-        list(batches(model, ["a", "c", "b"], Beam(3), first=100, max_rows=3))
+        search_batch(model, ["a", "c", "b"], Beam(3), range(100, 103))
 
 
 @pytest.mark.parametrize("inputs", ["a text", 7, {"a"}, np.zeros((2, 2)), iter(["a"])])
@@ -129,11 +129,13 @@ def test_no_inputs_give_no_lists(method):
     assert search(TableModel(3, 2, seed=0), (), method) == []
 
 
-def test_batches_hold_as_many_inputs_as_have_room():
-    model, inputs = TableModel(3, 2, seed=0), list("abcdefg")
-    sizes = [len(batch) for batch in batches(model, inputs, Beam(10), max_rows=25)]
-    assert sizes == [2, 2, 2, 1]
-    assert [len(batch) for batch in batches(model, inputs, Beam(10), max_rows=3)] == [1] * 7
+@pytest.mark.parametrize(("max_rows", "sizes"), [(25, [2, 2, 2, 1]), (3, [1] * 7)])
+def test_batches_hold_as_many_inputs_as_have_room(max_rows, sizes, monkeypatch):
+    model, seen = TableModel(3, 2, seed=0), []
+    start = model.start
+    monkeypatch.setattr(model, "start", lambda inputs: seen.append(len(inputs)) or start(inputs))
+    assert len(search(model, list("abcdefg"), Beam(10), max_rows=max_rows)) == 7
+    assert seen == sizes
 
 
 class Counting(TableModel):

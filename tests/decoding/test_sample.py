@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rangevote.decoding import SearchBatch, batches, search
+from rangevote.decoding import SearchBatch, search, search_batch
 from rangevote.decoding.base import random_generator
 from rangevote.decoding.sample import Epsilon, MinP, Nucleus, Sample, TopK
 from tests.decoding import twins
@@ -118,10 +118,8 @@ def test_a_sample_is_the_same_alone_and_in_any_batch(method):
     model, inputs = TableModel(6, 4, seed=3), ["a", "b", "a", "c", "d"]
     whole = search(model, inputs, method)
     for i, input in enumerate(inputs):
-        ((alone,),) = batches(model, [input], method, first=i)
-        assert alone == whole[i]
-    later = [one for batch in batches(model, inputs[2:], method, first=2, max_rows=5) for one in batch]
-    assert later == whole[2:]
+        assert search_batch(model, [input], method, [i]) == [whole[i]]
+    assert search_batch(model, inputs[2:], method, [2, 3, 4], max_rows=5) == whole[2:]
 
 
 def test_fewer_samples_are_a_part_of_more():
@@ -134,7 +132,7 @@ def test_fewer_samples_are_a_part_of_more():
 def test_candidates_and_voters_are_drawn_from_different_streams(method):
     model, inputs = TableModel(9, 6, seed=3, sharp=0.3), ["a", "b"]
     method = replace(method, n=40)
-    candidates, voters = (next(batches(model, inputs, method, stream=stream)) for stream in (0, 1))
+    candidates, voters = (search_batch(model, inputs, method, [0, 1], stream=stream) for stream in (0, 1))
     assert [ranking(one) for one in candidates] != [ranking(one) for one in voters]
 
 

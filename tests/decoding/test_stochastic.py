@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rangevote.decoding import batches, search, stochastic
+from rangevote.decoding import search, search_batch, stochastic
 from rangevote.decoding.base import random_generator
 from rangevote.decoding.stochastic import StochasticBeam, importance
 from rangevote.models.protocol import Step
@@ -211,9 +211,8 @@ def test_the_seed_fixes_the_sample():
     assert search(model, inputs, StochasticBeam(6, seed=4)) == found
     assert search(model, inputs, StochasticBeam(6, seed=5)) != found
     assert found[0] != found[2]  # the same input elsewhere is another draw
-    later = [one for batch in batches(model, inputs[1:], StochasticBeam(6, seed=4), first=1) for one in batch]
-    assert later == found[1:]
-    voters = [one for batch in batches(model, inputs, StochasticBeam(6, seed=4), stream=1) for one in batch]
+    assert search_batch(model, inputs[1:], StochasticBeam(6, seed=4), [1, 2]) == found[1:]
+    voters = search_batch(model, inputs, StochasticBeam(6, seed=4), range(3), stream=1)
     assert all(one != other for one, other in zip(voters, found, strict=True))
 
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -134,21 +134,6 @@ def search(
     hypothesis' own tokens, for voting by `states`. At most `max_rows` hypotheses are extended at a time,
     though never less than one input's beam; the result does not depend on it.
     """
-    several = batches(model, inputs, method, states=states, max_rows=max_rows)
-    return [hypotheses for batch in several for hypotheses in batch]
-
-
-def batches(
-    model: LanguageModel[Any] | Engine,
-    inputs: Sequence[Any],
-    method: Search | str,
-    *,
-    states: bool = False,
-    max_rows: int = MAX_ROWS,
-    first: int = 0,
-    stream: int = 0,
-) -> Iterator[list[list[Hypothesis]]]:
-    """The same batch by batch; `first` is the first input's index in the whole run, `stream` see `Task`."""
     search = get_search(method)
     if isinstance(inputs, (str, bytes)) or not isinstance(inputs, Sequence):
         raise UsageError(
@@ -156,11 +141,12 @@ def batches(
         )
     if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
         raise UsageError(f"max_rows must be a whole number from 1, got {max_rows!r}.")
-    several = max(1, max_rows // search.size)
+    several, numbers = max(1, max_rows // search.size), range(len(inputs))
+    hypotheses: list[list[Hypothesis]] = []
     for start in range(0, len(inputs), several):
-        part = inputs[start : start + several]
-        numbers = range(first + start, first + start + len(part))
-        yield search_batch(model, part, search, numbers, states, stream, max_rows)
+        some = slice(start, start + several)
+        hypotheses += search_batch(model, inputs[some], search, numbers[some], states, max_rows=max_rows)
+    return hypotheses
 
 
 def search_batch(

@@ -85,7 +85,7 @@ class Search(ABC):
     @property
     def random(self) -> bool:
         """Whether another seed gives other hypotheses."""
-        return False
+        return hasattr(self, "seed")
 
     @abstractmethod
     def begin(self, task: Task) -> SearchState:

@@ -6,8 +6,8 @@ multiplicity: as voters each counts once (`weights="count"`).
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,13 +33,13 @@ class Sampling(Search):
     temperature: float = number(1.0, lambda value: 0 < value < np.inf, "a number above 0")
     seed: int = whole(0, 0)
 
-    @property
-    def random(self) -> bool:
-        return True
+    #: The option that truncates, and its name in `Truncation`.
+    _cut: ClassVar[tuple[str, str] | None] = None
 
-    @abstractmethod
     def truncation(self) -> Truncation:
         """Which tokens may be drawn."""
+        cuts = {} if self._cut is None else {self._cut[1]: getattr(self, self._cut[0])}
+        return Truncation(self.temperature, **cuts)
 
     def begin(self, task: Task) -> SearchState:
         return SampleState(self, task)
@@ -51,9 +51,6 @@ class Sample(Sampling):
 
     n: int
 
-    def truncation(self) -> Truncation:
-        return Truncation(self.temperature)
-
 
 @dataclass(frozen=True)
 class TopK(Sampling):
@@ -62,9 +59,7 @@ class TopK(Sampling):
     n: int
     _: KW_ONLY
     top: int = whole(10, 1)
-
-    def truncation(self) -> Truncation:
-        return Truncation(self.temperature, top_k=self.top)
+    _cut = "top", "top_k"
 
 
 @dataclass(frozen=True)
@@ -74,9 +69,7 @@ class Nucleus(Sampling):
     n: int
     _: KW_ONLY
     p: float = number(0.9, lambda p: 0 < p <= 1, "a share above 0 and up to 1")
-
-    def truncation(self) -> Truncation:
-        return Truncation(self.temperature, top_p=self.p)
+    _cut = "p", "top_p"
 
 
 @dataclass(frozen=True)
@@ -86,9 +79,7 @@ class Epsilon(Sampling):
     n: int
     _: KW_ONLY
     epsilon: float = number(0.02, lambda epsilon: 0 <= epsilon < 1, "a probability below 1")
-
-    def truncation(self) -> Truncation:
-        return Truncation(self.temperature, epsilon=self.epsilon)
+    _cut = "epsilon", "epsilon"
 
 
 @dataclass(frozen=True)
@@ -98,9 +89,7 @@ class MinP(Sampling):
     n: int
     _: KW_ONLY
     p: float = number(0.1, lambda p: 0 <= p <= 1, "a share from 0 to 1")
-
-    def truncation(self) -> Truncation:
-        return Truncation(self.temperature, min_p=self.p)
+    _cut = "p", "min_p"
 
 
 class SampleState(SearchState):

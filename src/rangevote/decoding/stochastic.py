@@ -40,10 +40,6 @@ class StochasticBeam(Search):
         """k, and the one beyond."""
         return self.k + 1
 
-    @property
-    def random(self) -> bool:
-        return True
-
     def begin(self, task: Task) -> SearchState:
         return StochasticBeamState(self, task)
 

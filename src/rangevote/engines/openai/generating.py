@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from time import perf_counter
 from typing import Any
 
@@ -145,14 +145,8 @@ class RequestBuilder:
             beam = {"use_beam_search": True, "length_penalty": search.length_penalty}
             return {**fields, **beam, "temperature": 0.0, "include_stop_str_in_output": True}
         assert isinstance(search, Sampling)
-        fields |= {"temperature": search.temperature, **dialect.off}
-        if isinstance(search, Nucleus):
-            fields["top_p"] = search.p
-        elif isinstance(search, TopK):
-            fields["top_k"] = search.top
-        elif isinstance(search, MinP):
-            fields["min_p"] = search.p
-        return fields
+        cuts = {name: value for name, value in asdict(search.truncation()).items() if value is not None}
+        return {**fields, **dialect.off, **cuts}
 
 
 def check_search(search: Search, kind: str) -> None:
