@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
@@ -22,7 +21,7 @@ from rangevote.election.streaming import Electorate
 from rangevote.errors import DataError, SetupError, UsageError, warn
 from rangevote.generation.plan import GenerationPlan
 from rangevote.hypothesis import Ballot, Hypothesis
-from rangevote.models.protocol import Engine, LanguageModel, ModelWrapper
+from rangevote.models.protocol import Engine, Integers, LanguageModel, Step
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -147,8 +146,15 @@ def elect_batch(
     model: LanguageModel[Any] | Engine, requests: Sequence[Request], plan: GenerationPlan
 ) -> list[Elected]:
     """The elections of requests that go through the model together; they fail as a whole."""
-    with memory_advice(plan):
+    try:
         return BatchElections(model, requests, plan).elect()
+    except RuntimeError as error:  # torch has no class of its own for this on every device
+        if not any(words in str(error).lower() for words in NO_MEMORY):
+            raise
+        raise SetupError(
+            f"out of memory with {plan.batch} inputs at a time, {plan.max_rows} rows; use fewer rows "
+            f"(max_rows), shorter outputs (max_new_tokens) or fewer hypotheses."
+        ) from error
 
 
 def elect_each(
@@ -159,15 +165,13 @@ def elect_each(
     Where they fail together they are tried one by one, in order, as results are asked for.
     """
     try:
-        elected = elect_batch(model, requests, plan)
+        yield from elect_batch(model, requests, plan)
     except DataError as error:
         if len(requests) == 1:
             yield error
-            return
-        for request in requests:
-            yield from elect_each(model, [request], plan)
-    else:
-        yield from elected
+        else:
+            for request in requests:
+                yield from elect_each(model, [request], plan)
 
 
 def elect_batches(
@@ -296,7 +300,7 @@ class BatchElections:
         return hypotheses
 
 
-class BatchReading(ModelWrapper):
+class BatchReading:
     """The model, bound to one batch: every `start` gives the same fresh state.
 
     A fresh state can be selected from any number of times, so candidates and voters share one reading of the
@@ -304,12 +308,10 @@ class BatchReading(ModelWrapper):
     """
 
     def __init__(self, model: LanguageModel[Any], inputs: Sequence[Any], numbers: Sequence[int]) -> None:
-        super().__init__(model)
-        self._inputs, self._numbers = inputs, numbers
+        self._model, self._inputs, self._numbers = model, inputs, numbers
         self._state: Any = None
 
     def start(self, inputs: Sequence[Any]) -> Any:
-        """The state of the batch."""
         assert inputs is self._inputs  # bound to one batch
         if self._state is None:
             try:
@@ -319,16 +321,21 @@ class BatchReading(ModelWrapper):
                 raise DataError(error.problem, field=field, where=error.where) from error
         return self._state
 
+    @property
+    def ends(self) -> Sequence[int]:
+        return self._model.ends
 
-@contextmanager
-def memory_advice(plan: GenerationPlan) -> Iterator[None]:
-    """Say what helps when the memory is too small."""
-    try:
-        yield
-    except RuntimeError as error:  # torch has no class of its own for this on every device
-        if any(words in str(error).lower() for words in NO_MEMORY):
-            raise SetupError(
-                f"out of memory with {plan.batch} inputs at a time, {plan.max_rows} rows; use fewer rows "
-                f"(max_rows), shorter outputs (max_new_tokens) or fewer hypotheses."
-            ) from error
-        raise
+    def step(self, state: Any, tokens: Integers | None) -> Step[Any]:
+        return self._model.step(state, tokens)
+
+    def select(self, state: Any, rows: Integers) -> Any:
+        return self._model.select(state, rows)
+
+    def room(self, state: Any) -> Integers | None:
+        return self._model.room(state)
+
+    def text(self, tokens: Sequence[int]) -> str | None:
+        return self._model.text(tokens)
+
+    def source(self, input: Any) -> Sequence[int]:
+        return self._model.source(input)

@@ -76,32 +76,3 @@ class Engine(Protocol):
 
     def hypotheses(self, inputs: Sequence[Any], search: Any) -> Sequence[Sequence[Hypothesis]]:
         """The hypotheses of a search, as `rangevote.Beam(10)`, for each input, in order."""
-
-
-class ModelWrapper:
-    """A `LanguageModel` that passes everything on to another; subclasses change one thing."""
-
-    def __init__(self, model: LanguageModel[Any]) -> None:
-        self._model = model
-
-    @property
-    def ends(self) -> Sequence[int]:
-        return self._model.ends
-
-    def start(self, inputs: Sequence[Any]) -> Any:
-        return self._model.start(inputs)
-
-    def step(self, state: Any, tokens: Integers | None) -> Step[Any]:
-        return self._model.step(state, tokens)
-
-    def select(self, state: Any, rows: Integers) -> Any:
-        return self._model.select(state, rows)
-
-    def room(self, state: Any) -> Integers | None:
-        return self._model.room(state)
-
-    def text(self, tokens: Sequence[int]) -> str | None:
-        return self._model.text(tokens)
-
-    def source(self, input: Any) -> Sequence[int]:
-        return self._model.source(input)
