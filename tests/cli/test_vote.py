@@ -150,7 +150,10 @@ def test_on_a_terminal_there_is_a_table_and_a_closing_line(three, tmp_path):
         process = spawn("vote", three, "--weights", "count", *output, stdout=terminal, stderr=terminal)
         process.communicate(timeout=60)
         assert process.returncode == 0
-        shown = os.read(screen, 1 << 16).decode().splitlines()
+        text = b""
+        while not text.endswith(b".\r\n"):  # the terminal may hand it over in parts
+            text += os.read(screen, 1 << 16)
+        shown = text.decode().splitlines()
         where = "standard output" if not output else str(output[1])
         closing = rf"rangevote: 3 ballots, the most likely candidate lost in 1, \d+\.\d s, {where}\."
         assert re.fullmatch(closing, "".join(shown[0 if output else 4 :]))

@@ -93,6 +93,7 @@ def test_the_notebook_runs_and_draws_the_election(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray")
 def test_a_pipeline_of_ray_resumes_by_its_checkpoint(run, tmp_path):
     pytest.importorskip("ray", reason="the extra 'ray' is not installed")
     parquet = pytest.importorskip("pyarrow.parquet")

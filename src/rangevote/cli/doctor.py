@@ -126,7 +126,7 @@ def requirements(distribution: str) -> dict[str, list[Requirement]]:
 def look(package: Requirement, tried: bool = False, timeout: float = IMPORT_TIMEOUT) -> dict[str, Any]:
     """A package's name, version, state ("ok", "missing", "version" or "broken") and problem; `tried` also
     imports it."""
-    name, module = package.name, MODULES.get(package.name, package.name.replace("-", "_").replace(".", "_"))
+    name, module = package.name, MODULES.get(package.name, package.name.replace("-", "_"))
     try:
         version = metadata.version(name) or None
     except Exception:  # the metadata may be damaged
