@@ -5,7 +5,7 @@ from 1 (unrelated) to 4 (describes the image). A measure grades the same pair by
 the image's own five captions r, which is the score that c would have if these were the voters. Pairs in which
 the caption is one of the image's own are left out, as is usual: every measure knows them by heart.
 
-    make reproduce NAME=judgement     # writes results/judgement.json and the table of docs/similarities.md
+    make reproduce NAME=judgement     # writes the record and the table of docs/reference/similarities.md
 """
 
 from __future__ import annotations
@@ -120,4 +120,4 @@ def main() -> None:
     judged, captions = read_judgements(Folders.usual().given("flickr8k", "human_expert.tsv").parent)
     data = agreement(judged, captions)
     write_json(HERE / "results" / "judgement.json", data)
-    write_table(table(data), ROOT / "docs" / "similarities.md", BEGIN, END)
+    write_table(table(data), ROOT / "docs" / "reference" / "similarities.md", BEGIN, END)

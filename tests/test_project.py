@@ -79,7 +79,7 @@ def test_the_pictures_of_the_docs_are_there_taken_by_make_screenshots_and_small(
     script = (ROOT / "docs" / "screenshots.py").read_text()
     pictures = {path.stem: path.stat().st_size for path in (ROOT / "docs" / "images").iterdir()}
     shown = set()
-    for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")):
+    for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")):
         shown |= set(re.findall(r"[(/]images/([^)\"]+)\.png", page.read_text()))
     assert shown == set(pictures)
     assert all(f'"{name}"' in script for name in pictures)

@@ -110,17 +110,17 @@ CLAIMS = [
         lambda: less(BLEND, "overlap_2"),
     ),
     Claim(
-        "guides/translate.md",
+        "tutorials/translate.md",
         '`preset="blend"`** held up best of the fixed measures as beams grew',
         lambda: best_of_the_fixed(TRANSLATION) == BLEND,
     ),
     Claim(
-        "guides/captions.md",
+        "tutorials/captions.md",
         "voting keeps more different captions than beam search at large k",
         lambda: found(CAPTIONS, "Voting keeps more different captions than beam search at large k") == "yes",
     ),
     Claim(
-        "guides/captions.md",
+        "tutorials/captions.md",
         "unigram and bigram voting write long ones, `blend` takes that back",
         lambda: min(lengths("overlap_1", "overlap_2")) > max(lengths("Beam search", BLEND)),
     ),
@@ -190,7 +190,7 @@ def test_the_readme_says_of_the_translator_what_was_recorded():
     ],
 )
 def test_the_page_of_presets_has_the_recorded_numbers(row, methods):
-    text = (DOCS / "guides" / "presets.md").read_text(encoding="utf-8")
+    text = (DOCS / "which.md").read_text(encoding="utf-8")
     assert f"| {row} | {' | '.join(bleu(2, *methods))} |" in text
 
 
@@ -201,6 +201,6 @@ def test_the_lead_of_a_consensus_is_told_with_its_chance(k, difference, p):
     listed = OPUS["systems"]["int8"]["comparisons"]
     [one] = [c for c in listed if c["asked"] == f"consensus, best baseline, k = {k}"]
     assert (f"{one['all']['difference']:.2f}", f"{one['all']['p']:.2f}") == (difference, p)
-    text = (DOCS / "guides" / "presets.md").read_text(encoding="utf-8")
+    text = (DOCS / "which.md").read_text(encoding="utf-8")
     assert difference in text
     assert p in text

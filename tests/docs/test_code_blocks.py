@@ -19,7 +19,7 @@ from tests.docs.blocks import PAGES, ROOT, Block, blocks, commands, lines_of, na
 from tests.docs.conftest import STAND_INS
 
 #: Pages with blocks of the language `py`: tests/service, tests/similarity and tests/integrations run those.
-TESTED_ELSEWHERE = {"service.md", "similarities.md", "tools.md"}
+TESTED_ELSEWHERE = {"serve.md", "similarities.md", "tools.md"}
 PROMISE = re.compile(r"^\s*print\(.*\)\s+# (.*)$", re.MULTILINE)
 
 

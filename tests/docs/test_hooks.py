@@ -77,9 +77,9 @@ def test_a_heading_or_file_that_is_gone_stops_the_build():
 
 def test_links_lead_to_what_they_lead_to_in_the_repository():
     assert filled("[a](../../benchmarks/RESULTS.md#search)") == "[a](../benchmarks/RESULTS.md#search)"
-    assert filled("[a](../search.md), [b](weights.md)") == "[a](../search.md), [b](weights.md)"
+    assert filled("[a](../which.md), [b](weights.md)") == "[a](../which.md), [b](weights.md)"
     assert filled("[a](../benchmarks/RESULTS.md)", "paper.md") == "[a](benchmarks/RESULTS.md)"
-    assert filled("[a](docs/show.md)", "CHANGELOG.md") == "[a](show.md)"
+    assert filled("[a](docs/guides/show.md)", "CHANGELOG.md") == "[a](guides/show.md)"
 
 
 def test_doctests_are_put_into_fences_and_nothing_else_is():

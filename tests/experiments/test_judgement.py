@@ -62,7 +62,7 @@ def test_agreement_counts_every_single_judgement(read):
 
 def test_the_table_of_the_docs_was_made_from_the_results(tmp_path):
     page = tmp_path / "page.md"
-    docs = ROOT / "docs" / "similarities.md"
+    docs = ROOT / "docs" / "reference" / "similarities.md"
     page.write_bytes(docs.read_bytes())
     write_table(table(json.loads((HERE / "results" / "judgement.json").read_bytes())), page, BEGIN, END)
     assert page.read_bytes() == docs.read_bytes()

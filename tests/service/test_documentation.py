@@ -1,4 +1,4 @@
-"""docs/service.md agrees with the service."""
+"""docs/guides/serve.md agrees with the service."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from rangevote.service.config import OWN_OPTIONS, Limits, read_config
 
-TEXT = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "guides" / "serve.md").read_text(encoding="utf-8")
 
 
 def block(language: str) -> str:

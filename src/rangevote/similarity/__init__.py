@@ -114,7 +114,7 @@ class Preset(NamedTuple):
     tokenize: str = DEFAULT_UNIT
 
 
-#: docs/guides/presets.md tells which to use when, with the numbers that decided.
+#: docs/which.md tells which to use when, with the numbers that decided.
 PRESETS: dict[str, Preset] = {
     "blend": Preset("overlap_1-4@0.25", temperature=2.0),
     "consensus": Preset("overlap_1-4", likelihood=0.4),
