@@ -18,12 +18,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rangevote.errors import UsageError, choose, need, respelled
+from rangevote.errors import DataError, UsageError, choose, need, respelled, shown
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.similarity import get_similarity
 from rangevote.similarity.answers import get_key
+from rangevote.similarity.base import Measure
 from rangevote.similarity.exact import Exact
+from rangevote.similarity.json_leaves import canonical
 from rangevote.similarity.neural import NeuralMeasure, Scored
 from rangevote.similarity.vectors import Embedding
 
@@ -310,24 +312,38 @@ def percent(sums: Array) -> Array:
     return 100 * mean(sums)
 
 
+def right_answers(gold: object, measure: Measure) -> set[Hashable]:
+    """The answers that are right, as the measure's keys, given a text or a number, or a list of those.
+
+    Gold passes through the same key as the outputs, so "6 * 3 = #### 18" is 18 for `last_number`; where the
+    key finds nothing in it, it is the answer itself.
+
+    >>> right_answers(18.0, Exact(get_key("last_number"))), right_answers(["B", "C"], Exact())
+    ({'18'}, {'B', 'C'})
+    """
+    several = gold if isinstance(gold, (list, tuple)) else [gold]
+    kinds = (
+        (str, bool, int, float, dict) if measure.name.startswith("exact:json") else (str, bool, int, float)
+    )
+    if not several or not all(isinstance(one, kinds) for one in several):
+        raise DataError(
+            f"is {shown(gold)}; a right answer must be a text or a number, or a list of those; of JSON "
+            f"(exact:json) an object too. Name a field inside an object as FIELD.NAME."
+        )
+    texts = [one if isinstance(one, str) else canonical(one) for one in several]
+    keys = measure.keys(Hypotheses.of(texts, role="references"))
+    return {text.strip() if key is None else key for text, key in zip(texts, keys, strict=True)}
+
+
 def accuracy(key: str) -> Metric:
     """Outputs whose answer, by a key of `exact`, is that of a reference; without a key: whose plain text."""
     measure = Exact(get_key(key or "plain"))
 
-    def answers(texts: Sequence[str]) -> list[Hashable]:
-        return measure.keys(Hypotheses.of(list(texts), role="references"))
-
     def build(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
-        right: list[set[Hashable]] = [
-            {
-                text.strip() if answer is None else answer
-                for text, answer in zip(item, answers(item), strict=True)
-            }
-            for item in corpus.references or ()
-        ]
+        right = [right_answers(list(item), measure) for item in corpus.references or ()]
 
         def row(i: int, text: str) -> tuple[bool, int]:
-            [answer] = answers([text])
+            [answer] = measure.keys(Hypotheses.of([text]))
             return answer is not None and answer in right[i], 1
 
         return by_output(f"{measure.name}|{corpus.signature}", row)
