@@ -27,7 +27,7 @@ from rangevote.cli.options import (
     secret_from_environment,
 )
 from rangevote.cli.output import ResultsAndBallots, keeping_results, open_outputs, skip_done
-from rangevote.cli.progress import Bar, Notes, check_input, loading
+from rangevote.cli.progress import Bar, Done, Notes, check_input, loading
 from rangevote.errors import DataError, UsageError, need, warn
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rangevote.formats.result_writer import ResultLine, ResultShape
     from rangevote.generation.generate import Elected, Elector, Request
     from rangevote.generation.plan import GenerationPlan
+    from rangevote.hypothesis import Ballot
     from rangevote.models.protocol import Engine, LanguageModel
 
     #: An input, and its election or why there is none.
@@ -331,68 +332,55 @@ def generate(
         entries = files.enter_context(
             read_inputs(source, format=format, field=field, images=images, carry=shape.carry)
         )
-        run = GenerateRun(elector, sink, shape, notes, skip)
-        return run.write_all(entries, Reached(sink.done, entries.total), quiet=quiet)
+        return _write_all(elector, entries, entries.total, sink, shape, notes, skip=skip, quiet=quiet)
 
 
-@dataclass
-class Reached:
-    """How many of the inputs are answered, for the progress bar."""
+def _write_all(
+    elector: Elector,
+    entries: Iterator[Entry],
+    total: int | None,
+    sink: ResultsAndBallots,
+    shape: ResultShape,
+    notes: Notes,
+    *,
+    skip: bool,
+    quiet: bool,
+) -> int:
+    """Write a line for every input; returns the exit code."""
+    done, skipped = Done(sink.done, total), 0
+    bar = Bar(done, "generating", quiet=quiet, unit="inputs")
+    with keeping_results(sink, bar):
+        rest = skip_done(entries, sink.leading, text=shape.text and sink.leading is sink.results)
+        bar.show()
+        with closing(answers(elector, enumerate(rest, sink.done))) as batches:
+            for batch in batches:
+                for entry, answer in batch:
+                    line, ballot = _line(entry, answer, shape)
+                    if line.error is not None:
+                        if not skip:
+                            raise line.error
+                        notes.warn(f"skipped: {line.error}")
+                        skipped += 1
+                    sink.write(line.content, ballot)
+                    done.position += 1
+                    bar.advance()
+                sink.flush()
+        sink.finish()
+    if not sink.done + bar.items:
+        notes.tell("there are no inputs.")
+    if skipped:
+        click.echo(f"rangevote: {skipped} of {bar.items} inputs were skipped.", err=True)
+    return 4 if skipped else 0
 
-    position: int
-    size: int | None
 
+def _line(entry: Entry, answer: Elected | DataError, shape: ResultShape) -> tuple[ResultLine, Ballot]:
+    """The result and the ballot; a bad input has a line too, and a ballot without candidates."""
+    from rangevote.formats.result_writer import error_line, result_line
+    from rangevote.hypothesis import Ballot
 
-@dataclass(frozen=True)
-class GenerateRun:
-    """One pass over the inputs: what elects for them, where lines go, and what happens at a bad one."""
-
-    elector: Elector
-    sink: ResultsAndBallots
-    shape: ResultShape
-    notes: Notes
-    skip: bool
-
-    def write_all(self, entries: Iterator[Entry], reached: Reached, *, quiet: bool) -> int:
-        """Write a line for every input; returns the exit code."""
-        sink, skipped = self.sink, 0
-        bar = Bar(reached, "generating", quiet=quiet, unit="inputs")
-        with keeping_results(sink, bar):
-            text = self.shape.text and sink.leading is sink.results
-            rest = skip_done(entries, sink.leading, text=text)
-            bar.show()
-            with closing(answers(self.elector, enumerate(rest, sink.done))) as batches:
-                for batch in batches:
-                    for entry, answer in batch:
-                        line, ballot = self._line(entry, answer)
-                        if line.error is not None:
-                            if not self.skip:
-                                raise line.error
-                            self.notes.warn(f"skipped: {line.error}")
-                            skipped += 1
-                        sink.write(line.content, ballot)
-                        reached.position += 1
-                        bar.advance()
-                    sink.flush()
-            sink.finish()
-        if not sink.done + bar.items:
-            self.notes.tell("there are no inputs.")
-        if skipped:
-            click.echo(f"rangevote: {skipped} of {bar.items} inputs were skipped.", err=True)
-        return 4 if skipped else 0
-
-    def _line(self, entry: Entry, answer: Elected | DataError) -> tuple[ResultLine, bytes]:
-        """The result and the ballot; a bad input has a line too, and a ballot without candidates."""
-        from rangevote.formats.ballot_writer import write_ballot
-        from rangevote.formats.result_writer import error_line, result_line
-        from rangevote.hypothesis import Ballot
-
-        if isinstance(answer, DataError):
-            ballot, line = entry.ballot or Ballot(()), error_line(entry, answer, self.shape)
-        else:
-            ballot = answer.ballot
-            line = result_line(ballot, answer.result, self.shape, answer.reasoning)
-        return line, b"" if self.sink.ballots is None else write_ballot(ballot)
+    if isinstance(answer, DataError):
+        return error_line(entry, answer, shape), entry.ballot or Ballot(())
+    return result_line(answer.ballot, answer.result, shape, answer.reasoning), answer.ballot
 
 
 def answers(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rangevote.cli.progress import Bar
     from rangevote.formats.reader import Entry
     from rangevote.formats.result_writer import ResultShape
+    from rangevote.hypothesis import Ballot
 
 BUFFER = 1 << 20
 #: A table that lines of results are to become: its format (parquet, csv, tsv, preferences) and its columns.
@@ -56,12 +57,20 @@ class Sink:
     and the last of them; `name`: what messages call it."""
 
     done, last, name = 0, b"", ""
+    _file: BinaryIO
 
     def write(self, line: bytes) -> None:
-        raise NotImplementedError
+        try:
+            self._file.write(line)
+        except OSError as error:
+            self._fail(error)
 
     def flush(self) -> None:
         """Hand what was written to the system, so that it outlives the process."""
+        try:
+            self._file.flush()
+        except OSError as error:
+            self._fail(error)
 
     def finish(self) -> None:
         """All lines are there."""
@@ -72,6 +81,9 @@ class Sink:
 
     def discard(self) -> None:
         """Stop early and leave no file behind."""
+
+    def _fail(self, error: OSError) -> NoReturn:
+        raise NotImplementedError
 
 
 class StreamOutput(Sink):
@@ -91,18 +103,9 @@ class StreamOutput(Sink):
             line = b"".join(map(self._rows, line.splitlines(keepends=True)))
         if self._terminal:
             line = escape_controls(line.decode("utf-8", "replace"), keep="\n\t").encode()
-        try:
-            self._file.write(line)
-            if self._line_by_line:
-                self._file.flush()
-        except OSError as error:
-            self._fail(error)
-
-    def flush(self) -> None:
-        try:
-            self._file.flush()
-        except OSError as error:
-            self._fail(error)
+        super().write(line)
+        if self._line_by_line:
+            self.flush()
 
     def finish(self) -> None:
         if self._rows is not None and (header := self._rows.finish()):
@@ -209,16 +212,7 @@ class OutputFile(Sink):
 
     def write(self, line: bytes) -> None:
         self._written = True
-        try:
-            self._file.write(line)
-        except OSError as error:
-            self._fail(error)
-
-    def flush(self) -> None:
-        try:
-            self._file.flush()
-        except OSError as error:
-            self._fail(error)
+        super().write(line)
 
     def finish(self) -> None:
         """Everything is on the disk, then the file gets its name."""
@@ -280,9 +274,11 @@ class ResultsAndBallots:
         #: Says how far an earlier run came.
         self.leading: Sink = files[-1] if files else results
 
-    def write(self, result: bytes, ballot: bytes) -> None:
+    def write(self, result: bytes, ballot: Ballot) -> None:
+        from rangevote.formats.ballot_writer import write_ballot
+
         if self.ballots is not None:
-            self.ballots.write(ballot)
+            self.ballots.write(write_ballot(ballot))
         self.results.write(result)
 
     def flush(self) -> None:

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -30,6 +31,14 @@ class Position(Protocol):
     def position(self) -> int: ...
     @property
     def size(self) -> int | None: ...
+
+
+@dataclass
+class Done:
+    """How many items of `size` are done."""
+
+    position: int
+    size: int | None
 
 
 class Bar:

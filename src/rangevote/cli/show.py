@@ -13,7 +13,7 @@ import click
 
 from rangevote.cli.options import HelpCommand, election_options, option, reading_options
 from rangevote.cli.output import open_output, refuse_input
-from rangevote.cli.progress import Bar, Notes, check_inputs
+from rangevote.cli.progress import Bar, Done, Notes, check_inputs
 from rangevote.errors import UsageError, need
 
 if TYPE_CHECKING:
@@ -123,19 +123,12 @@ def _figure_1() -> list[Ballots]:
     return [Ballots("figure 1", [Ballot(captions, id="figure 1", source=source)])]
 
 
-class ExportCount:
-    """How many of `size` ballots are in the file."""
-
-    def __init__(self, size: int) -> None:
-        self.position, self.size = 0, size
-
-
 def export_page(page: ElectionPage, path: str, force: bool, quiet: bool, notes: Notes) -> None:
     """Write the page as one file."""
     from rangevote.web.export_html import single_file
 
     with open_output(path, "-", {}, force=force) as out:
-        count = ExportCount(page.kept)
+        count = Done(0, page.kept)
         bar = Bar(count, "exporting", quiet=quiet)
 
         def done() -> None:
