@@ -23,6 +23,7 @@ from packaging.requirements import Requirement
 
 from rangevote import __version__
 from rangevote.cli.options import HelpCommand, option
+from rangevote.parallel import cores
 
 #: What the extras are for; extras without an entry (`all`, `dev`) are not reported.
 PURPOSES = {
@@ -84,7 +85,6 @@ def examine(tried: bool) -> dict[str, Any]:
         models = sorted(path.name for path in cache.glob("models--*"))
     except OSError:  # not readable for this user
         models = []
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "rangevote": {"version": __version__, "folder": str(Path(__file__).parents[1])},
         "python": {"version": platform.python_version(), "executable": sys.executable},
@@ -96,7 +96,7 @@ def examine(tried: bool) -> dict[str, Any]:
             for name in sorted(extras.keys() & PURPOSES.keys())
         ],
         "others": [_group(name, use, [Requirement(name)], name, tried) for name, use in measures.items()],
-        "threads": {"processors": os.cpu_count(), "usable": usable},
+        "threads": {"processors": os.cpu_count(), "usable": cores()},
         "cache": {
             "folder": str(cache),
             "exists": cache.is_dir(),

@@ -22,9 +22,8 @@ from rangevote.cli.options import (
     election_options,
     grouped,
     option,
-    read_secret,
+    read_key,
     result_options,
-    secret_from_environment,
 )
 from rangevote.cli.output import ResultsAndBallots, keeping_results, open_outputs, skip_done
 from rangevote.cli.progress import Bar, Done, Notes, check_input, loading
@@ -132,7 +131,9 @@ class GenerateOptions:
                 raise UsageError(f"{flag} is for models in this process, but --engine {engine} is not.")
         if len(models) > 1:
             raise UsageError(f"--engine {engine} takes one --voter-model; for a panel of servers use serve.")
-        key, extra = self._key(), self._extra_fields()
+        key, extra = read_key(self.key_env, self.key_file, "--key"), self._extra_fields()
+        if self.key_env is None and self.key_file is None:  # servers of one's own mostly want none
+            key = os.environ.get("OPENAI_API_KEY", "").strip() or None
         need("httpx", "web", "asking a server")
         from rangevote.engines.openai.client import CallLimits, Client
         from rangevote.engines.openai.generating import RequestBuilder, ServerElector
@@ -150,16 +151,6 @@ class GenerateOptions:
         if key is not None and exposed(client.base_url):
             warn(f"the API key goes to {client.base_url} unencrypted; if you can, use https.")
         return ServerElector(client, builder, plan, ahead=2 * self.concurrency, skip=skip)
-
-    def _key(self) -> str | None:
-        """The API key; servers of one's own mostly want none."""
-        if self.key_env is not None and self.key_file is not None:
-            raise UsageError("--key-env and --key-file are both given; a server has one key.")
-        if self.key_file is not None:
-            return read_secret(self.key_file).strip()
-        if self.key_env is not None:
-            return secret_from_environment(self.key_env).strip()
-        return os.environ.get("OPENAI_API_KEY", "").strip() or None
 
     def _extra_fields(self) -> dict[str, Any]:
         from rangevote.formats.jsonl import parse

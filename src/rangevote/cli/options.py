@@ -407,3 +407,12 @@ def secret_from_environment(name: str, environment: Mapping[str, str] = os.envir
     if not value.strip():
         raise SetupError(f"the environment variable {name} is not set; it must have the key.")
     return value
+
+
+def read_key(variable: str | None, file: str | None, option: str) -> str | None:
+    """The key of a server, from the environment or a file; None if neither is named."""
+    if variable is not None and file is not None:
+        raise UsageError(f"{option}-env and {option}-file are both given; a server has one key.")
+    if variable is not None:
+        return secret_from_environment(variable).strip()
+    return None if file is None else read_secret(file).strip()

@@ -5,13 +5,22 @@ from __future__ import annotations
 import logging
 import secrets
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.options import MODEL_SECTIONS, HelpCommand, client_options, option
+from rangevote.cli.options import (
+    MODEL_SECTIONS,
+    HelpCommand,
+    client_options,
+    option,
+    read_key,
+    read_secret,
+    secret_from_environment,
+)
 from rangevote.election.settings import CLIENT_OPTIONS
 from rangevote.errors import RangevoteWarning, SetupError, UsageError, need
 
@@ -20,8 +29,6 @@ if TYPE_CHECKING:
     from rangevote.service.middleware import Keys
 
 PORT = 8720
-#: Addresses that stand for all of the machine's.
-EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104
 #: How requests are answered that do not say otherwise.
 REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *CLIENT_OPTIONS)
 
@@ -85,14 +92,18 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
     from rangevote.service.metrics import Metrics
     from rangevote.service.middleware import log_event, log_to
     from rangevote.service.upstream import Upstream
-    from rangevote.web.serving import address, bound
+    from rangevote.web.serving import address, bound, host_names, is_local
     from rangevote.web.serving import serve as run
 
     keys = _keys(given["keys_env"], given["keys_file"])
-    _check_address(host, allow_host, keys)
-    own = [] if host in EVERYWHERE else [f"[{host}]" if ":" in host else host]
-    key = _upstream_key(given["upstream_key_env"], given["upstream_key_file"])
-    config = _config(given, hosts=(*allow_host, *own))
+    if not is_local(host) and not keys:
+        raise UsageError(
+            f"--host {host} lets others reach the service, which has no keys. Add --keys-file FILE or "
+            f"--keys-env VAR, or listen on 127.0.0.1."
+        )
+    hosts = host_names(host, allow_host, "clients")
+    key = read_key(given["upstream_key_env"], given["upstream_key_file"], "--upstream-key")
+    config = _config(given, hosts)
     warnings.simplefilter("ignore", RangevoteWarning)  # the replies say the same
     log_to(logging.StreamHandler())
     metrics = Metrics()
@@ -116,23 +127,7 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
     log_event("stopped")
 
 
-def _check_address(host: str, names: tuple[str, ...], keys: Keys) -> None:
-    from rangevote.web.serving import is_local
-
-    if not is_local(host) and not keys:
-        raise UsageError(
-            f"--host {host} lets others reach the service, which has no keys. Add --keys-file FILE or "
-            f"--keys-env VAR, or listen on 127.0.0.1."
-        )
-    if host in EVERYWHERE and not names:
-        raise UsageError(
-            f"--host {host} stands for all addresses of this machine; add --allow-host NAME with the name or "
-            f"address that clients use."
-        )
-
-
 def _keys(variable: str | None, file: str | None) -> Keys:
-    from rangevote.cli.options import read_secret, secret_from_environment
     from rangevote.service.middleware import Keys, read_keys
 
     keys = []
@@ -143,7 +138,7 @@ def _keys(variable: str | None, file: str | None) -> Keys:
     return Keys(keys)
 
 
-def _config(given: dict[str, Any], hosts: tuple[str, ...]) -> ServiceConfig:
+def _config(given: dict[str, Any], hosts: Sequence[str]) -> ServiceConfig:
     """From the file, and over it from the command line."""
     from rangevote.service.config import (
         ConfigFile,
@@ -181,7 +176,7 @@ def _config(given: dict[str, Any], hosts: tuple[str, ...]) -> ServiceConfig:
         image_hosts=frozenset(name.lower() for name in file.allow_image_hosts),
         forward=frozenset(file.forward),
         kept=file.keep_elections if given["keep_elections"] is None else given["keep_elections"],
-        hosts=hosts,
+        hosts=tuple(hosts),
         members={} if "" in members else members,
         panel=given["panel"] or file.panel,
     )
@@ -201,18 +196,6 @@ def _members(given: tuple[str, ...]) -> dict[str, str]:
     if "" in members and len(members) > 1:
         raise UsageError("several --upstream are a panel; write each as NAME=URL, as small=http://host/v1.")
     return members
-
-
-def _upstream_key(variable: str | None, file: str | None) -> str | None:
-    from rangevote.cli.options import read_secret, secret_from_environment
-
-    if variable is not None and file is not None:
-        raise UsageError(
-            "--upstream-key-env and --upstream-key-file are two keys for one upstream; give one."
-        )
-    if variable is not None:
-        return secret_from_environment(variable).strip()
-    return None if file is None else read_secret(file).strip()
 
 
 def _start_model(name: str, key: str) -> Any:

@@ -151,11 +151,11 @@ def _serve(
 ) -> None:
     need("uvicorn", "web", "a page in the browser")
     from rangevote.web.app import election_app
-    from rangevote.web.serving import address, bound, is_local, serve
+    from rangevote.web.serving import address, bound, bracketed, is_local, serve
 
     if not is_local(host):
         notes.warn(f"everyone who can reach {host} can read these ballots; there is no password.")
-    hosts = [f"[{host}]" if ":" in host else host, *names]
+    hosts = [bracketed(host), *names]
     listening = bound(host, port)
     url = address(listening)
 

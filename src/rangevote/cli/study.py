@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 #: Fixed, so that links stay valid when the server is started again.
 PORT = 8710
-#: Addresses that stand for all of the machine's.
-EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104
 FROM_0, FROM_1 = click.IntRange(min=0), click.IntRange(min=1)
 SIDES, COMBINE = click.Choice(["coin", "balanced"]), click.Choice(["median", "majority"])
 OUTPUT = option("-o --output FILE", "Output file; standard output by default.")
@@ -215,7 +213,7 @@ def serve(
     need("starlette", "web", "showing a study")
     from rangevote.study.app import study_app
     from rangevote.study.store import Store
-    from rangevote.web.serving import bound, is_local
+    from rangevote.web.serving import bound, bracketed, host_names, is_local
     from rangevote.web.serving import serve as run
 
     if not is_local(host) and not public:
@@ -223,19 +221,14 @@ def serve(
             f"--host {host} lets others reach the study, without encryption. If you mean that, add --public, "
             f"and --allow-host NAME with the name that they use."
         )
-    if host in EVERYWHERE and not allow_host:
-        raise UsageError(
-            f"--host {host} stands for all addresses of this machine; add --allow-host NAME with the name or "
-            f"address that browsers use."
-        )
+    names = host_names(host, allow_host, "browsers")
     notes = Notes(quiet=quiet)
     store = Store(Path(file))
     try:
         _back_up(store, notes)
         listening = bound(host, port)
         name = allow_host[0] if allow_host and not is_local(host) else host
-        address = f"http://{_bracketed(name)}:{listening.getsockname()[1]}"
-        names = allow_host if host in EVERYWHERE else (*allow_host, _bracketed(host))
+        address = f"http://{bracketed(name)}:{listening.getsockname()[1]}"
         app = study_app(store, hosts=names)
         if proxy is not None:
             from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -253,10 +246,6 @@ def _back_up(store: Store, notes: Notes) -> None:
         store.back_up()
     except SetupError as error:
         notes.warn(str(error))
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
 
 
 def _print_links(store: Store, address: str, notes: Notes) -> None:

@@ -126,6 +126,7 @@ def vote(
     """
     from rangevote.formats.reader import entry_chunks, open_format, read_chunks
     from rangevote.kernel import PURE, WHY_PLAIN
+    from rangevote.parallel import cores
 
     check_input(ballots)
     check_one_winner(shape.text, settings.winners)
@@ -159,7 +160,7 @@ def vote(
     table = (written, shape) if written != "jsonl" else None
     reading = replace(reading, carry=shape.carry, unique_ids=not trust_ids)
     panel, settings = panel_files(voters, settings)
-    workers = workers or _cores()
+    workers = workers or cores()
     gc.freeze()  # what is there now stays: the collector need not look at it for every chunk
     most = 1 if workers == 1 else ENTRIES
     with ExitStack() as files:
@@ -395,11 +396,3 @@ def _exit_code(skipped: int, ballots: int) -> int:
     if skipped:
         click.echo(f"rangevote: {skipped} of {ballots} ballots were skipped.", err=True)
     return 4 if skipped else 0
-
-
-def _cores() -> int:
-    """How many cores this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1

@@ -117,10 +117,10 @@ def _digest(token: str) -> bytes:
 
 def study_app(store: Store, *, hosts: Sequence[str] = ()) -> ASGIApp:
     """The application of one study; `hosts` are further host names that it answers to."""
-    endpoints = StudyEndpoints(store)
+    endpoints, pages = StudyEndpoints(store), assets("rangevote.study")
     routes = [
-        Route("/", _page("study.html")),
-        Route("/progress", _page("progress.html")),
+        Route("/", pages["study.html"].respond),
+        Route("/progress", pages["progress.html"].respond),
         *asset_routes("rangevote.web", "rangevote.study"),
         Route("/img/{sha256}", endpoints.image),
         Route("/api/progress", _errors_as_json(endpoints.progress)),
@@ -130,14 +130,6 @@ def study_app(store: Store, *, hosts: Sequence[str] = ()) -> ASGIApp:
         Route("/api/finish", _errors_as_json(endpoints.finish), methods=["POST"]),
     ]
     return Guard(Starlette(routes=routes), hosts=hosts, max_body=MAX_BODY)
-
-
-def _page(name: str) -> Handler:
-    async def page(request: Request) -> Response:
-        asset = assets("rangevote.study")[name]
-        return Response(asset.content, media_type=asset.media_type)
-
-    return page
 
 
 def _errors_as_json(handler: Handler) -> Handler:

@@ -328,13 +328,9 @@ def election_app(page: ElectionPage, *, hosts: Sequence[str] = ()) -> Starlette:
         f"{ballot}/image": lambda query, what_if: page.image(query.number, query.list),
     }
     routes = [Route(path, _endpoint(answer)) for path, answer in answers.items()]
-    routes += [Route("/", _html), *asset_routes("rangevote.web")]
+    html = assets("rangevote.web")["election.html"]
+    routes += [Route("/", html.respond), *asset_routes("rangevote.web")]
     return Starlette(routes=routes, middleware=[Middleware(Guard, hosts=hosts)])
-
-
-async def _html(request: Request) -> Response:
-    page = assets("rangevote.web")["election.html"]
-    return Response(page.content, media_type=page.media_type)
 
 
 def _endpoint(answer: Callable[[PageQuery, WhatIf], object]) -> Callable[[Request], Response]:

@@ -10,7 +10,7 @@ import importlib.resources
 import ipaddress
 import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from rangevote.errors import SetupError, need
+from rangevote.errors import SetupError, UsageError, need
 
 MEDIA_TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -37,6 +37,9 @@ class Asset:
     @property
     def text(self) -> str:
         return self.content.decode()
+
+    async def respond(self, request: Request) -> Response:
+        return Response(self.content, media_type=self.media_type)
 
 
 @cache
@@ -62,13 +65,10 @@ def asset_routes(*packages: str) -> list[Route]:
         asset = served.get(request.path_params["name"])
         if asset is None or asset.media_type.startswith("text/html"):
             return Response(status_code=404)
-        return Response(asset.content, media_type=asset.media_type)
+        return await asset.respond(request)
 
-    async def favicon(request: Request) -> Response:
-        asset = assets("rangevote.web")["favicon.svg"]
-        return Response(asset.content, media_type=asset.media_type)
-
-    return [Route("/static/{name}", static), Route("/favicon.ico", favicon)]
+    favicon = assets("rangevote.web")["favicon.svg"]
+    return [Route("/static/{name}", static), Route("/favicon.ico", favicon.respond)]
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -93,7 +93,24 @@ def bound(host: str, port: int) -> socket.socket:
 def address(listening: socket.socket) -> str:
     """Where a browser finds it: `http://127.0.0.1:8000`."""
     host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"http://{bracketed(host)}:{port}"
+
+
+def bracketed(host: str) -> str:
+    """A host as it stands in an address."""
+    return f"[{host}]" if ":" in host else host
+
+
+def host_names(host: str, names: Sequence[str], who: str) -> Sequence[str]:
+    """The names that a server answers to; one that listens on all addresses needs the name that `who` use."""
+    if host not in ("0.0.0.0", "::"):  # noqa: S104
+        return (*names, bracketed(host))
+    if not names:
+        raise UsageError(
+            f"--host {host} stands for all addresses of this machine; add --allow-host NAME with the name or "
+            f"address that {who} use."
+        )
+    return names
 
 
 def is_local(host: str) -> bool:
