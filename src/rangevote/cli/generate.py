@@ -26,7 +26,7 @@ from rangevote.cli.options import (
     result_options,
 )
 from rangevote.cli.output import ResultsAndBallots, keeping_results, open_outputs, skip_done
-from rangevote.cli.progress import Bar, Done, Notes, check_input, loading
+from rangevote.cli.progress import Bar, ItemCount, Notes, check_input, loading
 from rangevote.errors import DataError, UsageError, need, warn
 
 if TYPE_CHECKING:
@@ -338,7 +338,7 @@ def _write_all(
     quiet: bool,
 ) -> int:
     """Write a line for every input; returns the exit code."""
-    done, skipped = Done(sink.done, total), 0
+    done, skipped = ItemCount(sink.done, total), 0
     bar = Bar(done, "generating", quiet=quiet, unit="inputs")
     with keeping_results(sink, bar):
         rest = skip_done(entries, sink.leading, text=shape.text and sink.leading is sink.results)

@@ -34,7 +34,7 @@ class Position(Protocol):
 
 
 @dataclass
-class Done:
+class ItemCount:
     """How many items of `size` are done."""
 
     position: int

@@ -13,7 +13,7 @@ import click
 
 from rangevote.cli.options import HelpCommand, election_options, option, reading_options
 from rangevote.cli.output import open_output, refuse_input
-from rangevote.cli.progress import Bar, Done, Notes, check_inputs
+from rangevote.cli.progress import Bar, ItemCount, Notes, check_inputs
 from rangevote.errors import UsageError, need
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def export_page(page: ElectionPage, path: str, force: bool, quiet: bool, notes: 
     from rangevote.web.export_html import single_file
 
     with open_output(path, "-", {}, force=force) as out:
-        count = Done(0, page.kept)
+        count = ItemCount(0, page.kept)
         bar = Bar(count, "exporting", quiet=quiet)
 
         def done() -> None:
