@@ -22,7 +22,7 @@ from rangevote.web.export_html import single_file
 from tests.browser.conftest import press, screenshot, violations
 from tests.election.equations import grams
 from tests.figure1 import CAPTIONS, LOGPROBS, PROBABILITIES, TOTAL, WINNER
-from tests.web.samples import FIGURE, ballot, page_of
+from tests.web.samples import FIGURE, ballot, page_of, panel
 
 DESK = {"width": 1280, "height": 800}
 PHONE = {"width": 320, "height": 640}
@@ -610,6 +610,64 @@ def test_an_export_finds_the_votes_that_the_server_gives(page, serve, similarity
             for voter in shown.keys() & votes.keys():  # grades have four digits in a file
                 assert shown[voter] == pytest.approx(votes[voter], abs=6e-5)
             assert parts["votes_rest"] == pytest.approx(expected["votes_rest"], abs=1e-4)
+
+
+LONG = "checkpoint-of-a-name-that-nobody-would-say-aloud/" * 3
+
+
+def panel_of(members: int, ballots: int = 4) -> list[rv.Ballot]:
+    """A panel in which the last two members say the same; one name is long, one holds markup."""
+    names = [*(f"model-{i:02}" for i in range(members - 3)), LONG, "<b>\u202eone</b>", "<b>other</b>"]
+    return [
+        panel(*((name, f"so {min(place, members - 2) % 3 + number}") for place, name in enumerate(names)))
+        for number in range(ballots)
+    ]
+
+
+@pytest.mark.parametrize("members", [3, 18])
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_members_of_a_panel_have_a_sign_and_a_name_and_a_table(new_page, serve, tmp_path, members, look):
+    ballots, options = panel_of(members), {"similarity": "exact:last_number"}
+    path = tmp_path / "panel.html"
+    path.write_text(single_file(page_of(ballots, **options)), encoding="utf-8")
+    seen = []
+    for address in (serve(ballots, **options), path.as_uri()):
+        page = new_page(viewport=DESK, color_scheme=look)
+        page.goto(address)
+        settled(page)
+        legend = page.locator("#member-legend .member-name").all_inner_texts()
+        assert len(legend) == len(set(legend)) == members
+        assert any("U+202E" in name for name in legend)  # spelled out, not obeyed
+        signs = page.locator("#member-legend .sign").evaluate_all("all => all.map((one) => one.className)")
+        assert len(set(signs)) == members
+        lines = page.locator("#candidate-list > li")
+        assert lines.count() == page.locator("#candidate-list .writers").count() > 1
+        lines.first.locator("summary").first.focus()
+        press(page, "Enter")  # by keys: all members of the group
+        lines.first.locator(".facts .member-name").first.wait_for()
+        result = rv.elect(ballots[0], **options)
+        group = {ballots[0].candidates[i].member for i in result.groups[0].candidates}
+        assert lines.first.locator(".facts .member-name").count() == len(group)
+        assert page.locator("#winner-member .member-name").count() == 1
+        assert page.locator("#member-table tbody tr").count() == members
+        assert violations(page) == []
+        assert no_overflow(page)
+        page.set_viewport_size(PHONE)
+        assert no_overflow(page)
+        page.set_viewport_size(DESK)
+        seen.append(page.inner_text("#member-table"))
+        page.click("#next")
+        reads(page, "#position", "Ballot 2 of 4")
+        settled(page)
+        assert page.inner_text("#member-table") == seen[-1]
+    assert seen[0] == seen[1]
+    screenshot(page, f"show-panel-{members}-{look}")
+
+
+def test_without_members_nothing_is_said_of_a_panel(page, show):
+    show([FIGURE], similarity="overlap_2")
+    assert page.is_hidden("#panel")
+    assert page.locator(".member").count() == 0
 
 
 def test_an_export_opens_from_disk_and_shows_the_same_as_the_server(page, serve, tmp_path: Path):

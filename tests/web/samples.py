@@ -18,6 +18,11 @@ def ballot(texts: Sequence[str], logprobs: Sequence[float] | None = None, **fiel
     return rv.Ballot([rv.Hypothesis(text=t, logprob=p) for t, p in zip(texts, known, strict=True)], **fields)
 
 
+def panel(*outputs: tuple[str, str], **fields: Any) -> rv.Ballot:
+    """A ballot of (member, text)."""
+    return rv.Ballot([rv.Hypothesis(text=text, member=member) for member, text in outputs], **fields)
+
+
 FIGURE = ballot(CAPTIONS, LOGPROBS, id="figure 1", source="a photograph")
 
 TEXT = st.lists(st.sampled_from(["a", "b", "c", "d", "é"]), max_size=7).map(" ".join)

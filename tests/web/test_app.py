@@ -21,7 +21,7 @@ from rangevote.web.app import Ballots, ElectionPage, NotFound, election_app, nam
 from rangevote.web.clusters import WhatIf
 from rangevote.web.serving import assets
 from tests.figure1 import CAPTIONS, WINNER
-from tests.web.samples import FIGURE, ballot, page_of
+from tests.web.samples import FIGURE, ballot, page_of, panel
 
 EMPTY = rv.Ballot([], id="é/?")
 
@@ -196,6 +196,56 @@ def test_a_voter_can_be_left_out_and_candidates_can_vote_instead_of_the_voters()
     own = page.election(0, 0, WhatIf(voters="candidates"))
     assert own.score == rv.elect(CAPTIONS[:4], similarity="overlap_2").score
     assert own.voters.same
+
+
+PANEL = [
+    panel(("b", "it is 3"), ("a", "3"), ("c", "4"), id=1),
+    panel(("b", "7"), ("c", "7"), id=2),
+    EMPTY,
+]
+
+
+def test_a_panel_has_its_members_on_candidates_voters_and_in_a_table_of_the_file():
+    page = page_of(PANEL, [panel(("d", "5"))], similarity="exact:last_number")
+    client = TestClient(election_app(page), base_url="http://localhost")
+    assert client.get("/api/election").json()["members"] == ["a", "b", "c", "d"]
+    election = client.get("/api/ballots/0").json()
+    assert [row["member"] for row in election["candidates"]["rows"]] == ["b", "a", "c"]
+    assert [row["member"] for row in election["voters"]["rows"]] == ["b", "a", "c"]
+    assert election["shares"] == pytest.approx(dict.fromkeys("abc", 1 / 3))
+    assert [row["member"] for row in client.get("/api/ballots").json()["ballots"]] == ["b", "b", None]
+    counted = client.get("/api/members?list=0").json()
+    assert (counted["ballots"], counted["total"]) == (2, 3)  # the empty one has no election
+    wins = {member["name"]: (member["wins"], member["same"]) for member in counted["members"]}
+    assert wins == {"a": (0, 1), "b": (2, 2), "c": (0, 1)}
+    assert [member["name"] for member in client.get("/api/members?list=1").json()["members"]] == ["d"]
+    assert client.get("/api/members?list=2").status_code == 404
+
+
+def test_lists_without_members_have_no_panel(client):
+    assert client.get("/api/election").json()["members"] == []
+    election = client.get("/api/ballots/0").json()
+    assert (election["shares"], election["candidates"]["rows"][0]["member"]) == (None, None)
+    assert not [path for path, _ in page_of([FIGURE]).general() if "members" in path]
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance as WCAG 2 defines it."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_the_colours_of_members_stand_out_on_the_light_and_on_the_dark_ground():
+    """WCAG 2.1, 1.4.11: at least 3 to 1 for what carries meaning beside text."""
+    colours = dict(re.findall(r"--(cluster-\d): (#\w{6})", assets("rangevote.web")["election.css"].text))
+    assert len(colours) == 8
+    grounds = re.findall(r"--(?:ground|panel): (#\w{6})", assets("rangevote.web")["base.css"].text)
+    assert len(grounds) == 4
+    for name, colour in colours.items():
+        for ground in grounds:
+            low, high = sorted([luminance(colour), luminance(ground)])
+            assert (high + 0.05) / (low + 0.05) >= 3, (name, ground)
 
 
 PIXEL = bytes.fromhex(

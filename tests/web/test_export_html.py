@@ -22,7 +22,7 @@ from rangevote.web import api, clusters, export_html
 from rangevote.web.app import PAGE
 from rangevote.web.serving import assets
 from tests.figure1 import WINNER
-from tests.web.samples import FIGURE, ballot, page_of
+from tests.web.samples import FIGURE, ballot, page_of, panel
 
 NASTY = [
     "</script><script>alert(1)</script>",
@@ -83,6 +83,13 @@ def rounded(answer: Any) -> Any:
 
 def plain(answer: Any) -> Any:
     return rounded(msgspec.to_builtins(answer))
+
+
+def test_a_panel_is_in_the_file_with_its_members_over_all_ballots():
+    ballots = [panel(("a", "x y"), ("b", "x z"), id=i) for i in range(3)]
+    found = data_of(export_html.single_file(page_of(ballots, kept=1)))
+    assert found["api/members?list=0"] == plain(page_of(ballots).members(0))
+    assert found["api/members?list=0"]["ballots"] == 3
 
 
 def test_every_question_of_the_page_has_its_answer_as_the_server_gives_it():

@@ -51,7 +51,7 @@ class NamedList(Struct):
 
 
 class About(Struct):
-    """The lists of ballots; `measures` are those that the reader can choose."""
+    """The lists of ballots; `measures` are those that the reader can choose, `members` those of a panel."""
 
     version: str
     lists: list[NamedList]
@@ -60,6 +60,7 @@ class About(Struct):
     page: int
     measure: str
     measures: list[str]
+    members: list[str]
 
 
 class Listed(Struct):
@@ -73,6 +74,7 @@ class Listed(Struct):
     title: str
     candidates: int
     winner: str | None = None
+    member: str | None = None
     no_winner: str | None = None
     likely: str | None = None
     changed: bool | None = None
@@ -117,6 +119,7 @@ class Candidate(Text, kw_only=True):
     length: int
     supporters: int | None
     finished: bool
+    member: str | None
 
 
 class Voter(Struct, kw_only=True):
@@ -124,6 +127,7 @@ class Voter(Struct, kw_only=True):
 
     index: int
     weight: float
+    member: str | None
     text: str | UnsetType = UNSET
     more: int | UnsetType = UNSET
     units: list[str] | UnsetType | None = UNSET
@@ -218,7 +222,8 @@ class BallotFields(Struct):
 
 class Election(Struct, kw_only=True):
     """The election of one ballot. `no_winner` says why nobody is elected; then `elected` is empty and
-    `winner` is the candidate with the highest score. `why` is a sentence in parts (text, is quoted)."""
+    `winner` is the candidate with the highest score. `why` is a sentence in parts (text, is quoted).
+    `shares` are those of a panel's members."""
 
     ballot: BallotFields
     signature: str
@@ -238,6 +243,7 @@ class Election(Struct, kw_only=True):
     quality: Quality | None
     settings: PageSettings
     before: Before | None
+    shares: dict[str, float] | None
     measure: PageMeasure
     length_in: str
     candidates: Candidates
@@ -348,7 +354,7 @@ def add_outcome(row: Listed, elected: ElectedBallot) -> None:
     row.margin, row.near_tie, row.no_winner = finite(result.margin), result.near_tie, result.no_winner
     if result.no_winner is not None:
         return
-    row.winner = text[:TITLE]
+    row.winner, row.member = text[:TITLE], result.candidates[result.leader].member
     if likely is not None:
         other = readable(result.candidates, likely)
         row.likely, row.changed = other[:TITLE], other != text
@@ -382,6 +388,7 @@ def election(
             candidates.complete,
         ),
         before=before,
+        shares=None if result.panel is None else result.panel.shares,
         measure=_measure(result.similarity, units.name),
         length_in="tokens" if candidates.texts is None else "words",
         candidates=Candidates(len(candidates), _candidates(elected, units, likely)),
@@ -445,6 +452,7 @@ def _candidates(elected: ElectedBallot, units: TextUnits, likely: Sequence[int])
             length=_length(candidates, index),
             supporters=None if supporters is None else supporters[index],
             finished=candidates[index].finished,
+            member=candidates[index].member,
         )
         for rank, index in enumerate(result.ranking, 1)
         if rank <= LISTED or index in (*result.elected, *likely[:1])
@@ -457,6 +465,7 @@ def _voters(result: Result, units: TextUnits) -> list[Voter]:
         Voter(
             index=index,
             weight=float(result.weights[index]),
+            member=result.voters[index].member,
             **({} if same else _text(result.voters, index, units)),
         )
         for index in voter_order(result)[:LISTED]

@@ -7,6 +7,7 @@ import weakref
 from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any, Literal
@@ -21,9 +22,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rangevote import __version__
+from rangevote.election.elect import elect_ballot
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError, RangevoteError
+from rangevote.evaluation.panel_report import PanelCount, PanelSummary
 from rangevote.formats.ballot_writer import write_ballot
 from rangevote.formats.jsonl import decode_ballot
 from rangevote.formats.reader import Entry, ReadOptions
@@ -37,6 +40,8 @@ from rangevote.web.serving import asset_routes, assets
 
 #: Ballots per page of the list.
 PAGE = 100
+#: Ballots of a list over which the members of a panel are counted.
+COUNTED = 10_000
 #: Elections that are kept, so that the answers about one ballot do not elect again.
 KEPT = 8
 #: Digits of a grade after the point in an export.
@@ -78,11 +83,8 @@ class Ballots:
         self._db = sqlite3.connect("", check_same_thread=False)
         weakref.finalize(self, self._db.close)
         self._db.execute("CREATE TABLE ballot (number INTEGER PRIMARY KEY, id TEXT, line BLOB)")
-        rows = (
-            (number, None if ballot.id is None else str(ballot.id), write_ballot(ballot))
-            for number, ballot in enumerate(ballots)
-        )
-        self._db.executemany("INSERT INTO ballot VALUES (?, ?, ?)", rows)
+        self.members: set[str] = set()
+        self._db.executemany("INSERT INTO ballot VALUES (?, ?, ?)", self._rows(ballots))
         self._db.execute("CREATE INDEX by_id ON ballot (id)")
         self._length = int(self._db.execute("SELECT count(*) FROM ballot").fetchone()[0])
         self.ids = {id for (id,) in self._db.execute("SELECT id FROM ballot WHERE id IS NOT NULL")}
@@ -94,6 +96,11 @@ class Ballots:
         if not len(kept):
             raise DataError("holds no ballots, so there is nothing to show.", where=name)
         return kept
+
+    def _rows(self, ballots: Iterable[Ballot]) -> Iterator[tuple[int, str | None, bytes]]:
+        for number, ballot in enumerate(ballots):
+            self.members.update(one.member for one in ballot.candidates if one.member is not None)
+            yield number, None if ballot.id is None else str(ballot.id), write_ballot(ballot)
 
     def __len__(self) -> int:
         return self._length
@@ -143,6 +150,7 @@ class ElectionPage:
         self._lists, self._settings, self._images = lists, settings, images
         self.kept = len(lists[0]) if kept is None else min(kept, len(lists[0]))
         self._elected: OrderedDict[tuple[int, int, WhatIf], api.ElectedBallot] = OrderedDict()
+        self._panels: dict[int, PanelSummary] = {}
         self._lock = Lock()
 
     def about(self) -> api.About:
@@ -155,6 +163,7 @@ class ElectionPage:
             page=PAGE,
             measure=self._settings.measure.name,
             measures=list(clusters.MEASURES) if self._settings.rule not in WITHOUT_VOTERS else [],
+            members=sorted(set().union(*(ballots.members for ballots in self._lists))),
         )
 
     def unmatched(self) -> Iterator[tuple[str, int]]:
@@ -231,6 +240,19 @@ class ElectionPage:
                     continue
         return None
 
+    def members(self, list: int) -> PanelSummary:
+        """What the members of the panel did in a list; elections that fail are not counted."""
+        ballots = self._lists[_index(list, len(self._lists), "lists")]
+        known = self._panels.get(list)
+        if known is None:
+            count = PanelCount()
+            for number in range(min(COUNTED, len(ballots))):
+                with suppress(RangevoteError):
+                    count.add(elect_ballot(ballots[number], self._settings))
+            measure = self._settings.measure
+            known = self._panels[list] = count.summary(len(ballots), measure.name, measure.answers)
+        return known
+
     def _ballot(self, number: int, list: int) -> Ballot | None:
         """The ballot of a list that belongs to ballot `number` of the first: the one with its id, or, where
         neither list has ids, the one with the same number. None where there is none."""
@@ -261,6 +283,8 @@ class ElectionPage:
     def general(self) -> Iterator[tuple[str, object]]:
         """Each path of the page that belongs to no single ballot, with its answer, for an export."""
         yield "api/election", msgspec.structs.replace(self.about(), measures=[])  # a file elects nothing
+        for list in range(len(self._lists)) if self.about().members else ():
+            yield f"api/members?list={list}", self.members(list)
         for page in range(-(-self.kept // PAGE)):
             yield f"api/ballots?page={page}", self.page(page)
         for number in range(self.kept):
@@ -315,6 +339,7 @@ def election_app(page: ElectionPage, *, hosts: Sequence[str] = ()) -> Starlette:
     answers: dict[str, Callable[[PageQuery, WhatIf], object]] = {
         "/api/election": lambda query, what_if: page.about(),
         "/api/ballots": lambda query, what_if: page.page(query.page),
+        "/api/members": lambda query, what_if: page.members(query.list),
         "/api/find": lambda query, what_if: page.find(query.id),
         ballot: lambda query, what_if: page.election(query.number, query.list, what_if),
         f"{ballot}/grades": lambda query, what_if: page.grades(query.number, query.list, what_if),

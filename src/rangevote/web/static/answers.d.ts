@@ -9,6 +9,7 @@ export interface About {
   page: number;
   measure: string;
   measures: string[];
+  members: string[];
 }
 
 /** A ballot in their list; what is not known is null. */
@@ -18,6 +19,7 @@ export interface Listed {
   title: string;
   candidates: number;
   winner: string | null;
+  member: string | null;
   no_winner: string | null;
   likely: string | null;
   changed: boolean | null;
@@ -55,12 +57,14 @@ export interface Candidate extends Text {
   length: number;
   supporters: number | null;
   finished: boolean;
+  member: string | null;
 }
 
 /** Without its text where the candidates vote. */
 export interface Voter extends Partial<Text> {
   index: number;
   weight: number;
+  member: string | null;
 }
 
 export interface PageMeasure {
@@ -117,6 +121,7 @@ export interface Election {
   quality: { metric: string; winner: number; most_likely: number | null } | null;
   settings: { temperature: number; likelihood: number; weights: string; known: boolean };
   before: { winner: number; ranks: Record<string, number> } | null;
+  shares: Record<string, number> | null;
   measure: PageMeasure;
   length_in: string;
   candidates: { total: number; rows: Candidate[] };
@@ -169,6 +174,29 @@ export interface MeasureWinners {
   candidates: number;
   voters: number;
   measures: Won[];
+}
+
+/** What a member did over the ballots of a list; evaluation/panel_report.py explains the fields. */
+export interface MemberSummary {
+  name: string;
+  outputs: number;
+  ballots: number;
+  wins: number;
+  same: number;
+  share: number | null;
+  agreement: number | null;
+  copies: string[];
+}
+
+/** api/members?list=L */
+export interface PanelSummary {
+  ballots: number;
+  total: number;
+  elected: number;
+  measure: string;
+  answers: boolean;
+  members: MemberSummary[];
+  matrix: (number | null)[][];
 }
 
 declare global {

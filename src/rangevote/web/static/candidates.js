@@ -2,6 +2,7 @@
 
 import { differing, flagged } from "./diff.js";
 import { read } from "./ngrams.js";
+import { memberColour, memberLegend, writers } from "./members.js";
 import { fixed, grouped, percent, probability } from "./numbers.js";
 import { bar, rowOf } from "./top.js";
 import { button, excerpt, faint, make, output, problem } from "./text.js";
@@ -48,7 +49,7 @@ export function showCandidates(container, election, details) {
       );
     }
   };
-  container.replaceChildren(head(election, scale, (order) => ((view.order = order), draw())), list, more);
+  container.replaceChildren(head(election, scale, (order) => ((view.order = order), draw())), ...memberLegend(election), list, more);
   draw();
 }
 
@@ -85,9 +86,12 @@ function line(group, election, rows, scale, details) {
   const number = make("span", { class: "rank numbers", title: "Rank" }, String(row.rank));
   const text = make("span", { class: "text" }, ...(group.answer === null ? [] : [answer(group)]), difference(row, election));
   for (const badge of badges(group, row, election)) text.append(" ", badge);
+  const wrote = writers(group.candidates.flatMap((index) => rows.get(index) ?? []));
+  if (wrote.length) text.append(make("span", { class: "writers" }, ...wrote));
   const score = make("span", { class: "score numbers" }, bar((row.score ?? scale.lowest) - scale.lowest, scale.best - scale.lowest), make("span", {}, fixed(row.score)));
   const body = make("div", { class: "opened" });
-  const box = make("details", { class: row.index === election.winner ? "candidate winner" : "candidate", "data-index": row.index });
+  const kinds = [row.index === election.winner ? "candidate winner" : "candidate", row.member === null ? "" : `of-member ${memberColour(row.member)}`];
+  const box = make("details", { class: kinds.join(" ").trim(), "data-index": row.index });
   box.append(make("summary", {}, number, text, score), body);
   box.addEventListener("toggle", () => {
     if (!box.open || body.childNodes.length) return;
@@ -155,6 +159,8 @@ function facts(row, group, election, rows) {
   if (row.likelihood_rank !== null) fact("Rank by P", grouped(row.likelihood_rank));
   fact("Length", `${grouped(row.length)} ${election.length_in}`);
   if (row.supporters !== null) fact("Votes for", `${grouped(row.supporters)} of ${grouped(election.voters.total)}`);
+  const wrote = writers(group.candidates.flatMap((index) => rows.get(index) ?? []), true);
+  if (wrote.length) fact(wrote.length > 1 ? "Members" : "Member", ...wrote);
   const others = group.candidates.slice(1).flatMap((index) => rows.get(index) ?? []);
   const different = others.filter((other) => other.text !== row.text);
   if (different.length) fact("The same to the measure", make("ul", {}, ...different.slice(0, 10).map((other) => make("li", {}, excerpt(other, [], 0)))));

@@ -4,6 +4,7 @@ import { ask } from "./ask.js";
 import { showCandidates } from "./candidates.js";
 import { showFirm } from "./firm.js";
 import { showGrades } from "./grades.js";
+import { setMembers, showMembers } from "./members.js";
 import { showParts } from "./parts.js";
 import { Rail, at } from "./rail.js";
 import { faint, problem, why } from "./text.js";
@@ -158,7 +159,23 @@ async function showRest(shown) {
   const asked = names.map((_, i) => ask(`${path}/winners?${query.replace(/^list=\d+/, `list=${i}`)}`).catch((error) => error));
   const without = about.measures.length && !turned.get("without") ? (/** @type {number} */ voter) => turnSettings({ without: String(voter) }) : null;
   await fill("firm", shown, Promise.all(asked), (answer) => showFirm(at("firm"), election, answer, names, position.list, without));
+  await showPanel(shown);
   if (shown.current()) document.documentElement.dataset.complete = String(Math.round(performance.now()));
+}
+
+/**
+ * The members of the panel, once for each list: they are counted over all its ballots.
+ * @param {Shown} shown
+ */
+async function showPanel(shown) {
+  const { list } = position;
+  at("panel").hidden = !about.members.length;
+  if (!about.members.length || at("members").dataset.list === String(list)) return;
+  at("members").replaceChildren(faint("Counting…"));
+  await fill("members", shown, ask(`api/members?list=${list}`), (panel) => {
+    showMembers(at("members"), panel);
+    at("members").dataset.list = String(list);
+  });
 }
 
 /**
@@ -194,6 +211,7 @@ async function start() {
   try {
     about = await ask("api/election");
     at("version").textContent = `rangevote ${about.version}`;
+    setMembers(about.members);
     rail = new Rail(about, go, complain);
     addEventListener("hashchange", show);
     rail.start();

@@ -1,6 +1,7 @@
 // Who supports whom: the map of all grades, clusters of like candidates together, and the pair of the current cell.
 
 import { HeatMap } from "./heatmap.js";
+import { colourNumber } from "./members.js";
 import { button, faint, make, output, scrolling } from "./text.js";
 import { counted, fixed, grouped, small } from "./numbers.js";
 import { showPair } from "./pair.js";
@@ -36,8 +37,8 @@ export function showGrades(container, graded, election, whole) {
   /** @param {number} voter @param {number} candidate @param {number | null} grade */
   const pair = (voter, candidate, grade) => {
     const text = view.texts.get(voter);
-    const weight = view.weights.get(voter) ?? 0;
-    if (text) showPair(panel, { whole, election, voter: { ...text, weight }, candidate: rowOf(election, candidate), grade });
+    const [weight, member] = view.votes.get(voter) ?? [0, null];
+    if (text) showPair(panel, { whole, election, voter: { ...text, weight, member }, candidate: rowOf(election, candidate), grade });
     else panel.replaceChildren(faint(`The text of voter ${voter} is not listed.`));
   };
   const map = new HeatMap(canvas, box, {
@@ -58,7 +59,7 @@ export function showGrades(container, graded, election, whole) {
     redraw();
     map.moveTo(map.row, map.column);
   };
-  const left = make("div", {}, box, scaleOf(view), clusterList(graded));
+  const left = make("div", {}, box, scaleOf(view), clusterList(graded, view.panel));
   container.replaceChildren(view.explained(), toggles(view, changed), make("div", { class: "map-and-pair" }, left, panel), numbers);
   redraw();
   /** @param {number} voter @param {number} candidate */
@@ -102,8 +103,10 @@ class View {
     this.election = election;
     this.weighted = false;
     this.byCluster = graded.by_cluster.candidates.length > 2;
+    this.panel = election.candidates.rows.some((row) => row.member !== null);
     this.texts = voterTexts(election);
-    this.weights = new Map(election.voters.rows.map((row) => [row.index, row.weight]));
+    /** @type {Map<number, [weight: number, member: string | null]>} */
+    this.votes = new Map(election.voters.rows.map((row) => [row.index, [row.weight, row.member]]));
     /** @type {Map<number, number>} */
     this.cluster = new Map(graded.clusters.flatMap(({ members }, number) => members.map((one) => [one, number])));
   }
@@ -121,7 +124,7 @@ class View {
   /** @param {number} row @param {number} column */
   value(row, column) {
     const grade = this.graded.grades[row][column];
-    return this.weighted ? grade * (this.weights.get(this.graded.voters[row]) ?? 0) : grade;
+    return this.weighted ? grade * (this.votes.get(this.graded.voters[row])?.[0] ?? 0) : grade;
   }
 
   /** The largest value, for the scale. */
@@ -133,7 +136,7 @@ class View {
 
   /** @returns {import("./heatmap.js").Grid} */
   grid() {
-    const { graded, election, cluster } = this;
+    const { graded, election } = this;
     const [rows, columns] = [this.rows(), this.columns()];
     const { same } = election.voters;
     return {
@@ -141,16 +144,28 @@ class View {
       largest: this.largest(),
       rows: rows.map((row) => (same ? String(rowOf(election, graded.voters[row]).rank) : String(row + 1))),
       columns: columns.map((column) => String(rowOf(election, graded.candidates[column]).rank)),
-      clusters: {
-        rows: rows.map((row) => (same ? cluster.get(graded.voters[row]) ?? null : null)),
-        columns: columns.map((column) => cluster.get(graded.candidates[column]) ?? null),
+      colours: {
+        rows: rows.map((row) => this.colour(graded.voters[row], this.votes.get(graded.voters[row])?.[1] ?? null, same)),
+        columns: columns.map((column) => this.colour(graded.candidates[column], rowOf(election, graded.candidates[column]).member, true)),
       },
     };
+  }
+
+  /**
+   * The number of a colour at the edge: the member's, where there are members, else that of a candidate's cluster.
+   * @param {number} index
+   * @param {string | null} member
+   * @param {boolean} candidate
+   */
+  colour(index, member, candidate) {
+    if (member !== null) return colourNumber(member);
+    return candidate && !this.panel ? this.cluster.get(index) ?? null : null;
   }
 
   explained() {
     const { election, graded } = this;
     const note = faint("A row shows what one voter thinks of every candidate: the darker, the more alike. Point at a cell, or move with the arrow keys.");
+    if (this.panel) note.append(" At the edges are the colours of the members.");
     const [voters, candidates] = [graded.voters.length, graded.candidates.length];
     if (voters < election.voters.total || candidates < election.candidates.total) {
       note.append(
@@ -171,13 +186,14 @@ function scaleOf(view) {
 }
 
 /**
- * The clusters by name.
+ * The clusters by name, with their colours unless these are the members'.
  * @param {import("./answers").Grades} graded
+ * @param {boolean} panel
  */
-function clusterList(graded) {
+function clusterList(graded, panel) {
   const items = graded.clusters.map(({ name, members }, number) => {
-    const swatch = make("span", { class: `swatch cluster-${number}` });
-    return make("li", {}, swatch, " ", make("q", {}, output(name)), ` × ${grouped(members.length)}`);
+    const swatch = panel ? [] : [make("span", { class: `swatch cluster-${number}` }), " "];
+    return make("li", {}, ...swatch, make("q", {}, output(name)), ` × ${grouped(members.length)}`);
   });
   return make("ul", { id: "clusters", class: "chips", "aria-label": "Clusters, by what they say" }, ...items);
 }

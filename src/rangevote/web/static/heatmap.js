@@ -1,6 +1,6 @@
 // The grades of all voters for all candidates as a picture: one pixel a cell, scaled up, and a cursor on top.
 
-/** Room for titles, numbers and the colours of clusters at the edges, in pixels of the page. */
+/** Room for titles, numbers and colours at the edges, in pixels of the page. */
 const EDGE = { left: 58, top: 44 };
 const STRIP = 5;
 const CELL = { least: 5, most: 34 };
@@ -11,7 +11,7 @@ const CELL = { least: 5, most: 34 };
  * @property {number} largest what full colour stands for
  * @property {string[]} rows labels
  * @property {string[]} columns labels
- * @property {{rows: (number | null)[], columns: (number | null)[]}} clusters number of the cluster of each
+ * @property {{rows: (number | null)[], columns: (number | null)[]}} colours number of the colour of each
  */
 
 /** A heat map in a canvas, with one cell that the arrow keys move. */
@@ -26,7 +26,7 @@ export class HeatMap {
     this.box = box;
     this.react = react;
     /** @type {Grid} */
-    this.grid = { values: [], largest: 1, rows: [], columns: [], clusters: { rows: [], columns: [] } };
+    this.grid = { values: [], largest: 1, rows: [], columns: [], colours: { rows: [], columns: [] } };
     this.row = 0;
     this.column = 0;
     this.size = CELL.most;
@@ -81,19 +81,19 @@ export class HeatMap {
   }
 
   /**
-   * Titles, numbers as many as fit, and the colours of clusters at the edges.
+   * Titles, numbers as many as fit, and the colours of clusters or members at the edges.
    * @param {CanvasRenderingContext2D} pen
    */
   label(pen) {
-    const { clusters } = this.grid;
-    clusters.columns.forEach((cluster, i) => {
-      if (cluster === null) return;
-      pen.fillStyle = colour(`--cluster-${cluster}`);
+    const { colours } = this.grid;
+    colours.columns.forEach((number, i) => {
+      if (number === null) return;
+      pen.fillStyle = colour(`--cluster-${number}`);
       pen.fillRect(EDGE.left + i * this.size, EDGE.top - STRIP - 1, this.size, STRIP);
     });
-    clusters.rows.forEach((cluster, i) => {
-      if (cluster === null) return;
-      pen.fillStyle = colour(`--cluster-${cluster}`);
+    colours.rows.forEach((number, i) => {
+      if (number === null) return;
+      pen.fillStyle = colour(`--cluster-${number}`);
       pen.fillRect(EDGE.left - STRIP - 1, EDGE.top + i * this.size, STRIP, this.size);
     });
     pen.fillStyle = colour("--faint");

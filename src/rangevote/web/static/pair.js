@@ -1,5 +1,6 @@
 // A voter's and a candidate's text beside each other, the n-grams that they share marked.
 
+import { memberBadge } from "./members.js";
 import { button, faint, make, output, problem, scrolling } from "./text.js";
 import { counted, fixed, small } from "./numbers.js";
 import { read, shared } from "./ngrams.js";
@@ -11,7 +12,7 @@ const MARKS = 5000;
  * @typedef {object} Pair
  * @property {(role: string, index: number) => Promise<{text: string, units: string[] | null}>} whole asks for a text in full
  * @property {import("./answers").Election} election
- * @property {import("./answers").Text & {weight: number}} voter its row
+ * @property {import("./answers").Text & {weight: number, member: string | null}} voter its row
  * @property {import("./answers").Candidate} candidate its row
  * @property {number | null} grade
  */
@@ -68,8 +69,8 @@ function content(pair, voter, candidate) {
     const both = shared(voter, candidate, n, measure);
     status.textContent = `${both.both} of the voter's ${counted(both.all, `${n}-gram`)} also in the candidate.`;
     texts.replaceChildren(
-      column("Voter", voter, both.voter),
-      column(`Candidate of rank ${pair.candidate.rank}`, candidate, both.candidate),
+      column("Voter", pair.voter.member, voter, both.voter),
+      column(`Candidate of rank ${pair.candidate.rank}`, pair.candidate.member, candidate, both.candidate),
     );
   };
   choice.value = String(orders.includes(2) ? 2 : orders[0]);
@@ -90,12 +91,12 @@ function gradeOf({ grade, voter, election }) {
   return `grade ${fixed(grade)} × weight ${small(voter.weight)} = ${small(grade * voter.weight)} by ${election.measure.name}`;
 }
 
-/** @param {string} title @param {Whole} text @param {[number, number][]} ranges */
-function column(title, text, ranges) {
+/** @param {string} title @param {string | null} member @param {Whole} text @param {[number, number][]} ranges */
+function column(title, member, text, ranges) {
   const box = scrolling(title, "text");
   box.append(output(text.text, ranges.slice(0, MARKS)));
   if (text.text !== text.raw) box.append(make("p", { class: "faint" }, "The text: ", output(text.raw)));
-  const part = make("div", {}, make("h3", {}, title), box);
+  const part = make("div", {}, make("h3", {}, title, ...(member === null ? [] : [" ", memberBadge(member)])), box);
   if (ranges.length > MARKS) part.append(faint(`The first ${counted(MARKS, "mark")} are shown.`));
   return part;
 }

@@ -1,6 +1,7 @@
 // Where a candidate's score comes from: each n-gram, each voter, and its own likelihood where that counts.
 
 import { read } from "./ngrams.js";
+import { memberBadge } from "./members.js";
 import { counted, fixed, small } from "./numbers.js";
 import { button, brief, faint, make, output } from "./text.js";
 import { bar, rowOf } from "./top.js";
@@ -81,6 +82,8 @@ function votes(parts, sayers, open) {
     label.classList.add("plain");
     const text = sayers.texts.get(voter);
     label.append(text ? brief(text) : `voter ${voter}`);
+    const member = sayers.members.get(voter) ?? null;
+    if (member !== null) label.prepend(memberBadge(member), " ");
     return { label, note: `${small(weight)} × ${fixed(grade)}`, score: weight * grade };
   });
   const box = make("div", { class: "by-voter" }, make("h4", {}, "By voter (weight × grade)"));

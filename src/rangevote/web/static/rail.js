@@ -1,6 +1,7 @@
 // All ballots of a file: what voting changed in them, how firm the winners are, and the way from one to another.
 
 import { ask, exported } from "./ask.js";
+import { memberBadge } from "./members.js";
 import { counted, grouped, percent, small } from "./numbers.js";
 import { button, make, output, why } from "./text.js";
 import { isFirm } from "./top.js";
@@ -195,7 +196,7 @@ export class Rail {
     const wanted = at("contains").value.trim().toLowerCase();
     const filters = Object.entries(FILTERS).filter(([name]) => at(`only-${name}`).checked);
     /** @param {Listed} row */
-    const said = (row) => [row.id, row.title, row.winner, row.likely].some((text) => String(text ?? "").toLowerCase().includes(wanted));
+    const said = (row) => [row.id, row.title, row.winner, row.likely, row.member].some((text) => String(text ?? "").toLowerCase().includes(wanted));
     this.chosen = this.rows.filter((row) => filters.every(([, [, keeps]]) => keeps(row)) && said(row));
     const by = SORTS[at("sort").value || "number"][1];
     if (at("sort").value !== "number") this.chosen.sort((one, other) => by(one) - by(other) || one.number - other.number);
@@ -224,7 +225,7 @@ export class Rail {
     if (row.changed) signs.push(make("span", { class: "badge won" }, "changed"));
     if (row.gain !== null && row.changed) signs.push(make("span", { class: "numbers faint" }, `${row.gain < 0 ? "−" : "+"}${Math.abs(row.gain).toFixed(1)}`));
     const text = (row.winner ?? row.title).slice(0, 90);
-    link.append(name, make("span", { class: "signs" }, ...signs), make("span", { class: "says" }, output(text)));
+    link.append(name, make("span", { class: "signs" }, ...signs), make("span", { class: "says" }, output(text)), ...(row.member === null ? [] : [memberBadge(row.member)]));
     return make("li", {}, link);
   }
 }

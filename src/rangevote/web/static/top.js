@@ -2,6 +2,7 @@
 
 import { differing, flagged } from "./diff.js";
 import { read } from "./ngrams.js";
+import { memberBadge } from "./members.js";
 import { fixed, grouped, percent, small } from "./numbers.js";
 import { excerpt, longer, make, output } from "./text.js";
 import { legend, shaded, wordVotes } from "./words.js";
@@ -45,9 +46,10 @@ export function outcome(election) {
   const why = make("p", { id: "why" });
   for (const [part, quoted] of election.why) why.append(quoted ? make("q", {}, output(part)) : part);
   const votes = make("div", { id: "winner-votes" });
+  const by = winner.member === null ? [] : [make("p", { id: "winner-member" }, memberBadge(winner.member))];
   const after = election.no_winner === null
-    ? [labelled("Elected", "elected", text, votes), why, chips(election)]
-    : [labelled("No winner", "none", why), labelled(election.score ? "Highest score" : "First candidate", "best", text, votes), chips(election)];
+    ? [labelled("Elected", "elected", text, ...by, votes), why, chips(election)]
+    : [labelled("No winner", "none", why), labelled(election.score ? "Highest score" : "First candidate", "best", text, ...by, votes), chips(election)];
   if (ballot.references.length) after.push(references(election));
   const box = make("div", { class: ballot.image === null ? "hero" : "hero pictured" });
   box.append(make("div", { class: "asked" }, ...before), make("div", { class: "answered" }, ...after));
@@ -138,8 +140,9 @@ function side(title, kind, row, ranges, most, lowest) {
   const bars = make("dl", { class: "pair numbers" });
   if (row.share !== null) bars.append(make("dt", {}, "probability"), barred(row.share, most.share, "likely"), make("dd", {}, percent(row.share)));
   bars.append(make("dt", {}, "support"), barred((row.score ?? 0) - lowest, most.score, "score"), make("dd", {}, fixed(row.score)));
+  const by = row.member === null ? [] : [memberBadge(row.member)];
   const place = row.likelihood_rank ? `rank ${grouped(row.rank)} by support, ${grouped(row.likelihood_rank)} by probability` : "";
-  return make("article", { class: `card ${kind}` }, make("h3", {}, title), text, bars, make("p", { class: "faint note" }, place));
+  return make("article", { class: `card ${kind}` }, make("h3", {}, title), text, ...by, bars, make("p", { class: "faint note" }, place));
 }
 
 /** @param {number} value @param {number} largest @param {string} kind */

@@ -40,6 +40,7 @@ export class Sayers {
   constructor(election) {
     this.election = election;
     this.texts = voterTexts(election);
+    this.members = new Map(election.voters.rows.map((row) => [row.index, row.member]));
     /** @type {Map<string, Set<number>> | null} */
     this.index = null;
   }

@@ -1,0 +1,105 @@
+// The members of a panel: each has a colour, and its name always stands beside it; what they did over the file.
+
+import { counted, grouped, percent } from "./numbers.js";
+import { faint, make, scrolling } from "./text.js";
+import { append } from "./unseen.js";
+
+/** Colours, and ways to fill a sign with each: further members begin again. */
+const COLOURS = 8;
+const FILLS = 3;
+/** Members of a group of candidates that are named in its line; all are where it is opened. */
+const NAMED = 4;
+
+const TITLES = ["Member", "Outputs", "Wins", "Same as elected", "Agreement", "Share", "Copies"];
+
+/** @type {Map<string, number>} */
+const places = new Map();
+
+/**
+ * The members of all lists, so that each keeps its colour from ballot to ballot.
+ * @param {string[]} names
+ */
+export function setMembers(names) {
+  names.forEach((name, place) => places.set(name, place));
+}
+
+/**
+ * The number of a member's colour.
+ * @param {string} name
+ */
+export function colourNumber(name) {
+  return (places.get(name) ?? 0) % COLOURS;
+}
+
+/**
+ * The classes of a member's colour.
+ * @param {string} name
+ */
+export function memberColour(name) {
+  return `member-${colourNumber(name)} fill-${Math.floor((places.get(name) ?? 0) / COLOURS) % FILLS}`;
+}
+
+/**
+ * A member: its sign and its name.
+ * @param {string} name
+ * @param {string} [more] said behind the name
+ */
+export function memberBadge(name, more = "") {
+  const label = make("bdi", { class: "member-name" });
+  append(label, name);
+  return make("span", { class: "member" }, make("span", { class: `sign ${memberColour(name)}`, "aria-hidden": "true" }), label, make("span", { class: "nowrap" }, more));
+}
+
+/**
+ * The members that wrote some candidates, each once.
+ * @param {import("./answers").Candidate[]} rows
+ * @param {boolean} [all] and not only the first
+ */
+export function writers(rows, all = false) {
+  const names = [...new Set(rows.flatMap((row) => row.member ?? []))];
+  const shown = names.slice(0, all ? names.length : NAMED).map((name) => memberBadge(name));
+  if (shown.length < names.length) shown.push(make("span", { class: "faint" }, `and ${grouped(names.length - shown.length)} more`));
+  return shown;
+}
+
+/**
+ * Colours and names of the members of one ballot, with their shares of its vote.
+ * @param {import("./answers").Election} election
+ */
+export function memberLegend(election) {
+  const names = new Set(election.candidates.rows.flatMap((row) => row.member ?? []));
+  for (const name of Object.keys(election.shares ?? {})) names.add(name);
+  if (!names.size) return [];
+  const items = [...names].sort().map((name) => {
+    const share = election.shares?.[name];
+    return make("li", { class: "chip" }, memberBadge(name, share === undefined ? " does not vote" : ` ${percent(share)}`));
+  });
+  const label = "Members of the panel, with their shares of the vote";
+  return [make("p", { class: "faint note" }, `${label}:`), make("ul", { id: "member-legend", class: "chips", "aria-label": label }, ...items)];
+}
+
+/**
+ * What each member did over the file.
+ * @param {HTMLElement} container
+ * @param {import("./answers").PanelSummary} panel
+ */
+export function showMembers(container, panel) {
+  const rows = panel.members.map((member) => {
+    const { outputs, wins, same, agreement, share, copies } = member;
+    const cells = [grouped(outputs), grouped(wins), grouped(same), agreement === null ? "–" : agreement.toFixed(3), share === null ? "–" : percent(share)];
+    const twins = make("td", {}, ...(copies.length ? copies.map((name) => memberBadge(name)) : ["none"]));
+    return make("tr", {}, make("th", { scope: "row" }, memberBadge(member.name)), ...cells.map((text) => make("td", {}, text)), twins);
+  });
+  const over = panel.ballots < panel.total ? `the first ${grouped(panel.ballots)} of ${counted(panel.total, "ballot")}` : counted(panel.ballots, "ballot");
+  const caption = make("caption", {}, `Over ${over}, of which ${grouped(panel.elected)} have a winner`);
+  const head = make("tr", {}, ...TITLES.map((title) => make("th", { scope: "col" }, title)));
+  const table = make("table", { class: "numbers", id: "member-table" }, caption, make("thead", {}, head), make("tbody", {}, ...rows));
+  container.replaceChildren(scrolling("Members of the panel", "", table), faint(explained(panel)));
+}
+
+/** @param {import("./answers").PanelSummary} panel */
+function explained({ answers, measure }) {
+  const wins = "Wins: the elected output is the member's, of equal ones the first in the file. Same as elected: the measure cannot tell its output from the elected one. ";
+  const agreement = answers ? "how often two members give the same answer, on average over the others" : `mean similarity by ${measure} to the others' outputs; of texts it does not say who is good`;
+  return `${wins}Agreement: ${agreement}. Copies: wrote the same text in nine of ten ballots or more.`;
+}
