@@ -499,9 +499,9 @@ def ensemble(folders: Folders, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Not run: an ensemble multiplies the probabilities of models at every step, so it needs the models."""
     return {
         "run": False,
-        "reason": "the three Multi30k models of `translation-local` were not kept (only numbers of their lists "
-        "are recorded), and an ensemble by probabilities needs the models themselves; training them again takes "
-        "three times 30 minutes of one core, searching them together as long again",
+        "reason": "the three Multi30k models of `translation-local` were not kept (only the numbers of their "
+        "lists are recorded), and an ensemble by probabilities needs the models themselves; training them "
+        "again takes three times 30 minutes of one core",
     }
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from experiments.data import Items, beside, read_items
 from experiments.translator import Ctranslate2Model, open_model
-from rangevote.decoding import batches, get_search
+from rangevote.decoding import get_search, search_batch
 from rangevote.formats import read
 from rangevote.formats.ballot_writer import write_ballot
 from rangevote.hypothesis import Ballot, Hypothesis
@@ -86,10 +86,12 @@ def _found(task: Task, start: int, stop: int) -> Iterator[list[Hypothesis]]:
     if isinstance(task.model, Ctranslate2Model):
         yield from task.model.search(inputs, task.spec, start)
         return
-    for batch in batches(
-        task.model, inputs, task.spec, states=task.states, max_rows=task.max_rows, first=start
-    ):
-        yield from batch
+    method = get_search(task.spec)
+    several = max(1, task.max_rows // method.size)
+    for begin in range(start, stop, several):
+        numbers = range(begin, min(begin + several, stop))
+        batch = task.items.inputs[begin : numbers.stop]
+        yield from search_batch(task.model, batch, method, numbers, task.states, max_rows=task.max_rows)
 
 
 def _ballot(task: Task, number: int, hypotheses: list[Hypothesis]) -> Ballot:
