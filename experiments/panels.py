@@ -27,6 +27,7 @@ import numpy as np
 
 import rangevote as rv
 from experiments.page import write_page
+from experiments.panel_tables import AGREEMENT, ALL, BEST, ELECTED, EQUAL, LABELS, MEAN, SHOWN
 from experiments.settings import HERE, Folders
 from experiments.steps import say, write_json
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
@@ -68,7 +69,7 @@ COPIES = {
     "wmt24-en-cs": (("ONLINE-A", "TranssionMT"), ("ONLINE-B", "TranssionMT")),
     "wmt24-en-de": (("CycleL", "CycleL2"), ("ONLINE-B", "TranssionMT")),
 }
-ALL, NO_COPIES = "all", "without near copies"
+NO_COPIES = "without near copies"
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 #: GSM8K: panels of the members that are right less often than this on the first half of the questions.
 BELOW = (90, 80, 70)
@@ -76,9 +77,6 @@ BELOW = (90, 80, 70)
 CLONES = 6
 #: AlpacaEval: a panel without the two models that are a generation younger than the others.
 YOUNGER = ("FuseChat-Gemma-2-9B-Instruct", "FuseChat-Llama-3.2-3B-Instruct")
-
-MEAN, BEST, ELECTED = "mean member", "best member", "elected"
-SHOWN = {"bleu": "BLEU", "chrf": "chrF"}
 
 Ballot = Mapping[str, Any]
 Score = Callable[[Array], Array]
@@ -430,9 +428,6 @@ def _right_rows(ballots: Sequence[Ballot], texts: Sequence[str]) -> Array:
     """100 for a right answer, 0 for a wrong one or none."""
     rights = [{one["text"] for one in ballot["candidates"] if one["right"]} for ballot in ballots]
     return np.array([(100.0 * (text in right), 1.0) for right, text in zip(rights, texts, strict=True)])
-
-
-EQUAL, AGREEMENT, LABELS = "equal shares", "shares by agreement", "best of the first half"
 
 
 def _by_answers(

@@ -10,6 +10,7 @@ from typing import Any
 from experiments.findings import BEYOND, PANEL, Findings
 from experiments.judgement import table as table_of_judgements
 from experiments.meaning import section as meaning_section
+from experiments.panel_tables import section as panel_section
 from experiments.tables import difference_cell
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
 
@@ -24,6 +25,7 @@ def summary(every: Sequence[Findings], results: Path, folder: Path) -> Iterator[
         yield notes.read_text(encoding="utf-8")
     yield "## Is one setting above every baseline at every k from 4 on?"
     yield to_markdown(above_all_baselines(every))
+    yield from panel_section(results, folder)
     parts = (("judgement", judgement_section), ("meaning", meaning_section), ("llm", llm_section))
     for name, make in parts:
         path = results / f"{name}.json"
