@@ -142,7 +142,7 @@ class Elect:
     def _names(self) -> list[str]:
         """The columns of results that these settings can fill."""
         settings = self.settings
-        others = {"id", "left_out"} | (set() if settings.winners > 1 else {"winners"})
+        others = {"id", "member", "members", "left_out"} | (set() if settings.winners > 1 else {"winners"})
         if not hasattr(settings.measure, "label"):  # of answers
             others |= {"answer", "votes", "abstained", "entropy"}
         if settings.min_score is None and settings.min_share is None:

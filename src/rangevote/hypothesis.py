@@ -143,27 +143,33 @@ class Hypotheses(Sequence[Hypothesis]):
     @classmethod
     def of(
         cls,
-        items: Hypotheses | Iterable[Hypothesis | str | Sequence[int]],
-        logprobs: Iterable[float | None] | None = None,
+        items: Listed | Mapping[str, Listed],
+        logprobs: Logprobs | Mapping[str, Logprobs] = None,
         *,
         role: str = "candidates",
     ) -> Hypotheses:
         """Columns of strings, token-id lists or `Hypothesis` objects; every value is checked.
 
+        Lists by the names of a panel's members become one list, in which each item has its member.
         `role` is the name that error messages use. `logprobs` gives the log-probabilities of items
-        that do not carry their own.
+        that do not carry their own; of a panel by member too.
         """
         if isinstance(items, Hypotheses):
             if logprobs is not None:
                 raise UsageError(f"the {role} are checked already and bring their own log-probabilities.")
             return items
         _refuse_tables(items, role)
+        if isinstance(items, Mapping) and not any(map(_is_number, items.values())):
+            return cls._of_panel(items, logprobs, role)
         values_lost = isinstance(items, Mapping) and logprobs is None
         if isinstance(items, (str, bytes)) or not isinstance(items, Iterable) or values_lost:
             raise UsageError(
                 f"{role} is one {type(items).__name__}, not a list: pass a list of texts, token-id lists or "
-                f"Hypothesis objects; log-probabilities of texts go into logprobs=."
+                f"Hypothesis objects, or such a list for each member of a panel; log-probabilities of texts "
+                f"go into logprobs=."
             )
+        if isinstance(logprobs, Mapping):
+            raise UsageError(f"the log-probabilities of the {role} are given by member, but they are a list.")
         values = list(items)
         kinds = set(map(type, values))
         if kinds == {str}:
@@ -171,6 +177,23 @@ class Hypotheses(Sequence[Hypothesis]):
             return cls(values, logprobs=column, role=role)  # type: ignore[arg-type]
         rows = values if kinds == {Hypothesis} else [_row(item, i, role) for i, item in enumerate(values)]
         return cls._from_rows(rows, logprobs, role)  # type: ignore[arg-type]
+
+    @classmethod
+    def _of_panel(
+        cls, members: Mapping[str, Listed], logprobs: Logprobs | Mapping[str, Logprobs], role: str
+    ) -> Hypotheses:
+        """The lists of all members in one."""
+        option = "logprobs" if role == "candidates" else "voter_logprobs"
+        if logprobs is not None and not isinstance(logprobs, Mapping):
+            raise UsageError(f"the {role} are a panel, by member, so {option} must be given by member too.")
+        for name in logprobs or ():
+            if name not in members:
+                raise UsageError(f"{option} of {name!r}, who is no member: those are {list(members)!r}.")
+        lists = [
+            cls.of(listed, (logprobs or {}).get(name), role=f"{role}[{name!r}]").of_member(name)
+            for name, listed in members.items()
+        ]
+        return concatenate([listed for listed in lists if len(listed)], role)
 
     @classmethod
     def _from_rows(
@@ -308,6 +331,11 @@ class Hypotheses(Sequence[Hypothesis]):
         return lists
 
 
+#: What may be given as candidates or voters, and as their log-probabilities.
+Listed = Hypotheses | Iterable[Hypothesis | str | Sequence[int]]
+Logprobs = Iterable[float | None] | None
+
+
 def concatenate(lists: Sequence[Hypotheses], role: str = "voters") -> Hypotheses:
     """One list of all of them."""
     if not lists or any(part.texts is None or part.rows is not None for part in lists):
@@ -336,7 +364,7 @@ def _row(item: object, index: int, role: str) -> Hypothesis:
         isinstance(token, (int, np.integer)) and not isinstance(token, bool) for token in item
     ):
         return Hypothesis(tokens=tuple(map(int, item)))
-    if isinstance(item, (int, float, np.number)) and not isinstance(item, bool):
+    if _is_number(item):
         return Hypothesis(text=str(item).removesuffix(".0"))  # an answer: 5 and 5.0 are one
     if isinstance(item, Mapping):
         return _row_of_fields(item, f"{role}[{index}]")
@@ -345,6 +373,10 @@ def _row(item: object, index: int, role: str) -> Hypothesis:
         f"{type(item).__name__}.",
         field=f"{role}[{index}]",
     )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
 def _row_of_fields(item: Mapping[Any, Any], field: str) -> Hypothesis:
@@ -522,7 +554,7 @@ def _check_calls(calls: object, field: str) -> None:
 def _check_members(members: list[Any], role: str) -> None:
     if None in members:
         raise DataError(
-            "is not given while others have one; in a panel every voter belongs to a member.",
+            "is not given while others have one; in a panel every output belongs to a member.",
             field=f"{role}[{members.index(None)}].member",
         )
 

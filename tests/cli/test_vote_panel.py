@@ -65,7 +65,7 @@ def test_files_without_ids_go_by_position(run, tmp_path):
         (["--voters", "{0}/a.jsonl=0.7", "--voters", "{0}/b.jsonl"], "give each of them one"),
         (["--voters", "{0}/a.jsonl=0.7"], "shares are for several files of voters"),
         (["--voters", "{0}/a.jsonl=1", "--voters", "{0}/b.jsonl=2", "--shares", "a=1,b=2"], "and do so once"),
-        (["--voters", "{0}/a.jsonl=1", "--voters", "{0}/b.jsonl=0"], "share of 'b' must be a number above 0"),
+        (["--voters", "{0}/a.jsonl=1", "--voters", "{0}/b.jsonl=-1"], "share of 'b' must be a number from 0"),
         (["--voters", "{0}/a.jsonl", "--voters", "{0}/a.jsonl"], "a.jsonl' twice"),
         (["--shares", "a"], "write each member of the panel once, with its share, as A=0.7,B=0.3"),
         (["--shares", "a=1,a=2"], "write each member of the panel once"),

@@ -163,3 +163,16 @@ def test_a_terminal_shows_markup_and_control_characters_instead_of_obeying_them(
     shown = drawn(rv.elect(["[red]x[/red] \x1b[2Jy\nz", "a"]))
     assert r"[red]x[/red] \x1b[2Jy\nz" in shown
     assert "\x1b" not in shown
+
+
+def test_of_a_panel_the_member_of_each_candidate_who_won_and_the_shares_are_shown():
+    result = rv.elect({"<b>": ["a dog runs", "a dog"], "other": ["a dog runs"]}, similarity="exact")
+    page = Page(result._repr_html_())
+    assert page.rows[0][1] == ["rank", "candidate", "member", "log P", "score", ""]
+    assert [cells[2] for _, cells in page.rows[1:]] == ["<b>", "other", "<b>"]
+    for shown in (page.text, drawn(result, 200)):
+        assert "won by <b>, other; shares: <b> 50%, other 50%" in shown
+    assert "member='<b>'" in repr(result)
+    many = rv.elect({f"m{i}": ["a dog runs"] for i in range(12)})
+    assert "m9 8%, 2 more" not in drawn(many, 300).replace("\n", " ")
+    assert ", 2 more" in drawn(many, 300)

@@ -111,6 +111,78 @@ def test_candidates_of_several_models_may_be_the_panel():
     assert rv.elect(candidates, similarity="exact").scores.tolist() == [0.5, 0.5, 0.5]
 
 
+@given(members, st.data())
+def test_the_candidates_of_all_members_stand_and_vote(panel, data):
+    shares = {name: data.draw(st.integers(1, 9)) for name in panel}
+    rows = [Hypothesis(text, member=name) for name, some in panel.items() for text in some]
+    result = rv.elect(panel, shares=shares, similarity="overlap_1")
+    apart = rv.elect([row.text for row in rows], voters=panel, shares=shares, similarity="overlap_1")
+    assert result.scores.tobytes() == apart.scores.tobytes()
+    again = rv.elect(rv.Ballot(rows), shares=shares, similarity="overlap_1")
+    [many] = rv.elect_many([panel], shares=shares, similarity="overlap_1")
+    for other in (again, many):
+        assert other.scores.tobytes() == result.scores.tobytes()
+        assert (other.signature, other.member) == (result.signature, result.member)
+    assert result.candidates[result.index].member == result.member
+    assert apart.member is None
+
+
+def test_log_probabilities_are_given_by_member():
+    result = rv.elect(
+        {"a": ["x", "y"], "b": ["y"]}, {"a": [math.log(0.9), math.log(0.1)], "b": [-1.0]}, similarity="exact"
+    )
+    assert result.weights.tolist() == pytest.approx([0.45, 0.05, 0.5])
+    assert (result.winner, result.member, result.members) == ("y", "b", ("a", "b"))
+    assert [vote.member for vote in result.explain().voters] == ["b", "a", "a"]
+    assert (result.explain().member, result.explain(0).member) == ("b", "a")
+    assert "of candidate 2, which is b's" in str(result.explain())
+
+
+@pytest.mark.parametrize("similarity", ["exact", "overlap_1", "exact:last_number"])
+def test_all_members_who_said_the_same_are_named_in_any_order(similarity):
+    said = {"a": ["it is 7"], "b": ["it is 5", "it is 5"], "c": ["it is 5"]}
+    for names in ("abc", "cba", "bca"):
+        result = rv.elect({name: said[name] for name in names}, similarity=similarity)
+        assert (result.winner, result.members) == ("it is 5", ("b", "c"))
+        assert result.member == names.strip("a")[0]
+        fields = result.fields()
+        assert (fields["member"], fields["members"]) == (result.member, ["b", "c"])
+        assert fields["panel"]["shares"] == pytest.approx(dict.fromkeys("abc", 1 / 3))
+
+
+def test_without_members_no_member_wins():
+    result = rv.elect(CANDIDATES)
+    assert (result.member, result.members, result.fields()["member"]) == (None, (), None)
+    assert "member" not in result.to_dict()
+    nobody = rv.elect({"a": ["x"], "b": ["x"]}, similarity="exact", min_score=2.0)
+    assert (nobody.member, nobody.members) == (None, ())
+
+
+def test_a_member_with_the_share_0_stands_and_does_not_vote():
+    result = rv.elect(
+        {"a": ["x"], "b": ["y"], "c": ["y"]}, shares={"a": 1, "b": 0, "c": 0}, similarity="exact"
+    )
+    assert result.scores.tolist() == [1.0, 0.0, 0.0]
+    with pytest.warns(rv.RangevoteWarning, match="'a' had no candidates"):
+        alone = rv.elect({"b": ["y"], "c": ["y"]}, shares={"b": 0, "c": 0, "a": 1}, similarity="exact")
+    assert alone.panel.shares == {"b": 0.5, "c": 0.5}
+
+
+def test_a_member_without_candidates_is_left_out_and_named():
+    with pytest.warns(rv.RangevoteWarning, match="of the panel, 'mute' had no candidates and is left out"):
+        result = rv.elect({**PANEL, "mute": []}, similarity="exact")
+    assert (result.panel.left_out, result.member) == (("mute",), "many")
+    assert result.fields()["panel"] == {"shares": {"few": 0.5, "many": 0.5}, "left_out": ["mute"]}
+    with pytest.raises(rv.DataError, match="there are no candidates"):
+        rv.elect({"mute": []})
+
+
+def test_an_electorate_may_elect_among_the_candidates_of_a_panel():
+    result = rv.Electorate(PANEL).add(PANEL).result()
+    assert result.scores.tobytes() == rv.elect(PANEL).scores.tobytes()
+    assert result.member == rv.elect(PANEL).member == "many"
+
+
 def test_a_member_without_voters_is_left_out_and_named():
     with pytest.warns(rv.RangevoteWarning, match="of the panel, 'mute' had no voters and is left out"):
         result = rv.elect(CANDIDATES, voters={**PANEL, "mute": []}, similarity="exact")
@@ -145,11 +217,12 @@ def test_marks_in_names_do_not_make_two_panels_look_the_same():
     ("voters", "options", "message"),
     [
         ({"a": ["x"]}, {"shares": {"b": 1}}, r"voters\[0\].member: 'a' has no share"),
-        ({"a": ["x"]}, {"shares": {"a": 0}}, "share of 'a' must be a number above 0, got 0"),
-        ({"a": ["x"]}, {"shares": {"a": "1"}}, "share of 'a' must be a number above 0"),
+        ({"a": ["x"]}, {"shares": {"a": 0}}, "every member has the share 0"),
+        ({"a": ["x"]}, {"shares": {"a": -1}}, "share of 'a' must be a number from 0, got -1"),
+        ({"a": ["x"]}, {"shares": {"a": "1"}}, "share of 'a' must be a number from 0"),
         ({"a": ["x"]}, {"shares": {}}, "shares must be a number for each member"),
         ({"a": ["x"]}, {"shares": 3}, "shares must be a number for each member"),
-        (["x"], {"shares": {"a": 1}}, "shares are for a panel; give voters="),
+        (["x"], {"shares": {"a": 1}}, "shares are for a panel; give candidates or voters by member"),
         ({"a": ["x"]}, {"voter_logprobs": [-1.0]}, "voter_logprobs must be given by member too"),
         ({"a": ["x"]}, {"voter_logprobs": {"b": [-1.0]}}, "voter_logprobs of 'b', who is no member"),
         ({"a": ["x"]}, {"voter_logprobs": {"a": [-1.0, -2.0]}}, r"1 voters\['a'\] but 2 log-prob"),

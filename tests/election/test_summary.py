@@ -158,3 +158,12 @@ def test_shares_of_probability_are_those_of_figure_1():
     shares = probability_shares(rv.Hypotheses.of(CAPTIONS, LOGPROBS))
     assert shares == pytest.approx([p / TOTAL for p in PROBABILITIES])
     assert probability_shares(rv.Hypotheses.of(["a", "b"], [-1.0, None])) is None
+
+
+def test_of_a_panel_it_says_whose_output_won_and_who_said_the_same():
+    panel = {"one": ["a dog runs"], "two": ["a dog runs"], "three": ["a cat"]}
+    sentences = "".join(why(rv.elect(panel, shares={"one": 2, "two": 1, "three": 1})))
+    assert sentences.endswith(
+        " It is the output of one (whose share of the vote is 50 %); two said the same."
+    )
+    assert "output of" not in "".join(why(rv.elect(["a dog", "a dog"], voters=panel)))

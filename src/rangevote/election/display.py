@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 #: Candidates that are listed, and characters that are shown of each.
 MOST_ROWS = 20
 MOST_CHARACTERS = 400
-#: Answers that are listed below them.
+#: Answers, and members of a panel, that are listed below them.
 MOST_ANSWERS = 5
+MOST_MEMBERS = 10
 
 #: Voters beyond which a notebook does not wait for the votes of words and the reason.
 MOST_VOTERS = 10_000
@@ -49,6 +50,7 @@ class CandidateRow(NamedTuple):
     candidate: int
     rank: str
     text: str
+    member: tuple[str, ...]  # whose it is, in a panel
     numbers: tuple[str, ...]  # log P, own likelihood where it counts, score
     marks: str
     elected: bool
@@ -63,6 +65,7 @@ def rows(result: Result) -> list[CandidateRow]:
             index,
             str(rank),
             _text(result, index),
+            () if result.candidates.members is None else (result.candidates.members[index],),
             _numbers(result, index),
             _marks(result, index, likely),
             index in result.elected,
@@ -83,7 +86,19 @@ def summary(result: Result) -> str:
         clear = "no voter supports any candidate but itself"
     else:
         clear = f"margin {_number(result.margin, '.4g')}{' (near-tie)' if result.near_tie else ''}"
-    return f"{sizes}; {clear}{_answers(result)}"
+    return f"{sizes}; {clear}{_answers(result)}{_panel(result)}"
+
+
+def _panel(result: Result) -> str:
+    """Which members won, and the share of each, largest first."""
+    won = f"; won by {', '.join(result.members)}" if result.members else ""
+    if result.panel is None:
+        return won
+    shares = sorted(result.panel.shares.items(), key=lambda item: -item[1])
+    listed = [f"{_cut(name, 40)} {share:.0%}" for name, share in shares[:MOST_MEMBERS]]
+    listed += [f"{len(shares) - MOST_MEMBERS} more"] if len(shares) > MOST_MEMBERS else []
+    out = f"; left out: {', '.join(result.panel.left_out)}" if result.panel.left_out else ""
+    return f"{won}; shares: {', '.join(listed)}{out}"
 
 
 def _answers(result: Result) -> str:
@@ -107,11 +122,13 @@ def html(result: Result) -> str:
     # inline, since notebooks have styles of their own for tables and may drop ours
     number, text = ' class="n" style="text-align:right"', ' style="text-align:left"'
     numbers = [(name, number) for name in _names(result)]
-    columns = (("rank", number), ("candidate", text), *numbers, ("", text))
+    member = [("member", text)] if result.candidates.members is not None else []
+    columns = (("rank", number), ("candidate", text), *member, *numbers, ("", text))
     head = "".join(f'<th scope="col"{kind}>{name}</th>' for name, kind in columns)
     body = "".join(
         f'<tr class="{"elected" if row.elected else "other"}"><td{number}>{row.rank}</td>'
         f'<td class="t" style="text-align:start" dir="auto">{marked}</td>'
+        + "".join(f"<td{text}>{escape(name)}</td>" for name in row.member)
         + "".join(f"<td{number}>{shown}</td>" for shown in row.numbers)
         + f"<td{text}>{row.marks}</td></tr>"
         for row, marked in zip(listed, shaded, strict=True)
@@ -162,12 +179,15 @@ def table(result: Result) -> RenderableType:
     drawn = Table()
     drawn.add_column("rank", justify="right")
     drawn.add_column("candidate")
+    if result.candidates.members is not None:
+        drawn.add_column("member")
     for name in _names(result):
         drawn.add_column(name, justify="right", no_wrap=True)
     drawn.add_column("")
     for row in listed:
         style = "bold green" if row.elected else None
-        drawn.add_row(row.rank, Text(escape_controls(row.text)), *row.numbers, row.marks, style=style)
+        texts = [Text(escape_controls(text)) for text in (row.text, *row.member)]
+        drawn.add_row(row.rank, *texts, *row.numbers, row.marks, style=style)
     footer = f"{summary(result)}{_rest(result, listed)}"
     return Group(drawn, Text(escape_controls(footer)), Text(escape_controls(result.signature), style="dim"))
 

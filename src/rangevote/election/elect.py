@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import astuple
 
-from rangevote.election.panel import panel_of, panel_voters
+from rangevote.election.panel import panel_of
 from rangevote.election.preprocess import prepare
 from rangevote.election.result import NO_SUPPORT, Answer, Result, counted_result, with_thresholds
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
@@ -26,36 +26,39 @@ from rangevote.election.weights import (
     weigh,
 )
 from rangevote.errors import DataError, UsageError, warn
-from rangevote.hypothesis import Array, Ballot, Hypotheses, Hypothesis
+from rangevote.hypothesis import Array, Ballot, Hypotheses, Hypothesis, Listed, Logprobs
 from rangevote.parallel import map_in_order
 from rangevote.similarity.base import pair_limit, short
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-Listed = Hypotheses | Iterable[Hypothesis | str | Sequence[int]]
+Panel = Mapping[str, Listed]
 
 
 def elect(
-    candidates: Ballot | Listed,
-    logprobs: Iterable[float | None] | None = None,
+    candidates: Ballot | Listed | Panel,
+    logprobs: Logprobs | Mapping[str, Logprobs] = None,
     *,
-    voters: Listed | Mapping[str, Listed] | None = None,
-    voter_logprobs: Iterable[float | None] | Mapping[str, Iterable[float | None]] | None = None,
+    voters: Listed | Panel | None = None,
+    voter_logprobs: Logprobs | Mapping[str, Logprobs] = None,
     **options: Unpack[ElectionOptions],
 ) -> Result:
     """Elect the most representative candidate: score(c) = sum of P(v) sim(v, c) over the voters.
 
     `candidates` (texts, token-id lists, `Hypothesis` objects, or one `Ballot`) vote for each other unless
     `voters` are given. `logprobs` are natural-log sums over all tokens, end of sequence included.
-    Voters of several models are a panel, `voters={"a": [...], "b": [...]}`: each member has an equal share
-    of the vote (or that in `shares`), however many voters it has.
+    Outputs of several models are a panel, `elect({"a": [...], "b": [...]})`: the candidates of all members
+    stand, and each member has an equal share of the vote (or that in `shares`), however many outputs it has;
+    `Result.member` says whose output won. A panel may also vote on the candidates of others, as `voters`.
 
     The other options are declared in `rangevote.election.settings.Settings`; docs/reference/election.md and
     `rangevote vote --help` list them.
 
     >>> elect(["a dog runs", "a dog sits", "cats"], [-1.2, -1.3, -1.0]).winner
     'a dog runs'
+    >>> elect({"one": ["a dog runs"], "two": ["a dog runs home", "cats"], "three": ["the dog runs"]}).member
+    'one'
     """
     settings = settings_of(options)
     if not isinstance(candidates, Ballot):
@@ -70,7 +73,7 @@ def elect(
 
 
 def elect_many(
-    ballots: Iterable[Ballot | Listed], *, threads: int = 1, **options: Unpack[ElectionOptions]
+    ballots: Iterable[Ballot | Listed | Panel], *, threads: int = 1, **options: Unpack[ElectionOptions]
 ) -> Iterator[Result]:
     """Elections of many ballots, one `Result` each, in order; options as in `elect`.
 
@@ -84,7 +87,7 @@ def elect_many(
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise UsageError(f"threads must be a whole number from 1, got {threads!r}.")
 
-    def together(batch: list[Ballot | Listed]) -> list[Result | Exception]:
+    def together(batch: list[Ballot | Listed | Panel]) -> list[Result | Exception]:
         return list(elect_each(batch, settings))
 
     results = map_in_order(lambda ballot: elect_ballot(ballot, settings), ballots, threads, together=together)
@@ -104,7 +107,7 @@ def _warn_of_mass(result: Result) -> Result:
     return result
 
 
-def elect_ballot(ballot: Ballot | Listed, settings: Settings) -> Result:
+def elect_ballot(ballot: Ballot | Listed | Panel, settings: Settings) -> Result:
     """The election of one ballot, or among the candidates of a list."""
     (result,) = elect_each([ballot], settings)
     if isinstance(result, Exception):
@@ -112,7 +115,9 @@ def elect_ballot(ballot: Ballot | Listed, settings: Settings) -> Result:
     return result
 
 
-def elect_each(ballots: Sequence[Ballot | Listed], settings: Settings) -> Iterator[Result | Exception]:
+def elect_each(
+    ballots: Sequence[Ballot | Listed | Panel], settings: Settings
+) -> Iterator[Result | Exception]:
     """Elections of ballots: one call into the kernels for the usual ones, the others as they are asked for;
     errors are given, not raised."""
     lists = list(map(_lists, ballots))
@@ -131,7 +136,7 @@ def elect_each(ballots: Sequence[Ballot | Listed], settings: Settings) -> Iterat
 Lists = tuple[Any, Any, Any, Any]
 
 
-def _lists(ballot: Ballot | Listed) -> Lists:
+def _lists(ballot: Ballot | Listed | Panel) -> Lists:
     if isinstance(ballot, Ballot):
         return ballot.candidates, None, ballot.voters, None
     return ballot, None, None, None
@@ -207,12 +212,14 @@ def _elect_general(settings: Settings, given: Lists, source: str | None = None) 
         raise UsageError("voter_logprobs without voters; give the voters, or use logprobs.")
     columns = Hypotheses.of(candidates, logprobs)
     settings = settings.about(source)
-    if isinstance(voters, Mapping):
-        electors: Hypotheses | None = panel_voters(voters, voter_logprobs)
-        if settings.shares is None and voters:  # a member without voters is named as left out
-            settings = settings.replace(shares=dict.fromkeys(voters, 1.0))
-    else:
-        electors = None if voters is None else Hypotheses.of(voters, voter_logprobs, role="voters")
+    electors = None if voters is None else Hypotheses.of(voters, voter_logprobs, role="voters")
+    panel, present = (candidates, columns) if electors is None else (voters, electors)
+    if (
+        isinstance(panel, Mapping)
+        and settings.shares is None
+        and 0 < len(set(present.members or ())) < len(panel)
+    ):
+        settings = settings.replace(shares=dict.fromkeys(panel, 1.0))  # those without outputs are named
     return elect_columns(columns, electors, settings)
 
 
@@ -284,7 +291,8 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
     panel = panel_of(voters, settings.shares) if len(voters) else None
     if panel is not None and panel.left_out:
         names = ", ".join(map(repr, panel.left_out))
-        warn(f"of the panel, {names} had no voters and is left out; the others have its share.")
+        be, whose = ("is", "its") if len(panel.left_out) == 1 else ("are", "their")
+        warn(f"of the panel, {names} had no {voters.role} and {be} left out; the others have {whose} share.")
     result = Result(
         contest.candidates,
         voters,

@@ -75,9 +75,11 @@ class Explanation:
     likelihood: float | None = None  # None where only votes count
     fields: tuple[FieldAgreement, ...] | None = None
     answers: AnswerCount | None = None
+    member: str | None = None  # whose candidate it is, in a panel
 
     def __str__(self) -> str:
-        lines = [f"score {self.score:.6f} of candidate {self.index}"]
+        whose = "" if self.member is None else f", which is {self.member}'s"
+        lines = [f"score {self.score:.6f} of candidate {self.index}{whose}"]
         for part in self.ngrams or ():
             lines.append(f"  {part.score:.6f}  {part.ngram}")
         if self.ngrams is None:
@@ -106,6 +108,8 @@ class Explanation:
                 for vote in self.voters
             ],
         }
+        if self.member is not None:
+            fields["member"] = self.member
         if self.likelihood is not None:
             fields["likelihood"] = finite(self.likelihood)
         return fields | (
@@ -136,6 +140,7 @@ def explain(result: Result, index: int) -> Explanation:
         None if result.likelihood is None else float(result.likelihood[index]),
         field_agreement(result, index),
         result.answers,
+        result.candidates[index].member,
     )
 
 

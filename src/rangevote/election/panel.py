@@ -1,20 +1,22 @@
-"""Panels: voters of several models or files, each of which has its share of the vote, however many they are.
+"""Panels: outputs of several models or files, each of which has its share of the vote, however many they are.
 
     score(c) = sum over members m of share(m) * sum over the voters v of m of P_m(v) sim(v, c)
 
-Within a member voters are weighed as always (`weights`), by what is known of them alone. A member without
-voters is left out, and the others divide its share in proportion to theirs.
+The candidates of all members stand and vote, or voters that are given beside them vote alone. Within a member
+voters are weighed as always (`weights`), by what is known of them alone. A member without voters is left out,
+and the others divide its share in proportion to theirs. A member whose share is 0 stands and does not vote,
+unless all that are there have none: then they vote with equal shares.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from rangevote.errors import DataError, UsageError, shown
-from rangevote.hypothesis import Hypotheses, Hypothesis, concatenate
+from rangevote.hypothesis import Hypotheses
 from rangevote.similarity.base import short
 
 Shares = Mapping[str, float]
@@ -44,11 +46,13 @@ def check_shares(name: str, shares: Shares) -> None:
         )
     for member, share in shares.items():
         number = isinstance(share, (int, float)) and not isinstance(share, bool)
-        if not isinstance(member, str) or not number or not 0 < share <= sys.float_info.max:
+        if not isinstance(member, str) or not number or not 0 <= share <= sys.float_info.max:
             raise UsageError(
-                f"the share of {member!r} must be a number above 0, got {shown(share)}; leave out a member "
+                f"the share of {member!r} must be a number from 0, got {shown(share)}; 0 is for a member "
                 f"that is not to vote."
             )
+    if not any(shares.values()):
+        raise UsageError("every member has the share 0, so nobody votes; give one of them a number above 0.")
 
 
 def panel_of(voters: Hypotheses, shares: Shares | None) -> PanelShares | None:
@@ -56,7 +60,8 @@ def panel_of(voters: Hypotheses, shares: Shares | None) -> PanelShares | None:
     if voters.members is None:
         if shares is not None:
             raise UsageError(
-                "shares are for a panel; give voters={'a': [...], 'b': [...]}, or each voter a member."
+                "shares are for a panel; give candidates or voters by member, as {'a': [...], 'b': [...]}, "
+                "or each of them a member."
             )
         return None
     present = sorted(set(voters.members))
@@ -67,6 +72,8 @@ def panel_of(voters: Hypotheses, shares: Shares | None) -> PanelShares | None:
                 f"{name!r} has no share; shares are given for {', '.join(map(repr, given))}.",
                 field=f"{voters.role}[{voters.members.index(name)}].member",
             )
+    if not any(given[name] for name in present):
+        given = {name: 1.0 if name in present else share for name, share in given.items()}
     largest = max(given[name] for name in present)  # their sum neither overflows nor vanishes
     scaled = {name: given[name] / largest for name in present}
     total = math.fsum(scaled.values())
@@ -74,20 +81,3 @@ def panel_of(voters: Hypotheses, shares: Shares | None) -> PanelShares | None:
         {name: share / total for name, share in scaled.items()},
         tuple(sorted(name for name in given if name not in scaled)),
     )
-
-
-def panel_voters(
-    members: Mapping[str, Hypotheses | Iterable[Hypothesis | str | Sequence[int]]],
-    logprobs: Mapping[str, Iterable[float | None]] | Iterable[float | None] | None,
-) -> Hypotheses:
-    """The voters of all members in one list; `logprobs` by member too."""
-    if logprobs is not None and not isinstance(logprobs, Mapping):
-        raise UsageError("the voters are a panel, by member, so voter_logprobs must be given by member too.")
-    for name in logprobs or ():
-        if name not in members:
-            raise UsageError(f"voter_logprobs of {name!r}, who is no member: those are {list(members)!r}.")
-    lists = [
-        Hypotheses.of(listed, (logprobs or {}).get(name), role=f"voters[{name!r}]").of_member(name)
-        for name, listed in members.items()
-    ]
-    return concatenate([listed for listed in lists if len(listed)])

@@ -81,8 +81,8 @@ class Result:
     `scores` has one number for each candidate, `ranking` their indices, best first (higher score,
     then higher own log-probability, then first in the list), `elected` the winners' indices, `groups` the
     candidates that the similarity tells apart. `likelihood` is the part x log P(c) / |c| of each score, None
-    where only votes counted. Where the voters are a panel, `panel.shares` has each
-    member's share, `panel.left_out` who had no voters, and `voters[i].member` says whose a voter is.
+    where only votes counted. In a panel `member` says whose candidate won, `panel.shares` has each member's
+    share of the vote, `panel.left_out` who had no outputs, and `voters[i].member` says whose a voter is.
 
     With `min_score` or `min_share` there may be no winner: then `no_winner` says why, `elected` is empty,
     `winner` and `index` are None, and `score` and `margin` are those of the best candidate, `leader`.
@@ -174,6 +174,26 @@ class Result:
         """The texts of all that were elected, in order."""
         return tuple(map(self._content, self.elected))
 
+    @property
+    def member(self) -> str | None:
+        """The member of a panel whose candidate won; None where nobody is elected or there are no members."""
+        return None if self.index is None or not self._has_members else self.candidates[self.index].member
+
+    @cached_property
+    def members(self) -> tuple[str, ...]:
+        """All members with a candidate of the winner's group, by name: as the similarity sees it, they said
+        the same, whichever of them `member` is."""
+        if not self.elected or not self._has_members:
+            return ()
+        return tuple(sorted({str(self.candidates[i].member) for i in self._winning_group}))
+
+    @property
+    def _has_members(self) -> bool:
+        if "candidates" in self.__dict__:
+            return self.candidates.members is not None
+        item = self.__dict__["_left"][0][0][0]
+        return isinstance(item, Hypothesis) and item.member is not None
+
     def _content(self, index: int) -> str | Sequence[int]:
         if "candidates" in self.__dict__:
             return self.candidates.content(index)
@@ -226,18 +246,24 @@ class Result:
             measure = cast("TextOrToolCalls", self.similarity)
             return measure.margin(self.candidates, self.voters, self.weights)
         scores, best = self.scores.tolist(), self.score
+        for i in reversed(self._winning_group):
+            del scores[i]
+        if not scores:
+            return None
+        second = max(scores)
+        return 0.0 if best == second else best - second  # both may be -inf
+
+    @cached_property
+    def _winning_group(self) -> list[int]:
+        """The candidates that the similarity cannot tell from the leader, in their order."""
+        scores, best = self.scores.tolist(), self.score
         every = not len(self.voters) or self.likelihood is not None
         same = [i for i, score in enumerate(scores) if every or score == best]
         if len(same) > 1:  # only equal scores can be of one group, where voters alone gave them
             keys = self._keys(self.candidates.pick(same))
             group = keys[same.index(self.leader)]
             same = [i for i, key in zip(same, keys, strict=True) if key == group]
-        for i in reversed(same):
-            del scores[i]
-        if not scores:
-            return None
-        second = max(scores)
-        return 0.0 if best == second else best - second  # both may be -inf
+        return same
 
     @property
     def answer(self) -> str | None:
@@ -301,6 +327,10 @@ class Result:
             fields["answer"] = self.answer
             fields["votes"] = {name: asdict(vote) for name, vote in answers.votes.items()}
             fields["abstained"], fields["entropy"] = answers.abstained, answers.entropy
+        if self.members:
+            fields["member"] = self.member
+        if len(self.members) > 1:
+            fields["members"] = list(self.members)
         if self.panel is not None and self.panel.left_out:
             fields["left_out"] = list(self.panel.left_out)
         if scores:
@@ -315,6 +345,8 @@ class Result:
         names = ("answer", "votes", "abstained", "entropy")
         return fields | {
             "winners": self._winner_fields(),
+            "member": self.member,
+            "members": list(self.members),
             "answers": {name: fields[name] for name in names} if "votes" in fields else None,
             "panel": self.panel and {"shares": self.panel.shares, "left_out": list(self.panel.left_out)},
             "candidates": len(self.candidates),
@@ -347,7 +379,7 @@ class Result:
         margin = None if self.margin is None else round(self.margin, 6)
         facts = {"winner": self.winner, "score": round(self.score, 6), "margin": margin, "index": self.index}
         flags = ("no_winner", "no_support", "near_tie")
-        facts |= {name: getattr(self, name) for name in flags if getattr(self, name)}
+        facts |= {name: getattr(self, name) for name in ("member", *flags) if getattr(self, name)}
         facts["signature"] = self.signature
         return f"Result({', '.join(f'{name}={value!r}' for name, value in facts.items())})"
 

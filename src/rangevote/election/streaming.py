@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rangevote.election.elect import Listed, conclude, elect_columns
+from rangevote.election.elect import Panel, conclude, elect_columns
 from rangevote.election.preprocess import prepare
 from rangevote.election.result import Result
 from rangevote.election.rules import WITHOUT_VOTERS, Contest, order, own_likelihood
@@ -20,7 +20,7 @@ from rangevote.election.sequential_test import FIRST_ROUND, check_within, deal, 
 from rangevote.election.settings import ElectionOptions, Settings, settings_of
 from rangevote.election.weights import default_weights, weigh
 from rangevote.errors import DataError, UsageError
-from rangevote.hypothesis import Array, Hypotheses, Hypothesis, concatenate
+from rangevote.hypothesis import Array, Hypotheses, Hypothesis, Listed, Logprobs, concatenate
 from rangevote.similarity.base import check_pairs
 from rangevote.similarity.tool_calls import TextOrToolCallsPoll
 
@@ -44,8 +44,8 @@ class Electorate:
 
     def __init__(
         self,
-        candidates: Listed | None = None,
-        logprobs: Iterable[float | None] | None = None,
+        candidates: Listed | Panel | None = None,
+        logprobs: Logprobs | Mapping[str, Logprobs] = None,
         *,
         settings: Settings | None = None,
         **options: Unpack[ElectionOptions],
@@ -86,15 +86,15 @@ class Electorate:
 
     def add(
         self,
-        voters: Listed | str | Hypothesis,
-        logprobs: Iterable[float | None] | None = None,
+        voters: Listed | Panel | str | Hypothesis,
+        logprobs: Logprobs | Mapping[str, Logprobs] = None,
         *,
         member: str | None = None,
     ) -> Electorate:
         """Take in more voters (a single text or Hypothesis is one voter); returns the electorate.
 
-        `member` is the member of a panel that they belong to; then all voters belong to one. A batch that is
-        refused leaves the electorate as it was.
+        `member` is the member of a panel that they belong to, or they are given by member; then all voters
+        belong to one. A batch that is refused leaves the electorate as it was.
         """
         listed = [voters] if isinstance(voters, (str, Hypothesis)) else voters
         batch = Hypotheses.of(listed, logprobs, role="voters")

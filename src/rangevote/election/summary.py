@@ -141,6 +141,21 @@ def rare_passage(said: Spoken, least: int, without: Sequence[str]) -> Passage | 
 
 def why(result: Result) -> tuple[str, ...]:
     """The sentences, in parts; what is quoted is a `Quote`."""
+    return (*_reasons(result), *_whose(result))
+
+
+def _whose(result: Result) -> list[str]:
+    """Of a panel, whose output won, and who else said the same."""
+    if result.member is None:
+        return []
+    share = None if result.panel is None else result.panel.shares.get(result.member)
+    part = "" if share is None else f" (whose share of the vote is {_percent(share)})"
+    others = [name for name in result.members if name != result.member]
+    same = f"; {', '.join(others)} said the same" if others else ""
+    return [f" It is the output of {result.member}{part}{same}."]
+
+
+def _reasons(result: Result) -> tuple[str, ...]:
     if result.no_winner is not None:
         return (f"Nobody is elected: {result.no_winner}. The best candidate is shown.",)
     if len(result.candidates) == 1:

@@ -3,8 +3,9 @@
 Tables have the fields of the lines as columns:
 
     id, winner, winner_tokens (where candidates have no text), index, score, margin, signature,
-    near_tie, no_support, no_winner, left_out, error, winners; where answers are compared: answer, votes (as
-    JSON), abstained, entropy; as asked for: scores, explanation (as JSON), and the fields that are carried
+    near_tie, no_support, no_winner, error, winners; where answers are compared: answer, votes (as JSON),
+    abstained, entropy; of a panel: member, members, left_out; as asked for: scores, explanation (as JSON),
+    and the fields that are carried
 
 Preference pairs, for training as TRL has it, are lines with id, prompt, chosen, rejected, margin.
 Results are written as lines first, which can be resumed, and made into a table when all are there; all but
@@ -161,6 +162,8 @@ COLUMNS = {
     "votes": "text",
     "abstained": "integer",
     "entropy": "number",
+    "member": "text",
+    "members": "texts",
     "left_out": "texts",
     "error": "text",
     "winners": "winners",
