@@ -7,8 +7,8 @@ import pytest
 import rangevote as rv
 from rangevote.formats.ballot_writer import write_ballot
 from tests.cli.conftest import ballot, lines
+from tests.evaluation.test_risk_coverage import answered
 from tests.tuning.made_up import ballots
-from tests.tuning.test_risk_coverage import answered
 
 FEW = ("-s", "overlap_1,overlap_2", "--exponents", "0,0.5", "--temperatures", "1", "--likelihoods", "0,0.4")
 FEW += ("--resamples", "50")

@@ -106,9 +106,9 @@ def tune(
     """
     from rangevote.evaluation.corpus import read_references
     from rangevote.evaluation.metrics import spelled_metric
+    from rangevote.evaluation.risk_coverage import plot_risk, risk_table
     from rangevote.evaluation.tables import render
     from rangevote.formats import pair, read
-    from rangevote.tuning.risk_coverage import plot_risk, risk_table
     from rangevote.tuning.tune import choice_table, surface_table
     from rangevote.tuning.tune import tune as tune_settings
 

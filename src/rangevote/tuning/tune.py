@@ -32,6 +32,7 @@ from rangevote.election.settings import Settings, write_tables
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.metrics import METRICS, Metric, get_metric
+from rangevote.evaluation.risk_coverage import RiskCurve, check_risk, risk_curve
 from rangevote.evaluation.significance import SEED, Indices, Interval, best_of_many, draws, interval
 from rangevote.evaluation.tables import STARS_NOTE, Cell, Column, Table, TableRow, stars
 from rangevote.hypothesis import Array, Ballot
@@ -50,7 +51,6 @@ from rangevote.tuning.grid import (
     Setting,
     grid,
 )
-from rangevote.tuning.risk_coverage import RiskCurve, check_risk, risk_curve
 
 #: Enough for intervals to a tenth of their width.
 RESAMPLES = 1_000

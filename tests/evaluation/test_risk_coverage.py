@@ -9,7 +9,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.evaluation.metrics import METRICS, accuracy
-from rangevote.tuning.risk_coverage import risk_curve, risk_table
+from rangevote.evaluation.risk_coverage import risk_curve, risk_table
 from tests.tuning.test_tune import quietly
 
 ACCURACY = accuracy("last_number")
@@ -138,7 +138,7 @@ def test_tune_says_whether_confidence_helps_beyond_chance(confident):
 
 def test_a_picture_of_the_curve_is_drawn(tmp_path):
     pytest.importorskip("matplotlib")
-    from rangevote.tuning.risk_coverage import plot_risk
+    from rangevote.evaluation.risk_coverage import plot_risk
 
     curve = risk_curve([0.9, 0.5, 0.7], rows(True, False, True), ACCURACY, max_risk=0.2)
     plot_risk(curve, tmp_path / "curve.svg")
