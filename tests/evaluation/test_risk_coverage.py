@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 import rangevote as rv
-from rangevote.evaluation.metrics import METRICS, accuracy
+from rangevote.evaluation.metrics import accuracy
 from rangevote.evaluation.risk_coverage import risk_curve, risk_table
 from tests.tuning.test_tune import quietly
 
 ACCURACY = accuracy("last_number")
 
 
-def rows(*right: bool) -> np.ndarray:
-    return np.array([(one, 1) for one in right], dtype=np.float64)
+def losses(*right: bool) -> list[float]:
+    return [float(not one) for one in right]
 
 
 def test_the_curve_has_coverage_and_risk_of_every_threshold():
-    curve = risk_curve([0.9, 0.5, 0.9, 0.7], rows(True, False, True, False), ACCURACY)
+    curve = risk_curve([0.9, 0.5, 0.9, 0.7], losses(True, False, True, False))
     assert curve.points == ((0.9, 0.5, 0.0), (0.7, 0.75, pytest.approx(1 / 3)), (0.5, 1.0, 0.5))
     assert curve.area == pytest.approx((0 + 0 + 1 / 3 + 1 / 2) / 4)
     assert (curve.chosen, curve.max_risk) == (None, None)
@@ -29,18 +29,18 @@ def test_the_curve_has_coverage_and_risk_of_every_threshold():
 def test_the_threshold_answers_most_of_those_that_keep_the_risk_with_confidence():
     """400 sure answers, all right, then 400 of which every tenth is wrong."""
     confidences = [1.0] * 400 + [0.5] * 400
-    right = rows(*[True] * 400, *[i % 10 > 0 for i in range(400)])
-    chosen = risk_curve(confidences, right, ACCURACY, max_risk=0.02).chosen
+    right = losses(*[True] * 400, *[i % 10 > 0 for i in range(400)])
+    chosen = risk_curve(confidences, right, max_risk=0.02).chosen
     assert chosen == (1.0, 0.5, 0.0)
-    assert risk_curve(confidences, right, ACCURACY, max_risk=0.08).chosen == (0.5, 1.0, 0.05)
+    assert risk_curve(confidences, right, max_risk=0.08).chosen == (0.5, 1.0, 0.05)
     # 5 % are wrong here, but that does not show that at most 5.5 % are
-    assert risk_curve(confidences, right, ACCURACY, max_risk=0.055).chosen.threshold == 1.0
-    assert risk_curve(confidences, right, ACCURACY, max_risk=1).chosen.threshold == 0.5
+    assert risk_curve(confidences, right, max_risk=0.055).chosen.threshold == 1.0
+    assert risk_curve(confidences, right, max_risk=1).chosen.threshold == 0.5
 
 
 @pytest.mark.parametrize(("number", "max_risk"), [(50, 0.01), (400, 0.0), (1, 0.5)])
 def test_too_few_ballots_promise_nothing_even_if_all_are_right(number, max_risk):
-    curve = risk_curve([0.9] * number, rows(*[True] * number), ACCURACY, max_risk=max_risk)
+    curve = risk_curve([0.9] * number, losses(*[True] * number), max_risk=max_risk)
     assert curve.chosen is None
     assert f"{number} ballots cannot show" in risk_table(curve).notes[1]
 
@@ -61,15 +61,14 @@ def test_the_risk_on_new_ballots_is_above_the_promised_one_in_at_most_5_percent(
     for _ in range(300):
         kind = chance.choice(5, size=number, p=OCCUR)
         right = chance.random(number) >= WRONG[kind]
-        chosen = risk_curve(SHARES[kind], rows(*right), ACCURACY, max_risk=max_risk).chosen
+        chosen = risk_curve(SHARES[kind], losses(*right), max_risk=max_risk).chosen
         broken += chosen is not None and risks[chosen.threshold] > max_risk
     assert broken / 300 <= 0.05
 
 
 def test_losses_between_0_and_1_keep_the_promise_too():
     """Losses of one half for every answer: a mean of 0.5, which 200 ballots show to be below 0.65."""
-    half = np.array([(0.5, 1)] * 200)
-    curves = [risk_curve([0.5] * 200, half, METRICS["empty"], max_risk=r) for r in (0.4, 0.5, 0.65)]
+    curves = [risk_curve([0.5] * 200, [0.5] * 200, max_risk=r) for r in (0.4, 0.5, 0.65)]
     assert [curve.chosen is not None for curve in curves] == [False, False, True]
 
 
@@ -140,7 +139,7 @@ def test_a_picture_of_the_curve_is_drawn(tmp_path):
     pytest.importorskip("matplotlib")
     from rangevote.evaluation.risk_coverage import plot_risk
 
-    curve = risk_curve([0.9, 0.5, 0.7], rows(True, False, True), ACCURACY, max_risk=0.2)
+    curve = risk_curve([0.9, 0.5, 0.7], losses(True, False, True), max_risk=0.2)
     plot_risk(curve, tmp_path / "curve.svg")
     assert (
         b"coverage" in (tmp_path / "curve.svg").read_bytes() or (tmp_path / "curve.svg").stat().st_size > 5000

@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 
 from rangevote.errors import UsageError, need, shown
-from rangevote.evaluation.metrics import Metric
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow
 from rangevote.hypothesis import Array
 from rangevote.similarity.base import short
@@ -85,40 +84,39 @@ def check_risk(max_risk: object) -> None:
 
 def risk_curve(
     confidences: Sequence[float] | Array,
-    rows: Array,
-    metric: Metric,
+    losses: Sequence[float] | Array,
     option: str = "min_share",
     max_risk: float | None = None,
 ) -> RiskCurve:
-    """The curve of ballots with these confidences, whose winners have the statistics `rows` (ballots, s).
+    """The curve of ballots with these confidences, whose winners have these losses, from 0 to 1.
 
     With `max_risk` a threshold is chosen: with a probability of at least 95 % over the ballots here, its risk
     on new ballots is at most `max_risk`. That assumes that new ballots come from where these come from, that
     the setting was not chosen on these ballots, and that a surer winner is not wrong more often.
     """
     check_risk(max_risk)
-    losses = np.clip(1 - metric.score(rows) / 100, 0, 1)  # (ballots,)
+    lost, number = np.clip(np.asarray(losses, dtype=np.float64), 0, 1), len(losses)
     order = np.argsort(-np.asarray(confidences, dtype=np.float64), kind="stable")
-    ordered, sums = np.asarray(confidences)[order], np.cumsum(losses[order])
+    ordered, sums = np.asarray(confidences)[order], np.cumsum(lost[order])
     last = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1)  # of each threshold
     answered = last + 1
     points = tuple(
-        RiskPoint(float(ordered[i]), (i + 1) / len(rows), float(sums[i] / (i + 1))) for i in last.tolist()
+        RiskPoint(float(ordered[i]), (i + 1) / number, float(sums[i] / (i + 1))) for i in last.tolist()
     )
     area = float(np.repeat(sums[last] / answered, np.diff(answered, prepend=0)).mean())
-    curve = RiskCurve(option, points, area, len(rows), max_risk)
+    curve = RiskCurve(option, points, area, number, max_risk)
     if max_risk is None:
         return curve
-    binary = bool(np.isin(losses, (0, 1)).all())
+    binary = bool(np.isin(lost, (0, 1)).all())
     passed = risk_p_values(sums[last], answered, max_risk, binary) <= LEVEL / len(STARTS)
     chosen = -1
     for start in STARTS:
-        first = int(np.searchsorted(answered, math.ceil(start * len(rows))))
+        first = int(np.searchsorted(answered, math.ceil(start * number)))
         failed = np.flatnonzero(~passed[first:])
         chosen = max(
             chosen, (first + int(failed[0]) if len(failed) else len(passed)) - 1 if passed[first] else -1
         )
-    return RiskCurve(option, points, area, len(rows), max_risk, points[chosen] if chosen >= 0 else None)
+    return RiskCurve(option, points, area, number, max_risk, points[chosen] if chosen >= 0 else None)
 
 
 def risk_p_values(sums: Array, sizes: Array, max_risk: float, binary: bool) -> Array:

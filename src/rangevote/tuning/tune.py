@@ -285,9 +285,8 @@ def tune(
         setting = settings[number]
         option = "min_share" if _compares_answers(setting) and not setting.likelihood else "min_score"
         confidences = np.array([row[number] for row in winners.scores])
-        risks = risk_curve(
-            confidences[answering], rows[elected[answering, number]], chosen_metric, option, max_risk
-        )
+        losses = 1 - chosen_metric.score(rows[elected[answering, number]]) / 100
+        risks = risk_curve(confidences[answering], losses, option, max_risk)
 
     tuning = Tuning(
         tried[chosen],
