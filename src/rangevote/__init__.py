@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from rangevote.errors import SetupError as SetupError
     from rangevote.errors import UnknownName as UnknownName
     from rangevote.errors import UsageError as UsageError
+    from rangevote.evaluation.samples import evaluate_samples as evaluate_samples
     from rangevote.formats.reader import read_ballots as read  # noqa: F401
     from rangevote.generation.custom_generate import custom_generate as custom_generate
     from rangevote.generation.generate import generate as generate
@@ -98,6 +99,7 @@ _HOMES = {
     "custom_generate": "generation.custom_generate",
     "elect": "election.elect",
     "elect_many": "election.elect",
+    "evaluate_samples": "evaluation.samples",
     "generate": "generation.generate",
     "get_similarity": "similarity",
     "load": "models.load",

@@ -115,3 +115,79 @@ def test_mistakes_have_a_message_and_a_code(run, texts, monkeypatch, arguments, 
     done = run("evaluate", "-r", "ref.txt", *arguments)
     assert (done.code, done.out) == (code, b"")
     assert message in done.err
+
+
+@pytest.fixture
+def samples(tmp_path):
+    """Three questions with four answers each; the right one is in `answer`."""
+    path = tmp_path / "samples.jsonl"
+    answers = [("1 1 1 2", 1), ("1 2 2 3", "#### 1"), ("5 5 6 6", 5.0)]
+    records = [
+        {"id": i, "samples": [f"so {one}" for one in some.split()], "answer": gold, "meta": {"gold": gold}}
+        for i, (some, gold) in enumerate(answers)
+    ]
+    path.write_bytes(lines(*records))
+    return path
+
+
+@pytest.mark.parametrize("gold", ["answer", "meta.gold"])
+def test_samples_are_measured_against_a_field_of_their_file(run, samples, gold):
+    done = run("evaluate", samples, "--key", "last_number", "--gold", gold, "--json")
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(done.out)
+    assert found["vote"]["1"]["value"] == pytest.approx(100 * (3 + 1 + 2) / 12)
+    assert found["vote"]["4"]["value"] == pytest.approx(100 * (1 + 0 + 0.5) / 3)
+    assert found["passed"]["4"]["value"] == 100
+    same = run("evaluate", samples, "-s", "exact:last_number", "--gold", gold, "--json", "--field", "samples")
+    assert same.out == done.out
+
+
+def test_one_sample_per_line_is_grouped_as_by_vote(run, tmp_path):
+    records = [{"prompt": i, "text": str(j % 3), "gold": 1} for i in range(2) for j in range(5)]
+    (tmp_path / "flat.jsonl").write_bytes(lines(*records))
+    options = ("--key", "last_number", "--gold", "gold", "--group-by", "prompt", "--json")
+    found = json.loads(run("evaluate", tmp_path / "flat.jsonl", *options).out)
+    assert (found["questions"], found["samples"]) == (2, [5, 5])
+    assert found["vote"]["5"]["value"] == 50
+
+
+def test_samples_make_tables_and_a_picture(run, samples, tmp_path):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "curves.png"
+    done = run("evaluate", samples, "--key", "last_number", "--gold", "answer", "--plot", picture)
+    assert done.code == 0
+    assert picture.stat().st_size > 1000
+    shown = done.out.decode()
+    assert all(word in shown for word in ("vote@n", "pass@n", "coverage", "calibration", "confidence 0.95"))
+    assert run("evaluate", samples, "--key", "last_number", "--gold", "answer", "--plot", picture).code == 5
+    unknown = run("evaluate", samples, "--key", "last_number", "--confidence", "0.8").out.decode()
+    assert "entropy" in unknown
+    assert "confidence 0.8" in unknown
+    assert "vote@n" not in unknown
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "named"),
+    [
+        (["--key", "last_number", "--gold", "gold"], 3, "samples.jsonl:1: gold"),
+        (["--key", "last_number", "--gold", "meta"], 3, "samples.jsonl:1: meta"),
+        (["--key", "boxed", "--gold", "answer"], 3, "exact:boxed"),
+        (["--key", "last_numbr"], 2, "last_number"),
+        (["--key", "last_number", "-s", "exact"], 2, "-s"),
+        (["--key", "last_number", "-r", "ref.txt"], 2, "--references"),
+        (["--key", "last_number", "--metric", "bleu"], 2, "--metric"),
+        (["--key", "last_number", "--plot", "x.png"], 2, "--gold"),
+        (["--key", "last_number", "--confidence", "2"], 2, "--confidence"),
+        (["-s", "overlap_1", "--gold", "answer"], 2, "overlap_1"),
+        (["--field", "samples"], 2, "--key"),
+        (["--plot", "x.png"], 2, "--key"),
+    ],
+)
+def test_what_samples_lack_is_named(run, samples, options, code, named):
+    done = run("evaluate", samples, *options)
+    assert (done.code, done.out) == (code, b"")
+    assert named in done.err
+
+
+def test_a_file_without_samples_is_an_error(run):
+    assert run("evaluate", "-", "--key", "last_number", stdin=b"\n").code == 3

@@ -12,6 +12,7 @@ from rangevote.cli.evaluate import (
     QUIET,
     EvaluationOptions,
     TableOutput,
+    check_plot,
     evaluation_options,
     measure,
     read_references_and_sources,
@@ -21,8 +22,7 @@ from rangevote.cli.evaluate import (
 from rangevote.cli.options import HelpCommand, option
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
-from rangevote.errors import SetupError, UsageError, choose
-from rangevote.text import is_stream
+from rangevote.errors import UsageError, choose
 
 if TYPE_CHECKING:
     from rangevote.evaluation.corpus import FileValues, WordUnits
@@ -174,13 +174,3 @@ def curve_points(
     for name in baselines:
         choose("method of --baseline", name, methods)
     return points
-
-
-def check_plot(plot: str, force: bool) -> None:
-    """Refuse a picture that cannot be drawn, or would replace one, before anything is read."""
-    from rangevote.evaluation.plot import check_picture
-
-    path = Path(plot)
-    check_picture(path)
-    if path.exists() and not force and not is_stream(path):
-        raise SetupError(f"{plot} already exists; use --force to overwrite it.")

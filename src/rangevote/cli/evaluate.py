@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.options import Command, HelpCommand, grouped, option
-from rangevote.cli.output import write_output
-from rangevote.cli.progress import Notes, check_inputs
-from rangevote.errors import UsageError, choose
+from rangevote.cli.options import (
+    COMMANDLINE,
+    SECTIONS,
+    Command,
+    HelpCommand,
+    election_option,
+    grouped,
+    option,
+    own_similarity,
+    reading_options,
+)
+from rangevote.cli.output import refuse_input, write_output
+from rangevote.cli.progress import Bar, Notes, check_inputs
+from rangevote.errors import DataError, SetupError, UsageError, choose
+from rangevote.text import is_stream
 
 if TYPE_CHECKING:
     from rangevote.evaluation.corpus import FileValues, WordUnits
     from rangevote.evaluation.evaluate import Comparison
+    from rangevote.formats import ReadOptions
 
 FORMATS = click.Choice(["text", "markdown", "latex", "json"])
 SEED = option("--seed N", "Of the resamples.", type=click.IntRange(min=0), default=12345)
@@ -100,29 +114,48 @@ class TableOutput:
 def table_options(command: Command) -> Command:
     """How to write; the command gets `writing`, a `TableOutput`."""
     options = [
-        option("--to", "Format of the table. Default: text.", name="format", type=FORMATS),
+        option("--to", "Format of the table. Default: text.", type=FORMATS),
         option("--json", "The same as --to json."),
         option("-o --output FILE", "Where to write. Default: standard output."),
         FORCE,
     ]
 
-    def build(format: str | None, json: bool, output: str | None, force: bool) -> TableOutput:
-        if json and format not in (None, "json"):
-            raise UsageError(f"--json and --to {format} exclude each other.")
-        return TableOutput("json" if json else format or "text", output, force)
+    def build(to: str | None, json: bool, output: str | None, force: bool) -> TableOutput:
+        if json and to not in (None, "json"):
+            raise UsageError(f"--json and --to {to} exclude each other.")
+        return TableOutput("json" if json else to or "text", output, force)
 
     return grouped(command, "writing", options, build)
 
 
+#: Options that only samples have, and those that only outputs have; the rest is for both.
+OF_SAMPLES = ("key", "similarity", "gold", "confidence", "plot")
+OF_OUTPUTS = ("references", "source", "metric", "plain", "metric_tokenize", "bleu_tokenize", "lowercase")
+
+
 @click.command(
-    cls=HelpCommand, example="rangevote evaluate winners.jsonl -r references.txt --metric bleu,chrf"
+    cls=HelpCommand,
+    sections={"Measures": (*SECTIONS["Measures"], "--key", "--gold", "--confidence")},
+    example="rangevote evaluate winners.jsonl -r references.txt --metric bleu,chrf",
 )
 @click.argument("outputs", metavar="OUTPUTS")
+@option("--key KEY", "Measure samples by their answers: short for -s exact:KEY, for example last_number.")
+@election_option("similarity", default=False)
+@option("--gold FIELD", "Field of the right answer of samples, such as answer, meta.gold or references.")
+@option("--confidence X", "Of the stopping rule for samples.  [default: 0.95]", type=float)
+@option("--plot FILE", "Draw the curves of samples, as .svg, .png or .pdf.")
 @evaluation_options
 @table_options
 @QUIET
+@reading_options
 def evaluate(
-    outputs: str, evaluation: EvaluationOptions, units: WordUnits, writing: TableOutput, quiet: bool
+    outputs: str,
+    evaluation: EvaluationOptions,
+    units: WordUnits,
+    writing: TableOutput,
+    quiet: bool,
+    reading: ReadOptions,
+    **samples: Any,
 ) -> None:
     """Measure OUTPUTS ('-': standard input): BLEU, chrF, length, diversity, copies of the source.
 
@@ -134,6 +167,12 @@ def evaluate(
     if you name them: partial_copies_by_bags, chrf++, ter, rouge_1, rouge_2, rouge_l, accuracy:KEY (KEY as in
     -s exact:KEY), comet:MODEL, bleurt:MODEL, metricx:MODEL, bertscore:MODEL, embedding:MODEL (cosine to the
     references).
+
+    With --key, -s or --gold (`rangevote evaluate samples.jsonl --key last_number --gold answer`) OUTPUTS is a
+    file of samples, as `rangevote vote` reads it. Measured are how often one sample is right, or the vote of
+    n of them (vote@n), or any of n (pass@n); risk against coverage when shares below a threshold are not
+    answered; how well shares are calibrated; and how many samples the stopping rule would have drawn.
+    Without --gold: shares, entropy over answers, or over clusters of texts, and stopping.
     """
     from rangevote.evaluation.corpus import read_outputs
     from rangevote.evaluation.tables import comparison_data, evaluation_table, render
@@ -141,6 +180,13 @@ def evaluate(
     notes = Notes(quiet=quiet)
     inputs = [outputs, *evaluation.files]
     check_inputs(inputs)
+    if any(samples[name] is not None for name in ("key", "similarity", "gold")):
+        _refuse_options(OF_OUTPUTS, "outputs and their references, not for samples")
+        text = _of_samples(outputs, evaluation, writing, reading, quiet, **samples)
+        write_output(text, writing.output, inputs, force=writing.force)
+        return
+    layout = [field.name for field in dataclasses.fields(reading)]
+    _refuse_options((*OF_SAMPLES, *layout), "samples; name their key, for example with --key last_number")
     systems = {"outputs": read_outputs(outputs, plain=evaluation.plain)}
     references, sources = read_references_and_sources(evaluation)
     if references is None:
@@ -152,6 +198,76 @@ def evaluate(
     else:
         text = render(evaluation_table(comparison), writing.format)
     write_output(text, writing.output, inputs, force=writing.force)
+
+
+def _refuse_options(names: Sequence[str], purpose: str) -> None:
+    """Refuse options on the command line that would be ignored."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = parameter.name and context.get_parameter_source(parameter.name) is COMMANDLINE
+        if given and parameter.name in names:
+            raise UsageError(f"{max(parameter.opts, key=len)} is for {purpose}.")
+
+
+def _of_samples(
+    path: str,
+    evaluation: EvaluationOptions,
+    writing: TableOutput,
+    reading: ReadOptions,
+    quiet: bool,
+    *,
+    key: str | None,
+    similarity: str | None,
+    gold: str | None,
+    confidence: float | None,
+    plot: str | None,
+) -> str:
+    """What a file of samples is worth; the picture is drawn."""
+    from rangevote.evaluation.samples import CONFIDENCE, count_answers, sample_report
+    from rangevote.evaluation.tables import render
+    from rangevote.formats import read
+    from rangevote.similarity import get_similarity
+
+    if key is not None and similarity is not None:
+        raise UsageError(f"--key {key} is short for -s exact:{key}; give one of --key and -s.")
+    if plot is not None:
+        if gold is None:
+            raise UsageError("--plot draws accuracies; name the field of the right answer with --gold.")
+        check_plot(plot, writing.force)
+        refuse_input(plot, [path])
+    grades = get_similarity(own_similarity(similarity or f"exact:{key or 'plain'}"))
+    sure = CONFIDENCE if confidence is None else confidence
+    if not 0 < sure < 1:
+        raise UsageError(f"--confidence is {sure}; it must lie between 0 and 1, as 0.95.")
+    carry = () if gold is None or gold == "references" else (gold,)
+    questions = []
+    with read(path, dataclasses.replace(reading, carry=carry)) as entries:
+        bar = Bar(entries, "counting", quiet=quiet)
+        for entry in entries:
+            try:
+                questions.append(count_answers(entry.get(), grades, gold, sure))
+            except DataError as error:
+                raise error.placed(entry.where) from None
+            bar.advance()
+        bar.close()
+    found = sample_report(
+        questions, grades, confidence=sure, resamples=evaluation.resamples, seed=evaluation.seed
+    )
+    if plot is not None:
+        found.plot(plot)
+    if writing.format == "json":
+        return to_json(found.to_dict())
+    return "\n".join(render(table, writing.format) for table in found.tables())
+
+
+def check_plot(plot: str, force: bool) -> None:
+    """Refuse a picture that cannot be drawn, or would replace one, before anything is read."""
+    from rangevote.evaluation.plot import check_picture
+
+    path = Path(plot)
+    check_picture(path)
+    if path.exists() and not force and not is_stream(path):
+        raise SetupError(f"{plot} already exists; use --force to overwrite it.")
 
 
 def to_json(data: object) -> str:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.compare import check_plot
-from rangevote.cli.evaluate import FORCE, FORMATS, QUIET, SEED, to_json, units_options
+from rangevote.cli.evaluate import FORCE, FORMATS, QUIET, SEED, check_plot, to_json, units_options
 from rangevote.cli.options import (
     FILE_OF_VOTERS,
     HelpCommand,

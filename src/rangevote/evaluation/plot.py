@@ -45,11 +45,17 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """Curves over one pair of axes; `reference` is the height of the horizontal line."""
+    """Curves over one pair of axes; `reference` is the height of the horizontal line.
+
+    `x_label` is that of the axis of x, if it is another one than that of the picture. The axis is
+    `logarithmic`, with a tick at every x that occurs, or not.
+    """
 
     label: str
     curves: Sequence[Curve]
     reference: float | None = None
+    x_label: str | None = None
+    logarithmic: bool = True
 
 
 def check_picture(path: Path) -> None:
@@ -59,29 +65,26 @@ def check_picture(path: Path) -> None:
     need("matplotlib", "evaluate", "drawing")
 
 
-def plot_curves(
-    panels: Sequence[Panel], path: str | Path, *, x_label: str = "beam size k", logarithmic: bool = True
-) -> None:
+def plot_curves(panels: Sequence[Panel], path: str | Path, *, x_label: str = "beam size k") -> None:
     """Draw panels side by side, with one legend, and write them to `path` (.svg, .png or .pdf).
 
-    The axis of x is logarithmic, with a tick at every x that occurs, unless it is not to be. The same data
-    give the same bytes.
+    The same data give the same bytes.
     """
     path = Path(path)
     check_picture(path)
     if not any(panel.curves for panel in panels):
         raise UsageError("there is nothing to draw: give at least one curve.")
-    for curve in (curve for panel in panels for curve in panel.curves):
+    for curve, logarithmic in ((curve, panel.logarithmic) for panel in panels for curve in panel.curves):
         if not len(curve.x) == len(curve.y) > 0 or (curve.spread and len(curve.spread) != len(curve.x)):
             raise UsageError(f"the curve {curve.name!r} must have a y for every x, and at least one.")
-        if min(curve.x) <= 0:
+        if logarithmic and min(curve.x) <= 0:
             raise UsageError(f"the curve {curve.name!r} has an x of {min(curve.x)}; it must be above 0.")
     kind = path.suffix.lower().removeprefix(".")
     # the date would make two files of the same data differ
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     picture = io.BytesIO()
     with need("matplotlib", "evaluate", "drawing").rc_context(_STYLE):
-        figure = _figure(panels, x_label, logarithmic)
+        figure = _figure(panels, x_label)
         figure.savefig(picture, format=kind, dpi=150, metadata=metadata)
     with write_atomically(path) as file:
         file.write(picture.getvalue())
@@ -99,7 +102,7 @@ _STYLE = {
 }
 
 
-def _figure(panels: Sequence[Panel], x_label: str, logarithmic: bool) -> Any:
+def _figure(panels: Sequence[Panel], x_label: str) -> Any:
     """All panels, and below them one legend with each name once."""
     across = min(len(panels), _ACROSS)
     down = -(-len(panels) // across)
@@ -114,9 +117,9 @@ def _figure(panels: Sequence[Panel], x_label: str, logarithmic: bool) -> Any:
     entries: dict[str, Any] = {}
     for axes, panel in zip(grid, panels, strict=False):
         _draw(axes, panel, looks)
-        axes.set(xlabel=x_label, ylabel=panel.label)
+        axes.set(xlabel=panel.x_label or x_label, ylabel=panel.label)
         positions = sorted({x for curve in panel.curves for x in curve.x})
-        if logarithmic and positions:  # with a tick at each x
+        if panel.logarithmic and positions:  # with a tick at each x
             axes.set_xscale("log")
             axes.set_xticks(positions, [f"{x:g}" for x in positions])
             axes.set_xticks([], minor=True)

@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rangevote.errors import UsageError, need, shown
+from rangevote.evaluation.plot import Curve, Panel, plot_curves
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow
 from rangevote.hypothesis import Array
 from rangevote.similarity.base import short
@@ -155,10 +156,8 @@ def risk_table(curve: RiskCurve) -> Table:
     return Table(columns, rows, "answered", title, notes)
 
 
-def plot_risk(curve: RiskCurve, path: str | Path) -> None:
-    """Draw risk against coverage into `path` (.svg, .png or .pdf)."""
-    from rangevote.evaluation.plot import Curve, Panel, plot_curves
-
+def risk_panel(curve: RiskCurve) -> Panel:
+    """Risk against coverage, to be drawn."""
     x, y = [p.coverage for p in curve.points], [p.risk for p in curve.points]
     curves = [
         Curve(f"by {curve.option}", x, y),
@@ -167,4 +166,9 @@ def plot_risk(curve: RiskCurve, path: str | Path) -> None:
     if curve.chosen is not None:
         threshold, coverage, risk = curve.chosen
         curves.append(Curve(f"chosen: {threshold:.4g}", [coverage], [risk]))
-    plot_curves([Panel("risk", curves)], path, x_label="coverage", logarithmic=False)
+    return Panel("risk", curves, x_label="coverage", logarithmic=False)
+
+
+def plot_risk(curve: RiskCurve, path: str | Path) -> None:
+    """Draw risk against coverage into `path` (.svg, .png or .pdf)."""
+    plot_curves([risk_panel(curve)], path)

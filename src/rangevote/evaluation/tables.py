@@ -236,7 +236,7 @@ def evaluation_table(comparison: Comparison) -> Table:
     for name, metric in comparison.metrics.items():
         score, decimals = system.scores[name], metric.decimals
         cells = [f"{score.value:.{decimals}f}"]
-        cells += [_between(score.interval, decimals)] if comparison.resamples else []
+        cells += [between(score.interval, decimals)] if comparison.resamples else []
         if references:
             cells.append(f"{references[name]:.{decimals}f}" if name in references else "")
         rows.append(TableRow(metric.label, list(map(Cell, cells))))
@@ -274,11 +274,11 @@ def difference_table(comparison: Comparison) -> Table:
                 continue
             metric, against = comparison.metrics[name], system.against_first.get(name)
             digits = metric.decimals
-            cells = [Cell(f"{score.value:.{digits}f}"), Cell(_between(score.interval, digits)), *[Cell()] * 5]
+            cells = [Cell(f"{score.value:.{digits}f}"), Cell(between(score.interval, digits)), *[Cell()] * 5]
             if against is not None:
                 cells[2:] = [
                     Cell(f"{against.difference:+.{digits}f}"),
-                    Cell(_between(against.interval, digits)),
+                    Cell(between(against.interval, digits)),
                     Cell(_p(against.p), stars(against.p)),
                     Cell(f"{against.above} : {against.below}"),
                     Cell(_p(against.sign_test_p)),
@@ -320,7 +320,8 @@ def _p(p: float) -> str:
     return f"{p:.4f}" if p >= 0.0001 else "<0.0001"
 
 
-def _between(interval: Interval | None, digits: int) -> str:
+def between(interval: Interval | None, digits: int) -> str:
+    """An interval as tables show it."""
     return f"[{interval.low:.{digits}f}, {interval.high:.{digits}f}]" if interval is not None else ""
 
 
