@@ -66,7 +66,7 @@ def test_files_without_ids_go_by_position(run, tmp_path):
         (["--voters", "{0}/a.jsonl=0.7"], "shares are for several files of voters"),
         (["--voters", "{0}/a.jsonl=1", "--voters", "{0}/b.jsonl=2", "--shares", "a=1,b=2"], "and do so once"),
         (["--voters", "{0}/a.jsonl=1", "--voters", "{0}/b.jsonl=-1"], "share of 'b' must be a number from 0"),
-        (["--voters", "{0}/a.jsonl", "--voters", "{0}/a.jsonl"], "a.jsonl' twice"),
+        (["--voters", "{0}/a.jsonl", "--voters", "{0}/a.jsonl"], "a.jsonl is given twice"),
         (["--shares", "a"], "write each member of the panel once, with its share, as A=0.7,B=0.3"),
         (["--shares", "a=1,a=2"], "write each member of the panel once"),
         (["--shares", "a=x"], "write each member of the panel once"),
@@ -82,7 +82,112 @@ def test_a_ballot_that_no_member_has_and_a_bad_line_are_bad_data(run, files):
     voters = ["--voters", files / "a.jsonl", "--voters", files / "b.jsonl"]
     done = run("vote", *voters, stdin=lines({"id": "7", "candidates": ["a"]}))
     assert done.code == 3
+    assert "none of its ballots has the id of one in another file: its first id is '7'" in done.err
+    done = run("vote", *voters, stdin=lines(*({"id": i, "candidates": ["a"]} for i in "17")))
+    assert done.code == 3
     assert "has no voters: none of 'a', 'b' has a ballot with its id" in done.err
     (files / "b.jsonl").write_bytes(b'{"id": 1, "candidates": 3}\n')
     done = run("vote", files / "stand.jsonl", *voters)
     assert (done.code, f"{files / 'b.jsonl'}:1" in done.err) == (3, True)
+
+
+# Several files whose candidates stand
+
+
+@pytest.fixture
+def panel(tmp_path):
+    """Three members; each lacks a ballot or has another order, and one ballot is b's alone."""
+    files = {
+        "a": {1: ["a dog runs", "a dog sits"], 2: ["the cat"], 3: ["x y"]},
+        "b": {1: ["the dog runs"], 3: ["x z"], 4: ["only b"]},
+        "c": {2: ["a cat"], 1: ["the dog runs"], 3: ["x y"]},
+    }
+    for name, ballots in files.items():
+        records = [{"id": id, "candidates": texts} for id, texts in ballots.items()]
+        (tmp_path / f"{name}.jsonl").write_bytes(lines(*records))
+    return [tmp_path / f"{name}.jsonl" for name in files]
+
+
+def test_candidates_of_several_files_stand_and_each_file_has_its_share(run, panel):
+    done = run("vote", *panel, "-s", "exact", "--scores")
+    assert done.code == 0
+    results = {result["id"]: result for result in done.results()}
+    assert list(results) == [1, 2, 3, 4]
+    # each text of a has half of its third; "the dog runs" has the thirds of b and c
+    assert results[1]["scores"] == pytest.approx([1 / 6, 1 / 6, 2 / 3, 2 / 3])
+    assert results[2]["scores"] == pytest.approx([1 / 2, 1 / 2])
+    assert results[2]["left_out"] == ["b"]
+    assert results[3]["winner"] == "x y"
+    assert (results[4]["winner"], results[4]["left_out"]) == ("only b", ["a", "c"])
+    assert run("vote", *panel, "-s", "exact", "--scores", "--workers", 2).out == done.out
+
+
+def test_shares_of_files_that_stand_are_given_by_name(run, panel):
+    done = run("vote", *panel, "-s", "exact", "--shares", "a=2,b=1,c=1", "--scores")
+    assert done.results()[0]["scores"] == pytest.approx([1 / 4, 1 / 4, 1 / 2, 1 / 2])
+
+
+def test_standard_input_may_be_a_member(run, panel):
+    files = [panel[0], "-", panel[2]]
+    done = run("vote", *files, "-s", "exact", "--shares", "a=1,stdin=1,c=1", stdin=panel[1].read_bytes())
+    same = run("vote", *panel, "-s", "exact")
+    assert [result["winner"] for result in done.results()] == [result["winner"] for result in same.results()]
+
+
+def test_members_of_one_file_stand_like_several_files(run, panel):
+    texts = [("a", "a dog runs"), ("a", "a dog sits"), ("b", "the dog runs"), ("c", "the dog runs")]
+    record = {"id": 1, "candidates": [{"text": text, "member": member} for member, text in texts]}
+    options = ("-s", "exact", "--scores", "--shares", "a=1,b=1,c=1")
+    [one] = run("vote", *options, stdin=lines(record)).results()
+    assert one == run("vote", *panel, *options).results()[0]
+
+
+def test_a_panel_is_resumed_with_the_same_members_only(run, panel, tmp_path):
+    bad = b'{"id": 3, "candidates": 5}\n'
+    whole, good = run("vote", *panel, "-s", "exact").out, panel[2].read_bytes()
+    panel[2].write_bytes(good.replace(good.splitlines(keepends=True)[2], bad))
+    out = tmp_path / "out.jsonl"
+    assert run("vote", *panel, "-s", "exact", "-o", out).code == 3
+    panel[2].write_bytes(good)
+    done = run("vote", *panel[:2], "-s", "exact", "-o", out, "--resume")
+    assert (done.code, "members was" in done.err) == (5, True)
+    assert run("vote", *panel, "-s", "exact", "-o", out, "--resume").code == 0
+    assert out.read_bytes() == whole
+
+
+def test_other_layouts_and_carried_fields_join_too(run, tmp_path):
+    (tmp_path / "a.csv").write_text("id,text,topic\n1,a dog,pets\n1,a cat,pets\n2,x,letters\n")
+    (tmp_path / "b.jsonl").write_bytes(
+        lines({"id": "2", "candidates": ["x"]}, {"id": "1", "candidates": ["a dog"]})
+    )
+    files = [tmp_path / "a.csv", tmp_path / "b.jsonl"]
+    done = run("vote", *files, "-s", "exact", "--carry", "topic")
+    assert [(r["winner"], r["topic"]) for r in done.results()] == [("a dog", "pets"), ("x", "letters")]
+    assert "to carry" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--shares", "a=1,b=1,z=1"], 2, "it has 'z', which is not a member"),
+        (["--shares", "a=1,b=1"], 2, "it has no share for 'c'"),
+        (["{0}"], 2, "a.jsonl is given twice"),
+        (["-", "-"], 2, "- is given twice"),
+        (["--engine", "ray", "-o", "out"], 2, "--engine ray reads one file"),
+        (["-o", "{0}", "--force"], 2, "is one of the inputs"),
+        (["-"], 3, "stdin: there are no ballots in this file"),
+    ],
+)
+def test_what_cannot_be_a_panel_of_files_is_refused(run, panel, arguments, code, message):
+    done = run("vote", *panel, *(argument.format(panel[0]) for argument in arguments))
+    assert (done.code, done.out) == (code, b"")
+    assert message in done.err
+
+
+def test_a_file_of_other_ids_is_refused_before_anything_is_written(run, panel, tmp_path):
+    (tmp_path / "z.jsonl").write_bytes(lines({"id": "1", "candidates": ["x"]}))
+    out = tmp_path / "out.jsonl"
+    done = run("vote", *panel, tmp_path / "z.jsonl", "-o", out)
+    assert done.code == 3
+    assert "z: none of its ballots has the id of one in another file: its first id is '1'" in done.err
+    assert not list(tmp_path.glob("out*"))

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rangevote.errors import DataError, UnknownName, UsageError
-from rangevote.formats import FORMATS, WRITERS, Entry, ReadOptions, open_stream, pair, read, reader
+from rangevote.formats import FORMATS, WRITERS, ReadOptions, open_stream, read, reader
 from rangevote.formats.reader import SeenIds
 
 LINE = b'{"candidates": ["a"]}\n'
@@ -138,42 +138,6 @@ def test_many_ids_take_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     kept, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert kept < 12 * 2**14
-
-
-# Two files
-
-
-def entries_of(*lines: bytes) -> list[Entry]:
-    return list(read(io.BytesIO(b"\n".join(lines))))
-
-
-def test_the_second_files_candidates_vote_on_the_first() -> None:
-    (entry,) = pair(
-        entries_of(b'{"id": 1, "candidates": ["a"]}'), entries_of(b'{"id": 1, "candidates": ["b", "c"]}')
-    )
-    ballot = entry.get()
-    assert [h.text for h in ballot.candidates] == ["a"]
-    assert [h.text for h in ballot.voters or ()] == ["b", "c"]
-
-
-def test_ids_that_differ_are_refused_and_missing_ones_pass() -> None:
-    ours = entries_of(b'{"id": 1, "candidates": ["a"]}', b'{"candidates": ["a"]}')
-    theirs = entries_of(b'{"id": 2, "candidates": ["a"]}', b'{"id": 3, "candidates": ["a"]}')
-    first, second = pair(ours, theirs)
-    assert str(first.error).startswith("input:1: id: is 1, but the voters' ballot at input:1 has 2")
-    assert second.ballot is not None
-
-
-def test_a_bad_entry_on_either_side_spoils_its_pair_only() -> None:
-    good, bad = b'{"candidates": ["a"]}', b'{"candidates": 5}'
-    found = list(pair(entries_of(good, bad, good), entries_of(bad, good, good)))
-    assert [entry.ballot is not None for entry in found] == [False, False, True]
-
-
-def test_a_shorter_file_leaves_ballots_without_partner() -> None:
-    one, two = entries_of(b'{"candidates": ["a"]}'), entries_of(*[b'{"candidates": ["a"]}'] * 2)
-    assert "has no partner: the file of voters has fewer ballots" in str([*pair(two, one)][1].error)
-    assert "has no partner: the file of candidates has fewer" in str([*pair(one, two)][1].error)
 
 
 # Which format

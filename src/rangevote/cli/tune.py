@@ -107,7 +107,7 @@ def tune(
     from rangevote.evaluation.metrics import spelled_metric
     from rangevote.evaluation.risk_coverage import plot_risk, risk_table
     from rangevote.evaluation.tables import render
-    from rangevote.formats import pair, read
+    from rangevote.formats import join, read
     from rangevote.tuning.tune import choice_table, surface_table
     from rangevote.tuning.tune import tune as tune_settings
 
@@ -126,7 +126,7 @@ def tune(
         files.callback(bar.close)
         rows: Iterator[Entry] = entries
         if voters is not None:
-            rows = pair(entries, files.enter_context(read(voters, reading)))
+            rows = join({"ballots": entries}, {"voters": files.enter_context(read(voters, reading))})
         tuning = tune_settings(
             _with_references(rows, texts, bar),
             metric=spelled_metric(metric),

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import tee
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -26,19 +24,20 @@ from rangevote.cli.options import (
     election_options,
     format_by_name,
     option,
+    panel_files,
+    read_panel,
     reading_options,
     result_options,
 )
-from rangevote.cli.output import Sink, check_last, input_too_short, keeping_results, open_output
-from rangevote.cli.progress import Bar, Notes, check_input
+from rangevote.cli.output import Sink, check_last, input_too_short, keeping_results, open_output, refuse_input
+from rangevote.cli.progress import Bar, Notes, Position, check_inputs
 from rangevote.errors import DataError, SetupError, UsageError
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
-    from rangevote.formats import Entry, ReadOptions
+    from rangevote.formats import ReadOptions
     from rangevote.formats.reader import Chunk, SeenIds
     from rangevote.formats.result_writer import ResultLine, ResultShape
-    from rangevote.formats.stream import Stream
 
 #: What results are written as.
 OUTPUT_FORMATS = ("jsonl", "parquet", "csv", "tsv")
@@ -65,12 +64,12 @@ ALL_EQUAL = (
     sections=FILE_OF_VOTERS,
     example="rangevote vote samples.jsonl --group-by prompt_id --carry prompt -o winners.csv",
 )
-@click.argument("ballots", default="-", metavar="[BALLOTS]")
+@click.argument("ballots", nargs=-1, metavar="[BALLOTS]...")
 @option("-o --output FILE", "Where to write. Default: standard output.")
 @option(
     "--voters FILE[=SHARE]",
-    "A second file whose candidates vote, ballot by ballot. Several files are a panel: their ballots are "
-    "joined by id, and they have equal shares of the vote, or those given.",
+    "A file whose candidates vote and cannot be elected. Several such files are a panel, with equal shares "
+    "of the vote, or those given.",
     multiple=True,
 )
 @election_options
@@ -100,7 +99,7 @@ ALL_EQUAL = (
 @option("--ray-address ADDRESS", "A running Ray cluster: 'auto' or HOST:PORT.")
 @reading_options
 def vote(
-    ballots: str,
+    ballots: tuple[str, ...],
     output: str | None,
     voters: tuple[str, ...],
     settings: Settings,
@@ -120,6 +119,9 @@ def vote(
 ) -> int:
     """Elect one output of every ballot in BALLOTS ('-': standard input).
 
+    Several files are a panel: the candidates of all of them stand, and each file has its share of the vote.
+    Their ballots are joined by id, or line by line where they have none.
+
     A ballot is a line of JSON with its candidates, or an entry of a Moses/Marian, fairseq, Sockeye, mbrs,
     vLLM or OpenAI n-best file; records of JSON, CSV, TSV or Parquet may have a list of outputs each, or be
     one sample each. Results are written in the order of the ballots.
@@ -128,7 +130,10 @@ def vote(
     from rangevote.kernel import PURE, WHY_PLAIN
     from rangevote.parallel import cores
 
-    check_input(ballots)
+    ballots = ballots or ("-",)
+    panel, settings = panel_files(ballots, voters, settings)
+    inputs = [*panel.standing.values(), *panel.voting.values()]
+    check_inputs(inputs)
     check_one_winner(shape.text, settings.winners)
     notes = Notes(quiet=quiet)
     if WHY_PLAIN and not PURE:
@@ -137,11 +142,13 @@ def vote(
     remembered = {
         name: value for name, value in given.items() if name not in OPTIONS_FREE_TO_CHANGE_ON_RESUME
     }
+    if len(ballots) > 1:
+        remembered["members"] = list(panel.standing)
     if engine == "ray":
         from rangevote.cli.vote_ray import vote_on_ray
 
         options = {name: str(value) for name, value in remembered.items()} | {"rangevote": __version__}
-        total, skipped = vote_on_ray(given, settings, shape, reading, options)
+        total, skipped = vote_on_ray(ballots, given, settings, shape, reading, options)
         if not total:
             _no_ballots(notes, require_nonempty)
         return _exit_code(skipped, total)
@@ -159,23 +166,27 @@ def vote(
         written = "screen"
     table = (written, shape) if written != "jsonl" else None
     reading = replace(reading, carry=shape.carry, unique_ids=not trust_ids)
-    panel, settings = panel_files(voters, settings)
     workers = workers or cores()
     gc.freeze()  # what is there now stays: the collector need not look at it for every chunk
-    most = 1 if workers == 1 else ENTRIES
+    most = 1 if workers == 1 and "-" in inputs else ENTRIES
+    refuse_input(output, inputs)
     with ExitStack() as files:
+        source = "-" if "-" in inputs else ballots[0]
         sink = files.enter_context(
-            open_output(output, ballots, remembered, resume=resume, force=force, table=table)
+            open_output(output, source, remembered, resume=resume, force=force, table=table)
         )
-        stream, format, reading = open_format(ballots, reading)
-        files.callback(stream.close)
-        if panel:
-            chunks = entry_chunks(with_voters(files, stream, panel, reading), most)
+        if len(inputs) > 1:
+            first, entries = read_panel(files, panel, reading)
+            position: Position = first
+            format, reading = None, replace(reading, unique_ids=False)  # each file has been checked
+            chunks = entry_chunks(entries, most)
         else:
-            chunks = read_chunks(stream, format, reading, most)
+            stream, format, reading = open_format(ballots[0], reading)
+            files.callback(stream.close)
+            position, chunks = stream, read_chunks(stream, format, reading, most)
         voting = Voting(settings, shape, reading, format, allow_empty, compare=sys.stderr.isatty())
         lines = files.enter_context(closing(voting.lines(chunks, sink, workers, notes)))  # ends the workers
-        bar = Bar(stream, "voting", quiet=quiet)
+        bar = Bar(position, "voting", quiet=quiet)
         skip = on_error == "skip"
         return _write_all(
             lines, sink, bar, notes, skip=skip, require_nonempty=require_nonempty, pairs=shape.pair
@@ -292,48 +303,6 @@ class Voting:
                 yield chunk._replace(records=entries[left:])
             left = max(0, left - len(entries))
         yield from chunks
-
-
-def with_voters(
-    files: ExitStack, stream: Stream, panel: Mapping[str, str], reading: ReadOptions
-) -> Iterator[Entry]:
-    """The ballots with the candidates of the other files as their voters."""
-    from rangevote.formats import join_panel, pair, read
-
-    entries = read(stream, replace(reading, unique_ids=False))  # which are compared later
-    members = {name: files.enter_context(read(path, reading)) for name, path in panel.items()}
-    return join_panel(entries, members) if len(members) > 1 else pair(entries, *members.values())
-
-
-def panel_files(voters: Sequence[str], settings: Settings) -> tuple[dict[str, str], Settings]:
-    """The members of the panel and their files, and the settings with their shares; a single file of voters
-    is no panel.
-
-    A member is named as its file without folder and ending, or, where two would have one name, as given.
-    """
-    paths, shares = [], []
-    for text in voters:
-        path, equals, share = text.rpartition("=")
-        try:
-            number = float(share) if equals and not os.path.exists(text) else None
-        except ValueError:
-            number = None
-        paths.append(text if number is None else path)
-        shares.append(number)
-    stems = [Path(path).name.partition(".")[0] or path for path in paths]
-    names = stems if len(set(stems)) == len(stems) else paths
-    if len(set(names)) < len(names):
-        raise UsageError(f"--voters has {next(n for n in names if names.count(n) > 1)!r} twice.")
-    panel = dict(zip(names, paths, strict=True))
-    given = {name: share for name, share in zip(names, shares, strict=True) if share is not None}
-    if given and (len(given) < len(names) or len(names) == 1 or settings.shares is not None):
-        raise UsageError(
-            "shares are for several files of voters: give each of them one, as --voters a.jsonl=0.7 "
-            "--voters b.jsonl=0.3, or none, and do so once."
-        )
-    if len(panel) > 1 and settings.shares is None:  # so that a member without the ballot is named
-        settings = settings.replace(shares=given or dict.fromkeys(names, 1.0))
-    return panel, settings
 
 
 def _write_all(

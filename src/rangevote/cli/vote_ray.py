@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rangevote.batch_elect import Elect, one_line, ray_session
@@ -27,19 +27,25 @@ ROWS = 10_000
 
 
 def vote_on_ray(
+    files: Sequence[str],
     given: Mapping[str, Any],
     settings: Settings,
     shape: ResultShape,
     reading: ReadOptions,
     options: Mapping[str, str],
 ) -> tuple[int, int]:
-    """Elect all ballots; returns how many have results, and how many of those are errors. `given` are the
-    options of the command, `options` those that decide what is written."""
+    """Elect all ballots of the one file; returns how many have results, and how many of those are errors.
+    `given` are the options of the command, `options` those that decide what is written."""
     local = {name: given[name] for name in ("text", "voters", "allow_empty", "carry")}
     for name, value in {**local, "workers": given["workers"] != 1}.items():
         if value:
             raise UsageError(f"--{name.replace('_', '-')} belongs to --engine local.")
-    ballots, output, force = given["ballots"], given["output"], given["force"]
+    if len(files) > 1:
+        raise UsageError(
+            "--engine ray reads one file: write the outputs of all members as the candidates of one ballot, "
+            "each with its member, or use --engine local."
+        )
+    ballots, output, force = files[0], given["output"], given["force"]
     if ballots == "-" or output in (None, "-") or given["to"] not in (None, "parquet"):
         raise UsageError(
             "--engine ray reads files and writes a folder of Parquet: give BALLOTS and -o FOLDER."

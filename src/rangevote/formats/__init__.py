@@ -1,7 +1,7 @@
 """Files to ballots and back: `read` opens a path or '-' and yields an `Entry` for each record."""
 
 from rangevote.formats.ballot_writer import WRITERS, Writer, ending, writer
-from rangevote.formats.join_voters import join_panel, pair
+from rangevote.formats.join_voters import join
 from rangevote.formats.reader import FORMATS, Entry, Reading, ReadOptions, SeenIds, read, repeated
 from rangevote.formats.stream import Stream, open_stream
 
@@ -15,9 +15,8 @@ __all__ = [
     "Stream",
     "Writer",
     "ending",
-    "join_panel",
+    "join",
     "open_stream",
-    "pair",
     "read",
     "repeated",
     "writer",

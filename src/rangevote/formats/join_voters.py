@@ -1,87 +1,107 @@
-"""Voters from other files: ballots that belong together, in step or by their ids."""
+"""Several files of ballots that belong together: their outputs become the members of a panel.
+
+Ballots are joined by their ids, those without one by their position. Files in the same order are read in
+step; one in another order is kept in memory as far as it had to be read ahead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from itertools import zip_longest
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from rangevote.errors import DataError, warn
-from rangevote.formats.reader import Entry
-from rangevote.hypothesis import Hypothesis
+from rangevote.formats.reader import Entry, entry_at
+from rangevote.hypothesis import Ballot, Hypothesis
 
 
-def pair(candidates: Iterable[Entry], voters: Iterable[Entry]) -> Iterator[Entry]:
-    """The first file's ballots, with the candidates of the second file's as their voters.
+def join(
+    standing: Mapping[str, Iterable[Entry]], voting: Mapping[str, Iterable[Entry]] | None = None
+) -> Iterator[Entry]:
+    """The ballots of all files. The candidates of the files `standing` can be elected; those of the files
+    `voting` only vote. Without the latter the candidates vote.
 
-    Ballots go together by their position in the files; where both have an id, the ids must agree.
+    Several files are a panel, whose members have the names given here. A member without the ballot has no
+    outputs in it. Ballots that only a later file has come after those of the first. A bad record spoils the
+    ballot that it belongs to.
     """
-    for entry, voting in zip_longest(candidates, voters):
-        yield _paired(entry, voting)
-
-
-def _paired(entry: Entry | None, voting: Entry | None) -> Entry:
-    if entry is None or voting is None:
-        present, other = (voting, "candidates") if entry is None else (entry, "voters")
-        assert present is not None  # zip_longest ends when both do
-        problem = f"has no partner: the file of {other} has fewer ballots"
-        id = present.id if present.ballot is None else present.ballot.id
-        return Entry(present.where, error=DataError(problem, where=present.where), id=id)
-    if entry.ballot is None:
-        return entry
-    if voting.ballot is None:
-        return Entry(voting.where, error=voting.error, id=entry.ballot.id)
-    ours, theirs = entry.ballot.id, voting.ballot.id
-    if ours is not None and theirs is not None and ours != theirs:
-        problem = (
-            f"is {ours!r}, but the voters' ballot at {voting.where} has {theirs!r}; the files must go in step"
-        )
-        return Entry(entry.where, error=DataError(problem, field="id", where=entry.where), id=ours)
-    return Entry(entry.where, msgspec.structs.replace(entry.ballot, voters=voting.ballot.candidates))
-
-
-def join_panel(candidates: Iterable[Entry], members: Mapping[str, Iterator[Entry]]) -> Iterator[Entry]:
-    """The first file's ballots, with the candidates of the members' files as the voters of a panel.
-
-    Ballots go together by their ids, those without one by their position. A member whose file has no such
-    ballot has no voters for it. A file in another order is kept in memory as far as it had to be read ahead.
-    """
-    files = {name: MemberFile(entries) for name, entries in members.items()}
-    for position, entry in enumerate(candidates):
-        yield entry if entry.ballot is None else _joined(entry, position, files)
-    for name, file in files.items():
-        unused = file.unused()
+    stand = [_File(name, entries) for name, entries in standing.items()]
+    vote = [_File(name, entries) for name, entries in (voting or {}).items()]
+    _check_meeting(stand, vote)
+    for place, first in enumerate(stand):
+        for number, entry in first:
+            id = _id(entry)
+            found = {file: file.take(id, number) for file in (*stand[place + 1 :], *vote)}
+            yield _joined({first: entry, **found}, stand, vote)
+    for file in vote:
+        unused = 0
+        for _, entry in file:
+            if entry.ballot is None or entry.ballot.id is None:
+                yield _joined({file: entry}, stand, [])
+            else:
+                unused += 1
         if unused:
-            warn(f"{unused:,} of the ballots of {name!r} belong to no ballot of the candidates.")
+            warn(f"{unused:,} of the ballots of {file.name!r} belong to no ballot of the candidates.")
 
 
-class MemberFile:
-    """The ballots of a member's file, which can be asked for by id."""
+#: Instead of an id, where there is no ballot.
+_EMPTY = object()
 
-    def __init__(self, entries: Iterator[Entry]) -> None:
+
+class _File:
+    """The ballots of one file, each given once: in their order, or by id or position."""
+
+    def __init__(self, name: str, entries: Iterable[Entry]) -> None:
+        self.name = name
         self._entries = enumerate(entries)
-        self._ahead: dict[Hashable, Entry] = {}
+        self._ahead: dict[Hashable, tuple[int, Entry]] = {}  # by id, or by position where there is none
+
+    def __iter__(self) -> Iterator[tuple[int, Entry]]:
+        """What nobody has taken, with its position."""
+        while self._ahead or self._read() is not None:
+            yield self._ahead.pop(next(iter(self._ahead)))
+
+    def look(self) -> Iterator[tuple[int, Entry]]:
+        """The same, and it stays."""
+        yield from list(self._ahead.values())
+        while (key := self._read()) is not None:
+            yield self._ahead[key]
 
     def take(self, id: Hashable, position: int) -> Entry | None:
-        """The ballot with this id, or that at this position if it has none; the next bad one if it comes
-        before it."""
-        wanted = [_key(id, position)] if id is None else [_key(id, position), _key(None, position)]
+        """The ballot with this id, or that at this position where one of the two has no id."""
+        key = self.find(id, position)
+        return None if key is None else self._ahead.pop(key)[1]
+
+    def find(self, id: Hashable, position: int) -> Hashable | None:
+        """The same, and it stays: what it is kept under."""
+        wanted = {_key(id, position), _key(None, position)}
         for key in wanted:
             if key in self._ahead:
-                return self._ahead.pop(key)
-        for number, entry in self._entries:
-            if entry.ballot is None:
-                return entry
-            key = _key(entry.ballot.id, number)
-            if key in wanted:
-                return entry
-            self._ahead[key] = entry
+                return key
+        if id is None:
+            at = (key for key, (number, _) in self._ahead.items() if number == position)
+            if (key := next(at, None)) is not None:
+                return key
+        while (key := self._read()) is not None:
+            number = self._ahead[key][0]
+            if key in wanted or (id is None and number == position):
+                return key
+            if id is None and number > position:
+                break
         return None
 
-    def unused(self) -> int:
-        """How many ballots nobody asked for."""
-        return len(self._ahead) + sum(entry.ballot is not None for _, entry in self._entries)
+    def _read(self) -> Hashable | None:
+        """Keep one more ballot, and say under what; None at the end."""
+        number, entry = next(self._entries, (0, None))
+        if entry is None:
+            return None
+        key = _key(_id(entry), number)
+        self._ahead[key] = number, entry
+        return key
+
+
+def _id(entry: Entry) -> str | int | None:
+    return entry.id if entry.ballot is None else entry.ballot.id
 
 
 def _key(id: Hashable, position: int) -> Hashable:
@@ -89,17 +109,82 @@ def _key(id: Hashable, position: int) -> Hashable:
     return ("position", position) if id is None else (type(id).__name__, id)
 
 
-def _joined(entry: Entry, position: int, files: Mapping[str, MemberFile]) -> Entry:
-    assert entry.ballot is not None  # asked by the caller
-    voters: list[Hypothesis] = []
-    for name, file in files.items():
-        voting = file.take(entry.ballot.id, position)
-        if voting is None:
-            continue
-        if voting.ballot is None:
-            return Entry(voting.where, error=voting.error, id=entry.ballot.id)
-        voters += [msgspec.structs.replace(voter, member=name) for voter in voting.ballot.candidates]
-    if not voters:
-        problem = f"has no voters: none of {', '.join(map(repr, files))} has a ballot with its id"
-        return Entry(entry.where, error=DataError(problem, where=entry.where), id=entry.ballot.id)
-    return Entry(entry.where, msgspec.structs.replace(entry.ballot, voters=voters))
+def _check_meeting(stand: Sequence[_File], vote: Sequence[_File]) -> None:
+    """Refuse a file that has no ballot in common with any other. As a rule their first ones are."""
+    files = [*stand, *vote]
+    firsts = {file: next((_id(entry) for _, entry in file.look()), _EMPTY) for file in files}
+    if all(firsts[file] is _EMPTY for file in stand):
+        return
+    for file, first in firsts.items():
+        if first is _EMPTY:
+            raise DataError("there are no ballots in this file; leave it out.", where=file.name)
+    for file, first in firsts.items():
+        others = [other for other in files if other is not file]
+        if others and not any(_meet(file, other) for other in others):
+            raise DataError(
+                f"none of its ballots has the id of one in another file: its first id is {first!r}, that of "
+                f"{others[0].name!r} is {firsts[others[0]]!r}. Give ballots that belong together the same "
+                f"id, of the same type, or give none of them an id to join the files line by line.",
+                where=file.name,
+            )
+
+
+def _meet(one: _File, other: _File) -> bool:
+    """Whether two files have a ballot in common, or perhaps: one has a bad record."""
+    return any(e.ballot is None or other.find(_id(e), number) is not None for number, e in one.look())
+
+
+def _joined(found: Mapping[_File, Entry | None], stand: Sequence[_File], vote: Sequence[_File]) -> Entry:
+    """The ballot of these records of the files."""
+    parts = {file: entry for file, entry in found.items() if entry is not None}
+    id = next((id for entry in parts.values() if (id := _id(entry)) is not None), None)
+    for entry in parts.values():
+        if entry.ballot is None:
+            return Entry(entry.where, error=entry.error, id=id)
+    where = next(iter(parts.values())).where
+    return entry_at(where, _ballot, {f: e.get() for f, e in parts.items()}, id, stand, vote, id=id)
+
+
+def _ballot(
+    ballots: Mapping[_File, Ballot], id: str | int | None, stand: Sequence[_File], vote: Sequence[_File]
+) -> Ballot:
+    missing = [repr(file.name) for file in (*stand, *vote) if file not in ballots]
+    if missing and id is None:
+        raise DataError(
+            f"has no partner in {', '.join(missing)}, which has fewer ballots; without ids ballot n of one "
+            f"file belongs to ballot n of the others."
+        )
+    if vote and ballots.keys().isdisjoint(vote):
+        names = ", ".join(repr(file.name) for file in vote)
+        raise DataError(f"has no voters: none of {names} has a ballot with its id")
+    standing = {file.name: ballots[file] for file in stand if file in ballots}
+    first = next(iter(standing.values()))
+    candidates, voters = first.candidates, first.voters
+    if len(stand) > 1:
+        candidates = _of_members({name: ballot.candidates for name, ballot in standing.items()})
+        if any(ballot.voters is not None for ballot in standing.values()):
+            own = {n: b.candidates if b.voters is None else b.voters for n, b in standing.items()}
+            voters = _of_members(own, "voters")
+    if vote:
+        listed = {file.name: ballots[file].candidates for file in vote if file in ballots}
+        voters = _of_members(listed) if len(vote) > 1 else next(iter(listed.values()))
+    carry: dict[str, object] = {}
+    for ballot in standing.values():
+        carry |= {name: value for name, value in ballot.carry.items() if carry.get(name) is None}
+    source = next((ballot.source for ballot in standing.values() if ballot.source is not None), None)
+    references = next((ballot.references for ballot in standing.values() if ballot.references), ())
+    return Ballot(candidates, voters, id, source, references, carry)
+
+
+def _of_members(lists: Mapping[str, Sequence[Hypothesis]], role: str = "candidates") -> list[Hypothesis]:
+    rows = []
+    for name, listed in lists.items():
+        for i, row in enumerate(listed):
+            if row.member not in (None, name):
+                raise DataError(
+                    f"is {row.member!r}, but its file is the member {name!r} of this panel; leave the member "
+                    f"out, or put all members into one file and give it alone.",
+                    field=f"{role}[{i}].member",
+                )
+            rows.append(msgspec.structs.replace(row, member=name))
+    return rows
