@@ -177,7 +177,7 @@ def judge(found: Found) -> Iterator[str]:
         "Per cent of wins over gpt4_1106_preview by the stored judge, which likes length. Length control: "
         "in each ballot the elected text is compared with that other text of the panel whose length in "
         "characters is nearest to its own (of two equally near the first). The second panel is without the"
-        " two FuseChat models, which are a generation younger than the others."
+        " two FuseChat models, which are a generation younger than the others and known to be far ahead."
     )
     for panel, one in found.items():
         rows = []

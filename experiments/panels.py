@@ -75,7 +75,8 @@ ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 BELOW = (90, 80, 70)
 #: ... and of those below 80 % with so many further copies of the worst of them.
 CLONES = 6
-#: AlpacaEval: a panel without the two models that are a generation younger than the others.
+#: AlpacaEval: a panel without the two models that are a generation younger than the others, and far ahead of
+#: them in the table of members that comes with the data.
 YOUNGER = ("FuseChat-Gemma-2-9B-Instruct", "FuseChat-Llama-3.2-3B-Instruct")
 
 Ballot = Mapping[str, Any]
