@@ -42,7 +42,8 @@ class Hypothesis(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forb
     without replacement, `ranked_by` what the search ordered it by where that is not `logprob`: normalised,
     penalised or perturbed, `member` the member of a panel that it speaks for: one of several models.
     Where there are `tool_calls` they are what is voted on, and a text beside them is not. `token_logprobs`
-    has the log-probability of each token, what the model wrote to itself before the text included.
+    has the log-probability of each token, what the model wrote to itself before the text included. `scores`
+    has numbers by name that may count beside the votes, such as {"reward": 0.7}.
     """
 
     text: str | None = None
@@ -56,6 +57,7 @@ class Hypothesis(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forb
     member: str | None = None
     tool_calls: Sequence[ToolCall] | None = None
     token_logprobs: Sequence[float] | None = None
+    scores: dict[str, float] | None = None
 
     @property
     def content(self) -> str | Sequence[int]:
@@ -202,7 +204,8 @@ class Hypotheses(Sequence[Hypothesis]):
         texts, tokens = _present([row.text for row in rows]), _present([row.tokens for row in rows])
         scores, weights = _present([row.logprob for row in rows]), _present([row.weight for row in rows])
         members, calls = _present([row.member for row in rows]), _present([row.tool_calls for row in rows])
-        if not (tokens is weights is members is calls is None and set(map(type, texts or [None])) == {str}):
+        plain = tokens is weights is members is calls is None and not any(row.scores for row in rows)
+        if not (plain and set(map(type, texts or [None])) == {str}):
             check_rows(rows, role)  # else there is nothing in them to check but log-probabilities
         if calls is not None:
             texts = [str(row.content) if row.tool_calls else row.text for row in rows]
@@ -489,6 +492,7 @@ def check_rows(rows: Sequence[Hypothesis], role: str, *, typed: bool = False) ->
             or row.member is not None
             or row.tool_calls is not None
             or row.token_logprobs is not None
+            or row.scores is not None
             or not (
                 typed or tokens is None or (type(tokens) in (list, tuple) and set(map(type, tokens)) <= {int})
             )
@@ -513,6 +517,9 @@ def _check_row(row: Hypothesis, field: str) -> None:
                 f"{logprob!r} is not the log-probability of a token; it must be a finite number up to 0.",
                 field=f"{field}.token_logprobs[{i}]",
             )
+    for name, score in (row.scores or {}).items():
+        if not isinstance(score, (int, float)) or isinstance(score, bool) or not math.isfinite(score):
+            raise DataError(f"expected a finite number, got {score!r}.", field=f"{field}.scores.{name}")
     if row.weight is not None:
         _check_weight(row.weight, f"{field}.weight")
     if row.ranked_by is not None and not math.isfinite(row.ranked_by):

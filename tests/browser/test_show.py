@@ -210,7 +210,7 @@ def test_candidates_are_a_list_of_groups_with_their_scores_taken_apart(page, sho
         details.locator("button:text-matches('n-grams? more')").click()
     bars = details.locator(".by-ngram tbody tr td:last-child").all_inner_texts()
     own = number(details.locator(".by-ngram tr.own td:last-child").inner_text())
-    assert own == pytest.approx(result.likelihood[result.index], abs=1e-5)  # a bar of its own
+    assert own == pytest.approx(result.evidence[result.index], abs=1e-5)  # a bar of its own
     assert sum(map(number, bars)) + own == pytest.approx(result.score, abs=1e-4)
     total = details.locator(".by-ngram tfoot tr:last-child td:last-child").inner_text()
     assert number(total) == pytest.approx(result.score, abs=1e-5)

@@ -120,7 +120,7 @@ def test_however_far_down_the_most_likely_and_the_elected_are_shown():
 def test_own_likelihood_has_a_column_where_it_counts():
     result = rv.elect(["a b", "a c"], [-3.0, -6.0], likelihood=0.5)
     [(_, heads), (_, first), (_, second)] = Page(result._repr_html_()).rows
-    assert heads[2:5] == ["log P", "likelihood", "score"]
+    assert heads[2:5] == ["log P", "evidence", "score"]
     assert (first[2:4], second[2:4]) == (["-3.00", "-0.5000"], ["-6.00", "-1.0000"])
     console = Console(file=StringIO(), width=100)
     console.print(result)

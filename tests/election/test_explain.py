@@ -51,13 +51,13 @@ def test_own_likelihood_is_a_part_of_its_own(label):
     result = random_result(label, 0, weights="count", likelihood=0.8)
     for i, score in enumerate(result.scores):
         explanation = result.explain(i)
-        assert explanation.likelihood == result.likelihood[i] < 0
+        assert explanation.evidence == result.evidence[i] < 0
         for parts in (explanation.voters, explanation.ngrams):
             if parts is not None:
                 votes = math.fsum(part.score for part in parts)
-                assert votes + explanation.likelihood == pytest.approx(score, abs=1e-12)
-        assert str(explanation).endswith(f"\n  {explanation.likelihood:.6f}  (its own likelihood)")
-    assert random_result(label, 0, weights="count").explain().likelihood is None
+                assert votes + explanation.evidence == pytest.approx(score, abs=1e-12)
+        assert str(explanation).endswith(f"\n  {explanation.evidence:.6f}  (evidence beside the votes)")
+    assert random_result(label, 0, weights="count").explain().evidence is None
 
 
 def test_each_ngram_earns_what_its_voters_gave_it():

@@ -51,7 +51,7 @@ def test_the_score_is_that_of_the_equation(listed, voters, x):
     )
     expected = [vote + own(c, x) for vote, c in zip(votes, listed, strict=True)]
     assert result.scores.tolist() == pytest.approx(expected, abs=1e-12)
-    assert result.likelihood.tolist() == pytest.approx([own(c, x) for c in listed], abs=1e-12)
+    assert result.evidence.tolist() == pytest.approx([own(c, x) for c in listed], abs=1e-12)
     assert expected[result.index] >= max(expected) - 1e-12
 
 
@@ -62,7 +62,7 @@ def test_it_is_added_to_the_votes_of_every_measure_and_no_order_changes_a_bit(me
     options = {"similarity": measure, "likelihood": 0.8}
     votes = rv.elect(listed, voters=voters[0], weights=voters[1], similarity=measure)
     result = rv.elect(listed, voters=voters[0], weights=voters[1], **options)
-    assert (votes.scores + result.likelihood).tobytes() == result.scores.tobytes()
+    assert (votes.scores + result.evidence).tobytes() == result.scores.tobytes()
     order = shuffled(data.draw, len(voters[0]))
     texts, weights = ([column[i] for i in order] for column in voters)
     again = rv.elect(listed, voters=texts, weights=weights, **options)
@@ -83,7 +83,7 @@ def test_a_likelihood_of_0_is_none(nothing):
     plain = rv.elect(["a b", "a c", "b"], [-1.0, -2.0, -3.0])
     result = rv.elect(["a b", "a c", "b"], [-1.0, -2.0, -3.0], likelihood=nothing)
     assert result.scores.tobytes() == plain.scores.tobytes()
-    assert (result.signature, result.likelihood) == (plain.signature, None)
+    assert (result.signature, result.evidence) == (plain.signature, None)
     rv.elect(["a", "b"], [-1.0, -2.0], rule="most_likely", likelihood=nothing)
     rv.elect(["a", "b"], likelihood=nothing)  # needs no log-probabilities
 
@@ -142,7 +142,7 @@ def test_merged_texts_have_the_probability_of_all_and_the_length_of_the_first():
         Hypothesis(text="a b", tokens=(4, 5), logprob=math.log(0.3)),
     ]
     result = rv.elect(rows, likelihood=2, merge=True)
-    assert result.likelihood.tolist() == pytest.approx([2 * math.log(0.5) / 4, math.log(0.1), -math.inf])
+    assert result.evidence.tolist() == pytest.approx([2 * math.log(0.5) / 4, math.log(0.1), -math.inf])
 
 
 @pytest.mark.parametrize("logprobs", [None, [-1.0, None]], ids=str)

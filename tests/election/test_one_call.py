@@ -64,7 +64,7 @@ OPTIONS = st.fixed_dictionaries(
 
 def facts(result: Result) -> dict[str, Any]:
     """All that a result says, its numbers as bits."""
-    own = result.likelihood
+    own = result.evidence
     return {
         "numbers": [
             result.scores.tobytes(),

@@ -128,8 +128,8 @@ def test_tune_says_whether_confidence_helps_beyond_chance(confident):
     ballots = answered(150, confident=confident)
     weights = ["count", "confidence", "lowest_confidence"]
     tuning = quietly(ballots, weights=weights, **{**EXACT, "temperatures": [0.2]})
-    assert [one.weights for one in tuning.weightings] == weights[1:]
-    for gain in tuning.weightings:
+    assert [one.value for one in tuning.gains] == weights[1:]
+    for gain in tuning.gains:
         assert (gain.p < 0.05 and gain.gain > 0) is confident
         assert ("helps beyond chance" in str(gain)) is confident
     assert (tuning.options["weights"] == "count") is not confident

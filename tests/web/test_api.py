@@ -77,7 +77,7 @@ def test_what_n_grams_and_voters_gave_sums_to_the_score(similarity, one):
         parts = page.score_parts(elected, index)
         assert parts.score == score
         own = parts.likelihood
-        assert own == elected.result.likelihood[index]
+        assert own == elected.result.evidence[index]
         assert math.fsum(parts.earned.score) + own == pytest.approx(score, abs=1e-12)
         given = math.fsum(weight * grade for _, weight, grade in parts.votes)
         assert given + own == pytest.approx(score, abs=1e-12)

@@ -33,8 +33,8 @@ CALLED = {"jsonl": "JSON lines", "parquet": "Parquet", "csv": "CSV", "tsv": "TSV
 SECTIONS: dict[str, tuple[str, ...]] = {
     "Input": (
         *("--input", "--source", "--format", "--field", "--group-by", "--text-field", "--logprob-field"),
-        *("--ignore-field", "--log-base", "--length-normalised", "--sign", "--score-scale", "--per-source"),
-        *("--logprobs", "--columns", "--filter"),
+        *("--score-field", "--ignore-field", "--log-base", "--length-normalised", "--sign", "--score-scale"),
+        *("--per-source", "--logprobs", "--columns", "--filter"),
         *("--max-line-bytes", "--strict", "--references", "--plain", "--beam", "--images", "--image-root"),
         *("--allow-empty", "--require-nonempty", "--trust-ids"),
     ),
@@ -141,7 +141,7 @@ def election_option(name: str, *, sampling: bool = False, default: bool = True) 
     setting = SCHEMA[name]
     how: dict[str, Any] = {"cls": ElectionOption, "default": setting.default if default else None}
     if dict in setting.types:
-        how["callback"] = _shares
+        how["callback"] = _numbers_by_name
     elif not {str, bool}.intersection(setting.types):
         how["type"] = setting.types[-1]
     if name in ("similarity", "preset", "rule", "weights"):
@@ -228,28 +228,30 @@ def own_similarity(name: str) -> Any:
     return found() if isinstance(found, type) else found
 
 
-def _shares(context: click.Context, option: click.Parameter, text: str | None) -> dict[str, float] | None:
+def _numbers_by_name(
+    context: click.Context, option: click.Parameter, text: str | None
+) -> dict[str, float] | None:
     if text is None:
         return None
-    shares: dict[str, float] = {}
+    numbers: dict[str, float] = {}
     for part in text.split(","):
-        name, equals, share = part.rpartition("=")
+        name, equals, number = part.rpartition("=")
         try:
-            number = float(share)
+            value = float(number)
         except ValueError:
             equals = ""
-        if not equals or not name or name in shares:
+        if not equals or not name or name in numbers:
             raise UsageError(
-                f"--shares is {text!r}; write each member of the panel once, with its share, as A=0.7,B=0.3."
+                f"{option.opts[0]} is {text!r}; write each name once, with its number, as A=0.7,B=0.3."
             )
-        shares[name] = number
-    return shares
+        numbers[name] = value
+    return numbers
 
 
 def result_options(command: Command) -> Command:
     """What is written of results; the command gets `shape`, a `ResultShape`."""
     options = [
-        option("--scores", "Write the scores of all candidates."),
+        option("--scores", "Write the scores of all candidates.", name="all_scores"),
         option("--explain", "Write which n-grams and voters earned the winner its score."),
         option("--text", "Write only the winning text, one per line; its line breaks become spaces."),
         option(
@@ -260,10 +262,11 @@ def result_options(command: Command) -> Command:
         ),
     ]
 
-    def build(text: bool, **more: Any) -> Any:
+    def build(text: bool, all_scores: bool, **more: Any) -> Any:
         from rangevote.formats.reader import carried_name
         from rangevote.formats.result_writer import COLUMNS, ResultShape
 
+        more = {"scores": all_scores, **more}
         for name, path in map(carried_name, more["carry"]):
             if name in COLUMNS:
                 raise UsageError(
@@ -326,6 +329,12 @@ def reading_options(command: Command) -> Command:
         option(
             "--logprob-field NAME",
             "Where a candidate has its log-probability, or the list beside plain texts.",
+        ),
+        option(
+            "--score-field NAME",
+            "A number of each candidate, such as reward, that --score-weights may add to its votes. May be "
+            "repeated.",
+            multiple=True,
         ),
         option(
             "--ignore-field NAME",

@@ -63,6 +63,8 @@ def list_option(flags: str, help: str, default: str | None, kind: type[str] | ty
 @list_option("--exponents", "For n-gram measures without one in their name.", "0,0.25,0.5,0.75,1", float)
 @list_option("--temperatures", "Voters count P^(1/T).  [default: 0.5,1,2,4; a preset's own]", None, float)
 @list_option("--likelihoods", "Add x log P(c) / |c| to the votes for candidate c.", "0,0.2,0.4,0.8", float)
+@list_option("--scores", "Scores of candidates to try beside the votes, for example reward.", None)
+@list_option("--score-weights", "How much of each score is added to the votes.", "0.05,0.1,0.2,0.4", float)
 @list_option("--tokenize", "What n-grams are made of: words, space, 13a, chars, ...", "words")
 @list_option("--weights", "Weights to try, for example count,confidence.  [default: by what is known]", None)
 @option(

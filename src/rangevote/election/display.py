@@ -193,14 +193,14 @@ def table(result: Result) -> RenderableType:
 
 
 def _names(result: Result) -> tuple[str, ...]:
-    return ("log P", "score") if result.likelihood is None else ("log P", "likelihood", "score")
+    return ("log P", "score") if result.evidence is None else ("log P", "evidence", "score")
 
 
 def _numbers(result: Result, index: int) -> tuple[str, ...]:
     logprob, score = result.candidates.logprob(index), _number(float(result.scores[index]), ".4f")
-    if result.likelihood is None:
+    if result.evidence is None:
         return _number(logprob, ".2f"), score
-    return _number(logprob, ".2f"), _number(float(result.likelihood[index]), ".4f"), score
+    return _number(logprob, ".2f"), _number(float(result.evidence[index]), ".4f"), score
 
 
 def _marks(result: Result, index: int, likely: int | None) -> str:

@@ -158,7 +158,7 @@ def _answers(lists: Sequence[Lists], settings: Settings) -> Sequence[Answer | No
 
 #: Fields of hypotheses that an election in one call reads, and those it ignores; the others must be None.
 _READ = ("text", "logprob", "tokens", "finished", "sampled")
-_IGNORED = ("state", "ranked_by", "token_logprobs")
+_IGNORED = ("state", "ranked_by", "token_logprobs", "scores")
 _read_columns = itemgetter(
     *map(Hypothesis.__struct_fields__.index, _READ),
     *(i for i, name in enumerate(Hypothesis.__struct_fields__) if name not in _READ + _IGNORED),
@@ -249,7 +249,7 @@ def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: S
     if settings.weights is None:
         for indices, own in given.by_member():
             _report_weighting(default_weights(own), weights[indices], own)
-    contest = Contest(candidates, electors, weights, settings.measure, likelihood=settings.own_likelihood)
+    contest = Contest(candidates, electors, weights, settings.measure, own=settings.evidence(candidates))
     return conclude(contest, weighting, settings)
 
 

@@ -62,7 +62,7 @@ class FieldAgreement(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """The parts of one candidate's score, largest first; its own `likelihood`, x log P(c) / |c|, apart.
+    """The parts of one candidate's score, largest first; `evidence`, its own likelihood or scores, apart.
 
     `fields`, where JSON is compared, has what the voters say of each of the candidate's values. `answers`,
     where answers are compared, has the votes of each.
@@ -72,7 +72,7 @@ class Explanation:
     score: float
     voters: tuple[Vote, ...]
     ngrams: tuple[Contribution, ...] | None
-    likelihood: float | None = None  # None where only votes count
+    evidence: float | None = None  # None where only votes count
     fields: tuple[FieldAgreement, ...] | None = None
     answers: AnswerCount | None = None
     member: str | None = None  # whose candidate it is, in a panel
@@ -89,8 +89,8 @@ class Explanation:
                 f"{v.weight:.4f} x {v.grade:.4f}"
                 for v in self.voters
             ]
-        if self.likelihood is not None:
-            lines.append(f"  {self.likelihood:.6f}  (its own likelihood)")
+        if self.evidence is not None:
+            lines.append(f"  {self.evidence:.6f}  (evidence beside the votes)")
         lines += [f"  {field}" for field in self.fields or ()]
         if self.answers is not None:
             votes = self.answers.votes.items()
@@ -110,8 +110,8 @@ class Explanation:
         }
         if self.member is not None:
             fields["member"] = self.member
-        if self.likelihood is not None:
-            fields["likelihood"] = finite(self.likelihood)
+        if self.evidence is not None:
+            fields["evidence"] = finite(self.evidence)
         return fields | (
             {} if self.fields is None else {"fields": [field._asdict() for field in self.fields]}
         )
@@ -137,7 +137,7 @@ def explain(result: Result, index: int) -> Explanation:
         float(result.scores[index]),
         tuple(votes),
         None if ngrams is None else tuple(ngrams),
-        None if result.likelihood is None else float(result.likelihood[index]),
+        None if result.evidence is None else float(result.evidence[index]),
         field_agreement(result, index),
         result.answers,
         result.candidates[index].member,

@@ -80,9 +80,10 @@ class Result:
 
     `scores` has one number for each candidate, `ranking` their indices, best first (higher score,
     then higher own log-probability, then first in the list), `elected` the winners' indices, `groups` the
-    candidates that the similarity tells apart. `likelihood` is the part x log P(c) / |c| of each score, None
-    where only votes counted. In a panel `member` says whose candidate won, `panel.shares` has each member's
-    share of the vote, `panel.left_out` who had no outputs, and `voters[i].member` says whose a voter is.
+    candidates that the similarity tells apart. `evidence` is the part of each score that no voter gave, by
+    `likelihood` or `scores`, None where only votes counted. In a panel `member` says whose candidate won,
+    `panel.shares` has each member's share of the vote, `panel.left_out` who had no outputs, and
+    `voters[i].member` says whose a voter is.
 
     With `min_score` or `min_share` there may be no winner: then `no_winner` says why, `elected` is empty,
     `winner` and `index` are None, and `score` and `margin` are those of the best candidate, `leader`.
@@ -98,7 +99,7 @@ class Result:
     elected: tuple[int, ...]
     settings: Settings
     weighting: str
-    likelihood: Array | None = None  # (candidates,)
+    evidence: Array | None = None  # (candidates,)
     panel: PanelShares | None = None
     no_winner: str | None = None
     no_support: bool = False  # no voter supports any candidate but itself: weights and the tie order decided
@@ -257,7 +258,7 @@ class Result:
     def _winning_group(self) -> list[int]:
         """The candidates that the similarity cannot tell from the leader, in their order."""
         scores, best = self.scores.tolist(), self.score
-        every = not len(self.voters) or self.likelihood is not None
+        every = not len(self.voters) or self.evidence is not None
         same = [i for i, score in enumerate(scores) if every or score == best]
         if len(same) > 1:  # only equal scores can be of one group, where voters alone gave them
             keys = self._keys(self.candidates.pick(same))
@@ -358,7 +359,7 @@ class Result:
 
     def explain(self, index: int | None = None) -> Explanation:
         """Which n-grams and which voters earned the winner (or the candidate `index`) its score, what of it
-        is its own likelihood, and how many voters agree with each field of JSON."""
+        is its own evidence, and how many voters agree with each field of JSON."""
         from rangevote.election.explain import explain
 
         return explain(self, self.leader if index is None else index)
@@ -436,5 +437,5 @@ def counted_result(answer: Answer, kept: Sequence[Any], settings: Settings) -> R
     made["weighting"] = "probability" if by_probability else "count"
     made["_left"] = (kept, numbers)
     if settings.own_likelihood:
-        made["likelihood"] = result._numbers(2)
+        made["evidence"] = result._numbers(2)
     return result

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from rangevote.errors import DataError
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import rounded
 from rangevote.similarity.base import Measure, Poll, same_content, short
@@ -33,13 +33,8 @@ class Contest:
     weights: Array = field(default_factory=lambda: np.zeros(0))  # (voters,), summing to 1
     similarity: Measure | None = None
     poll: Poll | None = None  # with all voters in it; opened when votes are first counted
-    likelihood: float = 0.0  # how much a candidate's own likelihood counts
+    own: Array | None = None  # (candidates,), the part of each score that no voter gives: `evidence`
     votes: Array | None = None  # (candidates,), those that were counted first, under all weights
-
-    @cached_property
-    def own(self) -> Array | None:
-        """The part of each score that is the candidate's own; None where its likelihood does not count."""
-        return own_likelihood(self.candidates, self.likelihood) if self.likelihood else None
 
     def scores(self, weights: Array, part: float = 1.0) -> Array:
         """score(c) = sum of weight * sim(v, c) + part * own(c), each rounded, shape (candidates,)."""
@@ -84,6 +79,34 @@ class Contest:
         assert self.similarity is not None
         assert self.voters is not None
         return self.similarity.matrix(self.candidates.only(index), self.voters)[:, 0]
+
+
+def evidence(candidates: Hypotheses, likelihood: float, scores: Mapping[str, float] | None) -> Array | None:
+    """What is added to the votes for each candidate, shape (candidates,): x log P(c) / |c| for
+    `likelihood=x`, and x times the standardised score for each of `scores`; None where only votes count."""
+    terms = [own_likelihood(candidates, likelihood)] if likelihood else []
+    terms += [rounded(x * standardised(candidates, name)) for name, x in (scores or {}).items() if x]
+    return sum(terms[1:], terms[0]) if terms else None
+
+
+def standardised(candidates: Hypotheses, name: str) -> Array:
+    """The candidates' scores of this name, with mean 0 and standard deviation 1 within the ballot; 0 where
+    all are equal. Shape (candidates,)."""
+    column = [(row.scores or {}).get(name) for row in candidates]
+    if None in column:
+        raise DataError(
+            f"has no score {name!r}, and scores={{{name!r}: ...}} needs one of every candidate. Write "
+            f'"scores": {{"{name}": 0.7}} into the candidate, or name the field with --score-field.',
+            field=f"{candidates.role}[{column.index(None)}].scores",
+        )
+    halves = [float(number) / 2 for number in column]  # type: ignore[arg-type]  # differences stay finite
+    low, high = min(halves), max(halves)
+    if low == high:
+        return np.zeros(len(halves))
+    units = [(half - low) / (high - low) for half in halves]
+    mean = math.fsum(units) / len(units)
+    deviation = math.sqrt(math.fsum((unit - mean) ** 2 for unit in units) / len(units))
+    return (np.array(units) - mean) / deviation
 
 
 def own_likelihood(candidates: Hypotheses, factor: float) -> Array:
@@ -153,7 +176,7 @@ def leaders(contest: Contest, scores: Array, number: int) -> tuple[int, ...]:
 def range_voting(contest: Contest, winners: int) -> RuleOutcome:
     """score(c) = sum of P(v) sim(v, c), the highest wins (equation 1); several: of different groups.
 
-    With `likelihood=x` the candidate's own x log P(c) / |c| is added.
+    The candidate's own `evidence` is added: its likelihood or scores.
     """
     scores = contest.scores(contest.weights)
     return RuleOutcome(scores, leaders(contest, scores, winners))
@@ -164,8 +187,8 @@ def reweighted(contest: Contest, winners: int) -> RuleOutcome:
     P(v) / (1 + sum of its grades for the winners), so that the next winner speaks for others.
 
     Every winner is of another group. The scores are those of the first round. A negative grade (cosines)
-    counts as 0 here. A candidate's own likelihood shrinks with the sum of the voters' weights: votes and
-    likelihood stand in the same proportion in each round.
+    counts as 0 here. A candidate's own evidence shrinks with the sum of the voters' weights: votes and
+    evidence stand in the same proportion in each round.
     """
     scores = contest.scores(contest.weights)
     elected = [leader(scores, contest.candidates)]

@@ -32,10 +32,10 @@ from msgspec.structs import force_setattr
 
 from rangevote import __version__
 from rangevote.election.panel import PanelShares, Shares, check_shares
-from rangevote.election.rules import RULES, WITHOUT_VOTERS
+from rangevote.election.rules import RULES, WITHOUT_VOTERS, evidence
 from rangevote.election.weights import CONFIDENCE, WEIGHTS, has_temperature
 from rangevote.errors import DataError, SetupError, UsageError, choose, nearest, shown
-from rangevote.hypothesis import Hypotheses
+from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import Election
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, Preset, get_similarity, spelled
 from rangevote.similarity.base import Measure, Similarity, short
@@ -86,6 +86,11 @@ class Option:
     types: tuple[type, ...] = ()
 
 
+def escaped(name: str) -> str:
+    """A name of the user's, such as a regular expression, as it stands in a signature."""
+    return name.replace("%", "%25").replace("|", "%7C")
+
+
 def is_number(value: object) -> bool:
     """Whether a value is an int or a float; True is not a number here."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -108,6 +113,15 @@ def _one_of(table: Mapping[str, Any]) -> Check:
     return lambda name, value: choose(name, value, table)
 
 
+def _score_weights(name: str, value: Any) -> None:
+    if not isinstance(value, Mapping) or not all(isinstance(score, str) for score in value):
+        raise UsageError(
+            f"{name} must be numbers by the name of a score, as {{'reward': 0.5}}, got {shown(value)}."
+        )
+    for score, x in value.items():
+        _number("a finite number", lambda x: True)(f"{name}[{score!r}]", x)
+
+
 def _weights(name: str, value: Any) -> None:
     if isinstance(value, str):  # numbers are checked against the voters
         choose(name, value, WEIGHTS)
@@ -121,6 +135,7 @@ class ElectionOptions(TypedDict, total=False):
     weights: Weights
     temperature: float | None
     likelihood: float | None
+    scores: Mapping[str, float] | None
     cutoff: float | None
     rule: str
     winners: int
@@ -188,6 +203,18 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             sign="L",
             votes=True,
             of_similarity=True,
+        ),
+    ] = None
+    scores: Annotated[
+        Mapping[str, float] | None,
+        Option(
+            "--score-weights NAME=X,...",
+            "Add X times the score NAME of a candidate, such as a reward model's, to its votes. Scores are "
+            "standardised within the ballot (mean 0, standard deviation 1).",
+            check=_score_weights,
+            client=False,  # what a server samples carries no scores
+            sign="scores",
+            votes=True,
         ),
     ] = None
     cutoff: Annotated[
@@ -321,6 +348,15 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         """How much a candidate's own likelihood counts beside the votes: as given, or the preset's."""
         return self._preset.likelihood if self.likelihood is None else self.likelihood
 
+    @property
+    def has_evidence(self) -> bool:
+        """Whether anything is added to the votes."""
+        return bool(self.own_likelihood or any((self.scores or {}).values()))
+
+    def evidence(self, candidates: Hypotheses) -> Array | None:
+        """What is added to the votes for each candidate."""
+        return evidence(candidates, self.own_likelihood, self.scores)
+
     @cached_property
     def one_call(self) -> Election | None:
         """These elections as one call into the kernels, for lists that need no warning or error; None where
@@ -388,8 +424,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         """What stands before, between and after the numbers of candidates and voters; `on`: what n-grams are
         made of."""
         measure = self.measure
-        name = measure.name.replace("%", "%25").replace("|", "%7C")  # of a regular expression
-        parts = [f"rv:{_SERIES}", f"sim:{name}"]
+        parts = [f"rv:{_SERIES}", f"sim:{escaped(measure.name)}"]
         if on:
             parts.append(f"on:{on}")
         if measure.staged:
@@ -399,6 +434,10 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             "temperature": self.vote_temperature if has_temperature(weighting) else None,
             "likelihood": self.own_likelihood or None if weighting != "none" else None,
             "cutoff": self.least_grade,
+            "scores": ",".join(
+                f"{escaped(name)}={short(x)}" for name, x in sorted((self.scores or {}).items()) if x
+            )
+            or None,
         }
         for option in SCHEMA.values():
             value = effective.get(option.name, getattr(self, option.name)) if option.sign else None
@@ -518,5 +557,7 @@ def write_tables(tables: Mapping[str, Mapping[str, Any]], comment: str = "") -> 
 
 
 def _toml(value: Any) -> str:
-    """JSON, of which TOML differs in one character that may not stand in a text."""
+    """JSON, of which TOML differs in its tables and in one character that may not stand in a text."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(inner)}" for key, inner in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -15,7 +15,7 @@ import numpy as np
 from rangevote.election.elect import Panel, conclude, elect_columns
 from rangevote.election.preprocess import prepare
 from rangevote.election.result import Result
-from rangevote.election.rules import WITHOUT_VOTERS, Contest, order, own_likelihood
+from rangevote.election.rules import WITHOUT_VOTERS, Contest, order
 from rangevote.election.sequential_test import FIRST_ROUND, check_within, deal, rounds, sole_survivor
 from rangevote.election.settings import ElectionOptions, Settings, settings_of
 from rangevote.election.weights import default_weights, weigh
@@ -63,8 +63,8 @@ class Electorate:
         self._candidates = prepare(checked, settings.normalize, settings.merge)
         if not len(self._candidates) and not self._open:
             raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
-        x = settings.own_likelihood
-        self._own = own_likelihood(self._candidates, x) if x else np.zeros(len(self._candidates))
+        own = settings.evidence(self._candidates)
+        self._own = np.zeros(len(self._candidates)) if own is None else own
         if self._candidates.tool_calls is not None:
             self._settings = settings.with_tool_calls()
         self._poll = self._settings.measure.poll(self._candidates)
@@ -77,8 +77,10 @@ class Electorate:
                 f"candidates can be left out where answers are compared, as by similarity='exact', and not "
                 f"by {settings.measure.name!r}; give candidates."
             )
-        if logprobs is not None or settings.own_likelihood or settings.winners > 1:
-            raise UsageError("logprobs, likelihood and several winners need candidates; give them first.")
+        if logprobs is not None or settings.has_evidence or settings.winners > 1:
+            raise UsageError(
+                "logprobs, likelihood, scores and several winners need candidates; give them first."
+            )
 
     def __len__(self) -> int:
         """How many voters there are so far."""
@@ -159,9 +161,8 @@ class Electorate:
         weighting, weights = weigh(
             electors, settings.weights, settings.vote_temperature, voters, settings.shares
         )
-        contest = Contest(
-            self._candidates, electors, weights, settings.measure, self._poll, settings.own_likelihood
-        )
+        own = settings.evidence(self._candidates)
+        contest = Contest(self._candidates, electors, weights, settings.measure, self._poll, own)
         return conclude(contest, weighting, settings)
 
     def decided(self, confidence: float = 0.99, within: float = 0.0) -> bool:
@@ -212,7 +213,7 @@ class Electorate:
     def _stages_decided(self, alpha: float, within: float) -> bool:
         """Calls of tools are elected in up to three stages, each of which has its part of the error: to
         declare a wrong winner, the true one of some stage must have been rejected."""
-        if self._settings.own_likelihood or self._settings.winners > 1:
+        if self._settings.has_evidence or self._settings.winners > 1:
             return False
         poll = self._poll
         if self._open:
@@ -258,7 +259,7 @@ class Electorate:
 
     @cached_property
     def _firsts(self) -> list[int]:
-        """The best candidate of each group by its own likelihood: its voters' grades are those of the group.
+        """The best candidate of each group by its own evidence: its voters' grades are those of the group.
 
         A group without any probability can win nothing, unless all are like that.
         """

@@ -223,7 +223,7 @@ def _majority(result: Result) -> list[str]:
 
 
 def _graded(result: Result, likely: int | None) -> list[str]:
-    votes = result.scores if result.likelihood is None else result.scores - result.likelihood
+    votes = result.scores if result.evidence is None else result.scores - result.evidence
     text = f"Elected because the voters grade it {float(votes[result.leader]):.3f} on average"
     if likely is None or likely == result.leader:
         return [f"{text}."]
@@ -256,9 +256,9 @@ def _likely(result: Result, likely: int | None) -> list[str]:
 
 
 def _own_likelihood(result: Result) -> list[str]:
-    if result.likelihood is None:
+    if result.evidence is None:
         return []
-    votes = result.scores - result.likelihood
+    votes = result.scores - result.evidence
     best = int(np.nanargmax(votes))
     if votes[result.leader] >= votes[best] or result.candidates.content(best) == result.candidates.content(
         result.leader

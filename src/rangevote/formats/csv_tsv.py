@@ -42,7 +42,7 @@ from rangevote.hypothesis import Ballot, Hypothesis
 HEAD = 1000
 NUMBERS = ("logprob", "prob", "weight", "ranked_by")
 TRUTHS = {"true": True, "1": True, "false": False, "0": False}
-LISTED = ("tokens", "state", "references", "tool_calls", "token_logprobs")
+LISTED = ("tokens", "state", "references", "tool_calls", "token_logprobs", "scores")
 NAMES = {"csv": "CSV", "tsv": "TSV"}
 
 

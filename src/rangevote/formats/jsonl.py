@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from rangevote.errors import DataError, UsageError, nearest
-from rangevote.formats.logprobs import AS_IS, Scale, accept, ballot_scale
+from rangevote.formats.logprobs import AS_IS, Scale, accept, ballot_scale, number
 from rangevote.formats.reader import Decode, ReadOptions
 from rangevote.hypothesis import Ballot, Hypothesis
 
@@ -55,6 +55,8 @@ _SCORE = re.compile(
 )
 BALLOT_FIELDS = BallotLine.__struct_fields__
 HYPOTHESIS_FIELDS = (*Hypothesis.__struct_fields__, "prob")
+#: Those that may have a score: `scores` is an object, and a number of that name is asked about.
+_READ_SCORES = tuple(name for name in HYPOTHESIS_FIELDS if name != "scores")
 _decode_line = msgspec.json.Decoder(BallotLine).decode
 
 
@@ -98,9 +100,16 @@ def _hypothesis_fields(item: Any, role: str, index: int, options: ReadOptions) -
     if not isinstance(item, dict):
         return item
     if item.get("logprob") is None and item.get("prob") is None:
-        ask_about_scores(item, HYPOTHESIS_FIELDS, f"{role}[{index}]", options)
-    report_unknown(item, HYPOTHESIS_FIELDS, f"{role}[].", options)
+        ask_about_scores(item, _READ_SCORES, f"{role}[{index}]", options)
+    report_unknown(item, (*HYPOTHESIS_FIELDS, *options.score_field), f"{role}[].", options)
     fields = {name: item[name] for name in HYPOTHESIS_FIELDS if name in item}
+    scores = dict(fields["scores"]) if isinstance(fields.get("scores"), dict) else {}
+    for name in options.score_field:
+        if isinstance(score := item.get(name), str):  # a cell of a table
+            score = number(score.strip().encode(), f"{role}[{index}].{name}") if score.strip() else None
+        scores[name] = scores.get(name) if score is None else score
+    if scores:
+        fields["scores"] = {name: score for name, score in scores.items() if score is not None}
     if type(fields.get("logprob")) is int:
         fields["logprob"] = _float(fields["logprob"])
     prob = fields.pop("prob", None)
@@ -175,7 +184,7 @@ def ask_about_scores(item: Mapping[str, Any], read: Iterable[str], path: str, op
     """Stop at a field of a hypothesis that looks like a score and is not read, unless told to ignore it."""
     for name, value in item.items():
         is_score = _SCORE.fullmatch(name.lower()) is not None and _is_numeric(value)
-        if is_score and name not in (*read, *options.ignore_field):
+        if is_score and name not in (*read, *options.ignore_field, *options.score_field):
             raise _score_question(f"{path}.{name}".lstrip("."), name)
 
 
@@ -184,7 +193,7 @@ def ask_about_lists(record: Mapping[str, Any], names: Iterable[str], size: int, 
     for name in names:
         values = record[name]
         if (
-            name not in options.ignore_field
+            name not in (*options.ignore_field, *options.score_field)
             and _SCORE.fullmatch(name.lower())
             and isinstance(values, list)
             and len(values) == size > 0
@@ -205,8 +214,9 @@ def _score_question(path: str, name: str) -> UsageError:
     return UsageError(
         f"{path} looks like a score, and it is not known whether it is a log-probability. If it is one, pass "
         f"--logprob-field {name}, with --length-normalised length if it is a mean over the tokens or "
-        f"--log-base if it is not natural. To weigh by softmax(X * score), add --score-scale X; to ignore it "
-        f"pass --ignore-field {name}."
+        f"--log-base if it is not natural. To weigh by softmax(X * score), add --score-scale X. If it is a "
+        f"judgement that is to count beside the votes, such as a reward, pass --score-field {name} "
+        f"--score-weights {name}=X; to ignore it pass --ignore-field {name}."
     )
 
 

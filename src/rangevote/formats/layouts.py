@@ -494,6 +494,11 @@ def _candidates(record: Record, layout: Layout, options: ReadOptions) -> tuple[s
     candidates = [_candidate(item, layout, options, f"{path}[{i}]") for i, item in enumerate(items)]
     if items and _are(str, items):
         candidates = _scored(candidates, record, layout, options)
+        for name in options.score_field:
+            numbers = _unpacked(at(record, name))
+            if isinstance(numbers, list) and len(numbers) == len(candidates):
+                pairs = zip(candidates, numbers, strict=True)
+                candidates = [{**({"text": c} if isinstance(c, str) else c), name: x} for c, x in pairs]
     answers = [candidate for candidate in candidates if candidate is not None]
     if len(answers) < len(candidates):
         if not answers:
@@ -562,6 +567,7 @@ def _candidate(item: Any, layout: Layout, options: ReadOptions, path: str) -> An
             raise _missing(item, score_name, "--logprob-field", path)
         fields.pop("prob", None)
         fields["logprob"] = _logprob(score, f"{path}.{score_name}".lstrip("."))
+    fields |= {name: x for name in options.score_field if (x := at(item, name)) is not _MISSING}
     return {name: value for name, value in fields.items() if value is not None}
 
 

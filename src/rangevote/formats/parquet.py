@@ -4,7 +4,7 @@
     candidates: list<struct<text: string, logprob: double, tokens: list<int64>, state: list<double>,
                             finished: bool, sampled: bool, weight: double, ranked_by: double,
                             member: string, tool_calls: list<struct<name: string, arguments: string>>,
-                            token_logprobs: list<double>>>
+                            token_logprobs: list<double>, scores: map<string, double>>>
     voters: the same; null: the candidates vote
 
 Fields that are absent or null are not known; a list of plain strings will do, and `hypotheses` is read as
@@ -163,7 +163,8 @@ def _values(array: pa.Array, known: bool = False) -> list[Any]:
             start += length or 0
         return lists
     if not pa.types.is_struct(array.type):
-        return list(array.to_pylist())
+        pairs = pa.types.is_map(array.type)
+        return [dict(one) if pairs and one is not None else one for one in array.to_pylist()]
     names = [array.type.field(i).name for i in range(array.type.num_fields)]
     fields = dict(zip(names, array.flatten(), strict=True))
     if known:
@@ -277,6 +278,7 @@ def ballot_schema(id: type) -> pa.Schema:
         "tokens": pa.list_(pa.int64()),
         "state": pa.list_(pa.float64()),
         "token_logprobs": pa.list_(pa.float64()),
+        "scores": pa.map_(pa.string(), pa.float64()),
         "tool_calls": pa.list_(pa.struct([("name", pa.string()), ("arguments", pa.string())])),
         "finished": pa.bool_(),
         "sampled": pa.bool_(),
@@ -300,6 +302,8 @@ def _plain(ballot: Ballot) -> dict[str, Any]:
     for row in [*plain["candidates"], *plain.get("voters", ())]:
         row.setdefault("finished", True)
         row.setdefault("sampled", False)
+        if "scores" in row:
+            row["scores"] = list(row["scores"].items())
         for call in row.get("tool_calls", ()):
             given = call.get("arguments", "{}")
             call["arguments"] = given if isinstance(given, str) else json.dumps(given)

@@ -71,6 +71,7 @@ class ReadOptions:
     file's have what (`rangevote.formats.layouts`); `carry` names fields of the input that ballots keep, as
     "prompt" or, under another name, "answer=gold". `ignore_field` names fields that look like scores and are
     not to be read. `columns` is a pattern of the columns that have one candidate each, as "output_*".
+    `score_field` names fields of a candidate with a number that may count beside the votes, such as reward.
     `filter` is the filter whose records of an lm-eval log are read; by default the first.
     """
 
@@ -79,6 +80,7 @@ class ReadOptions:
     group_by: str | None = None
     text_field: str | None = None
     logprob_field: str | None = None
+    score_field: Sequence[str] = ()
     ignore_field: Sequence[str] = ()
     columns: str | None = None
     filter: str | None = None

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from rangevote.election.preprocess import prepare
-from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest, leader, own_likelihood
+from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest, evidence, leader
 from rangevote.election.weights import has_temperature, weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
@@ -23,6 +23,7 @@ SIMILARITIES = ("overlap_1", "overlap_2", "overlap_3", "overlap_1-4", "precision
 EXPONENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 TEMPERATURES: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
 LIKELIHOODS: tuple[float, ...] = (0.0, 0.2, 0.4, 0.8)
+SCORE_WEIGHTS: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4)
 TOKENIZE = (DEFAULT_UNIT,)
 
 
@@ -36,6 +37,11 @@ class Setting:
     tokenize: str = DEFAULT_UNIT
     rule: str = "range"
     weights: str | None = None
+    score: tuple[str, float] | None = None  # the name of a score that candidates carry, and its weight
+
+    @property
+    def scores(self) -> dict[str, float]:
+        return dict([self.score]) if self.score else {}
 
     @property
     def has_voters(self) -> bool:
@@ -49,6 +55,7 @@ class Setting:
         parts = [self.similarity]
         parts += [f"T = {short(self.temperature)}"] if self.temperature != 1 else []
         parts += [f"L = {short(self.likelihood)}"] if self.likelihood else []
+        parts += [f"{name} = {short(x)}" for name, x in self.scores.items()]
         parts += [self.tokenize] if self.tokenize != DEFAULT_UNIT else []
         parts += [self.weights] if self.weights else []
         return ", ".join(parts)
@@ -60,6 +67,7 @@ class Setting:
             "similarity": self.similarity,
             "temperature": self.temperature if self.temperature != 1 else None,  # 1 beside a similarity
             "likelihood": self.likelihood or None,
+            "scores": self.scores or None,
             "tokenize": self.tokenize,
             "weights": self.weights,
         }
@@ -81,8 +89,11 @@ def grid(
     tokenize: Sequence[str] = TOKENIZE,
     likelihoods: Sequence[float] = LIKELIHOODS,
     weights: Sequence[str | None] = (None,),
+    scores: Sequence[str] = (),
+    score_weights: Sequence[float] = SCORE_WEIGHTS,
 ) -> list[Setting]:
-    """All combinations, each once; weights that no temperature changes are tried with one.
+    """All combinations, each once; weights that no temperature changes are tried with one, and everything is
+    tried without a score and with each of `scores`.
 
     Exponents are for n-gram measures that have none in their name. Without `temperatures` everything is tried
     with all of TEMPERATURES, but a preset with its own.
@@ -97,6 +108,8 @@ def grid(
         "exponents": (exponents, 1.0),
         "temperatures": (tried, math.inf),
         "likelihoods": (likelihoods, math.inf),
+        "score_weights": (score_weights, math.inf),
+        **({"scores": (scores, None)} if len(scores) else {}),
     }
     for name, (values, highest) in lists.items():
         if isinstance(values, (str, bytes)) or not len(values):
@@ -109,12 +122,14 @@ def grid(
                 raise UsageError(f"{name} must be finite numbers from 0 to {highest:g}, got {value!r}.")
     if 0 in tried:
         raise UsageError("temperatures must be above 0, got 0.")
+    pairs = [None, *((name, float(x)) for name in scores for x in score_weights if x)]
     settings: dict[Setting, None] = {}
     for words, similarity, scheme in product(tokenize, similarities, weights):
         warm = scheme is None or has_temperature(scheme)
         for setting in _settings(similarity, words, exponents, temperatures if warm else (1.0,)):
             settings |= dict.fromkeys(
-                replace(setting, likelihood=float(x), weights=scheme) for x in likelihoods
+                replace(setting, likelihood=float(x), weights=scheme, score=score)
+                for x, score in product(likelihoods, pairs)
             )
     return list(settings)
 
@@ -155,7 +170,7 @@ class GridElections:
 
 class SharedCounts:
     """One ballot: weights are made once for each temperature, n-grams are counted once for all settings
-    that count the same ones, and votes once for all likelihoods."""
+    that count the same ones, and votes once for all likelihoods and scores."""
 
     def __init__(self, ballot: Ballot, normalize: str | None = None, merge: bool = False) -> None:
         if not ballot.candidates:
@@ -175,9 +190,9 @@ class SharedCounts:
         if not self._candidates.complete and (setting.likelihood or not setting.has_voters):
             return UNKNOWN, math.nan
         if setting.has_voters:
-            scores = self.votes(replace(setting, likelihood=0.0))
-            if setting.likelihood:
-                scores = scores + own_likelihood(self._candidates, setting.likelihood)
+            scores = self.votes(replace(setting, likelihood=0.0, score=None))
+            own = evidence(self._candidates, setting.likelihood, setting.scores)
+            scores = scores if own is None else scores + own
             index = leader(scores, self._candidates)
         else:
             scores, elected, _ = RULES[setting.rule](Contest(self._candidates), 1)

@@ -20,7 +20,7 @@ down.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,6 +45,7 @@ from rangevote.tuning.grid import (
     DEFAULT,
     EXPONENTS,
     LIKELIHOODS,
+    SCORE_WEIGHTS,
     SIMILARITIES,
     TOKENIZE,
     GridElections,
@@ -83,13 +84,15 @@ class Unseen:
 
 
 @dataclass(frozen=True)
-class WeightingGain:
-    """The best setting with some weights, compared with the best setting with the weights named first.
+class OptionGain:
+    """The best setting with one value of an option, compared with the best setting with the first: `weights`,
+    or `scores`, where the first is none.
 
-    `p` allows for the choice among the settings with these weights.
+    `p` allows for the choice among the settings with this value.
     """
 
-    weights: str
+    option: str
+    value: str
     against: str
     gain: float
     interval: Interval
@@ -98,7 +101,7 @@ class WeightingGain:
     def __str__(self) -> str:
         verdict = "helps beyond chance" if self.p < LEVEL else "no gain beyond chance"
         return (
-            f"weights {self.weights}: {self.gain:+.2f} over {self.against}, 95 % interval "
+            f"{self.option} {self.value}: {self.gain:+.2f} over {self.against}, 95 % interval "
             f"{self.interval.low:+.2f} to {self.interval.high:+.2f}, p = {self.p:.4f}: {verdict}."
         )
 
@@ -110,9 +113,9 @@ class Tuning:
     `tried` are all settings of the grid in its order, `best` is the one with the highest score. `default`
     is an election without options (for answers: the first measure), `baselines` are the rules without
     voters, if log-probabilities are known. `chosen` is the best setting that beats the default beyond
-    chance, otherwise the default. `shared` are options of all elections, `weightings` compares weights if
-    several were tried, and `curve` has the risk of the chosen setting at every threshold, if that was asked
-    for.
+    chance, otherwise the default. `shared` are options of all elections, `gains` compares weights if
+    several were tried and scores with none, and `curve` has the risk of the chosen setting at every
+    threshold, if that was asked for.
     """
 
     chosen: Tried
@@ -127,7 +130,7 @@ class Tuning:
     resamples: int
     seed: int
     shared: dict[str, Any]
-    weightings: tuple[WeightingGain, ...] = ()
+    gains: tuple[OptionGain, ...] = ()
     curve: RiskCurve | None = None
 
     @property
@@ -196,6 +199,8 @@ def tune(
     likelihoods: Sequence[float] = LIKELIHOODS,
     tokenize: Sequence[str] = TOKENIZE,
     weights: str | Sequence[str] | None = None,
+    scores: Sequence[str] | None = None,
+    score_weights: Sequence[float] = SCORE_WEIGHTS,
     normalize: str | None = None,
     merge: bool = False,
     units: WordUnits | None = None,
@@ -213,7 +218,8 @@ def tune(
     a reference. `similarities` without an exponent are tried with all `exponents`, and everything with all
     `temperatures` of the weights, by default 0.5, 1, 2 and 4 and for a preset its own, with all
     `likelihoods`, if all log-probabilities of candidates are known, and all word units `tokenize`. You can
-    try several `weights`; the result says which help. They, `normalize` and `merge` are as in `elect`.
+    try several `weights`, and `scores` that candidates carry, such as "reward", one at a time with all
+    `score_weights`; the result says which help. They, `normalize` and `merge` are as in `elect`.
     Intervals and p-values come from `resamples` of the ballots. Of settings with equal scores the first is
     chosen.
 
@@ -232,7 +238,9 @@ def tune(
     check_risk(max_risk)
     if resamples < 1:
         raise UsageError(f"resamples must be 1 or more, got {resamples}.")
-    choices = grid(similarities, exponents, temperatures, tokenize, likelihoods, schemes)
+    choices = grid(
+        similarities, exponents, temperatures, tokenize, likelihoods, schemes, scores or (), score_weights
+    )
     default = replace(DEFAULT, weights=schemes[0])
     if all(_compares_answers(setting) for setting in choices):
         default = replace(choices[0], temperature=1.0, likelihood=0.0)
@@ -252,7 +260,7 @@ def tune(
     if max_risk is not None and differ and size > 1:  # otherwise there is nothing to choose
         choosing, answering = np.split(np.random.default_rng(seed).permutation(size), [size // 2])
     elected_there = elected[choosing][:, known]
-    scores, drawn, left_out = resample(rows[elected_there], chosen_metric, resamples, seed)
+    results, drawn, left_out = resample(rows[elected_there], chosen_metric, resamples, seed)
 
     def p_values(numbers: Sequence[int], base: int) -> Array:
         systems = elected_there[:, list(numbers)], elected_there[:, base]
@@ -265,32 +273,33 @@ def tune(
         Tried(
             settings[known[i]].name,
             settings[known[i]],
-            float(scores[i]),
+            float(results[i]),
             interval(drawn[:, i]),
-            float(scores[i] - scores[base]),
+            float(results[i] - results[base]),
             interval(drawn[:, i] - drawn[:, base]),
             float(p[i]),
         )
         for i in range(len(known))
     ]
     unseen = gain_on_unseen(drawn[:, :base], left_out[:, :base], left_out[:, base])
-    better = [i for i in range(base) if p[i] < LEVEL and scores[i] > scores[base]]
+    better = [i for i in range(base) if p[i] < LEVEL and results[i] > results[base]]
     chosen = base
     if better and (unseen is None or unseen.gain > 0):
-        chosen = max(better, key=lambda i: scores[i])
+        chosen = max(better, key=lambda i: results[i])
 
     risks = None
     if curve or max_risk is not None:
         number = known[chosen]
         setting = settings[number]
-        option = "min_share" if _compares_answers(setting) and not setting.likelihood else "min_score"
+        votes_alone = not setting.likelihood and setting.score is None
+        option = "min_share" if votes_alone and _compares_answers(setting) else "min_score"
         confidences = np.array([row[number] for row in winners.scores])
         losses = 1 - chosen_metric.score(rows[elected[answering, number]]) / 100
         risks = risk_curve(confidences[answering], losses, option, max_risk)
 
     tuning = Tuning(
         tried[chosen],
-        tried[int(scores[:base].argmax())],
+        tried[int(results[:base].argmax())],
         tried[base],
         tuple(tried[:base]),
         tuple(tried[base + 1 :]),
@@ -301,7 +310,7 @@ def tune(
         resamples,
         seed,
         {"normalize": normalize, "merge": merge},
-        _weighting_gains(possible, scores, drawn, p_values),
+        tuple(_gains(possible, results, drawn, p_values)),
         risks,
     )
     for warning in tuning.warnings():
@@ -309,28 +318,27 @@ def tune(
     return tuning
 
 
-def _weighting_gains(
+def _gains(
     settings: Sequence[Setting],
     scores: Array,
     drawn: Array,
     p_values: Callable[[Sequence[int], int], Array],
-) -> tuple[WeightingGain, ...]:
-    """The best setting with each weights against the best with the first ones."""
-    by_weights: dict[str | None, list[int]] = {}
-    for i, setting in enumerate(settings):
-        by_weights.setdefault(setting.weights, []).append(i)
-    best = {weights: max(numbers, key=lambda i: scores[i]) for weights, numbers in by_weights.items()}
-    (first, base), *others = best.items()
-    return tuple(
-        WeightingGain(
-            str(weights),
-            str(first),
-            float(scores[i] - scores[base]),
-            interval(drawn[:, i] - drawn[:, base]),
-            float(p_values(by_weights[weights], base)[by_weights[weights].index(i)]),
-        )
-        for weights, i in others
-    )
+) -> Iterator[OptionGain]:
+    """The best setting with each weights, and with each score, against the best with the first ones."""
+    values = {
+        "weights": [str(setting.weights) for setting in settings],
+        "scores": [setting.score[0] if setting.score else "none" for setting in settings],
+    }
+    for option, column in values.items():
+        numbers: dict[str, list[int]] = {}
+        for i, value in enumerate(column):
+            numbers.setdefault(value, []).append(i)
+        best = {value: max(some, key=lambda i: scores[i]) for value, some in numbers.items()}
+        (first, base), *others = best.items()
+        for value, i in others:
+            gain, draws = float(scores[i] - scores[base]), interval(drawn[:, i] - drawn[:, base])
+            p = float(p_values(numbers[value], base)[numbers[value].index(i)])
+            yield OptionGain(option, value, first, gain, draws, p)
 
 
 def _compares_answers(setting: Setting) -> bool:
@@ -493,5 +501,5 @@ def choice_table(tuning: Tuning) -> Table:
             f"Choosing the best setting gains {tuning.unseen.gain:+.2f} on ballots left out of the choice, "
             f"on average over the resamples; it is a gain in {100 * tuning.unseen.share:.0f} % of them."
         )
-    notes += [f"chosen: {tuning.chosen.name}", *map(str, tuning.weightings)]
+    notes += [f"chosen: {tuning.chosen.name}", *map(str, tuning.gains)]
     return Table(list(map(Column, columns)), rows, "election", notes=notes)

@@ -433,7 +433,7 @@ def _measure(similarity: Measure, unit: str) -> PageMeasure:
 
 def _candidates(elected: ElectedBallot, units: TextUnits, likely: Sequence[int]) -> list[Candidate]:
     result = elected.result
-    candidates, own = result.candidates, result.likelihood
+    candidates, own = result.candidates, result.evidence
     supporters: list[int] | None = None  # voters that count and grade the candidate above 0
     if elected.matrix is not None:
         supporters = (elected.matrix[np.flatnonzero(result.weights)] > 0).sum(axis=0).tolist()
@@ -515,7 +515,7 @@ def _length(candidates: Hypotheses, index: int) -> int:
 
 def score_parts(elected: ElectedBallot, index: int) -> Parts:
     """What each n-gram and each voter gave a candidate; with its own likelihood both sum to its score."""
-    result, own = elected.result, elected.result.likelihood
+    result, own = elected.result, elected.result.evidence
     likelihood = None if own is None else finite(float(own[index]))
     parts = Parts(index=index, score=finite(float(result.scores[index])), likelihood=likelihood)
     if not len(result.voters):

@@ -257,7 +257,7 @@ def _without(result: Result, tried: Sequence[int], grades: Array) -> Array:
     Rounded far below a near-tie, so that what is 0 without the voter is 0 and the tie order decides.
     """
     weights = result.weights[tried][:, None]
-    own = np.zeros(grades.shape[1]) if result.likelihood is None else result.likelihood
+    own = np.zeros(grades.shape[1]) if result.evidence is None else result.evidence
     with np.errstate(divide="ignore", invalid="ignore"):
         given = weights * (grades + np.maximum(own, -sys.float_info.max))  # own likelihood stays
         left: Array = (result.scores - given) / (1.0 - weights)

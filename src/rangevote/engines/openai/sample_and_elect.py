@@ -281,7 +281,7 @@ class ServerElection:
         """How many samples, the first ones, stand for election; None: all."""
         if isinstance(self.candidates, int) or self.confidence is None:
             return None if isinstance(self.candidates, Query) else self.candidates
-        answers = self.settings.measure.answers and not self.settings.own_likelihood
+        answers = self.settings.measure.answers and not self.settings.has_evidence
         return None if answers else STANDING
 
     def _ballot(self) -> Ballot:

@@ -111,7 +111,7 @@ function bars(lines, rest, total, likelihood, thing) {
   const hidden = left.reduce((before, line) => before + line.score, 0);
   const waiting = sumRow(`${counted(left.length + rest.count, thing)} more`, hidden + rest.score);
   if (left.length + rest.count) foot.append(waiting);
-  if (likelihood !== null) foot.append(barRow({ label: "own likelihood", note: "x · log P / length", score: likelihood }, largest, "own"));
+  if (likelihood !== null) foot.append(barRow({ label: "evidence", note: "likelihood or scores beside the votes", score: likelihood }, largest, "own"));
   const sum = lines.reduce((before, line) => before + line.score, 0) + rest.score + (likelihood ?? 0);
   foot.append(sumRow("sum = score", total ?? sum, total === null || Math.abs(sum - total) < ROUNDED));
   if (!left.length) return [table];
