@@ -124,7 +124,7 @@ def test_own_likelihood_has_a_column_where_it_counts():
     assert (first[2:4], second[2:4]) == (["-3.00", "-0.5000"], ["-6.00", "-1.0000"])
     console = Console(file=StringIO(), width=100)
     console.print(result)
-    assert "likelihood" in console.file.getvalue()
+    assert "evidence" in console.file.getvalue()
 
 
 def test_what_is_not_known_is_a_dash():

@@ -164,7 +164,7 @@ def test_tune_chooses_the_weight_of_a_reward_that_helps_and_says_so():
         rv.Ballot(carrying([0, 0, 1], texts=[f"{i}", f"{i}", f"{i + 1}"]), references=[f"{i + 1}"])
         for i in range(30)
     ]
-    options = {"similarities": ["exact:last_number"], "likelihoods": [0], "resamples": 200}
+    options = {"similarities": ["exact:last_number"], "likelihoods": [0], "temperatures": [1]}
     tuned = tune(ballots, metric="accuracy:last_number", scores=["reward"], **options)
     assert tuned.options["scores"]["reward"] > 0.1
     [gain] = tuned.gains
@@ -178,7 +178,7 @@ def test_tune_says_that_a_reward_without_information_does_not_help():
     ballots = [
         rv.Ballot(carrying([i % 2, 1, i % 3], texts=["4", "4", "5"]), references=["4"]) for i in range(30)
     ]
-    options = {"similarities": ["exact:last_number"], "likelihoods": [0], "resamples": 200}
+    options = {"similarities": ["exact:last_number"], "likelihoods": [0], "temperatures": [1]}
     tuned = tune(ballots, metric="accuracy:last_number", scores=["reward"], **options)
     assert "scores" not in tuned.options
     assert tuned.gains[0].p > 0.05
