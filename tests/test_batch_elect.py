@@ -60,7 +60,7 @@ def test_arrays_of_numpy_are_taken_as_ray_hands_them_over():
 
 def test_a_table_gives_a_table_and_a_frame_a_frame():
     pa = pytest.importorskip("pyarrow")
-    table = Elect(scores=True)(pa.table(BATCH))
+    table = Elect(all_scores=True)(pa.table(BATCH))
     assert isinstance(table, pa.Table)
     check(table.to_pydict())
     assert table.schema.field("scores").type == pa.list_(pa.float64())

@@ -46,7 +46,7 @@ class Elect:
     def __init__(
         self,
         *,
-        scores: bool = False,
+        all_scores: bool = False,
         explain: bool = False,
         candidates: str = "candidates",
         voters: str = "voters",
@@ -63,7 +63,7 @@ class Elect:
         if on_error not in ("keep", "stop"):
             raise UsageError(f"on_error is {on_error!r}; it must be 'keep' or 'stop'.")
         self.settings = settings or Settings(**options)
-        self.shape, self.reading = ResultShape(False, scores, explain), ReadOptions(strict=strict)
+        self.shape, self.reading = ResultShape(False, all_scores, explain), ReadOptions(strict=strict)
         self.candidates, self.voters, self.logprobs, self.id = candidates, voters, logprobs, id
         self.keep, self.stop, self.threads = keep, on_error == "stop", threads
         self.prefix = prefix

@@ -14,7 +14,7 @@ import pytest
 
 import rangevote
 from rangevote.cli import COMMANDS, cli
-from rangevote.election.settings import Settings
+from rangevote.election.settings import SCHEMA
 from rangevote.kernel import COMPILED
 
 
@@ -135,8 +135,8 @@ def test_the_same_word_means_the_same_in_every_command():
 
 def test_every_option_of_an_election_stands_in_its_section(run):
     shown = run("vote", "--help").out.decode().split("\nElection:\n")[1].split("\nOutput:\n")[0]
-    options = {name.replace("_", "-") for name in Settings.__struct_fields__ if not name.startswith("_")}
-    assert {name for name in options if f"--{name}" not in shown} == set()
+    flags = {name: option.flags.split()[0] for name, option in SCHEMA.items()}
+    assert {name for name, flag in flags.items() if flag not in shown} == set()
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -61,7 +61,7 @@ def vote_on_ray(
     on_error = "keep" if given["on_error"] == "skip" else "stop"
     elect = Elect(
         settings=settings,
-        scores=shape.scores,
+        all_scores=shape.scores,
         explain=shape.explain,
         strict=reading.strict,
         keep=False,

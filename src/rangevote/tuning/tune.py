@@ -260,7 +260,7 @@ def tune(
     if max_risk is not None and differ and size > 1:  # otherwise there is nothing to choose
         choosing, answering = np.split(np.random.default_rng(seed).permutation(size), [size // 2])
     elected_there = elected[choosing][:, known]
-    results, drawn, left_out = resample(rows[elected_there], chosen_metric, resamples, seed)
+    totals, drawn, left_out = resample(rows[elected_there], chosen_metric, resamples, seed)
 
     def p_values(numbers: Sequence[int], base: int) -> Array:
         systems = elected_there[:, list(numbers)], elected_there[:, base]
@@ -273,19 +273,19 @@ def tune(
         Tried(
             settings[known[i]].name,
             settings[known[i]],
-            float(results[i]),
+            float(totals[i]),
             interval(drawn[:, i]),
-            float(results[i] - results[base]),
+            float(totals[i] - totals[base]),
             interval(drawn[:, i] - drawn[:, base]),
             float(p[i]),
         )
         for i in range(len(known))
     ]
     unseen = gain_on_unseen(drawn[:, :base], left_out[:, :base], left_out[:, base])
-    better = [i for i in range(base) if p[i] < LEVEL and results[i] > results[base]]
+    better = [i for i in range(base) if p[i] < LEVEL and totals[i] > totals[base]]
     chosen = base
     if better and (unseen is None or unseen.gain > 0):
-        chosen = max(better, key=lambda i: results[i])
+        chosen = max(better, key=lambda i: totals[i])
 
     risks = None
     if curve or max_risk is not None:
@@ -299,7 +299,7 @@ def tune(
 
     tuning = Tuning(
         tried[chosen],
-        tried[int(results[:base].argmax())],
+        tried[int(totals[:base].argmax())],
         tried[base],
         tuple(tried[:base]),
         tuple(tried[base + 1 :]),
@@ -310,7 +310,7 @@ def tune(
         resamples,
         seed,
         {"normalize": normalize, "merge": merge},
-        tuple(_gains(possible, results, drawn, p_values)),
+        tuple(_gains(possible, totals, drawn, p_values)),
         risks,
     )
     for warning in tuning.warnings():
