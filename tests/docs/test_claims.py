@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -168,11 +168,41 @@ def bleu(digits: int, *methods: str) -> list[str]:
 NORMALISED = ("length_normalised", "reranked")
 
 
-def test_the_readme_says_of_the_translator_what_was_recorded():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    [row] = [line for line in text.splitlines() if line.startswith("| translation, OPUS-MT")]
-    methods = (("beam",), NORMALISED, ("blend",), ("consensus",))
-    assert [cell.strip() for cell in row.split("|")[2:-1]] == [" / ".join(bleu(1, *m)) for m in methods]
+def record(name: str) -> dict[str, Any]:
+    return json.loads((ROOT / "experiments" / "results" / f"{name}.json").read_bytes())
+
+
+def against_baseline(name: str, system: str, k: int) -> tuple[float, float, float]:
+    """The best baseline at k, `blend`, and the p-value of their difference."""
+    listed = record(name)["systems"][system]["comparisons"]
+    [one] = [c for c in listed if c["asked"] == f"blend, best baseline, k = {k}"]
+    return one["theirs_mean"], one["ours_mean"], one["all"]["p"]
+
+
+def against_member(panel: str, member: str) -> tuple[float, float, float]:
+    """The BLEU of a member, of what the panel elected, and the p-value of their difference."""
+    found = record("panels-translators")["found"][panel]["all"]["bleu"]
+    value = found["values"].get(member) or found["members"][member]
+    [one] = [d for d in found["differences"] if (d["of"], d["to"]) == ("elected", member)]
+    return value, found["values"]["elected"], one["p"]
+
+
+OPUS_ALONE = "OPUS-MT, length-normalised"
+README_ROWS = [
+    against_baseline("captions-local", "show_and_tell", 100),
+    against_baseline("captions-local", "show_and_tell", 10),
+    against_member("newstest2014 en-fr", OPUS_ALONE),
+    against_member("newstest2014 en-fr", "best member"),
+    against_member("wmt24-en-cs", "mean member"),
+    against_member("wmt24-en-cs", "best member"),
+    against_baseline("translation-opus", "int8", 10),
+]
+
+
+def test_the_table_of_the_readme_has_the_recorded_numbers():
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Does it help?")[2].splitlines()
+    rows = [line.strip("| ").split(" | ")[2:] for line in lines if line.startswith("| ")][2:]
+    assert rows == [[f"{x:.1f}", f"{y:.1f}", "yes" if p < 0.05 else "no"] for x, y, p in README_ROWS]
 
 
 @pytest.mark.parametrize(
