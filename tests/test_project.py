@@ -45,7 +45,9 @@ def test_the_tree_names_what_is_there_and_all_of_it():
 
 
 def test_the_version_is_the_same_everywhere():
-    assert f'version = "{rangevote.__version__}"' in (ROOT / "pyproject.toml").read_text()
+    metadata = (ROOT / "pyproject.toml").read_text()
+    assert 'dynamic = ["version"]' in metadata
+    assert 'metadata.version.input = "src/rangevote/__init__.py"' in metadata
 
 
 def test_the_changelog_has_what_is_not_released_first_and_no_numbers_of_issues():

@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+__version__ = "0.3.0"
 
 if TYPE_CHECKING:
     from rangevote.batch_elect import Elect as Elect

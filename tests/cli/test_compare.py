@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.conftest import ballot, lines
 
-SIGNED = "rv:0.1|sim:{}|on:space|w:probability|T:1|cand:{}|vot:4|tie:score,logprob,first"
+SIGNED = "rv:0.3|sim:{}|on:space|w:probability|T:1|cand:{}|vot:4|tie:score,logprob,first"
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ SIGNATURES = {
 
 @pytest.mark.parametrize(("options", "signature"), SIGNATURES.values(), ids=SIGNATURES)
 def test_the_signature_names_every_option_that_was_chosen(options, signature):
-    assert rv.elect(TEXTS, LOGPROBS, **options).signature == f"rv:0.1|sim:{signature}|{END}"
+    assert rv.elect(TEXTS, LOGPROBS, **options).signature == f"rv:0.3|sim:{signature}|{END}"
 
 
 @pytest.mark.parametrize("rule", ["most_likely", "length_normalised"])

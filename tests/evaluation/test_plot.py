@@ -77,7 +77,7 @@ def test_a_missing_matplotlib_names_its_extra(monkeypatch):
         plot_curves([PANEL], Path("f.svg"))
 
 
-SIGNED = "rv:0.1|sim:overlap_2|on:space|w:probability|T:1|cand:{}|vot:{}|tie:score,logprob,first"
+SIGNED = "rv:0.3|sim:overlap_2|on:space|w:probability|T:1|cand:{}|vot:{}|tie:score,logprob,first"
 
 
 def test_a_signature_tells_method_and_k_or_voters():

@@ -415,7 +415,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
     def signature(
         self, weighting: str, candidates: Hypotheses, voters: int, panel: PanelShares | None = None
     ) -> str:
-        """Names all that can change a result: `rv:0.1|sim:overlap_2|on:words|w:probability|T:1|...`."""
+        """Names all that can change a result: `rv:0.3|sim:overlap_2|on:words|w:probability|T:1|...`."""
         on = self.measure.signature_on(candidates)
         before, between, after = self.signature_around(weighting, on, panel)
         return f"{before}{len(candidates)}{between}{voters}{after}"

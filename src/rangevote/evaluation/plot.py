@@ -163,7 +163,7 @@ def point_of(signatures: Iterable[str], axis: str = "k") -> CurvePoint | None:
 
     Elections of one system may have had fewer candidates than k; the most of them is k.
 
-    >>> point_of(["rv:0.1|sim:overlap_2|on:words|w:probability|T:1|cand:10|vot:10|tie:score,logprob,first"])
+    >>> point_of(["rv:0.3|sim:overlap_2|on:words|w:probability|T:1|cand:10|vot:10|tie:score,logprob,first"])
     CurvePoint(method='overlap_2', x=10.0, baseline=False)
     """
     methods: set[str] = set()
