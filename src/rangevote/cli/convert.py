@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     "Format to write: jsonl, csv, tsv, parquet, moses, mbrs or mbrs-logprobs; else by the name of the "
     "output (.parquet, .csv, .tsv), else jsonl.",
 )
-@option("-o --output FILE", "Where to write; standard output if not given.")
-@option("--force", "Replace the output file.")
+@option("-o --output FILE", "Output file. Default: standard output.")
+@option("--force", "Overwrite an existing output file.")
 @option("-q --quiet", "No notes, warnings or progress bar.")
 @reading_options
 def convert(
     source: str, to: str | None, output: str | None, force: bool, quiet: bool, reading: ReadOptions
 ) -> None:
-    """Turn the n-best list FILE ('-': standard input) into another format.
+    """Convert the n-best list FILE ('-': standard input) to another format.
 
     Scores become natural-log sums; where the file's scores cannot be turned into such, the options that
     settle it are named.

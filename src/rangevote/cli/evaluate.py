@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rangevote.formats import ReadOptions
 
 FORMATS = click.Choice(["text", "markdown", "latex", "json"])
-SEED = option("--seed N", "Of the resamples.", type=click.IntRange(min=0), default=12345)
+SEED = option("--seed N", "Seed of the resamples.", type=click.IntRange(min=0), default=12345)
 QUIET = option("-q --quiet", "No notes, warnings or progress bar.")
 FORCE = option("--force", "Overwrite existing files.")
 
@@ -60,14 +60,14 @@ def evaluation_options(command: Command) -> Command:
     options = [
         option(
             "-r --references FILE",
-            "Text, one reference per line (repeat it for further ones), or JSON lines such as ballots.",
+            "References: text with one per line, or JSON lines. Repeat it for several references.",
             multiple=True,
         ),
         option("--source FILE", "Sources, one per line, if they are not in the references' file."),
         option("--metric NAMES", "What to measure, for example bleu,length.", multiple=True),
         option(
             "--resamples N",
-            "Of the bootstrap; 0: no intervals and p-values.",
+            "Number of bootstrap resamples; 0 for no intervals and p-values.",
             type=click.IntRange(min=0),
             default=10_000,
         ),
@@ -116,7 +116,7 @@ def table_options(command: Command) -> Command:
     options = [
         option("--to", "Format of the table. Default: text.", type=FORMATS),
         option("--json", "The same as --to json."),
-        option("-o --output FILE", "Where to write. Default: standard output."),
+        option("-o --output FILE", "Output file. Default: standard output."),
         FORCE,
     ]
 
@@ -142,7 +142,7 @@ OF_OUTPUTS = ("references", "source", "metric", "plain", "metric_tokenize", "ble
 @option("--key KEY", "Measure samples by their answers: short for -s exact:KEY, for example last_number.")
 @election_option("similarity", default=False)
 @option("--gold FIELD", "Field of the right answer of samples, such as answer, meta.gold or references.")
-@option("--confidence X", "Of the stopping rule for samples.  [default: 0.95]", type=float)
+@option("--confidence X", "Confidence of the stopping rule for samples.  [default: 0.95]", type=float)
 @option("--plot FILE", "Draw the curves of samples, as .svg, .png or .pdf.")
 @evaluation_options
 @table_options

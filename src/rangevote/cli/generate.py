@@ -198,9 +198,9 @@ OPTIONS = [
         name="voter_models",
         multiple=True,
     ),
-    option("--device NAME", "cuda or cpu, for example."),
-    option("--dtype NAME", "float32 or bfloat16, for example; by default that of the weights."),
-    option("--no-chat", "Do not put inputs into the model's chat template."),
+    option("--device NAME", "Device, such as cuda or cpu."),
+    option("--dtype NAME", "Number type, such as float32 or bfloat16. Default: that of the weights."),
+    option("--no-chat", "Do not use the model's chat template."),
     option(
         "--candidates N|SEARCH",
         "Who can be elected: N samples, or a search; sample:10 for servers.",
@@ -224,18 +224,23 @@ OPTIONS = [
     ),
     option(
         "--temperature T",
-        "Sample from P^(1/T) of each token; for the votes' own see --vote-temperature.",
+        "Temperature of sampling. --vote-temperature is that of the votes.",
         name="sampling_temperature",
         type=float,
     ),
-    option("--max-new-tokens N", "Longest output, in both searches.", type=int),
-    option("--seed N", "For random searches.", type=int),
-    option("--copy-filter SHARE", "Prune outputs that copy this share of the input.", type=float),
+    option("--max-new-tokens N", "Maximum length of outputs, for candidates and voters.", type=int),
+    option("--seed N", "Seed of random searches.", type=int),
+    option("--copy-filter SHARE", "Remove outputs that copy this share of the input's words.", type=float),
     option("--states", "Keep hidden states in the ballots."),
-    option("--max-rows", "Outputs extended at a time.", type=int, default=GenerateOptions.max_rows),
+    option(
+        "--max-rows",
+        "Maximum number of outputs extended at once.",
+        type=int,
+        default=GenerateOptions.max_rows,
+    ),
     option(
         "--engine",
-        "Ask an OpenAI-compatible server, or one of these that can do more.",
+        "Sample from a server: openai for any compatible one; vllm and llama_cpp have more searches.",
         is_eager=True,
         type=click.Choice(["openai", "vllm", "llama_cpp"]),
     ),
@@ -243,10 +248,15 @@ OPTIONS = [
     option("--key-env NAME", "Variable with its API key; by default OPENAI_API_KEY, if set."),
     option("--key-file FILE", "File with its API key."),
     option("--body JSON", 'More fields for requests; null drops one, as {"seed": null}.'),
-    option("--concurrency", "Calls at a time.", type=click.IntRange(1), default=GenerateOptions.concurrency),
+    option(
+        "--concurrency",
+        "Maximum number of concurrent calls.",
+        type=click.IntRange(1),
+        default=GenerateOptions.concurrency,
+    ),
     option(
         "--timeout",
-        "Seconds for a call.",
+        "Timeout of a call in seconds.",
         type=click.FloatRange(0, min_open=True),
         default=GenerateOptions.timeout,
     ),
@@ -267,16 +277,21 @@ OPTIONS = [
     show_default=False,
 )
 @partial(election_options, sampling=True)
-@option("-o --output FILE", "Where to write; standard output if not given.")
-@option("--ballots FILE", "Keep candidates and voters, for rangevote vote.")
+@option("-o --output FILE", "Output file. Default: standard output.")
+@option("--ballots FILE", "Also write candidates and voters to FILE, for rangevote vote.")
 @result_options
 @option(
     "--format", "Format of the input; by default from the file's name.", type=click.Choice(["text", "jsonl"])
 )
-@option("--field NAME", "Where JSON lines have the text, messages, ids or image.")
-@option("--on-error", "What to do at a bad input.", type=click.Choice(["stop", "skip"]), default="stop")
+@option("--field NAME", "Field with the text, messages, ids or image.")
+@option(
+    "--on-error",
+    "What to do with a bad input: stop, or skip it.",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+)
 @option("--resume", "Continue unfinished output files.")
-@option("--force", "Replace the output files, or start again.")
+@option("--force", "Overwrite existing output files.")
 @option("-q --quiet", "No notes, warnings or progress bar.")
 def generate(
     options: GenerateOptions,

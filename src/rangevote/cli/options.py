@@ -318,17 +318,16 @@ def reading_options(command: Command) -> Command:
         ),
         option(
             "--field NAME",
-            "Where records have the list of candidates, such as outputs or choices[*].message.content. "
-            "Default: found under the usual names.",
+            "Field with the candidates, such as outputs or choices[*].message.content. Default: detected.",
         ),
         option(
             "--group-by NAME",
-            "Every record is one sample; those with the same NAME, such as prompt_id, are a ballot.",
+            "Each record is one sample; records with the same NAME, such as prompt_id, form a ballot.",
         ),
-        option("--text-field NAME", "Where a candidate has its text. Default: found."),
+        option("--text-field NAME", "Field with a candidate's text. Default: detected."),
         option(
             "--logprob-field NAME",
-            "Where a candidate has its log-probability, or the list beside plain texts.",
+            "Field with a candidate's log-probability, or with a list of them beside a list of texts.",
         ),
         option(
             "--score-field NAME",
@@ -338,28 +337,32 @@ def reading_options(command: Command) -> Command:
         ),
         option(
             "--ignore-field NAME",
-            "A field that looks like a score and is not to be read. May be repeated.",
+            "Ignore this field, although it looks like a score. May be repeated.",
             multiple=True,
         ),
         option(
             "--columns PATTERN",
             "Columns of a table with one candidate each, such as 'output_*'; empty cells are skipped.",
         ),
-        option("--filter NAME", "The filter of an lm-eval log that is read. Default: the first."),
+        option("--filter NAME", "Filter of an lm-eval log to read. Default: the first."),
         option("--log-base", "Base of the logarithms of the scores.", type=click.Choice(["e", "2", "10"])),
         option(
             "--length-normalised none|length|A",
             "What the scores were divided by: nothing, the length, or the length to the power A.",
             name="normalisation",
         ),
-        option("--sign", "Whether scores are logarithms or negative ones.", type=click.Choice(["+", "-"])),
+        option(
+            "--sign",
+            "+ if scores are log-probabilities, - if they are negative log-probabilities.",
+            type=click.Choice(["+", "-"]),
+        ),
         option(
             "--score-scale X|count",
-            "For scores that are not log-probabilities: weigh by softmax(X * score), or ignore them.",
+            "For scores that are not log-probabilities: use softmax(X * score) as weights, or ignore them.",
         ),
         option("--per-source N", "Lines per source in the format mbrs.", type=int),
         option("--logprobs FILE", "Log-probabilities, one per line, for the format mbrs."),
-        option("--max-line-bytes N", "Longest line that is read.", type=int),
+        option("--max-line-bytes N", "Maximum length of a line.", type=int),
         option("--strict", "Treat warnings about ballots as errors."),
     ]
     return grouped(command, "reading", options, _read_options)

@@ -80,7 +80,7 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *
 @option("--allow-host NAME", "Host name that clients use, beside those of this machine.", multiple=True)
 @option("--log-details", "Log the upstream's error messages.")
 def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, **given: Any) -> None:
-    """Answer as OpenAI's API does, with elections: sample --upstream or a --model, and elect.
+    """Serve OpenAI's API: answer each request by an election among samples of --upstream or --model.
 
     POST /v1/chat/completions, /v1/completions and /v1/responses; GET /v1/models, /healthz, /readyz, /metrics.
     A request's object `rangevote` sets samples, similarity and the like. Logs are lines of JSON on standard

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     default=0,
     show_default=False,
 )
-@option("--allow-host NAME", "A further host name of the page.", multiple=True)
+@option("--allow-host NAME", "Additional host name for the page.", multiple=True)
 @option("--no-browser", "Do not open the browser.")
 @option("-q --quiet", "No notes, warnings or progress bar.")
 @reading_options

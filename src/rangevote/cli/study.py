@@ -190,11 +190,11 @@ def _summary(plan: StudyPlan, wanted: int) -> list[str]:
     example="rangevote study serve study.db",
 )
 @click.argument("file", metavar="STUDY")
-@option("--port N", "0: any that is free.", type=click.IntRange(0, 65535), default=PORT)
+@option("--port N", "Port; 0 takes a free one.", type=click.IntRange(0, 65535), default=PORT)
 @option("--host ADDRESS", "The address to listen on.", default="127.0.0.1")
 @option("--public", "Allow an address that others can reach.")
 @option("--allow-host NAME", "A name that browsers may use; the first is in the links.", multiple=True)
-@option("--proxy ADDRESS", "Your reverse proxy, whose X-Forwarded-For header is believed.")
+@option("--proxy ADDRESS", "Address of your reverse proxy; its X-Forwarded-For header is trusted.")
 @option("-q --quiet", "Print only the links.")
 def serve(
     file: str,

@@ -58,7 +58,7 @@ def list_option(flags: str, help: str, default: str | None, kind: type[str] | ty
 )
 @option("--voters FILE", "A second file: its candidates vote, ballot by ballot.")
 @list_option(
-    "-s --similarities", "Measures to try.", "overlap_1,overlap_2,overlap_3,overlap_1-4,precision_1-4"
+    "-s --similarities", "Similarities to try.", "overlap_1,overlap_2,overlap_3,overlap_1-4,precision_1-4"
 )
 @list_option("--exponents", "For n-gram measures without one in their name.", "0,0.25,0.5,0.75,1", float)
 @list_option("--temperatures", "Voters count P^(1/T).  [default: 0.5,1,2,4; a preset's own]", None, float)
@@ -77,9 +77,11 @@ def list_option(flags: str, help: str, default: str | None, kind: type[str] | ty
 @election_option("normalize")
 @election_option("merge")
 @units_options
-@option("--resamples N", "Of the ballots.", type=click.IntRange(min=1), default=1000)
+@option(
+    "--resamples N", "Number of bootstrap resamples of the ballots.", type=click.IntRange(min=1), default=1000
+)
 @SEED
-@option("--threads N", "Ballots at a time.", type=click.IntRange(min=1), default=1)
+@option("--threads N", "Number of ballots elected at once.", type=click.IntRange(min=1), default=1)
 @option("--to", "Format of the report.", name="table", type=FORMATS, default="text")
 @FORCE
 @QUIET

@@ -65,7 +65,7 @@ ALL_EQUAL = (
     example="rangevote vote samples.jsonl --group-by prompt_id --carry prompt -o winners.csv",
 )
 @click.argument("ballots", nargs=-1, metavar="[BALLOTS]...")
-@option("-o --output FILE", "Where to write. Default: standard output.")
+@option("-o --output FILE", "Output file. Default: standard output.")
 @option(
     "--voters FILE[=SHARE]",
     "A file whose candidates vote and cannot be elected. Several such files are a panel, with equal shares "

@@ -158,7 +158,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         Grader | None,
         Option(
             "-s --similarity NAME",
-            "How voters grade candidates: a name that `rangevote similarities` lists, or a function of yours "
+            "How voters grade candidates: a name listed by `rangevote similarities`, or your own function "
             "(module:function on the command line). Default: the preset's.",
             of_similarity=True,
         ),
@@ -178,8 +178,8 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         Weights,
         Option(
             "--weights NAME",
-            "What a voter counts: probability, count, importance, or the model's confidence in its tokens "
-            "(confidence, lowest_confidence, last_confidence). Default: count for samples and where a "
+            "How much a voter counts: by probability, count, importance, or the model's confidence in its "
+            "tokens (confidence, lowest_confidence, last_confidence). Default: count for samples or if a "
             "log-probability is missing, otherwise probability.",
             check=_weights,
         ),
