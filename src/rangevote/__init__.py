@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from rangevote.decoding.sample import Sample as Sample
     from rangevote.decoding.sample import TopK as TopK
     from rangevote.decoding.stochastic import StochasticBeam as StochasticBeam
+    from rangevote.election.agreement import Agreement as Agreement
+    from rangevote.election.agreement import agreement_shares as agreement_shares
     from rangevote.election.elect import elect as elect
     from rangevote.election.elect import elect_many as elect_many
     from rangevote.election.explain import Explanation as Explanation
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
     from rangevote.tuning.tune import tune as tune
 
 _HOMES = {
+    "Agreement": "election.agreement",
     "Ballot": "hypothesis",
     "Beam": "decoding.beam",
     "Bleu": "similarity.ngram",
@@ -96,6 +99,7 @@ _HOMES = {
     "TopK": "decoding.sample",
     "UnknownName": "errors",
     "UsageError": "errors",
+    "agreement_shares": "election.agreement",
     "custom_generate": "generation.custom_generate",
     "elect": "election.elect",
     "elect_many": "election.elect",

@@ -29,7 +29,6 @@ def test_files_of_a_panel_go_together_by_id_and_a_member_without_the_ballot_is_n
     assert "left_out" not in first
     assert (second["winner"], second["left_out"]) == ("a cat", ["b"])
     assert "|panel:a=1|out:b|" in second["signature"]
-    assert "warning: of the panel, 'b' had no voters and is left out" in done.err
     assert "1 of the ballots of 'b' belong to no ballot" in done.err
     options = ("-s", "exact", "--scores", "--explain", "--workers", 2)
     assert run("vote", files / "stand.jsonl", *voters, *options).out == done.out

@@ -62,6 +62,7 @@ def test_requests_may_set_what_the_schema_lets_clients_set():
         "weights": "count",
         "normalize": "NFC",
         "tokenize": "13a",
+        "shares": {"a": 1},
     }
     for name, option in SCHEMA.items():
         value = names.get(name, option.default) if str in option.types else values[option.types[-1]]

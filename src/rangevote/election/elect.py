@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import astuple
 
-from rangevote.election.panel import panel_of
+from rangevote.election.panel import AGREEMENT, panel_of
 from rangevote.election.preprocess import prepare
 from rangevote.election.result import NO_SUPPORT, Answer, Result, counted_result, with_thresholds
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
@@ -65,11 +65,11 @@ def elect(
         given = candidates, logprobs, voters, voter_logprobs
         [answer] = _answers([given], settings)
         if answer is None:
-            return _warn_of_mass(_elect_general(settings, given))
-        return _warn_of_mass(counted_result(answer, _copied(given), settings))
+            return _warn_of_voters(_elect_general(settings, given))
+        return _warn_of_voters(counted_result(answer, _copied(given), settings))
     if logprobs is not None or voters is not None or voter_logprobs is not None:
         raise UsageError("a Ballot brings its own voters and log-probabilities; give it alone.")
-    return _warn_of_mass(elect_ballot(candidates, settings))
+    return _warn_of_voters(elect_ballot(candidates, settings))
 
 
 def elect_many(
@@ -79,6 +79,7 @@ def elect_many(
 
     Ballots are taken from the iterable as results are asked for, with a bounded look-ahead, so
     memory does not grow. `threads` elections run at a time; the result is the same for any number.
+    With `shares="agreement"` all ballots are read first, to find the members' shares from them.
 
     >>> [result.index for result in elect_many([["a b", "a c", "a b"], ["x", "y", "y"]])]
     [0, 1]
@@ -86,16 +87,27 @@ def elect_many(
     settings = settings_of(options)
     if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
         raise UsageError(f"threads must be a whole number from 1, got {threads!r}.")
+    if settings.shares == AGREEMENT:
+        from rangevote.election.agreement import agreement_shares
+
+        ballots = list(ballots)
+        settings = settings.replace(shares=agreement_shares(ballots, **options).shares)
 
     def together(batch: list[Ballot | Listed | Panel]) -> list[Result | Exception]:
         return list(elect_each(batch, settings))
 
     results = map_in_order(lambda ballot: elect_ballot(ballot, settings), ballots, threads, together=together)
-    return (_warn_of_mass(result) for result in results)
+    return (_warn_of_voters(result) for result in results)
 
 
-def _warn_of_mass(result: Result) -> Result:
-    """Warn of voters whose probabilities sum to more than 1. Readers of files do so by themselves."""
+def _warn_of_voters(result: Result) -> Result:
+    """Warn of members without voters, and of voters whose probabilities sum to more than 1; who reads files
+    counts the first and warns of the second by themselves."""
+    if "_left" not in result.__dict__ and result.panel is not None and result.panel.left_out:
+        names = ", ".join(map(repr, result.panel.left_out))
+        be, whose = ("is", "its") if len(result.panel.left_out) == 1 else ("are", "their")
+        role = result.voters.role
+        warn(f"of the panel, {names} had no {role} and {be} left out; the others have {whose} share.")
     if "probability" not in result.weighting or sum(map(math.exp, result.voter_logprobs())) <= 1.0:
         return result
     mass = max(distinct_mass(part) for _, part in result.voters.by_member())
@@ -289,10 +301,6 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
         those = "all of them" if number == listed else f"the {number} that the similarity tells apart"
         warn(f"{settings.winners} winners asked of {listed} candidates: {those} are elected.")
     panel = panel_of(voters, settings.shares) if len(voters) else None
-    if panel is not None and panel.left_out:
-        names = ", ".join(map(repr, panel.left_out))
-        be, whose = ("is", "its") if len(panel.left_out) == 1 else ("are", "their")
-        warn(f"of the panel, {names} had no {voters.role} and {be} left out; the others have {whose} share.")
     result = Result(
         contest.candidates,
         voters,

@@ -13,13 +13,15 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from rangevote.errors import DataError, UsageError, shown
 from rangevote.hypothesis import Hypotheses
 from rangevote.similarity.base import short
 
 Shares = Mapping[str, float]
+#: Shares by the agreement of members over many ballots: `rangevote.election.agreement`.
+AGREEMENT: Final = "agreement"
 #: In a signature these stand for themselves nowhere else.
 _ESCAPES = str.maketrans({mark: f"%{ord(mark):02X}" for mark in "%|,="})
 
@@ -37,12 +39,14 @@ class PanelShares(NamedTuple):
         return f"panel:{','.join(shares)}{out}"
 
 
-def check_shares(name: str, shares: Shares) -> None:
+def check_shares(name: str, shares: Shares | str) -> None:
     """Refuse what cannot be a panel's shares; they need not sum to 1."""
+    if shares == AGREEMENT:
+        return
     if not isinstance(shares, Mapping) or not shares:
         raise UsageError(
-            f"{name} must be a number for each member of the panel, as {{'a': 0.7, 'b': 0.3}}; got "
-            f"{shown(shares)}."
+            f"{name} must be a number for each member of the panel, as {{'a': 0.7, 'b': 0.3}}, or "
+            f"{AGREEMENT!r}; got {shown(shares)}."
         )
     for member, share in shares.items():
         number = isinstance(share, (int, float)) and not isinstance(share, bool)
@@ -55,8 +59,13 @@ def check_shares(name: str, shares: Shares) -> None:
         raise UsageError("every member has the share 0, so nobody votes; give one of them a number above 0.")
 
 
-def panel_of(voters: Hypotheses, shares: Shares | None) -> PanelShares | None:
+def panel_of(voters: Hypotheses, shares: Shares | str | None) -> PanelShares | None:
     """The panel that these voters are; None where they belong to no members."""
+    if isinstance(shares, str):
+        raise UsageError(
+            f"shares={shares!r} is found over many ballots, and this is one: use elect_many(ballots, "
+            f"shares='agreement', ...), or give rangevote.agreement_shares(ballots, ...).shares."
+        )
     if voters.members is None:
         if shares is not None:
             raise UsageError(

@@ -25,13 +25,23 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict, cast, get_args, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    TypedDict,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 from msgspec.structs import force_setattr
 
 from rangevote import __version__
-from rangevote.election.panel import PanelShares, Shares, check_shares
+from rangevote.election.panel import AGREEMENT, PanelShares, Shares, check_shares
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, evidence
 from rangevote.election.weights import CONFIDENCE, WEIGHTS, has_temperature
 from rangevote.errors import DataError, SetupError, UsageError, choose, nearest, shown
@@ -142,7 +152,7 @@ class ElectionOptions(TypedDict, total=False):
     tokenize: Tokenise | None
     normalize: str | None
     merge: bool
-    shares: Shares | None
+    shares: Shares | Literal["agreement"] | None
     min_score: float | None
     min_share: float | None
 
@@ -270,10 +280,11 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         Option("--merge", "Give the first of equal texts the probability of all of them.", sign="merge:text"),
     ] = False
     shares: Annotated[
-        Shares | None,
+        Shares | Literal["agreement"] | None,
         Option(
             "--shares A=0.7,B=0.3",
-            "The share of each member of a panel, where voters have a member. Default: equal shares.",
+            "The share of each member of a panel; or, where answers are compared, agreement: by how often a "
+            "member agrees with the others over all ballots. Default: equal shares.",
             check=check_shares,
         ),
     ] = None
@@ -316,6 +327,13 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         units = self._preset.tokenize if self.tokenize is None else self.tokenize
         measure = get_similarity(self._preset.similarity if similarity is None else similarity, units)
         force_setattr(self, "similarity", measure)
+        if self.shares == AGREEMENT and not measure.answers:
+            raise UsageError(
+                f"shares='agreement' is for answers, as similarity='exact:last_number' compares them, and "
+                f"not for {measure.name}: among texts who agrees most is not best (no gain over equal shares "
+                f"by expert ratings of 16 summarisers on 50 articles and of 13 translators on 529 segments). "
+                f"Leave shares out for equal shares, or give numbers."
+            )
 
     @property
     def least_grade(self) -> float | None:
@@ -457,6 +475,7 @@ def _declared() -> Iterator[Option]:
         kinds = {get_origin(kind) or kind for kind in (*get_args(annotation), annotation)}
         types: tuple[type, ...] = tuple(kind for kind in (str, int, float, bool) if kind in kinds)
         types = (int, float) if float in types else (dict,) if Mapping in kinds else types
+        types = (str, *types) if Literal in kinds else types
         yield replace(option, name=name, default=default, types=types)
 
 

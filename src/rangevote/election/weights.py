@@ -7,7 +7,7 @@ depends on the order of the voters. The members of a panel are weighed one by on
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -168,7 +168,7 @@ def weigh(
     weights: str | Sequence[float] | None,
     temperature: float,
     given: Hypotheses,
-    shares: Shares | None = None,
+    shares: Shares | str | None = None,
 ) -> tuple[str, Array]:
     """The name of the weighting for the signature, and one weight for each voter, summing to 1.
 
@@ -178,15 +178,22 @@ def weigh(
     panel = panel_of(voters, shares)
     if panel is None:
         return _weigh(voters, weights, temperature, given)
-    if not (weights is None or isinstance(weights, str)):
-        _given(voters, weights)  # one for each voter
     names, column = [], np.zeros(len(voters))
-    for (indices, own), (_, own_given) in zip(voters.by_member(), given.by_member(), strict=True):
-        some = weights if weights is None or isinstance(weights, str) else [weights[i] for i in indices]
-        name, part = _weigh(own, some, temperature, own_given)
+    for indices, name, part in weigh_members(voters, weights, temperature, given):
         names.append(name)
         column[indices] = panel.shares[voters.members[indices[0]]] * part  # type: ignore[index]
     return names[0] if len(set(names)) == 1 else ",".join(names), column
+
+
+def weigh_members(
+    voters: Hypotheses, weights: str | Sequence[float] | None, temperature: float, given: Hypotheses
+) -> Iterator[tuple[list[int], str, Array]]:
+    """The voters of each member, the name of their weighting, and their weights, which sum to 1."""
+    if not (weights is None or isinstance(weights, str)):
+        _given(voters, weights)  # one for each voter
+    for (indices, own), (_, own_given) in zip(voters.by_member(), given.by_member(), strict=True):
+        some = weights if weights is None or isinstance(weights, str) else [weights[i] for i in indices]
+        yield indices, *_weigh(own, some, temperature, own_given)
 
 
 def _weigh(

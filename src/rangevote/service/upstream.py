@@ -124,7 +124,7 @@ class Upstream:
                 raise invalid("rangevote.adaptive", "is for one model, not for a panel; leave it out")
             if isinstance(most, str):
                 raise invalid("rangevote.candidates", "must be a number of samples for a panel")
-            if options.election.get("shares", {}).keys() - self.clients:
+            if set(options.election.get("shares", {})) - set(self.clients):  # "agreement" is of many ballots
                 raise invalid("rangevote.shares", f"must be of the members: {', '.join(self.clients)}")
         try:
             self.config.check_searches(options)
@@ -161,6 +161,7 @@ class UpstreamElection(ServerElection):
         settings = options.settings(request.n)
         if len(members) > 1:
             shares = settings.shares or dict.fromkeys(members, 1.0)
+            assert not isinstance(shares, str)
             settings = settings.replace(shares=dict(shares))
             self._members = {name: client for name, client in members.items() if name in shares}
         super().__init__(

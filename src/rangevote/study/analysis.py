@@ -58,7 +58,7 @@ def count_answers(values: Iterable[int]) -> Answers:
     )
 
 
-class Agreement(Struct, frozen=True):
+class JudgeAgreement(Struct, frozen=True):
     """Of items that were judged several times; None where undefined."""
 
     items: int
@@ -87,7 +87,7 @@ class Person(Struct, frozen=True, kw_only=True):
     changed: int
     median_seconds: float | None
     without_image: int
-    judged_twice: Agreement
+    judged_twice: JudgeAgreement
 
 
 class Opinion(Struct, frozen=True):
@@ -132,7 +132,7 @@ class Findings(Struct, frozen=True, kw_only=True):
     ties: int
     judged_by_all: int
     counts: Answers
-    agreement: Agreement
+    agreement: JudgeAgreement
     annotators: list[Person]
     judged_items: list[JudgedItem]
 
@@ -193,10 +193,10 @@ def _direction(value: int) -> int:
     return (value > 0) - (value < 0)
 
 
-def _agreement(units: Sequence[Sequence[int]]) -> Agreement:
+def _agreement(units: Sequence[Sequence[int]]) -> JudgeAgreement:
     shared = [unit for unit in units if len(unit) > 1]
     directions = [[_direction(value) for value in unit] for unit in shared]
-    return Agreement(len(shared), alpha(shared), share_agreeing(shared), share_agreeing(directions))
+    return JudgeAgreement(len(shared), alpha(shared), share_agreeing(shared), share_agreeing(directions))
 
 
 def _person(snapshot: Snapshot, number: int, current: Sequence[Judgement]) -> Person:

@@ -1,0 +1,416 @@
+"""Shares of a panel's members without labels, for answers: by how often a member agrees with the others.
+
+    p(m)     = how often m's answer is that of the election without m and its twins
+    share(m) = max(0, log(p(m) (K - 1) / (1 - p(m)))), in proportion;  K = 10 assumed answers
+
+The weight is that of an independent voter who is right with probability p and else gives one of K - 1 other
+answers. Equal shares come first; the shares that follow elect again, until nothing changes. Members that make
+the same mistakes are twins and one voice: they divide one share and do not vote on each other's agreement, so
+that listing a member several times changes nothing. Votes are counted in whole numbers, so that no bit
+depends on the order of ballots, members or outputs.
+
+Where texts are graded rather than answers compared, agreement is not quality, and equal shares are as good.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from rangevote.election.preprocess import prepare
+from rangevote.election.settings import Settings, settings_of
+from rangevote.election.weights import weigh_members
+from rangevote.errors import DataError, warn
+from rangevote.hypothesis import Array, Ballot, Hypotheses, Listed
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from rangevote.election.settings import ElectionOptions
+
+#: How many answers a question is assumed to have.
+ANSWERS = 10
+#: From which share of equal answers, and of equal mistakes, on members are one voice.
+TWINS = 0.9
+MOST_ROUNDS = 100
+#: Votes and parts of votes are whole multiples of 2^-48 and 2^-30; what is this close is a tie.
+VOTE, PART, TIE = 2.0**48, 2.0**30, 2.0**24
+#: Cells of the dense tables that count equal answers.
+CELLS = 1 << 21
+
+Integers = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The shares of a panel's members (they sum to 1), and what they were found from.
+
+    `agreement` has how often each member's answer is that of the election without it and its twins (NaN where
+    there is no such election), `twins` the members that are one voice, `overlap` how often two members give
+    the same answer (members x members, in the order of `shares`; NaN where they never meet). `converged`
+    tells whether the shares came to rest in so many `rounds`; where they went in circles they are the mean.
+    """
+
+    shares: dict[str, float]
+    agreement: dict[str, float]
+    twins: tuple[tuple[str, ...], ...]
+    rounds: int
+    converged: bool
+    ballots: int
+    overlap: Array
+
+
+class Voice(NamedTuple):
+    """One member, or twins: its cells in ascending order, and the part of its vote that each has.
+
+    `of` has the voices that divide its share, where these differ; else its members are copies.
+    """
+
+    members: tuple[int, ...]
+    cells: Integers
+    parts: Array
+    of: tuple[Voice, ...] = ()
+
+    @property
+    def votes(self) -> Array:
+        return np.rint(self.parts * VOTE)
+
+
+def member_votes(
+    ballot: Ballot | Listed | Mapping[str, Listed], settings: Settings
+) -> dict[str, dict[Hashable, float]]:
+    """What each member of a ballot's panel says: its answers, each with its part of the member's own vote.
+
+    They sum to less than 1 where some of its outputs have no answer.
+    """
+    candidates, voters = (ballot.candidates, ballot.voters) if isinstance(ballot, Ballot) else (ballot, None)
+    given = Hypotheses.of(candidates) if voters is None else Hypotheses.of(voters, role="voters")
+    electors = prepare(given, settings.normalize, settings.merge)
+    if electors.members is None:
+        raise DataError(
+            "has no members, whose shares are asked for; give each output a member.", field=given.role
+        )
+    measure = (settings.with_tool_calls() if electors.tool_calls is not None else settings).measure
+    keys = measure.keys(electors)
+    votes: dict[str, dict[Hashable, float]] = {}
+    if len(set(electors.members)) == len(keys):  # one output each: that is its vote
+        for member, key in zip(electors.members, keys, strict=True):
+            votes[member] = {} if key is None else {key: 1.0}
+        return votes
+    for indices, _, weights in weigh_members(electors, settings.weights, settings.vote_temperature, given):
+        parts: dict[Hashable, list[float]] = {}
+        for i, weight in zip(indices, weights.tolist(), strict=True):
+            if keys[i] is not None:
+                parts.setdefault(keys[i], []).append(weight)
+        votes[electors.members[indices[0]]] = {key: math.fsum(some) for key, some in parts.items()}
+    return votes
+
+
+def agreement_shares(
+    ballots: Iterable[Ballot | Listed | Mapping[str, Listed]], **options: Unpack[ElectionOptions]
+) -> Agreement:
+    """The shares of the members of a panel by their agreement over all these ballots; options as in `elect`.
+
+    >>> ballots = [{"a": ["1"], "b": ["1"], "c": ["1"]}, {"a": ["2"], "b": ["2"], "c": ["7"]}] * 5
+    >>> found = agreement_shares([*ballots, {"a": ["3"], "b": ["9"], "c": ["3"]}], similarity="exact")
+    >>> {name: round(share, 2) for name, share in found.shares.items()}
+    {'a': 0.4, 'b': 0.4, 'c': 0.2}
+    """
+    settings = settings_of({**options, "shares": "agreement"})
+    table = AgreementTable()
+    for ballot in ballots:
+        table.add(member_votes(ballot, settings))
+    return table.shares()
+
+
+class AgreementTable:
+    """The answers of all members to all ballots, as small numbers; `shares` are found from them."""
+
+    def __init__(self) -> None:
+        self.ballots = 0
+        self._members: dict[str, int] = {}
+        # a cell is an answer to a ballot: each vote's cell, member and part, and each ballot's first cell
+        self._cells, self._voters, self._parts, self._starts = array("q"), array("H"), array("i"), array("q")
+        self._size = 0
+
+    def add(self, votes: Mapping[str, Mapping[Hashable, float]]) -> None:
+        """One ballot: each member's answers with their parts of its own vote; none where it abstains."""
+        self.ballots += 1
+        numbers: dict[Hashable, int] = {}
+        members, first = self._members, self._size
+        for name, answers in votes.items():
+            member = members.setdefault(name, len(members))
+            for answer, part in answers.items():
+                if part > 0:
+                    self._cells.append(first + numbers.setdefault(answer, len(numbers)))
+                    self._voters.append(member)
+                    self._parts.append(round(part * PART))
+        if numbers:
+            self._starts.append(first)
+            self._size += len(numbers)
+
+    def shares(self) -> Agreement:
+        """The shares by agreement; what they cannot be found from is refused, what is odd is warned of."""
+        names = sorted(self._members)
+        self._check(names)
+        count = _Count(self._singles(names), np.array(self._starts), self._size)
+        overlap, met = count.overlap()
+        if not np.triu(met, 1).any():
+            raise DataError(
+                "no two members answer the same ballot, so there is no agreement to find; join their files "
+                "by the ids of their ballots, or leave shares out for equal shares."
+            )
+        count.merge_twins()
+        shares, rounds, converged = _fixed_point(count)
+        own = dict[int, float]()
+        for voice, share in zip(count.voices, shares, strict=True):
+            parts = voice.of or (voice,)
+            own |= {m: share / len(parts) / len(part.members) for part in parts for m in part.members}
+        agreement = count.agreements(shares)
+        found = Agreement(
+            {name: own.get(m, 0.0) for m, name in enumerate(names)},
+            {name: agreement.get(m, math.nan) for m, name in enumerate(names)},
+            tuple(tuple(names[m] for m in voice.members) for voice in count.voices if len(voice.members) > 1),
+            rounds,
+            converged,
+            self.ballots,
+            overlap,
+        )
+        _report(found, len(count.voices))
+        return found
+
+    def _check(self, names: Sequence[str]) -> None:
+        if not self.ballots:
+            raise DataError("there are no ballots, so there is no agreement of members to find.")
+        if len(names) < 2:
+            only = f"{names[0]!r} is the only member of the panel" if names else "no ballot has a panel"
+            raise DataError(
+                f"{only}, and agreement needs two; give each output its member, or leave shares out."
+            )
+        if not self._size:
+            raise DataError(
+                "no member gives an answer to any ballot: all abstain. Check that the similarity finds the "
+                "answers, as exact:last_number or exact:choice do."
+            )
+
+    def _singles(self, names: Sequence[str]) -> list[Voice]:
+        """Every member as a voice of its own, by name."""
+        voters, cells = np.array(self._voters), np.array(self._cells)
+        order = np.lexsort((cells, voters))
+        ends = np.searchsorted(voters[order], np.arange(len(names) + 1))
+        parts = np.array(self._parts)
+        voices = []
+        for number, name in enumerate(names):
+            member = self._members[name]
+            own = order[ends[member] : ends[member + 1]]
+            voices.append(Voice((number,), cells[own], parts[own] / PART))
+        return voices
+
+
+class _Count:
+    """The votes of voices on the answers (cells) of all ballots; `starts` has each ballot's first cell."""
+
+    def __init__(self, voices: list[Voice], starts: Integers, size: int) -> None:
+        self.members, self.voices, self._starts = voices, voices, starts
+        self._ballots = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, size)))  # (cells,)
+
+    def votes(self, shares: Sequence[float]) -> Array:
+        """The votes for each cell, (cells,): whole numbers, whose sum is the same in any order."""
+        votes = np.zeros(len(self._ballots))
+        for voice, share in zip(self.voices, shares, strict=True):
+            votes[voice.cells] += np.rint(share * voice.votes)
+        return votes
+
+    def elected(self, votes: Array, without: Iterable[tuple[Voice, float]]) -> tuple[Array, Integers]:
+        """Of each ballot the votes that elect, and how many answers have them, without these voices."""
+        for voice, share in without:
+            votes[voice.cells] -= np.rint(share * voice.votes)
+        top = np.maximum.reduceat(votes, self._starts)  # (ballots,)
+        least = np.where(top > TIE, top - TIE, np.inf)  # where nobody votes nobody is elected
+        elected = self._ballots[votes >= least[self._ballots]]
+        return least, np.bincount(elected, minlength=len(top))
+
+    def agreement(self, index: int, votes: Array, shares: Sequence[float], who: Voice) -> tuple[float, float]:
+        """How much of `who`'s vote is on what the other voices elect, of how much; a tie counts in part."""
+        voice, votes = self.voices[index], votes.copy()
+        least, tied = self.elected(votes, [(voice, shares[index])])
+        there = self._ballots[who.cells]
+        parts = np.rint(who.parts * PART)
+        counted = tied[there] > 0
+        agree = (votes[who.cells] >= least[there]) & counted
+        by_ties = np.bincount(tied[there][agree], weights=parts[agree])  # whole numbers, exact in any order
+        agreed = math.fsum(number / ties for ties, number in enumerate(by_ties.tolist()) if number)
+        return agreed / PART, float(parts[counted].sum()) / PART
+
+    def estimates(self, shares: Sequence[float]) -> tuple[tuple[float, float], ...]:
+        """The agreement of each voice with the others under these shares, or equal ones if theirs are 0."""
+        votes, equal = self.votes(shares), [1.0 / len(shares)] * len(shares)
+        found = []
+        for index, voice in enumerate(self.voices):
+            if any(share for i, share in enumerate(shares) if i != index):
+                found.append(self.agreement(index, votes, shares, voice))
+            else:
+                found.append(self.agreement(index, self.votes(equal), equal, voice))
+        return tuple(found)
+
+    def agreements(self, shares: Sequence[float]) -> dict[int, float]:
+        """How often each member agrees with the others than its voice."""
+        votes, found = self.votes(shares), dict[int, float]()
+        for index, voice in enumerate(self.voices):
+            for member in voice.members:
+                agreed, of = self.agreement(index, votes, shares, self.members[member])
+                found[member] = agreed / of if of else math.nan
+        return found
+
+    def _distribution(self, voice: Voice) -> tuple[Array, Array]:
+        """Its answers as parts of what it answers to a ballot, (its cells,), and their sums, (ballots,)."""
+        there = self._ballots[voice.cells]
+        sums = np.bincount(there, voice.parts, len(self._starts))
+        parts = np.rint(voice.parts / sums[there] * PART) / PART  # so that their sums are exact
+        return parts, np.bincount(there, parts, len(self._starts)).astype(np.float64)
+
+    def overlap(self) -> tuple[Array, Array]:
+        """How often two voices give the same answer, and on how many ballots they meet, (voices, voices)."""
+        size = len(self.voices)
+        same, met = np.zeros((size, size)), np.zeros((size, size))
+        found = [self._distribution(voice) for voice in self.voices]
+        whole = all((parts == 1.0).all() for parts, _ in found)
+        edges = np.append(self._starts, len(self._ballots))
+        first = 0
+        while first < len(self._starts):
+            last = max(first + 1, int(np.searchsorted(edges, edges[first] + CELLS // size, side="right")) - 1)
+            begin, end = edges[first], edges[last]
+            table = np.zeros((size, end - begin))
+            for row, (voice, (parts, _)) in enumerate(zip(self.voices, found, strict=True)):
+                low, high = np.searchsorted(voice.cells, (begin, end))
+                table[row, voice.cells[low:high] - begin] = parts[low:high]
+            same += table @ table.T if whole else [np.minimum(row, table).sum(axis=1) for row in table]
+            there = np.array([sums[first:last] for _, sums in found])
+            met += there @ (there > 0).T
+            first = last
+        with np.errstate(invalid="ignore"):
+            return same / ((met + met.T) / 2), met
+
+    def merge_twins(self) -> None:
+        """Let members that make the same mistakes speak with one voice.
+
+        Those that give the same answers most often are looked at first, together, since copies must not tell
+        what a mistake of one of them is.
+        """
+        copies: dict[bytes, list[Voice]] = {}
+        for voice in (voice for voice in self.voices if len(voice.cells)):  # who says nothing has no vote
+            digest = blake2b(voice.cells.tobytes() + voice.parts.tobytes()).digest()
+            copies.setdefault(digest, []).append(voice)
+        self.voices = [
+            some[0]._replace(members=tuple(m for voice in some for m in voice.members))
+            for some in copies.values()
+        ]
+        while len(self.voices) > 1:
+            overlap, _ = self.overlap()
+            levels = np.unique(overlap[np.triu_indices(len(overlap), 1)])
+            tested: dict[tuple[int, ...], bool] = {}
+            for level in levels[levels >= TWINS][::-1].tolist():
+                for group in _connected(overlap >= level):
+                    if group not in tested:
+                        tested[group] = level == 1.0 or self._same_mistakes(group) >= TWINS
+                twins = [group for group, alike in tested.items() if alike]
+                if twins:
+                    break
+            else:
+                return
+            apart = [(i,) for i in range(len(self.voices)) if not any(i in group for group in twins)]
+            groups = [[self.voices[i] for i in group] for group in sorted([*twins, *apart])]
+            self.voices = [group[0] if len(group) == 1 else _together(group) for group in groups]
+
+    def _same_mistakes(self, group: Sequence[int]) -> float:
+        """How often two of these voices say the same where not both say what most of the others do: more than
+        half of them, and more than one."""
+        equal = 1.0 / len(self.voices)
+        votes = self.votes([0.0 if i in group else equal for i in range(len(self.voices))])
+        top, all_votes = (op.reduceat(votes, self._starts) for op in (np.maximum, np.add))
+        known = (top > all_votes / 2 + TIE) & (top > equal * VOTE + TIE)
+        elected = (votes >= top[self._ballots]) & known[self._ballots]
+        found = [(self.voices[i], *self._distribution(self.voices[i])) for i in group]
+        same, agreed, met = 0.0, 0.0, 0.0
+        for i, (one, own, sums) in enumerate(found):
+            table = np.zeros(len(votes))
+            table[one.cells] = own
+            for other, parts, others_sums in found[:i]:
+                alike = np.minimum(table[other.cells], parts) * known[self._ballots[other.cells]]
+                both = known & (sums > 0) & (others_sums > 0)
+                same += float(alike.sum())
+                agreed += float(alike[elected[other.cells]].sum())
+                met += float((sums[both] + others_sums[both]).sum()) / 2
+        return (same - agreed) / (met - agreed) if met > agreed else 0.0
+
+
+def _together(voices: Sequence[Voice]) -> Voice:
+    """One voice, whose vote is the mean of what these say; copies are not counted again."""
+    parts = tuple(part for voice in voices for part in voice.of or (voice,))
+    cells, place = np.unique(np.concatenate([part.cells for part in parts]), return_inverse=True)
+    sums = np.bincount(place, np.concatenate([np.rint(part.parts * PART) for part in parts]))
+    members = tuple(sorted(member for part in parts for member in part.members))
+    return Voice(members, cells, sums / (len(parts) * PART), parts)
+
+
+def _connected(near: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> list[tuple[int, ...]]:
+    """Groups of two and more that are connected, in their order."""
+    group = list(range(len(near)))
+    for i, j in np.argwhere(np.triu(near, 1)).tolist():
+        kept, gone = sorted((group[i], group[j]))
+        group = [kept if number == gone else number for number in group]
+    listed = [tuple(i for i, number in enumerate(group) if number == kept) for kept in sorted(set(group))]
+    return [some for some in listed if len(some) > 1]
+
+
+def _fixed_point(count: _Count) -> tuple[list[float], int, bool]:
+    """The shares of the voices that come of the agreement under these very shares; rounds, and whether it was
+    reached. Agreement takes finitely many values, so that rounds end in it or repeat."""
+    equal = [1.0 / len(count.voices)] * len(count.voices)
+    shares, seen = equal, dict[tuple[tuple[float, float], ...], int]()
+    history: list[list[float]] = []
+    while len(history) < MOST_ROUNDS and len(count.voices) > 1:
+        estimates = count.estimates(shares)
+        if estimates in seen:
+            circle = history[seen[estimates] :]
+            mean = [math.fsum(some) / len(circle) for some in zip(*circle, strict=True)]
+            return mean, len(history), len(circle) == 1
+        seen[estimates] = len(history)
+        weights = [_weight(agreed, of) for agreed, of in estimates]
+        total = math.fsum(weights)
+        shares = [weight / total for weight in weights] if total else equal
+        history.append(shares)
+    return shares, len(history), len(count.voices) == 1
+
+
+def _weight(agreed: float, of: float) -> float:
+    """log(p (K - 1) / (1 - p)), from 0; p is known to half a ballot."""
+    if not of:
+        return 0.0
+    p = min(agreed / of, 1.0 - 0.5 / max(of, 1.0))
+    return max(0.0, math.log(p * (ANSWERS - 1) / (1.0 - p))) if p > 0 else 0.0
+
+
+def _report(found: Agreement, voices: int) -> None:
+    """Warn of members that agree with nobody, and of shares that say little."""
+    if voices == 1:
+        warn("all members always give the same answers, so that they have equal shares.")
+        return
+    far = [name for name, p in found.agreement.items() if not p > 1 / ANSWERS]
+    if len(far) == len(found.shares):
+        warn("no member agrees with the others more often than by chance, so that all have equal shares.")
+    elif far:
+        listed = ", ".join(f"{name!r} ({_percent(found.agreement[name])})" for name in far)
+        warn(f"no more than chance agrees with the other members: {listed}. The share of the vote is 0.")
+    if not found.converged:
+        warn(f"the shares by agreement did not settle in {found.rounds} rounds; they are a mean of the last.")
+
+
+def _percent(p: float) -> str:
+    return "no answers in common" if math.isnan(p) else f"{p:.0%} of the ballots"
