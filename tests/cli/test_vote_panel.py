@@ -66,9 +66,9 @@ def test_files_without_ids_go_by_position(run, tmp_path):
         (["--voters", "{0}/a.jsonl=1", "--voters", "{0}/b.jsonl=2", "--shares", "a=1,b=2"], "and do so once"),
         (["--voters", "{0}/a.jsonl=1", "--voters", "{0}/b.jsonl=-1"], "share of 'b' must be a number from 0"),
         (["--voters", "{0}/a.jsonl", "--voters", "{0}/a.jsonl"], "a.jsonl is given twice"),
-        (["--shares", "a"], "write each member of the panel once, with its share, as A=0.7,B=0.3"),
-        (["--shares", "a=1,a=2"], "write each member of the panel once"),
-        (["--shares", "a=x"], "write each member of the panel once"),
+        (["--shares", "a"], "write each name once, with its number, as A=0.7,B=0.3"),
+        (["--shares", "a=1,a=2"], "write each name once"),
+        (["--shares", "a=x"], "write each name once"),
     ],
 )
 def test_what_cannot_be_a_panel_is_a_usage_error(run, files, arguments, message):
