@@ -10,7 +10,7 @@ import zlib
 import pytest
 
 import rangevote as rv
-from rangevote.cli.demo import BEAMS, CHOSEN, LONGEST, PROMPTS, RIGHT, SAMPLES, SUM, _marked
+from rangevote.cli.demo import BEAMS, CAPITALS, FIGURE_1, LIMITS, LONGEST, PROMPTS, QUESTION, _marked
 from rangevote.election.summary import Quote, why
 from tests.cli.speaker import Speaker
 
@@ -43,24 +43,21 @@ def test_figure_1_fits_a_terminal_of_80_columns_and_no_line_is_broken(run):
     assert next(line for line in lines if line.startswith("Signature: ")).endswith("first")
 
 
-def test_with_a_model_the_likely_and_the_elected_answers_stand_side_by_side(run, model):
+def test_with_a_model_the_likely_and_the_elected_answer_stand_side_by_side(run, model):
     shown = run("demo", "--model", "any", "-s", "overlap_1").out.decode()
     assert max(map(len, shown.splitlines())) <= 100
-    assert words(CHOSEN) in words(shown)
-    results = rv.generate(
-        model, PROMPTS, candidates=rv.Beam(BEAMS, max_new_tokens=LONGEST), similarity="overlap_1"
-    )
-    for prompt, result in zip(PROMPTS, results, strict=True):
-        assert prompt in shown
-        likely = max(range(BEAMS), key=lambda i: result.candidates[i].logprob or 0.0)
-        for index in (likely, result.leader):
-            logprob = result.candidates[index].logprob
-            assert f"log P {logprob:.2f}, score {result.scores[index]:.3f}" in shown
-        assert words(f"{result.candidates[likely].text} {result.winner}") in words(shown).replace("*", "")
-        parts = [f'"{part}"' if isinstance(part, Quote) else part for part in why(result)]
-        assert words("".join(parts)) in words(shown)
-        assert f"How firm: {result.margin:.3f} ahead of the next; " in shown
-    assert re.fullmatch(r"Searching took .* s, voting .* s\.", shown.splitlines()[-1])
+    [beams] = rv.search(model, [QUESTION], rv.Beam(BEAMS, max_new_tokens=LONGEST))
+    result = rv.elect(beams, similarity="overlap_1")
+    assert QUESTION in shown
+    likely = max(range(BEAMS), key=lambda i: result.candidates[i].logprob or 0.0)
+    for index in (likely, result.leader):
+        logprob = result.candidates[index].logprob
+        assert f"log P {logprob:.2f}, score {result.scores[index]:.3f}" in shown
+    assert words(f"{result.candidates[likely].text} {result.winner}") in words(shown).replace("*", "")
+    parts = [f'"{part}"' if isinstance(part, Quote) else part for part in why(result)]
+    assert words("".join(parts)) in words(shown)
+    assert f"How firm: {result.margin:.3f} ahead of the next; " in shown
+    assert words(LIMITS) in words(shown)
 
 
 def test_words_that_only_one_answer_has_are_marked():
@@ -75,23 +72,55 @@ def test_words_that_only_one_answer_has_are_marked():
     assert _marked("same words", "same words", False).plain == "same words"
 
 
-def test_samples_vote_on_a_sum(run, model):
-    answers = ["it is 7", "7", "8 are left", "so 7", "I do not know"]
-    model.text = lambda tokens: answers[sum(tokens) % len(answers)]
-    shown = words(run("demo", "--model", "any").out.decode())
-    [table] = re.findall(
-        rf"{re.escape(SUM)} \({SAMPLES} samples vote; {RIGHT} is right\)(.*?)Elected: ", shown
+#: How many of its answers are right; the others name a wrong city each, or none.
+RIGHT = dict(zip(PROMPTS, (40, 30, 30, 20, 0, 0, 10), strict=True))
+
+
+@pytest.fixture
+def scripted(model, monkeypatch):
+    """The model answers every prompt rightly as often as `RIGHT` says."""
+
+    def answer(asked: str) -> str:
+        for row, prompt in enumerate(PROMPTS):
+            for column, (country, capital) in enumerate(CAPITALS.items()):
+                if prompt.format(country) == asked:
+                    right = (column + 7 * row) % len(CAPITALS) < RIGHT[prompt]
+                    return (
+                        f"it is {capital}." if right else f"it is City{chr(65 + row)}{chr(97 + column % 26)}."
+                    )
+        return "because of the air"
+
+    def search(network, inputs, method):
+        return [
+            [rv.Hypothesis(answer(one) + " so" * i, logprob=-3.0) for i in range(method.k)] for one in inputs
+        ]
+
+    monkeypatch.setattr("rangevote.decoding.search", search)
+
+
+def test_prompts_vote_on_answers_with_equal_shares_and_by_agreement(run, scripted):
+    shown = run("demo", "--model", "any").out.decode().splitlines()
+    rows = {
+        prompt: next(line for line in shown if line.startswith(prompt.format("..."))) for prompt in PROMPTS
+    }
+    for prompt, line in rows.items():
+        right, agrees, share = re.findall(r"(\d+)%?", line)[-3:]
+        assert int(right) == RIGHT[prompt]
+        assert int(agrees) <= 100
+        assert (int(share) > 0) == (RIGHT[prompt] > 5)
+    mean, best, equal, agreement = (
+        int(next(line for line in shown if line.startswith(f"the {name}")).split()[-1])
+        for name in ("mean prompt", "best prompt", "vote with equal shares", "vote with shares by agreement")
     )
-    votes = {answer: int(number) for answer, number in re.findall(r"\b(7|8|none) (\d+)", table)}
-    assert sum(votes.values()) == SAMPLES
-    elected = max(("7", "8"), key=lambda answer: votes.get(answer, 0))
-    assert re.search(rf"{elected} {votes[elected]} elected", table)
-    assert f"{RIGHT} {votes[RIGHT]}" in table
-    assert f'give the answer "{elected}"' in shown or f'gives the answer "{elected}"' in shown
+    assert (mean, best) == (round(sum(RIGHT.values()) / 7), 40)
+    assert equal == 50  # every capital has two votes or more, and every wrong city one
+    assert mean < agreement <= 50
 
 
-def test_a_sum_without_numbers_is_said_to_be_one(run, model):
-    assert "samples has a number in it" in words(run("demo", "--model", "any").out.decode())
+def test_answers_without_names_have_no_shares_by_agreement(run, model):
+    shown = run("demo", "--model", "any").out.decode()
+    assert "the vote with equal shares" in shown
+    assert "the vote with shares by agreement" not in shown
 
 
 def test_the_elections_are_written_as_a_page_that_opens_from_disk(run, model, tmp_path):
@@ -103,7 +132,8 @@ def test_the_elections_are_written_as_a_page_that_opens_from_disk(run, model, tm
         )
     [answers] = re.findall(r'id="answers">(.*?)</script>', page.read_text(encoding="utf-8"))
     parts = [zlib.decompress(base64.b64decode(part)).decode() for part in json.loads(answers).values()]
-    assert all(any(prompt in part for part in parts) for prompt in PROMPTS)
+    listed = [QUESTION, *list(FIGURE_1)[:3], *CAPITALS]
+    assert [text for text in listed if not any(text in part for part in parts)] == []
     done = run("demo", "--export", page)
     assert (done.code, "--export belongs to --model" in done.err) == (2, True)
 

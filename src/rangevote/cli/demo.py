@@ -1,18 +1,24 @@
-"""`rangevote demo`: the election of the paper's figure 1 as a table, or a chat model's own answers."""
+"""`rangevote demo`: the election of the paper's figure 1, and elections among a chat model's answers."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from operator import eq
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from rangevote.cli.options import MODEL_SECTIONS, HelpCommand, option
 from rangevote.cli.progress import loading
 from rangevote.election.summary import Quote, most_likely, why
-from rangevote.errors import UsageError, need
+from rangevote.errors import DataError, RangevoteWarning, UsageError, need
+from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
 from rangevote.text import differences, escape_controls
 
 if TYPE_CHECKING:
@@ -21,7 +27,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from rangevote.election.result import Result
-    from rangevote.election.settings import Settings
 
 #: Figure 1 of Borgeaud and Emerson (2020): captions of one image, with their probabilities.
 FIGURE_1 = {
@@ -37,22 +42,47 @@ FIGURE_1 = {
     "a black and white photo of a man on a horse": 0.00025,
 }
 
-#: Chosen among 23 short prompts because the two answers differ, as `CHOSEN` says.
+#: Populous countries whose capital has one name and one spelling.
+# fmt: off
+CAPITALS = {
+    "India": "New Delhi", "China": "Beijing", "Indonesia": "Jakarta", "Pakistan": "Islamabad",
+    "Nigeria": "Abuja", "Bangladesh": "Dhaka", "Russia": "Moscow", "Ethiopia": "Addis Ababa",
+    "Mexico": "Mexico City", "Japan": "Tokyo", "Egypt": "Cairo", "the Philippines": "Manila",
+    "Vietnam": "Hanoi", "Iran": "Tehran", "Turkey": "Ankara", "Germany": "Berlin", "Thailand": "Bangkok",
+    "the United Kingdom": "London", "France": "Paris", "Italy": "Rome", "Kenya": "Nairobi",
+    "South Korea": "Seoul", "Sudan": "Khartoum", "Uganda": "Kampala", "Spain": "Madrid",
+    "Algeria": "Algiers", "Iraq": "Baghdad", "Argentina": "Buenos Aires", "Afghanistan": "Kabul",
+    "Poland": "Warsaw", "Canada": "Ottawa", "Morocco": "Rabat", "Angola": "Luanda",
+    "Uzbekistan": "Tashkent", "Malaysia": "Kuala Lumpur", "Mozambique": "Maputo", "Ghana": "Accra",
+    "Peru": "Lima", "Saudi Arabia": "Riyadh", "Madagascar": "Antananarivo", "Nepal": "Kathmandu",
+    "Venezuela": "Caracas", "Niger": "Niamey", "Australia": "Canberra", "North Korea": "Pyongyang",
+    "Syria": "Damascus", "Mali": "Bamako", "Burkina Faso": "Ouagadougou", "Zambia": "Lusaka",
+    "Malawi": "Lilongwe",
+}
+# fmt: on
+#: Ways to ask for a capital, good and bad; written before any of them was tried.
 PROMPTS = (
-    "What does a teacher do?",
-    "How can I save money?",
-    "What is a good way to learn a language?",
+    "What is the capital of {}?",
+    "What is the capital of {}? Answer with the name of the city only.",
+    "Name the capital city of {} in one word.",
+    "Complete the sentence: The capital of {} is",
+    "Norway: Oslo. Greece: Athens. Cuba: Havana. {}:",
+    "{}",
+    "Which city should I visit in {}?",
 )
-CHOSEN = (
-    "These prompts were chosen because the two answers differ: with smollm2 and overlap_2 they did for 9 of "
-    "23 short prompts that were tried. The sum was chosen because the vote gets it right; of most others "
-    "that were tried it elected a wrong answer."
-)
-BEAMS, LONGEST = 10, 40
+#: An answer is the last name in it: words that begin with a capital letter.
+NAMES = r"exact:regex:([A-Z]\w+(?: [A-Z]\w+)*)[^A-Z]*$"
+SHORT = 16
 
-#: A question whose answer is right or wrong: samples vote on the last number in them.
-SUM, RIGHT = "Anna has 3 apples and buys 4 more. How many apples does she have?", "7"
-SAMPLES, SUM_MEASURE = 16, "exact:last_number"
+#: The open question, and the room that its answers have, so that they end by themselves.
+QUESTION = "Why is the sky blue? Answer in two sentences."
+BEAMS, LONGEST = 10, 160
+
+LIMITS = (
+    "What this does not show: one small model, one list of questions, one way to read an answer from a text. "
+    "Other questions come out differently, and the best prompt can beat the vote. Results on translations, "
+    "captions, summaries and mathematics are in experiments/RESULTS.md."
+)
 
 #: The measures under which an election is held again, to see how firm it is.
 OTHERS = ("overlap_1", "overlap_2", "overlap_1-4@0.25", "bleu_4", "chrf")
@@ -65,9 +95,9 @@ OTHERS = ("overlap_1", "overlap_2", "overlap_1-4@0.25", "bleu_4", "chrf")
 def demo(similarity: str, model: str | None, export: str | None) -> None:
     """Hold the election of the paper's figure 1: ten captions that vote for each other.
 
-    With --model, a chat model answers three questions by beam search. The most likely answer is shown
-    beside the elected one, with the words that differ, why it was elected, and how firm that is. Then
-    samples vote on a sum.
+    With --model, a chat model then answers 50 questions through seven prompts, and the prompts vote on
+    each answer. Last it answers an open question by beam search; the elected answer is shown beside the
+    most likely one.
     """
     from rich.console import Console
 
@@ -78,9 +108,8 @@ def demo(similarity: str, model: str | None, export: str | None) -> None:
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = 100
-    if model is None:
-        _figure_1(console, similarity)
-    else:
+    _figure_1(console, similarity)
+    if model is not None:
         _answers(console, model, similarity, export)
 
 
@@ -115,41 +144,78 @@ def _figure_1(console: Console, similarity: str) -> None:
 
 
 def _answers(console: Console, model: str, similarity: str, export: str | None) -> None:
-    """Answer the prompts and show what was likely, what was elected, why, and what the vote cost."""
+    """Ask the model, and show how its answers vote."""
     from rich.console import Console
 
+    from rangevote.decoding import search
     from rangevote.decoding.beam import Beam
-    from rangevote.decoding.sample import Sample
-    from rangevote.election.settings import Settings
-    from rangevote.generation.generate import Request, elections
-    from rangevote.generation.plan import GenerationPlan
+    from rangevote.election.elect import elect
     from rangevote.models.load import load
 
-    beams = GenerationPlan.of(Settings(similarity), Beam(BEAMS, max_new_tokens=LONGEST))
-    samples = GenerationPlan.of(
-        Settings(SUM_MEASURE), Sample(SAMPLES, temperature=0.7, seed=1, max_new_tokens=LONGEST)
-    )
     with loading(model):
         network = load(model)
-    with Console(stderr=True).status(f"answering {len(PROMPTS)} prompts, {BEAMS} beams each ...") as status:
-        requests = [Request.of(number, prompt) for number, prompt in enumerate(PROMPTS)]
-        elected = list(elections(network, requests, beams))
-        status.update(f"drawing {SAMPLES} answers to a sum ...")
-        [voted] = elections(network, [Request.of(0, SUM)], samples)
-    for prompt, one in zip(PROMPTS, elected, strict=True):
-        console.print(_side_by_side(prompt, one.result, console.is_terminal))
-        console.print(_why(one.result))
-        console.print(_firm(one.result))
-        console.print()
-    _sum(console, voted.result)
-    console.print(CHOSEN)
-    searching, voting = (
-        sum(getattr(one, stage) for one in (*elected, voted)) for stage in ("searching", "voting")
-    )
-    console.print(f"Searching took {searching:.1f} s, voting {voting:.4f} s.")
+    answers: dict[str, list[Hypothesis]] = {}
+    began = perf_counter()
+    with Console(stderr=True).status("") as status:
+        for number, prompt in enumerate(PROMPTS, 1):
+            status.update(f"{len(CAPITALS)} questions, prompt {number} of {len(PROMPTS)} ...")
+            asked = [prompt.format(country) for country in CAPITALS]
+            answers[prompt] = [one for [one] in search(network, asked, Beam(1, max_new_tokens=SHORT))]
+        status.update(f"the open question, {BEAMS} answers ...")
+        [beams] = search(network, [QUESTION], Beam(BEAMS, max_new_tokens=LONGEST))
+    spent = perf_counter() - began
+    _prompts(console, model, answers)
+    result = elect(beams, similarity=similarity)
+    console.print(f"\n{BEAMS} answers of {model} to an open question vote by their words:\n")
+    console.print(_side_by_side(QUESTION, result, console.is_terminal))
+    console.print(_why(result))
+    console.print(_firm(result))
+    console.print(f"\nThe model took {spent:.0f} s. {LIMITS}")
     if export is not None:
-        _write_page(export, [one.result for one in elected], Settings(similarity))
-        console.print(f"\nThe elections as a page: open {export} in a browser.")
+        _write_page(export, answers, beams)
+        console.print(
+            f"\nThe elections as a page, by words and with equal shares: open {export} in a browser."
+        )
+
+
+def _prompts(console: Console, model: str, answers: Mapping[str, list[Hypothesis]]) -> None:
+    """How many answers of each prompt are right, and how many of those that the prompts elect."""
+    from rich.table import Table
+
+    from rangevote.election.agreement import agreement_shares
+    from rangevote.election.elect import elect_many
+    from rangevote.similarity import get_similarity
+
+    console.print(
+        f"\nWhich prompt works? {model} answers {len(CAPITALS)} questions through {len(PROMPTS)} prompts, "
+        f"which vote on each answer.\nShares by agreement are found from the answers alone: nobody says "
+        f"which are right.\n"
+    )
+    ballots = [
+        {prompt: [listed[number]] for prompt, listed in answers.items()} for number in range(len(CAPITALS))
+    ]
+    keys = {prompt: get_similarity(NAMES).keys(Hypotheses.of(some)) for prompt, some in answers.items()}
+    right = {prompt: sum(map(eq, some, CAPITALS.values())) for prompt, some in keys.items()}
+    found = None
+    with warnings.catch_warnings(), suppress(DataError):  # the model gave no names
+        warnings.simplefilter("ignore", RangevoteWarning)  # of members without a share, which the table shows
+        found = agreement_shares(ballots, similarity=NAMES)
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    table.add_column("prompt")
+    for heading in ("right", "agrees", "share"):
+        table.add_column(heading, justify="right")
+    for prompt, number in right.items():
+        shown = [f"{part[prompt]:.0%}" for part in (found.agreement, found.shares)] if found else []
+        table.add_row(prompt.format("..."), str(number), *shown)
+    table.add_section()
+    table.add_row("the mean prompt", f"{sum(right.values()) / len(right):.0f}")
+    table.add_row("the best prompt, if you knew it", str(max(right.values())))
+    votes = {"equal shares": None} | ({"shares by agreement": found.shares} if found else {})
+    for name, shares in votes.items():
+        results = elect_many(ballots, similarity=NAMES, shares=shares)
+        elected = sum(map(eq, (result.answer for result in results), CAPITALS.values()))
+        table.add_row(f"the vote with {name}", str(elected), style="bold")
+    console.print(table)
 
 
 def _side_by_side(prompt: str, result: Result, terminal: bool) -> Table:
@@ -196,40 +262,22 @@ def _firm(result: Result) -> str:
     return f"How firm: {margin}; {sum(same)} of {len(OTHERS)} measures elect the same ({', '.join(OTHERS)})."
 
 
-def _sum(console: Console, result: Result) -> None:
-    """The samples' answers to the sum, and how many give each."""
-    from rich.table import Table
-    from rich.text import Text
-
-    answers = result.answers
-    if answers is None or not answers.votes:
-        console.print(f"{SUM} None of {SAMPLES} samples has a number in it.\n")
-        return
-    console.print(Text(f"{SUM} ({SAMPLES} samples vote; {RIGHT} is right)", style="italic"))
-    table = Table("answer", "votes", "")
-    for answer, votes in answers.votes.items():
-        marks = [mark for mark, right in (("elected", result.answer), ("right", RIGHT)) if answer == right]
-        table.add_row(answer, str(votes.count), ", ".join(marks))
-    if answers.abstained:
-        table.add_row("none", str(answers.abstained), "")
-    console.print(table)
-    console.print(Text(f"Elected: {_answer(result, result.leader)}"))
-    console.print(_why(result))
-    console.print()
-
-
-def _write_page(path: str, results: Sequence[Result], settings: Settings) -> None:
+def _write_page(path: str, answers: Mapping[str, list[Hypothesis]], beams: list[Hypothesis]) -> None:
     from rangevote.cli.progress import Notes
     from rangevote.cli.show import export_page
-    from rangevote.hypothesis import Ballot
+    from rangevote.election.settings import Settings
     from rangevote.web.app import Ballots, ElectionPage
 
-    ballots = [
-        Ballot(list(result.candidates), id=number, source=prompt)
-        for number, (prompt, result) in enumerate(zip(PROMPTS, results, strict=True), 1)
-    ]
+    captions = [Hypothesis(text, logprob=math.log(p)) for text, p in FIGURE_1.items()]
+    ballots = [Ballot(captions, id="figure 1"), Ballot(beams, id="open question", source=QUESTION)]
+    for number, (country, capital) in enumerate(CAPITALS.items()):
+        listed = [
+            msgspec.structs.replace(some[number], member=prompt.format("..."))
+            for prompt, some in answers.items()
+        ]
+        ballots.append(Ballot(listed, id=country, references=[capital]))
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    page = ElectionPage([Ballots("demo", ballots)], settings, kept=len(ballots))
+    page = ElectionPage([Ballots("demo", ballots)], Settings(), kept=len(ballots))
     export_page(page, path, force=True, quiet=True, notes=Notes(quiet=True))
 
 
