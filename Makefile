@@ -21,7 +21,7 @@ EXTRAS := dev$(if $(filter 0,$(MODELS)),,$(comma)models$(comma)embedding)
 help: ## List the targets.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
-demo: $(VENV)/.smollm2 ## Install, then elect answers of SmolLM2-135M-Instruct and export build/demo.html.
+demo: $(VENV)/.smollm2 ## Install, then let SmolLM2-135M-Instruct answer, vote, and export build/demo.html.
 	$(BIN)/rangevote demo --model smollm2 --export build/demo.html
 
 test: $(VENV)/.dev $(if $(filter 0,$(MODELS)),,$(VENV)/.smollm2 $(VENV)/.minilm) lint ## Install, lint, check types, run the tests. MODELS=0: without torch.

@@ -10,7 +10,7 @@ import zlib
 import pytest
 
 import rangevote as rv
-from rangevote.cli.demo import BEAMS, CAPITALS, FIGURE_1, LIMITS, LONGEST, PROMPTS, QUESTION, _marked
+from rangevote.cli.demo import CAPITALS, FIGURE_1, LIMITS, LONGEST, PROMPTS, QUESTION, SAMPLES, _marked
 from rangevote.election.summary import Quote, why
 from tests.cli.speaker import Speaker
 
@@ -46,10 +46,10 @@ def test_figure_1_fits_a_terminal_of_80_columns_and_no_line_is_broken(run):
 def test_with_a_model_the_likely_and_the_elected_answer_stand_side_by_side(run, model):
     shown = run("demo", "--model", "any", "-s", "overlap_1").out.decode()
     assert max(map(len, shown.splitlines())) <= 100
-    [beams] = rv.search(model, [QUESTION], rv.Beam(BEAMS, max_new_tokens=LONGEST))
-    result = rv.elect(beams, similarity="overlap_1")
+    [drawn] = rv.search(model, [QUESTION], rv.Sample(SAMPLES, temperature=0.7, max_new_tokens=LONGEST))
+    result = rv.elect(drawn, similarity="overlap_1")
     assert QUESTION in shown
-    likely = max(range(BEAMS), key=lambda i: result.candidates[i].logprob or 0.0)
+    likely = max(range(SAMPLES), key=lambda i: result.candidates[i].logprob or 0.0)
     for index in (likely, result.leader):
         logprob = result.candidates[index].logprob
         assert f"log P {logprob:.2f}, score {result.scores[index]:.3f}" in shown
@@ -92,7 +92,8 @@ def scripted(model, monkeypatch):
 
     def search(network, inputs, method):
         return [
-            [rv.Hypothesis(answer(one) + " so" * i, logprob=-3.0) for i in range(method.k)] for one in inputs
+            [rv.Hypothesis(answer(one) + " so" * i, logprob=-3.0) for i in range(method.size)]
+            for one in inputs
         ]
 
     monkeypatch.setattr("rangevote.decoding.search", search)

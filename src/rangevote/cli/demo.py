@@ -76,7 +76,7 @@ SHORT = 16
 
 #: The open question, and the room that its answers have, so that they end by themselves.
 QUESTION = "Why is the sky blue? Answer in two sentences."
-BEAMS, LONGEST = 10, 160
+SAMPLES, LONGEST = 10, 160
 
 LIMITS = (
     "What this does not show: one small model, one list of questions, one way to read an answer from a text. "
@@ -96,8 +96,8 @@ def demo(similarity: str, model: str | None, export: str | None) -> None:
     """Hold the election of the paper's figure 1: ten captions that vote for each other.
 
     With --model, a chat model then answers 50 questions through seven prompts, and the prompts vote on
-    each answer. Last it answers an open question by beam search; the elected answer is shown beside the
-    most likely one.
+    each answer. Last it answers an open question ten times; the elected answer is shown beside the most
+    likely one.
     """
     from rich.console import Console
 
@@ -110,7 +110,9 @@ def demo(similarity: str, model: str | None, export: str | None) -> None:
         console.width = 100
     _figure_1(console, similarity)
     if model is not None:
-        _answers(console, model, similarity, export)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RangevoteWarning)  # the tables show who has no share or support
+            _answers(console, model, similarity, export)
 
 
 def _figure_1(console: Console, similarity: str) -> None:
@@ -149,6 +151,7 @@ def _answers(console: Console, model: str, similarity: str, export: str | None) 
 
     from rangevote.decoding import search
     from rangevote.decoding.beam import Beam
+    from rangevote.decoding.sample import Sample
     from rangevote.election.elect import elect
     from rangevote.models.load import load
 
@@ -161,18 +164,18 @@ def _answers(console: Console, model: str, similarity: str, export: str | None) 
             status.update(f"{len(CAPITALS)} questions, prompt {number} of {len(PROMPTS)} ...")
             asked = [prompt.format(country) for country in CAPITALS]
             answers[prompt] = [one for [one] in search(network, asked, Beam(1, max_new_tokens=SHORT))]
-        status.update(f"the open question, {BEAMS} answers ...")
-        [beams] = search(network, [QUESTION], Beam(BEAMS, max_new_tokens=LONGEST))
+        status.update(f"the open question, {SAMPLES} answers ...")
+        [drawn] = search(network, [QUESTION], Sample(SAMPLES, temperature=0.7, max_new_tokens=LONGEST))
     spent = perf_counter() - began
     _prompts(console, model, answers)
-    result = elect(beams, similarity=similarity)
-    console.print(f"\n{BEAMS} answers of {model} to an open question vote by their words:\n")
+    result = elect(drawn, similarity=similarity)
+    console.print(f"\n{SAMPLES} answers of {model} to an open question vote by their words:\n")
     console.print(_side_by_side(QUESTION, result, console.is_terminal))
     console.print(_why(result))
     console.print(_firm(result))
     console.print(f"\nThe model took {spent:.0f} s. {LIMITS}")
     if export is not None:
-        _write_page(export, answers, beams)
+        _write_page(export, answers, drawn)
         console.print(
             f"\nThe elections as a page, by words and with equal shares: open {export} in a browser."
         )
@@ -197,8 +200,7 @@ def _prompts(console: Console, model: str, answers: Mapping[str, list[Hypothesis
     keys = {prompt: get_similarity(NAMES).keys(Hypotheses.of(some)) for prompt, some in answers.items()}
     right = {prompt: sum(map(eq, some, CAPITALS.values())) for prompt, some in keys.items()}
     found = None
-    with warnings.catch_warnings(), suppress(DataError):  # the model gave no names
-        warnings.simplefilter("ignore", RangevoteWarning)  # of members without a share, which the table shows
+    with suppress(DataError):  # the model gave no names
         found = agreement_shares(ballots, similarity=NAMES)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("prompt")
@@ -207,7 +209,7 @@ def _prompts(console: Console, model: str, answers: Mapping[str, list[Hypothesis
     for prompt, number in right.items():
         shown = [f"{part[prompt]:.0%}" for part in (found.agreement, found.shares)] if found else []
         table.add_row(prompt.format("..."), str(number), *shown)
-    table.add_section()
+    table.add_row()
     table.add_row("the mean prompt", f"{sum(right.values()) / len(right):.0f}")
     table.add_row("the best prompt, if you knew it", str(max(right.values())))
     votes = {"equal shares": None} | ({"shares by agreement": found.shares} if found else {})
@@ -262,14 +264,14 @@ def _firm(result: Result) -> str:
     return f"How firm: {margin}; {sum(same)} of {len(OTHERS)} measures elect the same ({', '.join(OTHERS)})."
 
 
-def _write_page(path: str, answers: Mapping[str, list[Hypothesis]], beams: list[Hypothesis]) -> None:
+def _write_page(path: str, answers: Mapping[str, list[Hypothesis]], drawn: list[Hypothesis]) -> None:
     from rangevote.cli.progress import Notes
     from rangevote.cli.show import export_page
     from rangevote.election.settings import Settings
     from rangevote.web.app import Ballots, ElectionPage
 
     captions = [Hypothesis(text, logprob=math.log(p)) for text, p in FIGURE_1.items()]
-    ballots = [Ballot(captions, id="figure 1"), Ballot(beams, id="open question", source=QUESTION)]
+    ballots = [Ballot(captions, id="figure 1"), Ballot(drawn, id="open question", source=QUESTION)]
     for number, (country, capital) in enumerate(CAPITALS.items()):
         listed = [
             msgspec.structs.replace(some[number], member=prompt.format("..."))
