@@ -277,7 +277,7 @@ def _write_page(path: str, answers: Mapping[str, list[Hypothesis]], drawn: list[
             msgspec.structs.replace(some[number], member=prompt.format("..."))
             for prompt, some in answers.items()
         ]
-        ballots.append(Ballot(listed, id=country, references=[capital]))
+        ballots.append(Ballot(listed, id=country, source=f"The capital of {country} (right: {capital})"))
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     page = ElectionPage([Ballots("demo", ballots)], Settings(), kept=len(ballots))
     export_page(page, path, force=True, quiet=True, notes=Notes(quiet=True))
