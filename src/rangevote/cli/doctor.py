@@ -33,6 +33,7 @@ PURPOSES = {
     "math": "answers that are equal as mathematics (exact:math)",
     "parquet": "ballots in Parquet files",
     "ray": "elections on a Ray cluster",
+    "schema": "JSON schemas for the rule merge",
     "web": "show, study serve, serve; sampling from servers",
     "zstd": "files that end in .zst",
 }

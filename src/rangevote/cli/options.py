@@ -141,7 +141,7 @@ def election_option(name: str, *, sampling: bool = False, default: bool = True) 
     setting = SCHEMA[name]
     how: dict[str, Any] = {"cls": ElectionOption, "default": setting.default if default else None}
     if dict in setting.types:
-        how["callback"] = _numbers_by_name
+        how["callback"] = _json_file if name == "schema" else _numbers_by_name
     elif not {str, bool}.intersection(setting.types):
         how["type"] = setting.types[-1]
     if name in ("similarity", "preset", "rule", "weights"):
@@ -226,6 +226,19 @@ def own_similarity(name: str) -> Any:
     except Exception as error:  # whatever the user's module raises
         raise SetupError(f"-s {name}: cannot import {module}: {type(error).__name__}: {error}") from error
     return found() if isinstance(found, type) else found
+
+
+def _json_file(context: click.Context, option: click.Parameter, path: str | None) -> Any:
+    if path is None:
+        return None
+    from rangevote.formats.jsonl import parse
+
+    try:
+        return parse(Path(path).read_bytes())
+    except OSError as error:
+        raise SetupError(f"cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
+    except DataError as error:
+        raise error.at(path) from None
 
 
 def _numbers_by_name(

@@ -261,7 +261,8 @@ def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: S
     if settings.weights is None:
         for indices, own in given.by_member():
             _report_weighting(default_weights(own), weights[indices], own)
-    contest = Contest(candidates, electors, weights, settings.measure, own=settings.evidence(candidates))
+    evidence, merging = settings.evidence(candidates), settings.merging
+    contest = Contest(candidates, electors, weights, settings.measure, own=evidence, merging=merging)
     return conclude(contest, weighting, settings)
 
 
@@ -296,7 +297,7 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
     voters = Hypotheses([], role="voters") if contest.voters is None else contest.voters
     weights = contest.weights if outcome.weights is None else outcome.weights
     outcome.scores.flags.writeable = weights.flags.writeable = False
-    if len(outcome.elected) < settings.winners:
+    if len(outcome.elected) < settings.winners and outcome.no_winner is None:
         number, listed = len(outcome.elected), len(contest.candidates)
         those = "all of them" if number == listed else f"the {number} that the similarity tells apart"
         warn(f"{settings.winners} winners asked of {listed} candidates: {those} are elected.")
@@ -311,9 +312,13 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
         weighting,
         contest.own,
         panel,
-        no_support=contest.no_support,
+        outcome.no_winner,
+        no_support=contest.no_support and settings.merging is None,
         all_weights=contest.weights,
+        merged=outcome.merged,
     )
+    if settings.merging is not None:  # which has asked for the share already
+        return result if outcome.no_winner else with_thresholds(result, settings.min_score, None)
     if result.similarity.label is not None and not outcome.scores.any() and not result.votes:
         return replace(result, elected=(), no_winner="no voter gave an answer")
     if result.no_support:

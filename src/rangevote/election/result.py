@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from rangevote.election.explain import Explanation
+    from rangevote.election.merge import Merged
     from rangevote.election.panel import PanelShares
     from rangevote.election.settings import Settings
     from rangevote.similarity.base import Measure
@@ -88,7 +89,9 @@ class Result:
     With `min_score` or `min_share` there may be no winner: then `no_winner` says why, `elected` is empty,
     `winner` and `index` are None, and `score` and `margin` are those of the best candidate, `leader`.
     Where answers are compared (`exact` with a key, tool calls), `answer` is that of the winner, and
-    `answers` counts those of all voters. `settings` are the options of the election, `weighting` names how
+    `answers` counts those of all voters. Under rule="merge" `winner` is the merged object as JSON, `merged`
+    has the share of each field, and `index` is the candidate that says the same, otherwise the best whole
+    one (`merged.equal` is None). `settings` are the options of the election, `weighting` names how
     its voters were weighed.
     """
 
@@ -104,6 +107,7 @@ class Result:
     no_winner: str | None = None
     no_support: bool = False  # no voter supports any candidate but itself: weights and the tie order decided
     all_weights: Array | None = None  # (voters,), before a rule left some out
+    merged: Merged | None = None  # what rule="merge" merged
 
     def __getattr__(self, name: str) -> Any:
         """What an election in one call has left to be made."""
@@ -162,7 +166,9 @@ class Result:
 
     @property
     def hypothesis(self) -> Hypothesis | None:
-        """The winner, with all that is known of it."""
+        """The winner, with all that is known of it; of a merged object only its text."""
+        if self.merged is not None and self.merged.equal is None and self.merged.text is not None:
+            return Hypothesis(self.merged.text)
         return self.candidates[self.elected[0]] if self.elected else None
 
     @property
@@ -196,6 +202,8 @@ class Result:
         return isinstance(item, Hypothesis) and item.member is not None
 
     def _content(self, index: int) -> str | Sequence[int]:
+        if self.merged is not None and self.merged.text is not None:
+            return self.merged.text
         if "candidates" in self.__dict__:
             return self.candidates.content(index)
         item: str | Hypothesis = self.__dict__["_left"][0][0][index]
@@ -241,8 +249,11 @@ class Result:
     def margin(self) -> float | None:
         """How far the winner's score is above the best of another group; None where there is no other.
 
-        Where tools are called, an election has stages, and it is the smallest lead of all of them.
+        Where tools are called, an election has stages, and it is the smallest lead of all of them; under
+        rule="merge" the smallest lead of a field.
         """
+        if self.merged is not None:
+            return self.merged.margin
         if self.similarity.staged:
             measure = cast("TextOrToolCalls", self.similarity)
             return measure.margin(self.candidates, self.voters, self.weights)
@@ -332,6 +343,8 @@ class Result:
             fields["member"] = self.member
         if len(self.members) > 1:
             fields["members"] = list(self.members)
+        if self.merged is not None:
+            fields["merged"] = self.merged.to_dict()
         if self.panel is not None and self.panel.left_out:
             fields["left_out"] = list(self.panel.left_out)
         if scores:
@@ -342,7 +355,7 @@ class Result:
 
     def fields(self) -> dict[str, Any]:
         """The same with what says nothing too, and with the answers and the panel in fields of their own."""
-        fields = {"near_tie": False, "no_support": False, "no_winner": None, **self.to_dict()}
+        fields = {"near_tie": False, "no_support": False, "no_winner": None, "merged": None, **self.to_dict()}
         names = ("answer", "votes", "abstained", "entropy")
         return fields | {
             "winners": self._winner_fields(),

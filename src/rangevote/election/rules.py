@@ -1,7 +1,7 @@
 """Election rules: from one election to scores and winners.
 
 A rule is a function and one line in `RULES`. Range voting is the paper's; `reweighted` elects several;
-`cluster` the best of the largest group;
+`cluster` the best of the largest group; `merge` composes JSON of fields that won elections of their own;
 `most_likely` and `length_normalised` are the baselines that choose from the same list.
 """
 
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rangevote.election.merge import ABSENT, Merged, Merging
 from rangevote.errors import DataError
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import rounded
@@ -34,6 +35,7 @@ class Contest:
     similarity: Measure | None = None
     poll: Poll | None = None  # with all voters in it; opened when votes are first counted
     own: Array | None = None  # (candidates,), the part of each score that no voter gives: `evidence`
+    merging: Merging | None = None  # how rule="merge" merges
     votes: Array | None = None  # (candidates,), those that were counted first, under all weights
 
     def scores(self, weights: Array, part: float = 1.0) -> Array:
@@ -121,11 +123,14 @@ def own_likelihood(candidates: Hypotheses, factor: float) -> Array:
 
 
 class RuleOutcome(NamedTuple):
-    """Scores of all candidates, and who was elected, in order; the voters' weights, if others than given."""
+    """Scores of all candidates, and who was elected, in order; the voters' weights, if others than given;
+    what was merged, or why nobody was elected."""
 
     scores: Array  # (candidates,)
     elected: tuple[int, ...]
     weights: Array | None = None  # (voters,)
+    merged: Merged | None = None
+    no_winner: str | None = None
 
 
 def order(scores: Array, candidates: Hypotheses) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
@@ -234,6 +239,26 @@ def cluster(contest: Contest, winners: int) -> RuleOutcome:
     return first._replace(elected=tuple(elected))
 
 
+def merge(contest: Contest, winners: int) -> RuleOutcome:
+    """JSON of which every field won an election of its own (`rangevote.election.merge`).
+
+    Candidates are graded by the values that they share with the voters: a score says how well a candidate
+    does as a whole. The one that says the same as the merged object is elected, otherwise the best.
+    """
+    assert contest.merging is not None
+    assert contest.voters is not None
+    candidates = contest.merging.read(contest.candidates)
+    voters = None if contest.voters is contest.candidates else contest.merging.read(contest.voters)
+    speaking = [value is not ABSENT for value in (candidates if voters is None else voters)]
+    weights = np.where(speaking, contest.weights, 0.0)
+    merged = contest.merging.merge(candidates, voters, contest.weights)
+    if isinstance(merged, str):
+        return RuleOutcome(contest.scores(weights), (), weights, no_winner=merged)
+    scores = np.where([value is not ABSENT for value in candidates], contest.scores(weights), -np.inf)
+    index = leader(scores, contest.candidates) if merged.equal is None else merged.equal
+    return RuleOutcome(scores, (index,), weights, merged)
+
+
 def most_likely(contest: Contest, winners: int) -> RuleOutcome:
     """The candidate with the highest log-probability: what beam search returns."""
     scores = _logprobs(contest.candidates, "most_likely").copy()
@@ -253,13 +278,14 @@ RULES: dict[str, Rule] = {
     "range": range_voting,
     "reweighted": reweighted,
     "cluster": cluster,
+    "merge": merge,
     "most_likely": most_likely,
     "length_normalised": length_normalised,
 }
 #: Rules in which nobody votes.
 WITHOUT_VOTERS = frozenset({"most_likely", "length_normalised"})
 #: Rules of which a sample of the voters tells nothing certain.
-NOT_ADAPTIVE = WITHOUT_VOTERS | {"cluster"}
+NOT_ADAPTIVE = WITHOUT_VOTERS | {"cluster", "merge"}
 
 
 def _logprobs(candidates: Hypotheses, rule: str) -> Array:

@@ -17,6 +17,7 @@ A profile has the same options in a TOML file, as `rangevote tune` writes it:
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import json
 import sys
@@ -41,15 +42,17 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from rangevote import __version__
+from rangevote.election.merge import Merging
 from rangevote.election.panel import AGREEMENT, PanelShares, Shares, check_shares
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, evidence
 from rangevote.election.weights import CONFIDENCE, WEIGHTS, has_temperature
-from rangevote.errors import DataError, SetupError, UsageError, choose, nearest, shown
+from rangevote.errors import DataError, SetupError, UsageError, choose, nearest, need, shown
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import Election
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, Preset, get_similarity, spelled
 from rangevote.similarity.base import Measure, Similarity, short
 from rangevote.similarity.combined import Cutoff
+from rangevote.similarity.json_leaves import canonical
 from rangevote.similarity.ngram import formula_of
 from rangevote.similarity.tool_calls import TextOrToolCalls
 from rangevote.similarity.units import Tokenise
@@ -65,8 +68,10 @@ Check = Callable[[str, Any], object]
 PLAIN = frozenset({str, int, float, bool, type(None)})
 #: Options that an election in one call understands; the others must have their defaults.
 ONE_CALL_OPTIONS = frozenset({"similarity", "preset", "weights", "temperature", "likelihood", "tokenize"})
-#: The cutoff of rule="cluster", if none is given.
+#: The cutoff of rule="cluster" and rule="merge", if none is given.
 CLUSTERED = 0.5
+#: How rule="merge" grades whole samples: by the values that two have in common.
+WHOLE_JSON = "overlap_1@0.5"
 NORMAL_FORMS = dict.fromkeys(("NFC", "NFD", "NFKC", "NFKD"))
 _SERIES = ".".join(__version__.split(".")[:2])
 #: What goes with a similarity that is given without a preset: equation 1 as it stands.
@@ -132,6 +137,36 @@ def _score_weights(name: str, value: Any) -> None:
         _number("a finite number", lambda x: True)(f"{name}[{score!r}]", x)
 
 
+def fault_finder(schema: Mapping[str, Any]) -> Callable[[Any], str]:
+    """The function that says what a value lacks to fit a JSON schema, "" if it fits. Nothing is fetched."""
+    jsonschema = need("jsonschema", "schema", "checking samples by a JSON schema")
+    registry = importlib.import_module("referencing").Registry()
+    try:
+        kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+        kind.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        where = "".join(f"[{step!r}]" for step in error.absolute_path)
+        raise UsageError(f"schema{where} is not valid JSON Schema: {error.message[:200]}") from None
+    validator = kind(schema, registry=registry)
+
+    def fault(value: Any) -> str:
+        try:
+            error = jsonschema.exceptions.best_match(validator.iter_errors(value))
+        except Exception as unresolved:  # of the package `referencing`, or a regular expression
+            raise UsageError(f"the schema cannot be used: {str(unresolved)[:200]}") from None
+        return "" if error is None else f"{error.json_path}: {error.message}"[:200]
+
+    return fault
+
+
+def _schema(name: str, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise UsageError(
+            f"{name} must be a JSON schema, an object such as {{'type': 'object'}}, got {shown(value)}."
+        )
+    fault_finder(value)
+
+
 def _weights(name: str, value: Any) -> None:
     if isinstance(value, str):  # numbers are checked against the voters
         choose(name, value, WEIGHTS)
@@ -155,6 +190,7 @@ class ElectionOptions(TypedDict, total=False):
     shares: Shares | Literal["agreement"] | None
     min_score: float | None
     min_share: float | None
+    schema: Mapping[str, Any] | None
 
 
 class Settings(msgspec.Struct, frozen=True, dict=True):
@@ -232,7 +268,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         Option(
             "--cutoff S",
             "Count only voters at least this similar to the candidate, for example 0.5, so that a compromise "
-            "among different texts does not win. Default: 0.5 under the rule cluster, otherwise none.",
+            "among different texts does not win. Default: 0.5 under the rules cluster and merge.",
             check=_number("a similarity above 0 and up to 1", lambda x: 0 < x <= 1),
             sign="cut",
             votes=True,
@@ -243,7 +279,8 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         Option(
             "--rule NAME",
             "range, reweighted (several winners that represent different voters), cluster (the best of the "
-            "largest group of similar texts), most_likely or length_normalised.",
+            "largest group of similar texts), merge (JSON merged field by field), most_likely or "
+            "length_normalised.",
             check=_one_of(RULES),
             sign="rule",
         ),
@@ -277,7 +314,11 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
     ] = None
     merge: Annotated[
         bool,
-        Option("--merge", "Give the first of equal texts the probability of all of them.", sign="merge:text"),
+        Option(
+            "--merge",
+            "Give the first of equal texts the probability of all of them. JSON is merged by --rule merge.",
+            sign="merge:text",
+        ),
     ] = False
     shares: Annotated[
         Shares | Literal["agreement"] | None,
@@ -301,10 +342,21 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         float | None,
         Option(
             "--min-share X",
-            "Elect nobody unless a share X of the vote says the same, for example 0.5 of the answers.",
+            "Elect nobody unless a share X of the vote says the same, for example 0.5 of the answers. The "
+            "rule merge leaves out fields with less; its default is more than half.",
             check=_number("a share of the vote from 0 to 1", lambda x: 0 <= x <= 1),
             sign="min_share",
             votes=True,
+        ),
+    ] = None
+    schema: Annotated[
+        Mapping[str, Any] | None,
+        Option(
+            "--schema FILE",
+            "A JSON schema for the rule merge: samples that do not fit it abstain. If the merged object does "
+            "not fit, the best whole sample is taken.",
+            check=_schema,
+            client=False,  # its regular expressions are run
         ),
     ] = None
 
@@ -318,6 +370,18 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
                     f"{option.name} is for votes, and nobody votes under rule={self.rule!r}; leave it out, "
                     f"or use rule='range'."
                 )
+        if self.rule == "merge":
+            for name, value in (
+                ("winners", self.winners > 1),
+                ("likelihood", self.likelihood),
+                ("scores", self.scores),
+            ):
+                if value:
+                    raise UsageError(
+                        f"{name} does not apply to rule='merge', which makes one object; leave it out."
+                    )
+        elif self.schema is not None:
+            raise UsageError("schema is for rule='merge'; add it (--rule merge), or leave the schema out.")
         similarity, preset = self.similarity, self.preset
         if preset is None and similarity is None:
             preset = DEFAULT_PRESET
@@ -338,7 +402,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
     @property
     def least_grade(self) -> float | None:
         """From which similarity on a voter counts for a candidate; None: from any."""
-        return CLUSTERED if self.cutoff is None and self.rule == "cluster" else self.cutoff
+        return CLUSTERED if self.cutoff is None and self.rule in ("cluster", "merge") else self.cutoff
 
     @property
     def _preset(self) -> Preset:
@@ -346,8 +410,22 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def measure(self) -> Measure:
-        """What grades: the similarity, with its cutoff. Equal answers are as similar as can be, so that they
-        need none, and the texts beside tool calls have theirs already."""
+        """What grades: the similarity, with its cutoff; under rule="merge" the values in common."""
+        return get_similarity(WHOLE_JSON, "json") if self.rule == "merge" else self.text_measure
+
+    @cached_property
+    def merging(self) -> Merging | None:
+        """How rule="merge" merges; None under other rules."""
+        if self.rule != "merge":
+            return None
+        return Merging(
+            self.text_measure, self.min_share, None if self.schema is None else fault_finder(self.schema)
+        )
+
+    @property
+    def text_measure(self) -> Measure:
+        """The similarity with its cutoff. Equal answers are as similar as can be, so that they need none, and
+        the texts beside tool calls have theirs already."""
         measure = cast("Measure", self.similarity)
         if self.least_grade is None or measure.answers or measure.staged:
             return measure
@@ -364,6 +442,8 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
     @property
     def own_likelihood(self) -> float:
         """How much a candidate's own likelihood counts beside the votes: as given, or the preset's."""
+        if self.rule == "merge":
+            return 0.0
         return self._preset.likelihood if self.likelihood is None else self.likelihood
 
     @property
@@ -428,6 +508,8 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
 
     def with_tool_calls(self) -> Settings:
         """The same for an election in which some call tools."""
+        if self.rule == "merge":
+            raise UsageError("rule='merge' merges JSON texts, not tool calls; use rule='range'.")
         return self if self.measure.staged else self.replace(similarity=TextOrToolCalls(self.measure))
 
     def signature(
@@ -447,6 +529,11 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             parts.append(f"on:{on}")
         if measure.staged:
             parts.append("calls:name,arguments")
+        if self.merging is not None:
+            texts = self.merging.texts
+            parts.append(f"texts:{escaped(texts.name)}:{texts.signature_on(Hypotheses(['']))}")
+        if self.schema is not None:
+            parts.append(f"schema:{hashlib.sha256(canonical(self.schema).encode()).hexdigest()[:8]}")
         parts.append(f"w:{weighting}")
         effective = {
             "temperature": self.vote_temperature if has_temperature(weighting) else None,

@@ -15,7 +15,7 @@ import numpy as np
 from rangevote.election.elect import Panel, conclude, elect_columns
 from rangevote.election.preprocess import prepare
 from rangevote.election.result import Result
-from rangevote.election.rules import WITHOUT_VOTERS, Contest, order
+from rangevote.election.rules import NOT_ADAPTIVE, WITHOUT_VOTERS, Contest, order
 from rangevote.election.sequential_test import FIRST_ROUND, check_within, deal, rounds, sole_survivor
 from rangevote.election.settings import ElectionOptions, Settings, settings_of
 from rangevote.election.weights import default_weights, weigh
@@ -162,7 +162,9 @@ class Electorate:
             electors, settings.weights, settings.vote_temperature, voters, settings.shares
         )
         own = settings.evidence(self._candidates)
-        contest = Contest(self._candidates, electors, weights, settings.measure, self._poll, own)
+        contest = Contest(
+            self._candidates, electors, weights, settings.measure, self._poll, own, settings.merging
+        )
         return conclude(contest, weighting, settings)
 
     def decided(self, confidence: float = 0.99, within: float = 0.0) -> bool:
@@ -180,8 +182,10 @@ class Electorate:
         voters = self._all()
         if voters.members is not None:
             raise UsageError("decided() is for samples of one model; it knows no panels.")
-        if self._settings.rule == "cluster":
-            raise UsageError("decided() does not know rule='cluster'; use rule='range', with cutoff= or not.")
+        if self._settings.rule in NOT_ADAPTIVE:
+            raise UsageError(
+                f"decided() does not know rule={self._settings.rule!r}; use rule='range', cutoff= or not."
+            )
         weighting = self._settings.weights or default_weights(voters)
         if weighting != "count":
             raise UsageError(

@@ -19,6 +19,7 @@ from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import softmax
 
 if TYPE_CHECKING:
+    from rangevote.election.merge import Merged
     from rangevote.election.result import Result
 
 #: Words of a quoted passage, and of a text in which passages are looked for.
@@ -155,9 +156,25 @@ def _whose(result: Result) -> list[str]:
     return [f" It is the output of {result.member}{part}{same}."]
 
 
+def _merged(merged: Merged) -> tuple[str, ...]:
+    if merged.text is None:
+        return (f"The best whole sample is taken: {merged.whole}.",)
+    weakest = min(merged.shares, key=lambda path: merged.shares[path])
+    share = _percent(merged.shares[weakest])
+    name = f"The field with the least agreement, {weakest}," if weakest else "It"
+    parts = ["Merged field by field: ", Quote(merged.text), f". {name} has {share} of the vote."]
+    if merged.left_out:
+        parts.append(f" Left out, because no value has a majority: {', '.join(merged.left_out)}.")
+    if merged.equal is None:
+        parts.append(" No candidate says exactly this; the best whole candidate is shown.")
+    return tuple(parts)
+
+
 def _reasons(result: Result) -> tuple[str, ...]:
     if result.no_winner is not None:
         return (f"Nobody is elected: {result.no_winner}. The best candidate is shown.",)
+    if result.merged is not None:
+        return _merged(result.merged)
     if len(result.candidates) == 1:
         return ("It is the only candidate.",)
     if not len(result.voters):

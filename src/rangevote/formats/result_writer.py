@@ -164,6 +164,7 @@ COLUMNS = {
     "entropy": "number",
     "member": "text",
     "members": "texts",
+    "merged": "text",
     "left_out": "texts",
     "error": "text",
     "winners": "winners",
@@ -201,7 +202,7 @@ def table_row(fields: dict[str, Any]) -> dict[str, Any]:
     for other in row.get("winners") or ():
         if isinstance(other["winner"], list):
             other["winner"] = " ".join(map(str, other["winner"]))
-    for name in ("explanation", "votes"):
+    for name in ("explanation", "votes", "merged"):
         if name in row:
             row[name] = _encode(row[name]).decode()
     return row

@@ -130,7 +130,9 @@ class Reply:
             "samples": {"asked": outcome.asked, "saved": outcome.saved, **outcome.counts},
             "certain": outcome.certain,
         }
-        election |= {name: fields[name] for name in ("no_winner", "answers", "panel") if fields[name]}
+        election |= {
+            name: fields[name] for name in ("no_winner", "answers", "panel", "merged") if fields[name]
+        }
         if self.request.options.explain:
             election["scores"] = [
                 {"text": str(result.candidates.content(i)), "score": finite(float(result.scores[i]))}
@@ -164,6 +166,8 @@ class Winner(NamedTuple):
         if result.no_winner:
             refusal = f"No answer has enough support: {result.no_winner}."
             return cls("", reason, {"refusal": refusal}, {}, None)
+        if result.merged is not None and result.merged.text is not None:  # which has no reasoning of its own
+            return cls(result.merged.text, "stop", {"content": result.merged.text}, {}, None)
         raw, text = choice.raw, str(result.candidates.content(index))
         assert raw is not None
         message: dict[str, Any] = {"refusal" if choice.kind == "refusal" else "content": text}

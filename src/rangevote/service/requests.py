@@ -201,7 +201,8 @@ def read_request(
         prompts = _prompts(read.prompt, config)
         passed["prompt"] = prompts[0]
     options = _options(read.rangevote, profile or (None if alias is None else alias.profile), config)
-    if asks_for_json(passed) and isinstance(options.settings(1).measure, Ngrams):
+    settings = options.settings(1)
+    if asks_for_json(passed) and settings.merging is None and isinstance(settings.measure, Ngrams):
         options = options.changed({"tokenize": "json", **options.election})
     if read.n > options.samples:
         raise invalid("n", f"must be at most the number of samples, {options.samples}")

@@ -37,13 +37,14 @@ def leaves(value: Any, path: str = "") -> list[Leaf]:
     """
     if isinstance(value, dict) and value:
         named = sorted(value.items())
-        return [leaf for name, inner in named for leaf in leaves(inner, _below(path, name))]
+        return [leaf for name, inner in named for leaf in leaves(inner, path_below(path, name))]
     if isinstance(value, list) and value:
         return [leaf for i, inner in enumerate(value) for leaf in leaves(inner, f"{path}[{i}]")]
     return [(path, _scalar(value))]
 
 
-def _below(path: str, name: str) -> str:
+def path_below(path: str, name: str) -> str:
+    """The path to what a name of an object has."""
     shown = name if _NAME.fullmatch(name) else _encoded(name)
     return f"{path}.{shown}" if path else shown
 

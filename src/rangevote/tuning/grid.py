@@ -195,8 +195,7 @@ class SharedCounts:
             scores = scores if own is None else scores + own
             index = leader(scores, self._candidates)
         else:
-            scores, elected, _ = RULES[setting.rule](Contest(self._candidates), 1)
-            index = elected[0]
+            scores, (index, *_), *_ = RULES[setting.rule](Contest(self._candidates), 1)
         return index, float(scores[index])
 
     def votes(self, setting: Setting) -> Array:

@@ -350,7 +350,8 @@ def add_outcome(row: Listed, elected: ElectedBallot) -> None:
     """Fill in what the election adds to a row of the list."""
     result = elected.result
     likely, compared = most_likely(result.candidates), quality(elected.ballot, result)
-    text = readable(result.candidates, result.leader)
+    text = result.winner if result.merged is not None else None
+    text = text if isinstance(text, str) else readable(result.candidates, result.leader)
     row.margin, row.near_tie, row.no_winner = finite(result.margin), result.near_tie, result.no_winner
     if result.no_winner is not None:
         return

@@ -1,0 +1,366 @@
+"""JSON merged field by field (`rule="merge"`): every field of the result won an election of its own.
+
+Samples that are not JSON, or do not fit the schema, abstain. A field is in the result if more than half of
+the weight of the others gives it the same value (`min_share` asks for another share). A sample without the
+field votes for its absence. If neither a value nor absence has a majority, the field is left out and named.
+
+* Numbers, booleans, null, dates and strings have the same value if they are equal after normalising: 1 and
+  1.0, "Paris" and " paris", "2024-01-05" and "5 January 2024". The form that most of them write is taken.
+* Free text, strings of several words without such a majority: the text that the similarity elects, if the
+  voters that are at least `cutoff` similar to it are a majority.
+* Objects are merged name by name. Values of different types are never mixed: the type needs a majority, too.
+* Lists are aligned by what is in their items, not by index: equal items first, then each with the most alike.
+  Each row of aligned items is merged as a field is.
+
+Names and items are in the order in which most samples have them. Nothing depends on the order of the samples.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rangevote.errors import DataError
+from rangevote.hypothesis import Array, Hypotheses
+from rangevote.similarity.base import Measure
+from rangevote.similarity.json_leaves import canonical, path_below, read_json
+
+#: Shares are sums of weights such as 1/3: 2 of 3 are 2/3, whatever was rounded.
+SHARE_SLACK = 1e-12
+#: Items of lists are aligned from this likeness on, a share of what they have in common.
+ALIKE = 1 / 3
+#: JSON that is nested more deeply abstains.
+DEPTH = 64
+ABSENT: Any = object()
+#: The step of a path to an item that is not in the merged list.
+SOME_ITEM = -1
+DATES = ("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y")
+_DATED = re.compile(r".*\d.*\d{2}.*", re.DOTALL)
+
+Steps = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What was merged of the samples, and how sure each field is.
+
+    `shares` has the share of the vote of every value by its path, `left_out` the paths for which there was no
+    majority; `items[]` are items of a list. `abstained` voters are not JSON, or do not fit the schema.
+    `equal` is the candidate that says the same as the merged object, None where none does. `text` is the
+    merged object as JSON, None where a whole candidate was taken instead, and `whole` says why. `margin` is
+    by how much the value with the smallest lead is ahead of what stands against it.
+    """
+
+    text: str | None
+    shares: dict[str, float]
+    left_out: tuple[str, ...]
+    abstained: int
+    equal: int | None = None
+    whole: str | None = None
+    margin: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as JSON has them; `whole` only where it says something."""
+        fields = {
+            "shares": self.shares,
+            "left_out": list(self.left_out),
+            "abstained": self.abstained,
+            "equal": self.equal,
+        }
+        return fields if self.whole is None else {**fields, "whole": self.whole}
+
+
+class Held(NamedTuple):
+    """What one sample has at one place: its share of the vote, and whether it is one of the candidates."""
+
+    sample: int
+    value: Any
+    weight: float
+    stands: bool
+
+
+class Node(NamedTuple):
+    """What was merged at one place, or ABSENT; shares and leads of its values, and what was left out, by the
+    way there."""
+
+    value: Any
+    shares: dict[Steps, tuple[float, float]]
+    left_out: list[Steps]
+
+
+class Merging(NamedTuple):
+    """How samples are merged: by which measure texts are compared, which share of the vote a value needs
+    (None: more than half), and what a value lacks to fit the schema ("": nothing)."""
+
+    texts: Measure
+    min_share: float | None = None
+    fault: Callable[[Any], str] | None = None
+
+    def read(self, hypotheses: Hypotheses) -> list[Any]:
+        """The value of each, ABSENT where it abstains."""
+        if hypotheses.texts is None:
+            raise DataError("is missing; rule='merge' merges JSON texts.", field=f"{hypotheses.role}[].text")
+        values = [_value(text) for text in hypotheses.texts]
+        if self.fault is None:
+            return values
+        return [ABSENT if value is ABSENT or self.fault(value) else value for value in values]
+
+    def merge(self, candidates: Sequence[Any], voters: Sequence[Any] | None, weights: Array) -> Merged | str:
+        """The merged object of values that were `read`, or why there is none; `voters=None`: the candidates
+        vote. Weights need not sum to 1."""
+        masses: list[float] = weights.tolist()
+        speaking = [v is not ABSENT for v in (candidates if voters is None else voters)]
+        total = math.fsum(mass for mass, speaks in zip(masses, speaking, strict=True) if speaks)
+        if not total > 0 or all(value is ABSENT for value in candidates):
+            return "no sample is JSON" + ("" if self.fault is None else " that fits the schema")
+        own = masses if voters is None else [0.0] * len(candidates)
+        held = [Held(i, value, own[i] / total, True) for i, value in enumerate(candidates)]
+        for value, mass in zip(voters or (), masses if voters is not None else (), strict=True):
+            held.append(Held(len(held), value, mass / total, False))
+        node = self.node([one for one in held if one.value is not ABSENT])
+        if node.value is ABSENT:
+            return "no field has a majority of the samples"
+        key = canonical(node.value)
+        equal = next((i for i, v in enumerate(candidates) if v is not ABSENT and canonical(v) == key), None)
+        fault = self.fault(node.value) if self.fault is not None else ""
+        return Merged(
+            None if fault else json.dumps(node.value, ensure_ascii=False, separators=(",", ":")),
+            {_path(steps): share for steps, (share, _) in node.shares.items()},
+            tuple(dict.fromkeys(map(_path, node.left_out))),
+            speaking.count(False),
+            equal,
+            f"the merged object does not fit the schema: {fault}" if fault else None,
+            min(lead for _, lead in node.shares.values()),
+        )
+
+    def enough(self, share: float) -> bool:
+        if self.min_share is None:
+            return share > 0.5 + SHARE_SLACK
+        return share > 0 and share >= self.min_share - SHARE_SLACK
+
+    def node(self, held: Sequence[Held]) -> Node:
+        """The election at one place."""
+        kinds = _grouped(held, lambda one: _kind(one.value))
+        kind, some = min(kinds.items(), key=lambda item: (-round(_mass(item[1]), 12), item[0]))
+        if not self.enough(_mass(some)):
+            return self._left_out(held)
+        empty = [one for one in some if one.value in ({}, [])]
+        if kind in ("object", "list") and not self.enough(_mass(empty)):
+            return self._object(held, some) if kind == "object" else self._list(held, some)
+        return self._scalar(held, kind, some)
+
+    def _left_out(self, held: Sequence[Held]) -> Node:
+        """Nothing; named unless the majority says that nothing is there."""
+        return Node(ABSENT, {}, [] if self.enough(1 - _mass(held)) else [()])
+
+    def _scalar(self, held: Sequence[Held], kind: str, some: Sequence[Held]) -> Node:
+        """The value with the most votes; of free texts without a majority the one that is elected."""
+        groups = _grouped(some, lambda one: _key(one.value))
+        masses = {key: _mass(group) for key, group in groups.items()}
+        standing = [key for key, group in groups.items() if any(one.stands for one in group)]
+        best = min(standing, key=lambda key: (-round(masses[key], 12), key), default=None)
+        rest = 1 - _mass(some)
+        if best is not None and self.enough(masses[best]):
+            forms = _grouped([one for one in groups[best] if one.stands], lambda one: json.dumps(one.value))
+            form = min(forms, key=lambda form: (-round(_mass(forms[form]), 12), form))
+            others = [mass for key, mass in masses.items() if key != best]
+            return Node(forms[form][0].value, {(): (masses[best], masses[best] - max([*others, rest]))}, [])
+        several = _mass([one for one in some if kind == "string" and len(one.value.split()) > 1])
+        if best is None or several <= _mass(some) / 2:
+            return self._left_out(held)
+        return self._text(held, some)
+
+    def _text(self, held: Sequence[Held], some: Sequence[Held]) -> Node:
+        by_text = _grouped(some, lambda one: one.value)
+        texts = sorted(by_text)
+        standing = [text for text in texts if any(one.stands for one in by_text[text])]
+        masses = np.array([_mass(by_text[text]) for text in texts])
+        grades = self.texts.matrix(Hypotheses.of(standing), Hypotheses.of(texts, role="voters"))
+        best = int(np.round(masses @ grades, 12).argmax())  # of equal ones the first in the alphabet
+        share = math.fsum(masses[grades[:, best] > 0].tolist())
+        if not self.enough(share):
+            return self._left_out(held)
+        return Node(standing[best], {(): (share, 2 * share - 1)}, [])
+
+    def _object(self, held: Sequence[Held], some: Sequence[Held]) -> Node:
+        fields: dict[str, list[Held]] = {}
+        for one in some:
+            for name, value in one.value.items():
+                fields.setdefault(name, []).append(one._replace(value=value))
+        nodes = {name: self.node(fields[name]) for name in sorted(fields)}
+        kept = [name for name, node in nodes.items() if node.value is not ABSENT]
+        order = _ordered(kept, [(one.weight, list(one.value)) for one in some])
+        left_out = [(name, *steps) for name, node in nodes.items() for steps in node.left_out]
+        if not kept:
+            return Node(ABSENT, {}, left_out or [()])
+        shares = {(name, *steps): share for name in order for steps, share in nodes[name].shares.items()}
+        return Node({name: nodes[name].value for name in order}, shares, left_out)
+
+    def _list(self, held: Sequence[Held], some: Sequence[Held]) -> Node:
+        rows, sequences = _aligned(some)
+        nodes = {label: self.node(row) for label, row in rows.items()}
+        kept = [label for label, node in nodes.items() if node.value is not ABSENT]
+        most = Counter[str]()  # how often some sample has an item
+        for one in some:
+            most |= Counter(map(canonical, one.value))
+        shares: dict[Steps, tuple[float, float]] = {}
+        left_out: list[Steps] = [
+            (SOME_ITEM, *steps) for label in nodes if label not in kept for steps in nodes[label].left_out
+        ]
+        values: list[Any] = []
+        used = Counter[str]()
+        for label in _ordered(kept, sequences):
+            node = nodes[label]
+            key = canonical(node.value)
+            if used[key] >= max(1, most[key]):  # two different items, of which the same is left
+                left_out.append((SOME_ITEM,))
+                continue
+            used[key] += 1
+            shares |= {(len(values), *steps): share for steps, share in node.shares.items()}
+            left_out += [(len(values), *steps) for steps in node.left_out]
+            values.append(node.value)
+        return Node(values, shares, left_out) if values else Node(ABSENT, {}, left_out or [()])
+
+
+Label = tuple[str, int]  # the key of an item, and how many equal ones the sample has before it
+Sequences = list[tuple[float, list[Label]]]  # weight of a sample, and what it has, in its order
+
+
+def _aligned(some: Sequence[Held]) -> tuple[dict[Label, list[Held]], Sequences]:
+    """The items of lists in rows, at most one of each sample in a row; and each sample's rows in order."""
+    rows: dict[Label, list[Held]] = {}
+    sequences: Sequences = []
+    for one in some:
+        seen = Counter[str]()
+        labels = []
+        for item in one.value:
+            key = _key(item)
+            labels.append((key, seen[key]))
+            rows.setdefault(labels[-1], []).append(one._replace(value=item))
+            seen[key] += 1
+        sequences.append((one.weight, labels))
+    aligned: dict[Label, list[Held]] = {}
+    row_of: dict[Label, Label] = {}
+    for label in sorted(rows, key=lambda label: (-round(_mass(rows[label]), 12), label)):
+        samples = {one.sample for one in rows[label]}
+        alike = {
+            other: round(_likeness(rows[label][0].value, row[0].value), 12)
+            for other, row in aligned.items()
+            if samples.isdisjoint(one.sample for one in row)
+        }
+        best = max(alike, key=lambda other: alike[other], default=label)
+        row_of[label] = best if alike.get(best, 0.0) >= ALIKE - SHARE_SLACK else label
+        aligned.setdefault(row_of[label], []).extend(rows[label])
+    return aligned, [(weight, [row_of[label] for label in labels]) for weight, labels in sequences]
+
+
+def _likeness(a: Any, b: Any) -> float:
+    """How much two items have in common, from 0 to 1; an item of another type nothing."""
+    if _kind(a) != _kind(b):
+        return 0.0
+    if isinstance(a, dict):
+        names = a.keys() | b.keys()
+        shared = [_likeness(a[name], b[name]) for name in sorted(a.keys() & b.keys())]
+        return math.fsum(shared) / len(names) if names else 1.0
+    if _key(a) == _key(b):
+        return 1.0
+    if isinstance(a, (list, str)):
+        parts = [
+            Counter(map(_key, x)) if isinstance(x, list) else Counter(_normal(x).split()) for x in (a, b)
+        ]
+        sizes = sum(part.total() for part in parts)
+        return 2 * (parts[0] & parts[1]).total() / sizes if sizes else 0.0
+    return 0.0
+
+
+def _ordered(kept: Sequence[Any], sequences: Iterable[tuple[float, Sequence[Any]]]) -> list[Any]:
+    """Names or rows in the order in which most samples have them: first what comes before most others."""
+    columns = {label: i for i, label in enumerate(kept)}
+    weighed = [(weight, [columns[label] for label in some if label in columns]) for weight, some in sequences]
+    before = np.zeros((len(kept), len(kept)))
+    for weight, some in sorted(weighed):
+        for place, i in enumerate(some):
+            before[i, some[place + 1 :]] += weight
+    wins = (np.round(before - before.T, 12) > 0).sum(axis=1).tolist()
+    return sorted(kept, key=lambda label: (-wins[columns[label]], label))
+
+
+def _grouped(held: Iterable[Held], key: Callable[[Held], str]) -> dict[str, list[Held]]:
+    groups: dict[str, list[Held]] = {}
+    for one in held:
+        groups.setdefault(key(one), []).append(one)
+    return groups
+
+
+def _mass(held: Iterable[Held]) -> float:
+    return math.fsum(one.weight for one in held)
+
+
+def _kind(value: Any) -> str:
+    kinds = {dict: "object", list: "list", str: "string", bool: "boolean", type(None): "null"}
+    return kinds.get(type(value), "number")
+
+
+def _key(value: Any) -> str:
+    """The same for values that are equal after normalising."""
+    return canonical(_normalised(value))
+
+
+def _normalised(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _normalised(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_normalised(inner) for inner in value]
+    return _normal(value) if isinstance(value, str) else value
+
+
+def _normal(text: str) -> str:
+    """A text without case and with single spaces; a date as the same day is always written.
+
+    >>> _normal(" Saint  PAUL"), _normal("5 January 2024"), _normal("2024/01/05")
+    ('saint paul', '2024-01-05', '2024-01-05')
+    """
+    plain = " ".join(unicodedata.normalize("NFKC", text).split())
+    if len(plain) <= 20 and _DATED.fullmatch(plain):
+        for form in DATES:
+            try:
+                return datetime.strptime(plain, form).date().isoformat()
+            except ValueError:
+                continue
+    return plain.casefold()
+
+
+def _value(text: str) -> Any:
+    """The value of a text that is JSON and not nested too deeply; otherwise ABSENT."""
+    try:
+        value = read_json(text)
+    except (ValueError, RecursionError):
+        return ABSENT
+    level = [value]
+    for _ in range(DEPTH):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, (dict, list))
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return ABSENT if level else value
+
+
+def _path(steps: Steps) -> str:
+    path = ""
+    for step in steps:
+        if isinstance(step, str):
+            path = path_below(path, step)
+        else:
+            path += "[]" if step == SOME_ITEM else f"[{step}]"
+    return path
