@@ -17,8 +17,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from math import comb
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -60,6 +60,13 @@ class Question:
     right: tuple[bool, ...] | None = None
     drawn: int | None = None
     stopped_at: int | None = None
+
+    @classmethod
+    def of(cls, keys: Sequence[Hashable], right: Container[Hashable] | None = None) -> Question:
+        """Count the answers of samples; None is no answer."""
+        counted = _counted(keys)
+        known = None if right is None else tuple(key in right for key, _ in counted)
+        return cls(tuple(count for _, count in counted), keys.count(None), known)
 
     @property
     def samples(self) -> int:
@@ -114,6 +121,11 @@ class Question:
         return 1 - comb(wrong, n) / comb(self.samples, n)
 
 
+def _counted(keys: Sequence[Hashable]) -> list[tuple[Hashable, int]]:
+    """The answers with their votes, most first."""
+    return Counter(key for key in keys if key is not None).most_common()
+
+
 def _subsets_below(counts: Sequence[int], votes: int, total: int, most: int) -> Array:
     """Ways to draw 0, 1, ... `most` of `total` samples, so that none of the answers with these counts gets
     more than `votes`; divided by 1 + how many get just as many."""
@@ -161,12 +173,8 @@ def count_answers(
                 f"gold is for answers, and {measure.name} compares texts; use a key, as --key last_number."
             )
         keys = _clusters(samples, keys, measure)
-    answers = Counter(key for key in keys if key is not None).most_common()
-    numbers = {key: i for i, (key, _) in enumerate(answers)}
-    counts, abstained = tuple(count for _, count in answers), keys.count(None)
-    if not measure.answers:
-        return Question(counts, abstained)
-    known = None
+        return Question.of(keys)
+    right = None
     if gold is not None:
         value = ballot.references if gold == "references" else ballot.carry.get(gold)
         if value is None:
@@ -175,16 +183,23 @@ def count_answers(
             right = right_answers(value, measure)
         except DataError as error:
             raise DataError(error.problem, field=gold) from None
-        known = tuple(key in right for key, _ in answers)
-    # answers by number: a key that runs programs is asked once
+    question = Question.of(keys, right)
     order = np.random.default_rng(SEED).permutation(len(keys))  # the file may be sorted
-    texts = ["" if keys[i] is None else str(numbers[keys[i]]) for i in order]
+    drawn, answer = stop_sampling([keys[i] for i in order], confidence)
+    answers = [key for key, _ in _counted(keys)]
+    return replace(question, drawn=drawn, stopped_at=None if answer is None else answers.index(answer))
+
+
+def stop_sampling(keys: Sequence[Hashable], confidence: float = CONFIDENCE) -> tuple[int, Hashable]:
+    """How many of these answers, in their order, the stopping rule takes (`Electorate.sample`), and which
+    one leads then; None: none was given."""
+    numbers = {key: str(i) for i, key in enumerate(keys) if key is not None}
+    texts = [numbers.get(key, "") for key in keys]  # so that a key that runs programs is asked once
     electorate = Electorate(similarity=Exact(lambda text: text or None), weights="count")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangevoteWarning)
         result = electorate.sample(lambda some: [texts[i] for i in some], len(texts), confidence=confidence)
-    text = result.winner
-    return Question(counts, abstained, known, len(electorate), int(str(text)) if text else None)
+    return len(electorate), keys[int(str(result.winner))] if result.winner else None
 
 
 def _clusters(samples: Hypotheses, keys: Sequence[Any], measure: Measure) -> list[int | None]:
