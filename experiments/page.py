@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from experiments import tables
 from experiments.claims import verdicts
 from experiments.findings import BASELINES, Findings, in_order, label_of, mean, spread
 from experiments.paper import TABLES
+from experiments.samples import draw as draw_samples
 from experiments.settings import EXPERIMENTS
 from experiments.summary import summary
 from experiments.training_record import duration
@@ -42,6 +44,8 @@ def write_page(results: Path, folder: Path) -> None:
     """The page and its figures, in `folder`."""
     for found in recorded(results):
         draw(found, folder / FIGURES)
+    if (samples := results / "samples.json").is_file():
+        draw_samples(json.loads(samples.read_bytes()), folder / FIGURES)
     text = rendered(results, folder).encode()
     with write_atomically(folder / PAGE) as file:
         file.write(text)

@@ -11,6 +11,7 @@ from experiments.findings import BEYOND, PANEL, Findings
 from experiments.judgement import table as table_of_judgements
 from experiments.meaning import section as meaning_section
 from experiments.panel_tables import section as panel_section
+from experiments.samples import section as samples_section
 from experiments.tables import difference_cell
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
 
@@ -26,8 +27,13 @@ def summary(every: Sequence[Findings], results: Path, folder: Path) -> Iterator[
     yield "## Is one setting above every baseline at every k from 4 on?"
     yield to_markdown(above_all_baselines(every))
     yield from panel_section(results, folder)
-    parts = (("judgement", judgement_section), ("meaning", meaning_section), ("llm", llm_section))
-    for name, make in parts:
+    parts = {
+        "samples": samples_section,
+        "judgement": judgement_section,
+        "meaning": meaning_section,
+        "llm": llm_section,
+    }
+    for name, make in parts.items():
         path = results / f"{name}.json"
         if path.is_file():
             yield from make(json.loads(path.read_bytes()))
