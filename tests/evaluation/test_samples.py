@@ -133,7 +133,8 @@ def test_the_order_of_samples_does_not_matter():
     forward = evaluate_samples([ballot(1, 2)], NUMBER, gold="answer", resamples=0)
     backward = evaluate_samples([ballot(2, 1)], NUMBER, gold="answer", resamples=0)
     assert forward.vote == backward.vote
-    assert forward.vote[2].value == 50
+    assert forward.vote[2].value == forward.stopping.accuracy.value == 50
+    assert forward.stopping == backward.stopping
 
 
 def test_a_report_has_means_over_questions_with_intervals():

@@ -470,8 +470,10 @@ def calibration(shares: Sequence[float], accuracies: Sequence[float] | Array) ->
 
 
 def _stopped_right(question: Question) -> float:
-    at, right = question.stopped_at, question.right
-    return 100.0 if at is not None and right is not None and right[at] else 0.0
+    """Per cent right; where all samples were drawn, ties are in equal parts."""
+    if question.right is None or question.stopped_at is None or question.drawn == question.samples:
+        return 100 * question.accuracy
+    return 100.0 * question.right[question.stopped_at]
 
 
 def _means(columns: dict[Any, Any], resamples: int, seed: int) -> dict[Any, Score]:
