@@ -115,12 +115,12 @@ def difference(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, Any]
 
 
 def worth(questions: Sequence[Question]) -> dict[str, Any]:
-    """vote@n, pass@n, risk at each tenth of coverage, calibration: without any choice, on all questions."""
+    """maj@n, pass@n, risk at each tenth of coverage, calibration: without any choice, on all questions."""
     found = sample_report(questions, get_similarity("exact"))
     assert found.curve is not None
     points = found.curve.points
     curve = {f"{step:.1f}": next(p for p in points if p.coverage >= step - 1e-12) for step in STEPS}
-    kept = ("questions", "samples", "abstained", "vote", "passed", "share", "entropy", "calibration_error")
+    kept = ("questions", "samples", "abstained", "maj_at", "pass_at", "share", "entropy", "calibration_error")
     data = found.to_dict()
     return {name: data[name] for name in kept} | {
         "area": found.curve.area,
@@ -161,7 +161,7 @@ def _stopped(questions: Sequence[Answers], confidence: float) -> dict[str, Any]:
             values.append(fmean(column))
     asked = [answers.question().accuracy for answers in questions]
     size = round(fmean(drawn))
-    fixed = [answers.question().vote_right([size])[0] for answers in questions]
+    fixed = [answers.question().maj_right([size])[0] for answers in questions]
     return {
         "drawn": fmean(drawn),
         "of": len(questions[0].given),
@@ -303,14 +303,15 @@ def section(data: Found) -> Iterator[str]:
     yield (
         f"Game of 24 ({game['worth']['questions']} puzzles, 100 samples of GPT-4 each) and GSM8K "
         f"({gsm['stages']['asked']['questions']} questions, stored answers of 18 members), by "
-        "`make reproduce NAME=samples`. vote@n: per cent right when n of the samples elect, over all subsets "
+        "`make reproduce NAME=samples`. maj@n: per cent right when n of the samples elect, over all subsets "
         "and with ties in equal parts; pass@n: at least one of n is right (unbiased). 95 % intervals over "
         "questions. Shares by agreement for the 18 members are in the chapter on panels."
     )
     worths = {"Game of 24": game["worth"], **{f"GSM8K, {name}": one for name, one in gsm["worth"].items()}}
     for name, one in worths.items():
         rows = [
-            TableRow(n, [Cell(_span(one["vote"][n])), Cell(_span(one["passed"][n]))]) for n in one["vote"]
+            TableRow(n, [Cell(_span(one["maj_at"][n])), Cell(_span(one["pass_at"][n]))])
+            for n in one["maj_at"]
         ]
         notes = [
             f"Risk when nothing below a share of the vote is answered: mean over all coverages "
@@ -320,7 +321,7 @@ def section(data: Found) -> Iterator[str]:
             )
             + f" coverage. Expected calibration error of the share {one['calibration_error']:.3f}."
         ]
-        yield to_markdown(Table([Column("vote@n"), Column("pass@n")], rows, "n", name, notes))
+        yield to_markdown(Table([Column("maj@n"), Column("pass@n")], rows, "n", name, notes))
     yield "### Stopping early"
     yield (
         f"Samples arrive in random order ({ORDERS} orders a question) until the stopping rule decides. The "
@@ -416,7 +417,7 @@ def draw(data: Found, folder: Path) -> None:
             f"{name}, {what}@n", list(map(int, one[field])), [s["value"] for s in one[field].values()], dashed
         )
         for name, one in sets.items()
-        for what, field, dashed in (("vote", "vote", False), ("pass", "passed", True))
+        for what, field, dashed in (("maj", "maj_at", False), ("pass", "pass_at", True))
     ]
     risks = [
         Curve(name, list(map(float, one["coverage"])), [p["risk"] for p in one["coverage"].values()])

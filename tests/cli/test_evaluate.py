@@ -135,9 +135,9 @@ def test_samples_are_measured_against_a_field_of_their_file(run, samples, gold):
     done = run("evaluate", samples, "--key", "last_number", "--gold", gold, "--json")
     assert (done.code, done.err) == (0, "")
     found = json.loads(done.out)
-    assert found["vote"]["1"]["value"] == pytest.approx(100 * (3 + 1 + 2) / 12)
-    assert found["vote"]["4"]["value"] == pytest.approx(100 * (1 + 0 + 0.5) / 3)
-    assert found["passed"]["4"]["value"] == 100
+    assert found["maj_at"]["1"]["value"] == pytest.approx(100 * (3 + 1 + 2) / 12)
+    assert found["maj_at"]["4"]["value"] == pytest.approx(100 * (1 + 0 + 0.5) / 3)
+    assert found["pass_at"]["4"]["value"] == 100
     same = run("evaluate", samples, "-s", "exact:last_number", "--gold", gold, "--json", "--field", "samples")
     assert same.out == done.out
 
@@ -148,7 +148,7 @@ def test_one_sample_per_line_is_grouped_as_by_vote(run, tmp_path):
     options = ("--key", "last_number", "--gold", "gold", "--group-by", "prompt", "--json")
     found = json.loads(run("evaluate", tmp_path / "flat.jsonl", *options).out)
     assert (found["questions"], found["samples"]) == (2, [5, 5])
-    assert found["vote"]["5"]["value"] == 50
+    assert found["maj_at"]["5"]["value"] == 50
 
 
 def test_samples_make_tables_and_a_picture(run, samples, tmp_path):
@@ -158,12 +158,12 @@ def test_samples_make_tables_and_a_picture(run, samples, tmp_path):
     assert done.code == 0
     assert picture.stat().st_size > 1000
     shown = done.out.decode()
-    assert all(word in shown for word in ("vote@n", "pass@n", "coverage", "calibration", "confidence 0.95"))
+    assert all(word in shown for word in ("maj@n", "pass@n", "coverage", "calibration", "confidence 0.95"))
     assert run("evaluate", samples, "--key", "last_number", "--gold", "answer", "--plot", picture).code == 5
     unknown = run("evaluate", samples, "--key", "last_number", "--confidence", "0.8").out.decode()
     assert "entropy" in unknown
     assert "confidence 0.8" in unknown
-    assert "vote@n" not in unknown
+    assert "maj@n" not in unknown
 
 
 @pytest.mark.parametrize(

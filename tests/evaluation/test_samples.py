@@ -64,7 +64,7 @@ def ballot(*answers, gold="1", **fields):
 
 
 def enumerated(question, n):
-    """vote@n by every subset of n samples, each tie in equal parts."""
+    """maj@n by every subset of n samples, each tie in equal parts."""
     answers = [i for i, count in enumerate(question.counts) for _ in range(count)]
     answers += [None] * question.abstained
     won = []
@@ -91,14 +91,14 @@ QUESTIONS = [
 def test_the_vote_among_n_samples_is_that_over_all_their_subsets(question):
     sizes = range(1, question.samples + 1)
     expected = [enumerated(question, n) for n in sizes]
-    assert question.vote_right(sizes) == pytest.approx(expected, abs=1e-12)
+    assert question.maj_right(sizes) == pytest.approx(expected, abs=1e-12)
     assert expected[-1] == pytest.approx(question.accuracy)  # all samples
 
 
 def test_a_vote_worked_out_by_hand():
     """Two right samples and one wrong: of 3 pairs one is right for sure, two are tied."""
     question = Question((2, 1), 0, (True, False))
-    assert question.vote_right([1, 2, 3]) == pytest.approx([2 / 3, 1 / 3 + 2 / 3 / 2, 1])
+    assert question.maj_right([1, 2, 3]) == pytest.approx([2 / 3, 1 / 3 + 2 / 3 / 2, 1])
     assert question.entropy == pytest.approx(math.log(3) - 2 / 3 * math.log(2))
 
 
@@ -120,9 +120,9 @@ def test_pass_is_the_estimator_of_the_paper_and_the_share_of_subsets_with_a_righ
 def test_of_very_many_samples_subsets_are_drawn(monkeypatch):
     question = Question((50, 40, 9), 1, (False, True, False))
     sizes = [1, 4, 16, 64, 100]
-    exact = question.vote_right(sizes)
+    exact = question.maj_right(sizes)
     monkeypatch.setattr(samples, "MOST_EXACT", 99)
-    drawn = question.vote_right(sizes)
+    drawn = question.maj_right(sizes)
     assert drawn != exact
     assert drawn == pytest.approx(exact, abs=0.04)  # 3.5 standard errors of 2,000 subsets
     assert sample_report([question], measure(NUMBER), resamples=0).subsets == samples.SUBSETS
@@ -132,19 +132,19 @@ def test_the_order_of_samples_does_not_matter():
     """Where two answers tie, list order would always elect the first."""
     forward = evaluate_samples([ballot(1, 2)], NUMBER, gold="answer", resamples=0)
     backward = evaluate_samples([ballot(2, 1)], NUMBER, gold="answer", resamples=0)
-    assert forward.vote == backward.vote
-    assert forward.vote[2].value == forward.stopping.accuracy.value == 50
+    assert forward.maj_at == backward.maj_at
+    assert forward.maj_at[2].value == forward.stopping.accuracy.value == 50
     assert forward.stopping == backward.stopping
 
 
 def test_a_report_has_means_over_questions_with_intervals():
     ballots = [ballot(1, 1, 1, 2), ballot(1, 2, 2, None), ballot(1, 1, 3, 4), ballot(2, 2, 2, 2)]
     found = evaluate_samples(ballots, NUMBER, gold="answer", resamples=2000)
-    assert list(found.vote) == list(found.passed) == [1, 2, 4]
-    assert found.vote[1].value == found.passed[1].value == pytest.approx(100 * 6 / 16)
-    assert found.vote[4].value == 50
-    assert found.passed[4].value == 75
-    assert found.vote[4].interval == (0, 100)
+    assert list(found.maj_at) == list(found.pass_at) == [1, 2, 4]
+    assert found.maj_at[1].value == found.pass_at[1].value == pytest.approx(100 * 6 / 16)
+    assert found.maj_at[4].value == 50
+    assert found.pass_at[4].value == 75
+    assert found.maj_at[4].interval == (0, 100)
     assert (found.questions, found.samples, found.abstained) == (4, (4, 4), 1)
     assert found.share.value == pytest.approx((3 + 2 + 2 + 4) / 16)
     assert found.answers.value == pytest.approx((2 + 2 + 3 + 1) / 4)
@@ -155,9 +155,9 @@ def test_a_report_has_means_over_questions_with_intervals():
 
 def test_the_largest_n_is_the_fewest_samples_of_a_question():
     found = evaluate_samples([ballot(1, 1, 1, 1, 1), ballot(1, 2, 1)], NUMBER, gold="answer", resamples=0)
-    assert list(found.vote) == [1, 2, 3]
+    assert list(found.maj_at) == [1, 2, 3]
     assert found.samples == (3, 5)
-    assert found.vote[1].interval is None
+    assert found.maj_at[1].interval is None
 
 
 def test_calibration_is_that_of_scikit_learn():
@@ -180,7 +180,7 @@ def test_the_calibration_error_weighs_the_bins_by_their_questions():
 
 def test_without_gold_there_are_shares_entropy_and_stopping():
     found = evaluate_samples([ballot(*[1] * 60, 2, 3), ballot(1, 2)], NUMBER, resamples=0)
-    assert (found.vote, found.passed, found.curve, found.bins) == ({}, {}, None, ())
+    assert (found.maj_at, found.pass_at, found.curve, found.bins) == ({}, {}, None, ())
     assert found.entropy.value == pytest.approx(
         (-60 / 62 * math.log(60 / 62) - 2 / 62 * math.log(1 / 62) + math.log(2)) / 2
     )

@@ -88,6 +88,6 @@ def test_what_is_measured_becomes_a_chapter_and_a_picture(tmp_path):
     questions = [one._replace(given=one.given | dict.fromkeys(davinci, "1")) for one in questions]
     data = json.loads(json.dumps(samples.measured(questions, questions)))
     text = "\n".join(samples.section(data))
-    assert all(name in text for name in ("vote@n", "Stopping early", "Stages", *CHEAP))
+    assert all(name in text for name in ("maj@n", "Stopping early", "Stages", *CHEAP))
     samples.draw(data, tmp_path)
     assert (tmp_path / "samples.svg").is_file()

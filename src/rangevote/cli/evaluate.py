@@ -170,7 +170,7 @@ def evaluate(
 
     With --key, -s or --gold (`rangevote evaluate samples.jsonl --key last_number --gold answer`) OUTPUTS is a
     file of samples, as `rangevote vote` reads it. Measured are how often one sample is right, or the vote of
-    n of them (vote@n), or any of n (pass@n); risk against coverage when shares below a threshold are not
+    n of them (maj@n), or any of n (pass@n); risk against coverage when shares below a threshold are not
     answered; how well shares are calibrated; and how many samples the stopping rule would have drawn.
     Without --gold: shares, entropy over answers, or over clusters of texts, and stopping.
     """

@@ -3,8 +3,8 @@ any; how far the share of the vote can be trusted; and after how many samples on
 
 Of a question with N samples, n are drawn without replacement, and those vote with equal weights:
 
-    vote@n   P(the elected answer is right), over all subsets of n samples; where several answers have most
-             votes each is elected equally often, whatever the order in the file. Often called maj@n.
+    maj@n    P(the elected answer is right), over all subsets of n samples; where several answers have most
+             votes each is elected equally often, whatever the order in the file
     pass@n   P(at least one of n samples is right) = 1 - C(N - c, n) / C(N, n) with c right ones, the unbiased
              estimator of Chen et al. 2021, "Evaluating Large Language Models Trained on Code"
 
@@ -84,9 +84,9 @@ class Question:
 
     @property
     def accuracy(self) -> float:
-        """P(the answer that all samples elect is right): below 1 where a wrong one has as many votes."""
-        right = self.right or ()
-        return sum(right[i] for i in self.leaders) / max(len(self.leaders), 1)
+        """P(the answer that all samples elect is right): below 1 where a wrong one has as many votes; 0 where
+        nobody knows."""
+        return sum((self.right or ())[: len(self.leaders)]) / max(len(self.leaders), 1)
 
     @property
     def entropy(self) -> float:
@@ -94,11 +94,11 @@ class Question:
         total = sum(self.counts)
         return max(0.0, -math.fsum(n / total * math.log(n / total) for n in self.counts))
 
-    def vote_right(self, sizes: Sequence[int]) -> list[float]:
-        """vote@n for every n: P(the answer that n of the samples elect is right)."""
+    def maj_right(self, sizes: Sequence[int]) -> list[float]:
+        """maj@n for every n: P(the answer that n of the samples elect is right)."""
         right, total, most = self.right or (), self.samples, max(sizes)
         if total > MOST_EXACT:
-            return [self._vote_right_in_subsets(n) for n in sizes]
+            return [self._maj_right_in_subsets(n) for n in sizes]
         ways = np.zeros(most + 1)  # by n: subsets in which a right answer wins, each tie in equal parts
         for winner in (i for i, one in enumerate(right) if one):
             others = [count for i, count in enumerate(self.counts) if i != winner]
@@ -107,7 +107,7 @@ class Question:
                 ways[votes:] += comb(self.counts[winner], votes) * rest
         return [float(ways[n] / comb(total, n)) for n in sizes]
 
-    def _vote_right_in_subsets(self, n: int) -> float:
+    def _maj_right_in_subsets(self, n: int) -> float:
         drawn = np.random.default_rng([SEED, n]).multivariate_hypergeometric(
             [*self.counts, self.abstained], n, size=SUBSETS, method="marginals"
         )[:, :-1]
@@ -246,10 +246,10 @@ class Stopping:
 class SampleReport:
     """What the samples of many questions are worth; accuracies in percent, shares from 0 to 1.
 
-    `vote` and `passed` have vote@n and pass@n by n; those at n = 1 are the accuracy of one sample. `curve` is
-    risk against coverage, where the confidence is the share of the vote of all samples, and
+    `maj_at` and `pass_at` have maj@n and pass@n by n; at n = 1 both are the accuracy of one sample. `curve`
+    is risk against coverage, where the confidence is the share of the vote of all samples, and
     `calibration_error` the mean distance of that share from the accuracy over `bins`. All of these are None
-    or empty without gold; `stopping` is None where texts are compared. `subsets` is 0 where vote@n is exact.
+    or empty without gold; `stopping` is None where texts are compared. `subsets` is 0 where maj@n is exact.
     """
 
     similarity: str
@@ -259,8 +259,8 @@ class SampleReport:
     share: Score
     entropy: Score
     answers: Score
-    vote: dict[int, Score]
-    passed: dict[int, Score]
+    maj_at: dict[int, Score]
+    pass_at: dict[int, Score]
     stopping: Stopping | None = None
     curve: RiskCurve | None = None
     calibration_error: float | None = None
@@ -275,13 +275,13 @@ class SampleReport:
         return data
 
     def tables(self) -> list[Table]:
-        """vote@n and pass@n, risk against coverage, calibration; or what is known without gold."""
+        """maj@n and pass@n, risk against coverage, calibration; or what is known without gold."""
         fewest, most = self.samples
         number = f"{most}" if fewest == most else f"{fewest} to {most}"
         title = f"{self.questions:,} questions, {number} samples each, {self.similarity}"
         span = "95 % interval"
         notes = self._notes()
-        if not self.vote:
+        if not self.maj_at:
             rows = [
                 TableRow(name, [Cell(f"{score.value:.4f}"), Cell(between(score.interval, 4))])
                 for name, score in self._shares().items()
@@ -292,14 +292,14 @@ class SampleReport:
                 str(n),
                 [
                     cell
-                    for score in (vote, self.passed[n])
+                    for score in (maj, self.pass_at[n])
                     for cell in (Cell(score.value), Cell(between(score.interval, 2)))
                 ],
             )
-            for n, vote in self.vote.items()
+            for n, maj in self.maj_at.items()
         ]
-        columns = [Column("vote@n (%)"), Column(span), Column("pass@n (%)"), Column(span)]
-        assert self.curve is not None  # where vote@n is known
+        columns = [Column("maj@n (%)"), Column(span), Column("pass@n (%)"), Column(span)]
+        assert self.curve is not None  # where maj@n is known
         shares = [Column(name, decimals=4) for name in ("mean share", "accuracy")]
         calibration = Table(
             [Column("questions", decimals=0), *shares],
@@ -316,9 +316,9 @@ class SampleReport:
 
     def _notes(self) -> list[str]:
         notes = []
-        if self.vote:
+        if self.maj_at:
             how = f"over {self.subsets:,} subsets" if self.subsets else "over all subsets of n samples"
-            notes.append(f"vote@n: the elected answer is right, {how}, ties in equal parts; pass@n: any is")
+            notes.append(f"maj@n: the elected answer is right, {how}, ties in equal parts; pass@n: any is")
             means = ", ".join(f"{name} {score.value:.2f}" for name, score in self._shares().items())
             notes.append(f"means: {means}")
         notes.append(f"samples without an answer: {self.abstained:,}")
@@ -336,7 +336,7 @@ class SampleReport:
         return notes
 
     def plot(self, path: str | Path) -> None:
-        """Draw vote@n and pass@n, risk against coverage, and calibration into one picture."""
+        """Draw maj@n and pass@n, risk against coverage, and calibration into one picture."""
         from rangevote.evaluation.plot import Curve, Panel, plot_curves
 
         if self.curve is None:
@@ -348,7 +348,7 @@ class SampleReport:
             return Curve(name, list(scores), [s.value for s in scores.values()], baseline, half or None)
 
         share, accuracy = [b.share for b in self.bins], [b.accuracy for b in self.bins]
-        right = [curve("vote@n", self.vote, False), curve("pass@n", self.passed, True)]
+        right = [curve("maj@n", self.maj_at, False), curve("pass@n", self.pass_at, True)]
         calibration = [Curve("share as accuracy", [0, 1], [0, 1], True), Curve("measured", share, accuracy)]
         panels = [
             Panel("right (%)", right, x_label="samples n"),
@@ -399,14 +399,14 @@ def sample_report(
     sizes = sizes_up_to(min(samples)) if known else []
     if known and not any(any(q.right or ()) for q in questions):
         warn("no sample of any question is right; check that gold and the answers are written alike.")
-    votes = np.array([q.vote_right(sizes) for q in questions]) if known else np.zeros((len(questions), 0))
+    votes = np.array([q.maj_right(sizes) for q in questions]) if known else np.zeros((len(questions), 0))
     columns: dict[Any, Any] = {
         "share": [q.share for q in questions],
         "entropy": [q.entropy for q in questions],
         "answers": [len(q.counts) for q in questions],
         "drawn": [q.drawn or 0 for q in questions],
         "stopped": [_stopped_right(q) for q in questions],
-        **{("vote", n): 100 * votes[:, i] for i, n in enumerate(sizes)},
+        **{("maj", n): 100 * votes[:, i] for i, n in enumerate(sizes)},
         **{("pass", n): [100 * q.pass_right(n) for q in questions] for n in sizes},
     }
     scores = _means(columns, resamples, seed)
@@ -430,7 +430,7 @@ def sample_report(
         scores["share"],
         scores["entropy"],
         scores["answers"],
-        {n: scores["vote", n] for n in sizes},
+        {n: scores["maj", n] for n in sizes},
         {n: scores["pass", n] for n in sizes},
         stopping,
         curve,
@@ -471,7 +471,7 @@ def calibration(shares: Sequence[float], accuracies: Sequence[float] | Array) ->
 
 def _stopped_right(question: Question) -> float:
     """Per cent right; where all samples were drawn, ties are in equal parts."""
-    if question.right is None or question.stopped_at is None or question.drawn == question.samples:
+    if not question.right or question.stopped_at is None or question.drawn == question.samples:
         return 100 * question.accuracy
     return 100.0 * question.right[question.stopped_at]
 
