@@ -29,6 +29,7 @@ def test_files_of_a_panel_go_together_by_id_and_a_member_without_the_ballot_is_n
     assert "left_out" not in first
     assert (second["winner"], second["left_out"]) == ("a cat", ["b"])
     assert "|panel:a=1|out:b|" in second["signature"]
+    assert "panel member 'b' has no outputs in 1 of 2 ballots" in done.err
     assert "1 of the ballots of 'b' belong to no ballot" in done.err
     options = ("-s", "exact", "--scores", "--explain", "--workers", 2)
     assert run("vote", files / "stand.jsonl", *voters, *options).out == done.out
@@ -190,3 +191,28 @@ def test_a_file_of_other_ids_is_refused_before_anything_is_written(run, panel, t
     assert done.code == 3
     assert "z: none of its ballots has the id of one in another file: its first id is '1'" in done.err
     assert not list(tmp_path.glob("out*"))
+
+
+def test_the_last_lines_count_wins_and_missing_outputs_once(run, panel):
+    done = run("vote", *panel, "-s", "exact", "--shares", "a=2,b=1,c=1")
+    assert done.err.count("has no outputs in 1 of 4 ballots") == 3
+    table = [line.split() for line in done.err.splitlines()[-3:]]
+    # 1: b and c say the same and have the half of a's two texts each; 2: a; 3: a and c; 4: b
+    assert table == [["a", "0.500", "2"], ["b", "0.250", "2"], ["c", "0.250", "2"]]
+    assert [result["member"] for result in done.results()] == ["b", "a", "a", "b"]
+    assert done.results()[2]["members"] == ["a", "c"]
+    assert run("vote", *panel, "-s", "exact", "-q").err == ""
+
+
+def test_an_output_that_elects_itself_is_warned_of(run, panel):
+    done = run("vote", *panel[:2], "-s", "exact")
+    # 1: b, since a has two outputs; 3: a and b have half of the vote each; 2 and 4 have one member
+    assert "in 2 of 4 ballots the winner is the only output of a member" in done.err
+    # 2, where b is missing
+    assert "in 1 of 4 ballots the winner is the only" in run("vote", *panel, "-s", "exact").err
+
+
+def test_a_share_of_a_member_without_any_output_is_named(run):
+    candidates = [{"text": "x", "member": "a"}, {"text": "y", "member": "b"}]
+    done = run("vote", "--shares", "a=1,b=1,z=1", stdin=lines({"candidates": candidates}))
+    assert "panel member 'z' has no outputs in any ballot" in done.err

@@ -8,11 +8,9 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,11 +18,12 @@ from rangevote.errors import DataError, SetupError, UsageError, nearest
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
-    from rangevote.formats import Entry, Reading, ReadOptions
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
+#: Shares that are found from all ballots; election/panel.py has it too, and loads numpy.
+AGREEMENT = "agreement"
 #: What formats are called; the endings of names that promise a table are among them.
 CALLED = {"jsonl": "JSON lines", "parquet": "Parquet", "csv": "CSV", "tsv": "TSV", "xlsx": "Excel"}
 
@@ -243,9 +242,10 @@ def _json_file(context: click.Context, option: click.Parameter, path: str | None
 
 def _numbers_by_name(
     context: click.Context, option: click.Parameter, text: str | None
-) -> dict[str, float] | None:
-    if text is None:
-        return None
+) -> dict[str, float] | str | None:
+    words = (AGREEMENT,) if option.name == "shares" else ()
+    if text is None or text in words:
+        return text
     numbers: dict[str, float] = {}
     for part in text.split(","):
         name, equals, number = part.rpartition("=")
@@ -255,7 +255,8 @@ def _numbers_by_name(
             equals = ""
         if not equals or not name or name in numbers:
             raise UsageError(
-                f"{option.opts[0]} is {text!r}; write each name once, with its number, as A=0.7,B=0.3."
+                f"{option.opts[0]} is {text!r}; write each name once, with its number, as A=0.7,B=0.3"
+                f"{''.join(f', or {word}' for word in words)}."
             )
         numbers[name] = value
     return numbers
@@ -379,76 +380,6 @@ def reading_options(command: Command) -> Command:
         option("--strict", "Treat warnings about ballots as errors."),
     ]
     return grouped(command, "reading", options, _read_options)
-
-
-class PanelFiles(NamedTuple):
-    """Files by the names of their members: those whose candidates stand, and those that only vote."""
-
-    standing: dict[str, str]
-    voting: dict[str, str]
-
-
-def panel_files(
-    ballots: Sequence[str], voters: Sequence[str], settings: Settings
-) -> tuple[PanelFiles, Settings]:
-    """The files of an election, and the settings with the shares of their members, where several files are a
-    panel."""
-    paths, shares = [], []
-    for text in voters:
-        path, equals, share = text.rpartition("=")
-        try:
-            number = float(share) if equals and not os.path.exists(text) else None
-        except ValueError:
-            number = None
-        paths.append(text if number is None else path)
-        shares.append(number)
-    files = PanelFiles(_members(ballots), _members(paths))
-    names = list(files.voting or files.standing)
-    given = {name: share for name, share in zip(files.voting, shares, strict=True) if share is not None}
-    if given and (len(given) < len(names) or len(names) == 1 or settings.shares is not None):
-        raise UsageError(
-            "shares are for several files of voters: give each of them one, as --voters a.jsonl=0.7 "
-            "--voters b.jsonl=0.3, or none, and do so once."
-        )
-    if len(names) == 1:
-        return files, settings
-    if settings.shares is None:  # so that a member without the ballot is named
-        return files, settings.replace(shares=given or dict.fromkeys(names, 1.0))
-    if isinstance(settings.shares, Mapping) and set(settings.shares) != set(names):
-        odd = next((name for name in settings.shares if name not in names), None)
-        problem = f"it has no share for {next((n for n in names if n not in settings.shares), None)!r}."
-        if odd is not None:
-            problem = f"it has {odd!r}, which is not a member of the panel.{nearest(odd, names)}"
-        raise UsageError(
-            f"shares must have a number for each member, named as its file: {', '.join(names)}; {problem}"
-        )
-    return files, settings
-
-
-def _members(paths: Sequence[str]) -> dict[str, str]:
-    """Files by the names of their members: that of the file without folder and ending, or, where two would
-    have the same name, as given."""
-    stems = ["stdin" if path == "-" else Path(path).name.partition(".")[0] or path for path in paths]
-    names = stems if len(set(stems)) == len(stems) else paths
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"{name} is given twice; a file can be one member of a panel.")
-    return dict(zip(names, paths, strict=True))
-
-
-def read_panel(files: ExitStack, panel: PanelFiles, reading: ReadOptions) -> tuple[Reading, Iterator[Entry]]:
-    """The first file, for the progress bar, and the ballots of all of them, joined."""
-    from rangevote.formats import join, read
-
-    # a field to carry may be in one of the files only
-    others = replace(reading, warned={*reading.warned, *(("carry", at) for at in reading.carried.values())})
-    standing = {
-        name: files.enter_context(read(path, others if i else reading))
-        for i, (name, path) in enumerate(panel.standing.items())
-    }
-    plain = replace(reading, carry=())
-    voting = {name: files.enter_context(read(path, plain)) for name, path in panel.voting.items()}
-    return next(iter(standing.values())), join(standing, voting)
 
 
 def grouped(command: Command, name: str, options: Sequence[Option], build: Command) -> Command:

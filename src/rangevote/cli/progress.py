@@ -132,6 +132,11 @@ class Notes:
         if not self._quiet:
             click.echo(f"rangevote: {message}", err=True)
 
+    def show(self, text: str) -> None:
+        """Print lines, such as a table, as they are."""
+        if not self._quiet:
+            click.echo(text, nl=False, err=True)
+
     def warn(self, message: str) -> None:
         """Print a warning, once; after many different ones, only that there are more."""
         if message in self._warned or len(self._warned) > MOST_WARNINGS:

@@ -7,16 +7,18 @@ import sys
 import time
 import warnings
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import tee
 from typing import TYPE_CHECKING
 
 import click
 
 from rangevote import __version__
+from rangevote.cli.members import find_shares, member_table, panel_files
 from rangevote.cli.options import (
+    AGREEMENT,
     CALLED,
     FILE_OF_VOTERS,
     HelpCommand,
@@ -24,8 +26,6 @@ from rangevote.cli.options import (
     election_options,
     format_by_name,
     option,
-    panel_files,
-    read_panel,
     reading_options,
     result_options,
 )
@@ -34,6 +34,7 @@ from rangevote.cli.progress import Bar, Notes, Position, check_inputs
 from rangevote.errors import DataError, SetupError, UsageError
 
 if TYPE_CHECKING:
+    from rangevote.election.agreement import Agreement
     from rangevote.election.settings import Settings
     from rangevote.formats import ReadOptions
     from rangevote.formats.reader import Chunk, SeenIds
@@ -56,6 +57,10 @@ ALL_EQUAL = (
     "in {equal:,} of {all:,} ballots all candidates are equal, so the vote decided nothing there. If they "
     "are samples, draw them at a temperature above 0 and with different seeds: some clients, such as the API "
     "models of lm-eval, send the same seed for every sample."
+)
+ALONE = (
+    "in {alone:,} of {all:,} ballots the winner is the only output of a member that has half of the vote or "
+    "more, so it elected itself. Give it a smaller share or several outputs, or add a member."
 )
 
 
@@ -132,7 +137,7 @@ def vote(
 
     ballots = ballots or ("-",)
     panel, settings = panel_files(ballots, voters, settings)
-    inputs = [*panel.standing.values(), *panel.voting.values()]
+    inputs = panel.paths
     check_inputs(inputs)
     check_one_winner(shape.text, settings.winners)
     notes = Notes(quiet=quiet)
@@ -171,15 +176,23 @@ def vote(
     most = 1 if workers == 1 and "-" in inputs else ENTRIES
     refuse_input(output, inputs)
     with ExitStack() as files:
+        found = None
+        if settings.shares == AGREEMENT:
+            found = find_shares(files, panel, reading, settings)
+            remembered["shares"] = {**dict.fromkeys(panel.members, 0.0), **found.agreement.shares}
+            settings = settings.replace(shares=remembered["shares"])
+            notes.tell(f"shares by agreement over {found.note} ({found.agreement.rounds} rounds).")
         source = "-" if "-" in inputs else ballots[0]
         sink = files.enter_context(
             open_output(output, source, remembered, resume=resume, force=force, table=table)
         )
-        if len(inputs) > 1:
-            first, entries = read_panel(files, panel, reading)
-            position: Position = first
+        begun = None if found is None else found.begun
+        if begun is None and len(inputs) > 1:
+            begun = panel.read(files, reading)
+        if begun is not None:
+            position: Position = begun[0]
             format, reading = None, replace(reading, unique_ids=False)  # each file has been checked
-            chunks = entry_chunks(entries, most)
+            chunks = entry_chunks(begun[1], most)
         else:
             stream, format, reading = open_format(ballots[0], reading)
             files.callback(stream.close)
@@ -188,9 +201,12 @@ def vote(
         lines = files.enter_context(closing(voting.lines(chunks, sink, workers, notes)))  # ends the workers
         bar = Bar(position, "voting", quiet=quiet)
         skip = on_error == "skip"
-        return _write_all(
+        counts = _write_all(
             lines, sink, bar, notes, skip=skip, require_nonempty=require_nonempty, pairs=shape.pair
         )
+    if counts.wins or found is not None:
+        counts.tell_members(notes, settings, None if found is None else found.agreement)
+    return _exit_code(counts.skipped, bar.items)
 
 
 def _pairs(output: str | None, shape: ResultShape, settings: Settings) -> ResultShape:
@@ -305,6 +321,58 @@ class Voting:
         yield from chunks
 
 
+@dataclass
+class Counts:
+    """What the closing lines of a run say."""
+
+    skipped: int = 0
+    undecided: int = 0
+    no_winner: int = 0
+    equal: int = 0
+    alone: int = 0
+    most: int = 0  # candidates of a ballot
+    changed: Counter[bool | None] = field(default_factory=Counter)
+    wins: Counter[str] = field(default_factory=Counter)  # by member
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def add(self, line: ResultLine) -> None:
+        self.most = max(self.most, line.candidates)
+        self.equal += line.all_equal
+        self.no_winner += line.no_winner
+        self.alone += line.alone
+        self.changed[line.changed] += 1
+        self.wins.update(line.members)
+        self.left_out.update(line.left_out)
+
+    def tell(self, notes: Notes, ballots: int) -> None:
+        if self.undecided:
+            notes.tell(
+                f"{self.undecided} of {ballots} ballots have no pair: all their candidates got the same "
+                f"score."
+            )
+        if self.no_winner:
+            notes.tell(f"{self.no_winner} of {ballots} ballots have no winner.")
+        if self.most == 1 and ballots > 1:
+            notes.warn(ONE_CANDIDATE)
+        if 2 * self.equal > ballots:
+            notes.warn(ALL_EQUAL.format(equal=self.equal, all=ballots))
+        if self.alone:
+            notes.warn(ALONE.format(alone=self.alone, all=ballots))
+        for name, number in sorted(self.left_out.items()):
+            where = "any ballot" if number == ballots else f"{number:,} of {ballots:,} ballots"
+            notes.tell(
+                f"panel member {name!r} has no outputs in {where}; its share was divided among the others."
+            )
+
+    def tell_members(self, notes: Notes, settings: Settings, found: Agreement | None) -> None:
+        """How often each member of the panel won; who said the same as the winner won too."""
+        from rangevote.evaluation.tables import render
+
+        shares = settings.shares if isinstance(settings.shares, Mapping) else dict.fromkeys(self.wins, 1.0)
+        notes.tell("members of the panel:")
+        notes.show(render(member_table(shares, found, self.wins)))
+
+
 def _write_all(
     lines: Iterable[ResultLine],
     sink: Sink,
@@ -314,45 +382,32 @@ def _write_all(
     skip: bool,
     require_nonempty: bool,
     pairs: bool,
-) -> int:
-    """Write every line; returns the exit code."""
+) -> Counts:
+    """Write every line, and say what there is to say at the end."""
     from rangevote.formats.result_writer import is_pair
 
-    skipped = undecided = most = equal = no_winner = 0
-    changed: Counter[bool | None] = Counter()
+    counts = Counts()
     begun = time.monotonic()
     with keeping_results(sink, bar):
         for line in lines:
-            most = max(most, line.candidates)
-            equal += line.all_equal
             if line.error is not None:
                 if not skip or not isinstance(line.error, DataError):
                     raise line.error
                 notes.warn(f"skipped: {line.error}")
-                skipped += 1
+                counts.skipped += 1
             bar.advance()
-            no_winner += line.no_winner
-            changed[line.changed] += 1
-            undecided += pairs and line.error is None and not is_pair(line.content)
+            counts.add(line)
+            counts.undecided += pairs and line.error is None and not is_pair(line.content)
             sink.write(line.content)
         if not sink.done + bar.items:
             _no_ballots(notes, require_nonempty)
         sink.finish()
-    if undecided:
-        notes.tell(
-            f"{undecided} of {bar.items} ballots have no pair: all their candidates got the same score."
-        )
-    if no_winner:
-        notes.tell(f"{no_winner} of {bar.items} ballots have no winner.")
-    if most == 1 and bar.items > 1:
-        notes.warn(ONE_CANDIDATE)
-    if 2 * equal > bar.items:
-        notes.warn(ALL_EQUAL.format(equal=equal, all=bar.items))
+    counts.tell(notes, bar.items)
     if sys.stderr.isatty():
-        compared = changed[True] + changed[False]
-        among = f", the most likely candidate lost in {changed[True]:,}" if compared else ""
+        compared = counts.changed[True] + counts.changed[False]
+        among = f", the most likely candidate lost in {counts.changed[True]:,}" if compared else ""
         notes.tell(f"{bar.items:,} ballots{among}, {time.monotonic() - begun:.1f} s, {sink.name}.")
-    return _exit_code(skipped, bar.items)
+    return counts
 
 
 def _no_ballots(notes: Notes, require_nonempty: bool) -> None:

@@ -57,7 +57,9 @@ class ResultShape(NamedTuple):
 class ResultLine(NamedTuple):
     """One line of output, the error that it stands for where there was one, and of the ballot: how many
     candidates it has, its id, whether another candidate than the most likely won (None: not known), whether
-    it has several candidates that are all equal, and whether nobody was elected."""
+    it has several candidates that are all equal, and whether nobody was elected. Of a panel: the members that
+    won and those without outputs, and whether the winner is the only output of a member with half of the vote
+    or more, though others said something else."""
 
     content: bytes
     error: RangevoteError | None = None
@@ -66,6 +68,9 @@ class ResultLine(NamedTuple):
     changed: bool | None = None
     all_equal: bool = False
     no_winner: bool = False
+    members: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    alone: bool = False
 
 
 _encode = msgspec.json.Encoder().encode
@@ -80,13 +85,24 @@ def result_line(ballot: Ballot, result: Result, shape: ResultShape, reasoning: s
     else:
         fields = result_fields(ballot, result, shape)
         content = _encode(fields | {"reasoning": reasoning} if reasoning else fields)
-    others = ballot.candidates[1:] if result.margin is None else []
+    others = ballot.candidates[1:] if result.margin is None and not result.members else []
     all_equal = bool(others) and all(one.content == ballot.candidates[0].content for one in others)
-    no_winner = result.no_winner is not None
-    content += b"\n"
-    return ResultLine(
-        content, None, len(ballot.candidates), ballot.id, all_equal=all_equal, no_winner=no_winner
+    line = ResultLine(
+        content + b"\n",
+        None,
+        len(ballot.candidates),
+        ballot.id,
+        all_equal=all_equal,
+        no_winner=result.no_winner is not None,
+        members=result.members,
     )
+    panel = result.panel
+    if panel is None:
+        return line
+    share = panel.shares.get(result.member or "", 0.0)
+    alone = 0.5 <= share < 1 and len(result.members) == 1 and result.voters.members is not None
+    alone = alone and result.voters.members.count(result.member) == 1
+    return line._replace(left_out=panel.left_out, alone=alone)
 
 
 def empty_line(ballot: Ballot, shape: ResultShape) -> ResultLine:
@@ -223,19 +239,25 @@ class ResultRows:
     def __init__(self, format: str, shape: ResultShape) -> None:
         self._format, self._names = format, list(columns_of(shape))
         self._header = b"" if format == "preferences" else delimited_line(self._names, format)
-        if format == "screen":
-            self._header = _screen_line("id", "margin", "winner")
+        self._panel: bool | None = None
 
     def __call__(self, line: bytes) -> bytes:
         if self._format == "preferences":
             return line if is_pair(line) else b""
         if self._format == "screen":
-            found = msgspec.json.decode(line)
-            margin = "" if found.get("margin") is None else f"{found['margin']:.4f}"
-            shown = next((found[n] for n in ("error", "winner", "no_winner") if found.get(n) is not None), "")
-            return self.finish() + _screen_line(found["id"], margin, shown)
+            return self._on_screen(msgspec.json.decode(line))
         row = table_row(msgspec.json.decode(line))
         return self.finish() + delimited_line((row.get(name) for name in self._names), self._format)
+
+    def _on_screen(self, found: dict[str, Any]) -> bytes:
+        """A line for the screen, with the members where the first result has some."""
+        if self._panel is None:
+            self._panel = "member" in found
+            self._header = _screen_line("id", "margin", "winner", "member" if self._panel else None)
+        margin = "" if found.get("margin") is None else f"{found['margin']:.4f}"
+        shown = next((found[n] for n in ("error", "winner", "no_winner") if found.get(n) is not None), "")
+        members = ",".join(found.get("members") or [found.get("member") or ""])
+        return self.finish() + _screen_line(found["id"], margin, shown, members if self._panel else None)
 
     def finish(self) -> bytes:
         """The header, if no row has brought it yet."""
@@ -243,9 +265,10 @@ class ResultRows:
         return header
 
 
-def _screen_line(id: object, margin: str, text: object) -> bytes:
+def _screen_line(id: object, margin: str, text: object, members: str | None) -> bytes:
     """A line that fits into the width of the terminal."""
-    line = f"{'' if id is None else id!s:<16.16} {margin:>7}  {' '.join(str(text).split())}"
+    whose = "" if members is None else f"{members:<12.12}  "
+    line = f"{'' if id is None else id!s:<16.16} {margin:>7}  {whose}{' '.join(str(text).split())}"
     width = shutil.get_terminal_size().columns
     return (line if len(line) <= width else f"{line[: width - 3]}...").encode() + b"\n"
 

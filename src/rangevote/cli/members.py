@@ -1,0 +1,162 @@
+"""Files as the members of a panel: their names, their ballots, their shares, and what is said of them."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from rangevote.errors import DataError, UsageError, nearest
+
+if TYPE_CHECKING:
+    from rangevote.election.agreement import Agreement
+    from rangevote.election.settings import Settings
+    from rangevote.evaluation.tables import Table
+    from rangevote.formats import Entry, Reading, ReadOptions
+
+#: Ballots of a stream, which cannot be read twice, that shares are found from.
+WARM_UP = 1_000
+
+
+class PanelFiles(NamedTuple):
+    """Files by the names of their members: those whose candidates stand, and those that only vote."""
+
+    standing: dict[str, str]
+    voting: dict[str, str]
+
+    @property
+    def paths(self) -> list[str]:
+        return [*self.standing.values(), *self.voting.values()]
+
+    @property
+    def members(self) -> list[str]:
+        """The names of those who vote, where several files are a panel."""
+        names = list(self.voting or self.standing)
+        return names if len(names) > 1 else []
+
+    def read(self, files: ExitStack, reading: ReadOptions) -> tuple[Reading, Iterator[Entry]]:
+        """The first file, for the progress bar, and the ballots of all of them, joined."""
+        from rangevote.formats import join, read
+
+        # a field to carry may be in one of the files only
+        found = {("carry", path) for path in reading.carried.values()}
+        others = replace(reading, warned={*reading.warned, *found})
+        standing = {
+            name: files.enter_context(read(path, others if i else reading))
+            for i, (name, path) in enumerate(self.standing.items())
+        }
+        plain = replace(reading, carry=())
+        voting = {name: files.enter_context(read(path, plain)) for name, path in self.voting.items()}
+        return next(iter(standing.values())), join(standing, voting)
+
+
+def panel_files(
+    ballots: Sequence[str], voters: Sequence[str], settings: Settings
+) -> tuple[PanelFiles, Settings]:
+    """The files of an election, and the settings with the shares of their members, where several files are a
+    panel."""
+    paths, shares = [], []
+    for text in voters:
+        path, equals, share = text.rpartition("=")
+        try:
+            number = float(share) if equals and not os.path.exists(text) else None
+        except ValueError:
+            number = None
+        paths.append(text if number is None else path)
+        shares.append(number)
+    files = PanelFiles(_members(ballots), _members(paths))
+    names = files.members
+    given = {name: share for name, share in zip(files.voting, shares, strict=True) if share is not None}
+    if given and (len(given) < len(names) or not names or settings.shares is not None):
+        raise UsageError(
+            "shares are for several files of voters: give each of them one, as --voters a.jsonl=0.7 "
+            "--voters b.jsonl=0.3, or none, and do so once."
+        )
+    if not names:
+        return files, settings
+    if settings.shares is None:  # so that a member without the ballot is named
+        return files, settings.replace(shares=given or dict.fromkeys(names, 1.0))
+    if isinstance(settings.shares, Mapping) and set(settings.shares) != set(names):
+        odd = next((name for name in settings.shares if name not in names), None)
+        problem = f"it has no share for {next((n for n in names if n not in settings.shares), None)!r}."
+        if odd is not None:
+            problem = f"it has {odd!r}, which is not a member of the panel.{nearest(odd, names)}"
+        raise UsageError(
+            f"shares must have a number for each member, named as its file: {', '.join(names)}; {problem}"
+        )
+    return files, settings
+
+
+def _members(paths: Sequence[str]) -> dict[str, str]:
+    """Files by the names of their members: that of the file without folder and ending, or, where two would
+    have the same name, as given."""
+    stems = ["stdin" if path == "-" else Path(path).name.partition(".")[0] or path for path in paths]
+    names = stems if len(set(stems)) == len(stems) else paths
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"{name} is given twice; a file can be one member of a panel.")
+    return dict(zip(names, paths, strict=True))
+
+
+class FoundShares(NamedTuple):
+    """Shares by agreement, in words what they were found from, and a stream that was begun for them."""
+
+    agreement: Agreement
+    note: str
+    begun: tuple[Reading, Iterator[Entry]] | None
+
+
+def find_shares(files: ExitStack, panel: PanelFiles, reading: ReadOptions, settings: Settings) -> FoundShares:
+    """The shares of members by their agreement: over all ballots of files, which are read twice; over the
+    first ones of a stream."""
+    if all(map(os.path.isfile, panel.paths)):
+        with ExitStack() as first_pass:
+            agreement = agreement_of(panel.read(first_pass, reading)[1], settings)
+        return FoundShares(agreement, f"all {agreement.ballots:,} ballots", None)
+    stream, entries = panel.read(files, reading)
+    held = list(islice(entries, WARM_UP))
+    note = f"the first {len(held):,} ballots, since a stream is read once"
+    return FoundShares(agreement_of(held, settings), note, (stream, chain(held, entries)))
+
+
+def agreement_of(entries: Iterable[Entry], settings: Settings) -> Agreement:
+    """The agreement of members; a bad ballot is left to the election, which names it."""
+    from rangevote.election.agreement import AgreementTable, member_votes
+
+    table = AgreementTable()
+    for entry in entries:
+        if entry.ballot is not None and entry.ballot.candidates:
+            try:
+                table.add(member_votes(entry.ballot, settings))
+            except DataError:
+                continue
+    return table.shares()
+
+
+def member_table(
+    shares: Mapping[str, float], found: Agreement | None = None, wins: Counter[str] | None = None
+) -> Table:
+    """A row for each member: its share, how often it agrees with the others, how often it wins."""
+    from rangevote.evaluation.tables import Cell, Column, Table, TableRow
+
+    columns = [Column("share", decimals=3)]
+    columns += [] if found is None else [Column("agrees (%)", decimals=1), Column("one voice with")]
+    columns += [] if wins is None else [Column("wins", decimals=0)]
+    total = math.fsum(shares.values())
+    rows = []
+    for name in sorted(shares, key=lambda name: (-shares[name], -(wins or Counter())[name], name)):
+        cells = [Cell(shares[name] / total)]
+        if found is not None:
+            p = found.agreement.get(name, math.nan)
+            twins = next((group for group in found.twins if name in group), ())
+            cells += [Cell(None if math.isnan(p) else 100 * p)]
+            cells += [Cell(", ".join(twin for twin in twins if twin != name))]
+        cells += [] if wins is None else [Cell(wins[name])]
+        rows.append(TableRow(name, cells))
+    return Table(columns, rows, "member")
