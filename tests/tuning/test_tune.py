@@ -284,3 +284,111 @@ def test_on_real_beams_of_100_tuning_finds_blend():
     assert found.options == {"similarity": "overlap_1-4@0.25", "temperature": 2.0, "tokenize": "words"}
     assert found.chosen.score == pytest.approx(36.7, abs=0.1)
     assert found.baselines[0].score == pytest.approx(27.41, abs=0.05)
+
+
+# Panels
+
+
+def panel(*accuracies: float, number: int = 200, seed: int = 3) -> list[rv.Ballot]:
+    """Members "a", "b", ... with one answer each, right with these probabilities; wrong answers differ."""
+    chance = random.Random(seed)
+    found = []
+    for _ in range(number):
+        gold = chance.randint(1, 50)
+        answers = [gold if chance.random() < p else chance.randint(51, 1000) for p in accuracies]
+        listed = [rv.Hypothesis(str(answer), member="abcdef"[i]) for i, answer in enumerate(answers)]
+        found.append(rv.Ballot(listed, references=[str(gold)]))
+    return found
+
+
+ANSWERS = {"metric": "accuracy:last_number", "similarities": ["exact:last_number"], "likelihoods": [0]}
+
+
+def right(ballots_: list[rv.Ballot], **options) -> float:
+    """The share of right winners, in percent, by elections one by one."""
+    results = [rv.elect(ballot, similarity="exact:last_number", **options) for ballot in ballots_]
+    hits = [r.winner == b.references[0] for r, b in zip(results, ballots_, strict=True)]
+    return 100 * sum(hits) / len(hits)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_panel_below_its_best_member_is_told_to_use_that_member():
+    listed = panel(0.3, 0.95, 0.3)
+    found = rv.tune(listed, **ANSWERS)
+    assert {tried.name: tried.score for tried in found.members} == {
+        f"{name} alone": 100 * sum(b.candidates[i].text == b.references[0] for b in listed) / len(listed)
+        for i, name in enumerate("abc")
+    }
+    best = found.best_member
+    assert (best.name, best.above) == ("b", True)
+    assert best.gain == pytest.approx(best.score - found.chosen.score)
+    assert best.p < 0.05
+    assert any("below its best member, b" in warning for warning in found.warnings())
+    profile = found.profile()
+    assert "# The panel is" in profile
+    assert 'best_member = "b"' in profile
+    assert "below_best_member = true" in profile
+    assert found.as_data()["best_member"]["name"] == "b"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_panel_above_its_members_is_not_warned_of():
+    found = rv.tune(panel(0.7, 0.7, 0.7, 0.7, 0.7), **ANSWERS)
+    assert found.best_member.gain < 0
+    assert not any("best member" in warning for warning in found.warnings())
+    assert "below_best_member = false" in found.profile()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_member_without_a_ballot_is_compared_on_the_others():
+    listed = panel(0.3, 0.95, 0.3)
+    short = [rv.Ballot([c for c in b.candidates if c.member != "b"], references=b.references) for b in listed]
+    found = rv.tune([*listed[:100], *short[100:]], **ANSWERS)
+    winners = [rv.elect(ballot, similarity="exact:last_number").winner for ballot in short[100:]]
+    own = [ballot.candidates[1].text for ballot in listed[:100]] + winners
+    hits = sum(text == ballot.references[0] for text, ballot in zip(own, listed, strict=True))
+    assert found.members[1].score == pytest.approx(100 * hits / len(listed))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_own_output_of_a_member_with_several_is_the_winner_among_them():
+    listed = [
+        rv.Ballot(
+            [rv.Hypothesis(text, member=member) for member, text in zip("aaab", texts, strict=True)],
+            references=["1"],
+        )
+        for texts in (["2", "1", "1", "2"], ["3", "1", "1", "3"])
+    ]
+    found = rv.tune(listed, **ANSWERS)
+    assert [tried.score for tried in found.members] == [100.0, 0.0]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_shares_by_agreement_are_written_and_compared_with_equal_ones(tmp_path):
+    listed = panel(0.9, 0.6, 0.6, 0.2, 0.2)
+    found = rv.tune(listed, **ANSWERS, shares="agreement")
+    shares = rv.agreement_shares(listed, similarity="exact:last_number").shares
+    assert found.options["shares"] == shares
+    assert found.default.score == right(listed, shares=shares)
+    [equal] = [tried for tried in found.baselines if tried.setting.equal]
+    assert equal.score == right(listed)
+    profile = tmp_path / "profile.toml"
+    profile.write_text(found.profile())
+    assert rv.read_profile(profile)["shares"] == shares
+    assert "[tuned]" in found.profile()
+    assert 'shares = "agreement"' in found.profile()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_shares_for_a_bounded_risk_are_found_on_the_half_that_the_threshold_is_not_chosen_on():
+    listed = panel(0.9, 0.8, 0.6)
+    found = rv.tune(listed, **ANSWERS, shares="agreement", max_risk=0.2, seed=5)
+    half = np.random.default_rng(5).permutation(len(listed))[:100]
+    some = rv.agreement_shares([listed[i] for i in half], similarity="exact:last_number")
+    assert found.options["shares"] == some.shares
+
+
+@pytest.mark.parametrize("more", [{"max_risk": 0.1}, {"curve": True}])
+def test_a_learned_metric_has_no_risk(more):
+    with pytest.raises(UsageError, match="no bound of the risk would hold"):
+        rv.tune([], metric="embedding:some/model", **more)

@@ -121,7 +121,11 @@ def find_shares(files: ExitStack, panel: PanelFiles, reading: ReadOptions, setti
         return FoundShares(agreement, f"all {agreement.ballots:,} ballots", None)
     stream, entries = panel.read(files, reading)
     held = list(islice(entries, WARM_UP))
-    note = f"the first {len(held):,} ballots, since a stream is read once"
+    note = (
+        f"the first {len(held):,} ballots of a stream"
+        if len(held) == WARM_UP
+        else f"all {len(held):,} ballots"
+    )
     return FoundShares(agreement_of(held, settings), note, (stream, chain(held, entries)))
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rangevote.cli.evaluate import FORCE, FORMATS, QUIET, SEED, check_plot, to_json, units_options
+from rangevote.cli.members import agreement_of, member_table, panel_files
 from rangevote.cli.options import (
+    AGREEMENT,
     FILE_OF_VOTERS,
     HelpCommand,
     Option,
@@ -19,7 +22,7 @@ from rangevote.cli.options import (
 )
 from rangevote.cli.output import open_output, refuse_input
 from rangevote.cli.progress import Bar, Notes, check_inputs
-from rangevote.errors import DataError
+from rangevote.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from rangevote.evaluation.corpus import FileValues, WordUnits
@@ -44,7 +47,7 @@ def list_option(flags: str, help: str, default: str | None, kind: type[str] | ty
 
 
 @click.command(cls=HelpCommand, sections=FILE_OF_VOTERS, example="rangevote tune dev.jsonl -o profile.toml")
-@click.argument("ballots", default="-", metavar="[BALLOTS]")
+@click.argument("ballots", nargs=-1, metavar="[BALLOTS]...")
 @option("-o --output FILE", "Where to write the profile, for example profile.toml.")
 @option(
     "--metric NAME",
@@ -56,7 +59,11 @@ def list_option(flags: str, help: str, default: str | None, kind: type[str] | ty
     "If the ballots have none: text, one per line, may be repeated; or JSON lines.",
     multiple=True,
 )
-@option("--voters FILE", "A second file: its candidates vote, ballot by ballot.")
+@option(
+    "--voters FILE",
+    "A file whose candidates vote and cannot be elected; several are a panel.",
+    multiple=True,
+)
 @list_option(
     "-s --similarities", "Similarities to try.", "overlap_1,overlap_2,overlap_3,overlap_1-4,precision_1-4"
 )
@@ -76,6 +83,7 @@ def list_option(flags: str, help: str, default: str | None, kind: type[str] | ty
 @option("--plot FILE", "Draw risk against coverage, as .svg, .png or .pdf.")
 @election_option("normalize")
 @election_option("merge")
+@election_option("shares")
 @units_options
 @option(
     "--resamples N", "Number of bootstrap resamples of the ballots.", type=click.IntRange(min=1), default=1000
@@ -87,11 +95,11 @@ def list_option(flags: str, help: str, default: str | None, kind: type[str] | ty
 @QUIET
 @reading_options
 def tune(
-    ballots: str,
+    ballots: tuple[str, ...],
     output: str | None,
     metric: str,
     references: tuple[str, ...],
-    voters: str | None,
+    voters: tuple[str, ...],
     plot: str | None,
     table: str,
     force: bool,
@@ -106,16 +114,25 @@ def tune(
     vote --profile` and `rangevote generate --profile` if it beats the default beyond chance; otherwise the
     default is written. The scores of all settings go to standard output. Choose on a development set, never
     on the set that you report.
+
+    Several files are a panel, as in `rangevote vote`. The own outputs of each member are compared with the
+    panel's: if the best member is better, use it alone. With --shares agreement the profile has the members'
+    shares, which are found without references; without any references nothing else is chosen.
     """
+    from rangevote.election.settings import Settings
     from rangevote.evaluation.corpus import read_references
     from rangevote.evaluation.metrics import spelled_metric
     from rangevote.evaluation.risk_coverage import plot_risk, risk_table
     from rangevote.evaluation.tables import render
-    from rangevote.formats import join, read
     from rangevote.tuning.tune import choice_table, surface_table
     from rangevote.tuning.tune import tune as tune_settings
 
-    inputs = [ballots, *references, *([voters] if voters else [])]
+    for similarity in grid["similarities"]:  # refuses what cannot have these shares
+        settings = Settings(similarity=similarity, shares=grid["shares"])
+    panel, settings = panel_files(ballots or ("-",), voters, settings)
+    if settings.shares != dict.fromkeys(panel.members, 1.0):
+        grid["shares"] = settings.shares
+    inputs = [*panel.paths, *references]
     check_inputs(inputs)
     refuse_input(output, inputs)
     refuse_input(plot, inputs)
@@ -125,12 +142,19 @@ def tune(
     with ExitStack() as files:
         file = files.enter_context(open_output(output, "-", {}, force=force)) if output else None
         texts = read_references(references)[0] if references else None
-        entries = files.enter_context(read(ballots, reading))
-        bar = Bar(entries, "tuning", quiet=quiet)
+        stream, rows = panel.read(files, reading)
+        bar = Bar(stream, "tuning", quiet=quiet)
         files.callback(bar.close)
-        rows: Iterator[Entry] = entries
-        if voters is not None:
-            rows = join({"ballots": entries}, {"voters": files.enter_context(read(voters, reading))})
+        first = next(rows, None)
+        rows = rows if first is None else chain([first], rows)
+        labelled = texts is not None or first is None or first.ballot is None or first.ballot.references
+        if grid["shares"] == AGREEMENT and not labelled:
+            text, report = _shares_alone(rows, grid, table)
+            if file is not None:
+                file.write(text.encode())
+                file.finish()
+            click.echo(report, nl=False)
+            return
         tuning = tune_settings(
             _with_references(rows, texts, bar),
             metric=spelled_metric(metric),
@@ -149,6 +173,29 @@ def tune(
     tables = [surface_table(tuning), choice_table(tuning)]
     tables += [risk_table(tuning.curve)] if tuning.curve is not None else []
     click.echo("\n".join(render(one, table) for one in tables), nl=False)
+
+
+def _shares_alone(entries: Iterable[Entry], grid: Mapping[str, Any], table: str) -> tuple[str, str]:
+    """A profile with the members' shares by agreement, and a report of them, as a table or as JSON."""
+    from rangevote.election.settings import Settings
+    from rangevote.evaluation.tables import render
+    from rangevote.tuning.tune import agreement_facts, agreement_profile
+
+    if len(grid["similarities"]) > 1 or len(grid["weights"] or ()) > 1:
+        raise UsageError(
+            "without references nothing can be chosen but shares: give one measure, as -s exact:last_number, "
+            "and at most one of --weights; or give --references."
+        )
+    options = {
+        "similarity": grid["similarities"][0],
+        "weights": next(iter(grid["weights"] or ()), None),
+        "normalize": grid["normalize"],
+        "merge": grid["merge"],
+    }
+    found = agreement_of(entries, Settings(**options, shares=AGREEMENT))
+    facts = {**agreement_facts(found), "shares": found.shares, "ballots": found.ballots}
+    report = to_json(facts) if table == "json" else render(member_table(found.shares, found), table)
+    return agreement_profile(found, {name: value for name, value in options.items() if value}), report
 
 
 def _with_references(

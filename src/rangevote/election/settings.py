@@ -648,7 +648,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def write_tables(tables: Mapping[str, Mapping[str, Any]], comment: str = "") -> str:
-    """Tables of plain values as TOML; None is left out.
+    """Tables of plain values, or of tables of such, as TOML; None is left out.
 
     >>> print(write_tables({"election": {"similarity": "overlap_2", "merge": True, "weights": None}}), end="")
     [election]

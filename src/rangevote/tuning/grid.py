@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+import msgspec
+
+from rangevote.election.panel import Shares
 from rangevote.election.preprocess import prepare
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest, evidence, leader
 from rangevote.election.weights import has_temperature, weigh
@@ -29,7 +32,8 @@ TOKENIZE = (DEFAULT_UNIT,)
 
 @dataclass(frozen=True)
 class Setting:
-    """One way to elect, named as `elect` names it."""
+    """One way to elect, named as `elect` names it; `equal`: members of a panel have equal shares, whatever
+    theirs are; `member`: the election among the outputs of this member alone."""
 
     similarity: str
     temperature: float = 1.0
@@ -38,6 +42,8 @@ class Setting:
     rule: str = "range"
     weights: str | None = None
     score: tuple[str, float] | None = None  # the name of a score that candidates carry, and its weight
+    equal: bool = False
+    member: str | None = None
 
     @property
     def scores(self) -> dict[str, float]:
@@ -50,6 +56,8 @@ class Setting:
     @property
     def name(self) -> str:
         """`overlap_2`, with what is not usual: `overlap_2, T = 2, L = 0.4, 13a`; or a rule without voters."""
+        if self.member is not None:
+            return f"{self.member} alone"
         if not self.has_voters:
             return self.rule
         parts = [self.similarity]
@@ -58,6 +66,7 @@ class Setting:
         parts += [f"{name} = {short(x)}" for name, x in self.scores.items()]
         parts += [self.tokenize] if self.tokenize != DEFAULT_UNIT else []
         parts += [self.weights] if self.weights else []
+        parts += ["equal shares"] if self.equal else []
         return ", ".join(parts)
 
     @property
@@ -161,18 +170,44 @@ class GridElections:
     settings: Sequence[Setting]
     normalize: str | None = None
     merge: bool = False
+    shares: Shares | None = None
 
     def winners(self, ballot: Ballot) -> list[tuple[int, float]]:
         """The winner's index and score under each setting; UNKNOWN where it lacks log-probabilities."""
-        counts = SharedCounts(ballot, self.normalize, self.merge)
+        counts = SharedCounts(ballot, self.normalize, self.merge, self.shares)
         return [counts.winner(setting) for setting in self.settings]
+
+    def own(self, ballot: Ballot, setting: Setting) -> dict[str, int]:
+        """Of each member of a panel the index of its own output: the winner among its candidates."""
+        indices: dict[str, list[int]] = {}
+        for index, candidate in enumerate(ballot.candidates):
+            if candidate.member is not None:
+                indices.setdefault(candidate.member, []).append(index)
+        winners = {}
+        for name, some in indices.items():
+            winner = 0
+            if len(some) > 1:
+                voters = ballot.voters
+                if voters is not None and any(voter.member is not None for voter in voters):
+                    voters = [voter for voter in voters if voter.member == name] or None
+                candidates = [ballot.candidates[i] for i in some]
+                alone = msgspec.structs.replace(ballot, candidates=candidates, voters=voters)
+                winner, _ = SharedCounts(alone, self.normalize, self.merge).winner(setting)
+            winners[name] = some[winner]
+        return winners
 
 
 class SharedCounts:
     """One ballot: weights are made once for each temperature, n-grams are counted once for all settings
     that count the same ones, and votes once for all likelihoods and scores."""
 
-    def __init__(self, ballot: Ballot, normalize: str | None = None, merge: bool = False) -> None:
+    def __init__(
+        self,
+        ballot: Ballot,
+        normalize: str | None = None,
+        merge: bool = False,
+        shares: Shares | None = None,
+    ) -> None:
         if not ballot.candidates:
             raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
         self._raw_voters = Hypotheses.of(ballot.candidates)
@@ -180,8 +215,8 @@ class SharedCounts:
         if ballot.voters is not None:
             self._raw_voters = Hypotheses.of(ballot.voters, role="voters")
             self._voters = prepare(self._raw_voters, normalize, merge)
-        self._source = ballot.source
-        self._weights: dict[tuple[str | None, float], Array] = {}
+        self._source, self._shares = ballot.source, shares
+        self._weights: dict[tuple[str | None, float, bool], Array] = {}
         self._polls: dict[Hashable, Poll] = {}
         self._votes: dict[Setting, Array] = {}
 
@@ -200,9 +235,10 @@ class SharedCounts:
 
     def votes(self, setting: Setting) -> Array:
         if setting not in self._votes:
-            key = setting.weights, setting.temperature
+            key = setting.weights, setting.temperature, setting.equal
             if key not in self._weights:
-                self._weights[key] = weigh(self._voters, *key, self._raw_voters)[1]
+                shares = None if setting.equal else self._shares
+                self._weights[key] = weigh(self._voters, *key[:2], self._raw_voters, shares)[1]
             contest = Contest(self._candidates, poll=self.poll(setting))
             self._votes[setting] = contest.scores(self._weights[key])
         return self._votes[setting]

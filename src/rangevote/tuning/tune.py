@@ -20,18 +20,21 @@ down.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
 from rangevote import __version__
+from rangevote.election.agreement import Agreement, agreement_shares
+from rangevote.election.panel import AGREEMENT, Shares
 from rangevote.election.settings import Settings, write_tables
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
-from rangevote.evaluation.metrics import METRICS, Metric, get_metric
+from rangevote.evaluation.metrics import LEARNED, METRICS, Metric, get_metric
 from rangevote.evaluation.risk_coverage import RiskCurve, check_risk, risk_curve
 from rangevote.evaluation.significance import SEED, Indices, Interval, best_of_many, draws, interval
 from rangevote.evaluation.tables import STARS_NOTE, Cell, Column, Table, TableRow, stars
@@ -53,6 +56,7 @@ from rangevote.tuning.grid import (
     grid,
 )
 
+COMMENT = "Options of an election, chosen by `rangevote tune`.\nUse: rangevote vote --profile FILE"
 #: Enough for intervals to a tenth of their width.
 RESAMPLES = 1_000
 #: A gain with a smaller p-value is more than chance.
@@ -107,6 +111,36 @@ class OptionGain:
 
 
 @dataclass(frozen=True)
+class BestMember:
+    """The member of a panel whose own outputs score best, compared with the chosen setting.
+
+    A member's own output is the winner among its candidates. `p` allows for the choice among the members.
+    """
+
+    name: str
+    score: float
+    gain: float
+    interval: Interval
+    p: float
+
+    @property
+    def above(self) -> bool:
+        """Whether the panel is below its best member."""
+        return self.gain > 0
+
+    def __str__(self) -> str:
+        gain, ends = abs(self.gain), f"{self.interval.low:+.2f} to {self.interval.high:+.2f}"
+        if not self.above:
+            return f"The panel is {gain:.2f} above its best member, {self.name} ({self.score:.2f})."
+        sure = "beyond chance" if self.p < LEVEL else "within chance"
+        return (
+            f"The panel is {gain:.2f} below its best member, {self.name} ({self.score:.2f}; 95 % interval of "
+            f"the gain {ends}, p = {self.p:.2g}: {sure}). Use {self.name} alone, or leave out the members "
+            f"that do worst."
+        )
+
+
+@dataclass(frozen=True)
 class Tuning:
     """What was tried and what was chosen.
 
@@ -115,7 +149,8 @@ class Tuning:
     voters, if log-probabilities are known. `chosen` is the best setting that beats the default beyond
     chance, otherwise the default. `shared` are options of all elections, `gains` compares weights if
     several were tried and scores with none, and `curve` has the risk of the chosen setting at every
-    threshold, if that was asked for.
+    threshold, if that was asked for. Of a panel, `members` are the own outputs of each, `best_member`
+    compares the best of them with the choice, and `found` says what shares by agreement were found from.
     """
 
     chosen: Tried
@@ -132,6 +167,9 @@ class Tuning:
     shared: dict[str, Any]
     gains: tuple[OptionGain, ...] = ()
     curve: RiskCurve | None = None
+    members: tuple[Tried, ...] = ()
+    best_member: BestMember | None = None
+    found: dict[str, Any] = field(default_factory=dict)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -159,6 +197,8 @@ class Tuning:
             )
         if self.curve is not None and self.curve.max_risk is not None and self.curve.chosen is None:
             warnings.append(f"no threshold is chosen, so every ballot is answered: {self.curve.note()}")
+        if self.best_member is not None and self.best_member.above:
+            warnings.append(str(self.best_member))
         return warnings
 
     def profile(self) -> str:
@@ -174,14 +214,18 @@ class Tuning:
             "gain_unseen": None if self.unseen is None else round(self.unseen.gain, 4),
             "within_noise": self.kept_default,
             "max_risk": None if self.curve is None else self.curve.max_risk,
+            "best_member": self.best_member and self.best_member.name,
+            "best_member_gain": self.best_member and round(self.best_member.gain, 4),
+            "below_best_member": self.best_member and self.best_member.above,
+            **self.found,
             "ballots": self.ballots,
             "settings": len(self.tried),
             "resamples": self.resamples,
             "seed": self.seed,
             "rangevote": __version__,
         }
-        comment = "Options of an election, chosen by `rangevote tune`.\nUse: rangevote vote --profile FILE"
-        return write_tables({"election": self.options, "tuned": tuned}, comment)
+        advice = f"\n{self.best_member}" if self.best_member is not None and self.best_member.above else ""
+        return write_tables({"election": self.options, "tuned": tuned}, f"{COMMENT}{advice}")
 
     def as_data(self) -> dict[str, Any]:
         """All of it for JSON."""
@@ -203,6 +247,7 @@ def tune(
     score_weights: Sequence[float] = SCORE_WEIGHTS,
     normalize: str | None = None,
     merge: bool = False,
+    shares: Shares | Literal["agreement"] | None = None,
     units: WordUnits | None = None,
     max_risk: float | None = None,
     curve: bool = False,
@@ -225,6 +270,10 @@ def tune(
 
     If none of the settings is better than the default, another setting is chosen in at most 5 % of tunings.
 
+    Ballots whose candidates have a member are those of a panel, with equal shares or these `shares`, which
+    `"agreement"` finds from the ballots without their references. The own outputs of each member are tried
+    too: if the best member is better than the panel, the result says so.
+
     `max_risk` also chooses the threshold below which nobody is elected, so that with 95 % confidence at most
     this share of the answers on new ballots is wrong (`risk_curve` says what that assumes). The threshold is
     chosen on a random half of the ballots, the setting on the other half. `curve` has the risk at every
@@ -236,6 +285,12 @@ def tune(
     for scheme in schemes:
         Settings(weights=scheme, normalize=normalize, merge=merge)  # refuses what cannot be meant
     check_risk(max_risk)
+    if (max_risk is not None or curve) and metric.partition(":")[0] in LEARNED:
+        raise UsageError(
+            f"a risk is 1 - score / 100, for metrics from 0 to 100, and {metric} has another scale, so that "
+            f"no bound of the risk would hold. Leave max_risk and curve (--max-risk, --plot) out, or use "
+            f"bleu, chrf or accuracy:KEY."
+        )
     if resamples < 1:
         raise UsageError(f"resamples must be 1 or more, got {resamples}.")
     choices = grid(
@@ -244,21 +299,37 @@ def tune(
     default = replace(DEFAULT, weights=schemes[0])
     if all(_compares_answers(setting) for setting in choices):
         default = replace(choices[0], temperature=1.0, likelihood=0.0)
-    settings = [*choices, default, *BASELINES]
-    elections = GridElections(settings, normalize, merge)
+    found = None
+    if shares == AGREEMENT:
+        ballots = list(ballots)
+        some = halves(len(ballots), seed)[0] if max_risk is not None else range(len(ballots))
+        options = {**default.options, "normalize": normalize, "merge": merge}
+        found = agreement_shares([ballots[i] for i in some], **options)
+        shares = found.shares
+    equal = () if shares is None else (replace(default, equal=True),)
+    settings = [*choices, default, *BASELINES, *equal]
+    elections = GridElections(settings, normalize, merge, shares)
+
+    def elect(ballot: Ballot) -> tuple[Ballot, list[tuple[int, float]], dict[str, int]]:
+        return ballot, elections.winners(ballot), elections.own(ballot, default)
+
     winners = Winners()
-    for ballot, results in map_in_order(lambda ballot: (ballot, elections.winners(ballot)), ballots, threads):
-        winners.add(ballot, results)
+    for ballot, results, own in map_in_order(elect, ballots, threads):
+        winners.add(ballot, results, own)
     rows, signature = winners.statistics(chosen_metric, units or WordUnits())
     elected: Indices = np.array(winners.indices)  # (ballots, settings): index into rows
     size = len(elected)
+    members = winners.members()
     known = [number for number in range(len(settings)) if winners.complete(number)]
     possible = _possible(choices, [settings[number] for number in known])
     base = len(possible)  # the default stands behind the choices
+    known += range(len(settings), len(settings) + len(members))
+    settings += [replace(default, member=name) for name in members]
+    elected = np.column_stack([elected, *(winners.own_of(name, settings.index(default)) for name in members)])
     choosing = answering = np.arange(size)
     differ = (elected[:, known[:base]] != elected[:, [known[base]]]).any()
     if max_risk is not None and differ and size > 1:  # otherwise there is nothing to choose
-        choosing, answering = np.split(np.random.default_rng(seed).permutation(size), [size // 2])
+        choosing, answering = halves(size, seed)
     elected_there = elected[choosing][:, known]
     totals, drawn, left_out = resample(rows[elected_there], chosen_metric, resamples, seed)
 
@@ -287,6 +358,18 @@ def tune(
     if better and (unseen is None or unseen.gain > 0):
         chosen = max(better, key=lambda i: totals[i])
 
+    best_member, first = None, len(known) - len(members)
+    if members:
+        numbers = range(first, len(known))
+        best = max(numbers, key=lambda i: totals[i])
+        best_member = BestMember(
+            members[best - first],
+            float(totals[best]),
+            float(totals[best] - totals[chosen]),
+            interval(drawn[:, best] - drawn[:, chosen]),
+            float(p_values(numbers, chosen)[best - first]),
+        )
+
     risks = None
     if curve or max_risk is not None:
         number = known[chosen]
@@ -302,20 +385,46 @@ def tune(
         tried[int(totals[:base].argmax())],
         tried[base],
         tuple(tried[:base]),
-        tuple(tried[base + 1 :]),
+        tuple(tried[base + 1 : first]),
         unseen,
         metric,
         signature,
         len(choosing),
         resamples,
         seed,
-        {"normalize": normalize, "merge": merge},
+        {"normalize": normalize, "merge": merge, "shares": shares},
         tuple(_gains(possible, totals, drawn, p_values)),
         risks,
+        tuple(tried[first:]),
+        best_member,
+        {} if found is None else agreement_facts(found),
     )
     for warning in tuning.warnings():
         warn(warning)
     return tuning
+
+
+def halves(size: int, seed: int) -> tuple[Indices, Indices]:
+    """A random half of the ballots to choose on, and the others."""
+    choosing, others = np.split(np.random.default_rng(seed).permutation(size), [size // 2])
+    return choosing, others
+
+
+def agreement_facts(found: Agreement) -> dict[str, Any]:
+    """How shares by agreement were found, for a profile."""
+    return {
+        "shares": AGREEMENT,
+        "agreement": {name: round(p, 4) for name, p in found.agreement.items() if not math.isnan(p)},
+        "twins": [list(group) for group in found.twins],
+        "rounds": found.rounds,
+        "converged": found.converged,
+    }
+
+
+def agreement_profile(found: Agreement, options: Mapping[str, Any]) -> str:
+    """TOML for `rangevote vote --profile` with shares that were found without references."""
+    tuned = {**agreement_facts(found), "ballots": found.ballots, "rangevote": __version__}
+    return write_tables({"election": {**options, "shares": found.shares}, "tuned": tuned}, COMMENT)
 
 
 def _gains(
@@ -380,12 +489,13 @@ class Winners:
     ballots: list[int] = field(default_factory=list)  # of each text
     indices: list[list[int]] = field(default_factory=list)  # (ballots, settings) into texts, negative: nobody
     scores: list[list[float]] = field(default_factory=list)  # (ballots, settings)
+    own: list[dict[str, int]] = field(default_factory=list)  # of each ballot by member, into texts
 
-    def add(self, ballot: Ballot, elected: Sequence[tuple[int, float]]) -> None:
+    def add(self, ballot: Ballot, elected: Sequence[tuple[int, float]], own: Mapping[str, int]) -> None:
         if not ballot.references:
             raise DataError("is missing; settings are chosen by the references.", field="references")
         known: dict[int, int] = {index: index for index, _ in elected if index < 0}
-        for index, _ in elected:
+        for index in (*(index for index, _ in elected), *own.values()):
             if index in known:
                 continue
             text = ballot.candidates[index].text
@@ -400,6 +510,17 @@ class Winners:
             self.ballots.append(len(self.indices))
         self.indices.append([known[index] for index, _ in elected])
         self.scores.append([score for _, score in elected])
+        self.own.append({name: known[index] for name, index in own.items()})
+
+    def members(self) -> list[str]:
+        """The members of the panel by name; none where there are fewer than two."""
+        names = sorted({name for row in self.own for name in row})
+        return names if len(names) > 1 else []
+
+    def own_of(self, member: str, default: int) -> list[int]:
+        """A member's own output of each ballot, (ballots,); where it has none, that of the setting `default`,
+        so that it is compared where it has some."""
+        return [own.get(member, row[default]) for own, row in zip(self.own, self.indices, strict=True)]
 
     def complete(self, setting: int) -> bool:
         """Whether the setting has a winner in every ballot."""
@@ -480,8 +601,9 @@ def choice_table(tuning: Tuning) -> Table:
     """The best setting and the rules without voters, compared with the default."""
     columns = [get_metric(tuning.metric).label, "95 % interval", "gain", "95 % interval", "p"]
     rows = []
-    names = ("best: ", "default: ", *[""] * len(tuning.baselines))
-    for name, tried in zip(names, (tuning.best, tuning.default, *tuning.baselines), strict=True):
+    listed = (tuning.best, tuning.default, *tuning.baselines, *tuning.members)
+    names = ("best: ", "default: ", *[""] * (len(listed) - 2))
+    for name, tried in zip(names, listed, strict=True):
         cells = [
             Cell(tried.score),
             Cell(f"[{tried.interval.low:.2f}, {tried.interval.high:.2f}]"),
@@ -502,4 +624,6 @@ def choice_table(tuning: Tuning) -> Table:
             f"on average over the resamples; it is a gain in {100 * tuning.unseen.share:.0f} % of them."
         )
     notes += [f"chosen: {tuning.chosen.name}", *map(str, tuning.gains)]
+    if tuning.best_member is not None:
+        notes.append(f"NAME alone: the winners among the outputs of that member. {tuning.best_member}")
     return Table(list(map(Column, columns)), rows, "election", notes=notes)
