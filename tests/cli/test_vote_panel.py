@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import random
+
 import pytest
 
+import rangevote as rv
+from rangevote.election.settings import read_toml
 from tests.cli.conftest import lines
 
 
@@ -216,3 +221,109 @@ def test_a_share_of_a_member_without_any_output_is_named(run):
     candidates = [{"text": "x", "member": "a"}, {"text": "y", "member": "b"}]
     done = run("vote", "--shares", "a=1,b=1,z=1", stdin=lines({"candidates": candidates}))
     assert "panel member 'z' has no outputs in any ballot" in done.err
+
+
+# Shares by agreement
+
+
+@pytest.fixture
+def answers(tmp_path):
+    """Five members of different accuracy over 60 questions; "copy" says what "weak" says."""
+    chance = random.Random(1)
+    accuracy = {"good": 0.9, "fair": 0.7, "weak": 0.4, "copy": 0.4, "far": 0.0}
+    records: dict[str, list[dict[str, object]]] = {name: [] for name in accuracy}
+    for id in range(60):
+        for name, p in accuracy.items():
+            text = str(id if chance.random() < p else chance.randint(100, 999))
+            text = records["weak"][-1]["candidates"][0] if name == "copy" else text
+            records[name].append({"id": id, "candidates": [text]})
+    for name, listed in records.items():
+        (tmp_path / f"{name}.jsonl").write_bytes(lines(*listed))
+    return [tmp_path / f"{name}.jsonl" for name in accuracy]
+
+
+AGREEMENT = ("-s", "exact:last_number", "--shares", "agreement")
+
+
+def expected(files):
+    """The winners by the shares that the library finds."""
+    read = [list(rv.read(path)) for path in files]
+    ballots = [
+        {path.stem: [row.text for row in ballot.candidates] for path, ballot in zip(files, some, strict=True)}
+        for some in zip(*read, strict=True)
+    ]
+    with pytest.warns(rv.RangevoteWarning, match="far"):
+        results = rv.elect_many(ballots, similarity="exact:last_number", shares="agreement")
+    return [result.winner for result in results]
+
+
+def test_shares_by_agreement_are_found_over_the_whole_file(run, answers, tmp_path):
+    done = run("vote", *answers, *AGREEMENT)
+    assert done.code == 0
+    assert [result["winner"] for result in done.results()] == expected(answers)
+    assert "over all 60 ballots" in done.err
+    rows = {line.split()[0]: line.split() for line in done.err.splitlines()[-5:]}
+    assert (rows["far"][1], rows["weak"][3], rows["copy"][3]) == ("0.000", "copy", "weak")
+    assert run("vote", *answers, *AGREEMENT, "--workers", 2).out == done.out
+    stream = run("vote", *answers[:4], "-", *AGREEMENT, stdin=answers[4].read_bytes())
+    assert [r["winner"] for r in stream.results()] == [r["winner"] for r in done.results()]
+
+
+def test_shares_of_a_stream_are_found_from_its_first_ballots(run, answers, monkeypatch):
+    monkeypatch.setattr("rangevote.cli.members.WARM_UP", 20)
+    done = run("vote", "-", *answers[1:], *AGREEMENT, "--require-nonempty", stdin=answers[0].read_bytes())
+    assert "the first 20 ballots" in done.err
+    assert len(done.results()) == 60
+    some = [b"".join(path.read_bytes().splitlines(keepends=True)[:20]) for path in answers]
+    for path, content in zip(answers, some, strict=True):
+        path.write_bytes(content)
+    short = run("vote", "-", *answers[1:], *AGREEMENT, stdin=some[0])
+    assert done.out.startswith(short.out)
+
+
+def test_a_run_by_agreement_is_resumed_with_the_same_shares_only(run, answers, tmp_path):
+    out, whole, good = tmp_path / "out.jsonl", run("vote", *answers, *AGREEMENT).out, answers[0].read_bytes()
+    records = good.splitlines(keepends=True)
+    answers[0].write_bytes(b"".join([*records[:50], b'{"id": 50, "candidates": 5}\n', *records[51:]]))
+    assert run("vote", *answers, *AGREEMENT, "-o", out).code == 3
+    done = run("vote", *answers[:4], *AGREEMENT, "-o", out, "--resume")
+    assert (done.code, "members was" in done.err) == (5, True)
+    answers[0].write_bytes(good)  # one answer more changes the shares
+    done = run("vote", *answers, *AGREEMENT, "-o", out, "--resume")
+    assert (done.code, "shares was" in done.err) == (5, True)
+    assert run("vote", *answers, *AGREEMENT, "-o", out, "--force").code == 0
+    assert out.read_bytes() == whole
+
+
+def test_tune_writes_shares_by_agreement_into_a_profile_without_references(run, answers, tmp_path):
+    profile = tmp_path / "profile.toml"
+    done = run("tune", *answers, *AGREEMENT, "-o", profile)
+    assert done.code == 0
+    assert done.out.decode().splitlines()[-1].split()[0] == "far"
+    table = read_toml(profile)
+    assert table["tuned"]["twins"] == [["copy", "weak"]]
+    by_profile = run("vote", *answers, "--profile", profile)
+    assert by_profile.out == run("vote", *answers, *AGREEMENT).out
+    found = json.loads(run("tune", *answers, *AGREEMENT, "--to", "json").out)
+    assert found["shares"] == table["election"]["shares"]
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "code", "message"),
+    [
+        ("vote", ["--shares", "agreement"], 2, "is for answers"),
+        ("tune", ["--shares", "agreement"], 2, "is for answers"),
+        ("tune", [*AGREEMENT, "-s", "exact:last_number,exact"], 2, "give one measure"),
+        ("vote", ["-s", "exact:choice", "--shares", "agreement"], 3, "all abstain"),
+    ],
+)
+def test_agreement_that_cannot_be_found_is_refused(run, answers, command, options, code, message):
+    done = run(command, *answers, *options)
+    assert (done.code, done.out) == (code, b"")
+    assert message in done.err
+
+
+def test_agreement_of_a_file_without_members_is_refused(run, answers):
+    done = run("vote", answers[0], *AGREEMENT)
+    assert done.code == 3
+    assert "good.jsonl:1: candidates: has no members" in done.err

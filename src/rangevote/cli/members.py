@@ -130,16 +130,18 @@ def find_shares(files: ExitStack, panel: PanelFiles, reading: ReadOptions, setti
 
 
 def agreement_of(entries: Iterable[Entry], settings: Settings) -> Agreement:
-    """The agreement of members; a bad ballot is left to the election, which names it."""
+    """The agreement of members; a bad ballot is left to the election, which names it, unless all are bad."""
     from rangevote.election.agreement import AgreementTable, member_votes
 
-    table = AgreementTable()
+    table, bad = AgreementTable(), None
     for entry in entries:
         if entry.ballot is not None and entry.ballot.candidates:
             try:
                 table.add(member_votes(entry.ballot, settings))
-            except DataError:
-                continue
+            except DataError as error:
+                bad = bad or error.placed(entry.where)
+    if bad is not None and not table.ballots:
+        raise bad
     return table.shares()
 
 

@@ -10,7 +10,7 @@ import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -23,7 +23,7 @@ Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 #: Shares that are found from all ballots; election/panel.py has it too, and loads numpy.
-AGREEMENT = "agreement"
+AGREEMENT: Final = "agreement"
 #: What formats are called; the endings of names that promise a table are among them.
 CALLED = {"jsonl": "JSON lines", "parquet": "Parquet", "csv": "CSV", "tsv": "TSV", "xlsx": "Excel"}
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import click
 
 from rangevote import __version__
-from rangevote.cli.members import find_shares, member_table, panel_files
 from rangevote.cli.options import (
     AGREEMENT,
     CALLED,
@@ -136,8 +135,12 @@ def vote(
     from rangevote.parallel import cores
 
     ballots = ballots or ("-",)
-    panel, settings = panel_files(ballots, voters, settings)
-    inputs = panel.paths
+    inputs, panel = list(ballots), None
+    if len(ballots) > 1 or voters or settings.shares == AGREEMENT:
+        from rangevote.cli.members import find_shares, panel_files
+
+        panel, settings = panel_files(ballots, voters, settings)
+        inputs = panel.paths
     check_inputs(inputs)
     check_one_winner(shape.text, settings.winners)
     notes = Notes(quiet=quiet)
@@ -147,7 +150,7 @@ def vote(
     remembered = {
         name: value for name, value in given.items() if name not in OPTIONS_FREE_TO_CHANGE_ON_RESUME
     }
-    if len(ballots) > 1:
+    if len(ballots) > 1 and panel is not None:
         remembered["members"] = list(panel.standing)
     if engine == "ray":
         from rangevote.cli.vote_ray import vote_on_ray
@@ -177,7 +180,7 @@ def vote(
     refuse_input(output, inputs)
     with ExitStack() as files:
         found = None
-        if settings.shares == AGREEMENT:
+        if panel is not None and settings.shares == AGREEMENT:
             found = find_shares(files, panel, reading, settings)
             remembered["shares"] = {**dict.fromkeys(panel.members, 0.0), **found.agreement.shares}
             settings = settings.replace(shares=remembered["shares"])
@@ -187,7 +190,7 @@ def vote(
             open_output(output, source, remembered, resume=resume, force=force, table=table)
         )
         begun = None if found is None else found.begun
-        if begun is None and len(inputs) > 1:
+        if begun is None and panel is not None and len(inputs) > 1:
             begun = panel.read(files, reading)
         if begun is not None:
             position: Position = begun[0]
@@ -322,7 +325,7 @@ class Voting:
 
 
 @dataclass
-class Counts:
+class RunCounts:
     """What the closing lines of a run say."""
 
     skipped: int = 0
@@ -366,6 +369,7 @@ class Counts:
 
     def tell_members(self, notes: Notes, settings: Settings, found: Agreement | None) -> None:
         """How often each member of the panel won; who said the same as the winner won too."""
+        from rangevote.cli.members import member_table
         from rangevote.evaluation.tables import render
 
         shares = settings.shares if isinstance(settings.shares, Mapping) else dict.fromkeys(self.wins, 1.0)
@@ -382,11 +386,11 @@ def _write_all(
     skip: bool,
     require_nonempty: bool,
     pairs: bool,
-) -> Counts:
+) -> RunCounts:
     """Write every line, and say what there is to say at the end."""
     from rangevote.formats.result_writer import is_pair
 
-    counts = Counts()
+    counts = RunCounts()
     begun = time.monotonic()
     with keeping_results(sink, bar):
         for line in lines:

@@ -100,8 +100,8 @@ def result_line(ballot: Ballot, result: Result, shape: ResultShape, reasoning: s
     if panel is None:
         return line
     share = panel.shares.get(result.member or "", 0.0)
-    alone = 0.5 <= share < 1 and len(result.members) == 1 and result.voters.members is not None
-    alone = alone and result.voters.members.count(result.member) == 1
+    alone = 0.5 <= share < 1 and len(result.members) == 1
+    alone = alone and [voter.member for voter in result.voters].count(result.member) == 1
     return line._replace(left_out=panel.left_out, alone=alone)
 
 
