@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import rangevote as rv
 from rangevote.cli import cli
+from rangevote.election.summary import why
 from rangevote.errors import DataError, SetupError, UsageError
 from rangevote.similarity.json_leaves import canonical, leaves, path_steps
 
@@ -226,6 +227,21 @@ def test_an_electorate_merges_the_same():
     assert electorate.result().merged == rv.elect(listed, rule="merge").merged
     with pytest.raises(UsageError, match="merge"):
         electorate.decided()
+
+
+def test_the_reason_names_the_weakest_field_and_what_is_left_out():
+    listed = [{"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 2}, {"a": 1, "b": 2, "c": 3}]
+    told = "".join(why(merge(*listed)))
+    assert '{"a":1,"b":1}' in told
+    assert "least agreement, b, has 67 % of the vote" in told
+    assert "majority: c." in told
+    assert "best whole candidate" in told
+    assert "required property" in "".join(why(merge(*listed, schema={"required": ["c"]})))
+
+
+def test_fields_of_a_candidate_are_explained():
+    explained = merge({"a": 1, "b": 1}, {"a": 1, "b": 2}, {"a": 1, "b": 2}).explain()
+    assert [(field.path, field.agree, field.of) for field in explained.fields] == [("a", 3, 3), ("b", 2, 3)]
 
 
 @pytest.mark.parametrize("to", ["jsonl", "csv", "parquet"])

@@ -107,6 +107,47 @@ def test_what_is_no_json_abstains_where_json_is_asked_for_and_equal_json_is_one_
     assert fallen["choices"][0]["message"]["content"] == "no"  # as the server would have answered
 
 
+def test_json_is_merged_field_by_field_if_the_request_asks_for_it(service, upstream):
+    upstream.answer = texts('{"a": 1, "b": 1}', "no", '{"a": 1, "b": 2}', '{"a": 2, "b": 2}', "no", "no")
+    wanted = {"type": "json_object"}
+    asked = {"response_format": wanted, "rangevote": {"rule": "merge"}}
+    answer = service.ask(**asked).json()
+    assert answer["choices"][0]["message"]["content"] == '{"a":1,"b":2}'
+    merged = answer["rangevote"]["merged"]
+    assert merged["shares"] == pytest.approx({"a": 2 / 3, "b": 2 / 3})
+    assert (merged["left_out"], merged["abstained"]) == ([], 0)
+    refused = service.ask(**asked, n=2)
+    assert (refused.status_code, error_of(refused)["param"]) == (400, "n")
+
+
+@pytest.mark.parametrize("required", [["a"], ["a", "c"]])
+def test_merged_json_fits_the_schema_of_the_request(service, upstream, required):
+    given = ['{"a": 1, "c": 1}', '{"a": 1, "c": 2}', '{"a": 1, "c": 3}']
+    upstream.answer = texts(*given, *given)
+    schema = {"type": "object", "required": required}
+    wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    asked = {"response_format": wanted, "rangevote": {"rule": "merge", "min_share": 0.6}}
+    answer = service.ask(**asked).json()
+    content = answer["choices"][0]["message"]["content"]
+    assert content == ('{"a":1}' if required == ["a"] else given[0])
+    assert ("whole" in answer["rangevote"]["merged"]) == (required != ["a"])
+
+
+def test_a_schema_of_a_request_that_is_none_is_refused_and_one_without_bounds_not_checked(service, upstream):
+    upstream.answer = texts(*['{"a": 1}'] * 6)
+
+    def ask(schema):
+        wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+        return service.ask(response_format=wanted, rangevote={"rule": "merge"})
+
+    refused = ask({"type": "nonsense"})
+    assert (refused.status_code, error_of(refused)["param"]) == (400, "response_format.json_schema")
+    for schema in ({"$ref": "http://localhost:1/x.json"}, {"properties": {"a": {"pattern": "(a+)+$"}}}):
+        answer = ask(schema).json()
+        assert answer["choices"][0]["message"]["content"] == '{"a":1}'
+        assert "|schema:" not in answer["rangevote"]["signature"]
+
+
 def test_log_probabilities_of_the_winners_tokens_come_back_if_they_are_asked_for(service, upstream):
     client = service.client()
     answer = client.chat.completions.create(

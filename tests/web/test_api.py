@@ -43,6 +43,14 @@ def test_figure_1_is_shown_as_the_paper_has_it():
     assert view["length_in"] == "words"
 
 
+def test_a_merged_object_is_shown_beside_the_best_whole_candidate():
+    listed = ['{"a": 1, "b": 1}', '{"a": 1, "b": 2}', '{"a": 2, "b": 1, "c": 3}']
+    result, view = shown(rv.Ballot([rv.Hypothesis(text) for text in listed]), rule="merge")
+    assert view["winner"] == result.index == 0
+    assert ('{"a":1,"b":1}', True) in [tuple(part) for part in view["why"]]
+    assert len(view["candidates"]["rows"]) == 3
+
+
 @pytest.mark.parametrize("similarity", EVERY)
 def test_scores_ranks_and_margin_are_those_of_elect(similarity):
     expected = rv.elect(FIGURE, similarity=similarity)

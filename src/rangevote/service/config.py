@@ -121,7 +121,7 @@ class RequestOptions(msgspec.Struct, frozen=True):
         options = dict(self.election)
         if winners > 1 and options.get("rule", "range") == "range":
             options["rule"] = "reweighted"
-        if "shares" in options:  # which has no hash
+        if not options.keys().isdisjoint(("shares", "schema")):  # which have no hash
             settings = Settings(**options, winners=winners)
         else:
             settings = _settings(tuple(sorted(options.items())), winners)

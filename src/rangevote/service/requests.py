@@ -7,8 +7,10 @@ other hosts or run code.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -30,6 +32,9 @@ Stop = str | Annotated[list[str], Meta(min_length=1, max_length=16)]
 
 #: Names by which requests have been made to send keys elsewhere; refused anywhere in a request.
 FORBIDDEN = frozenset({"api_base", "base_url", "extra_headers", "extra_body", "extra_query", "api_key"})
+#: Bytes of a schema that merged JSON is checked by, and what in it can make the check take without end.
+LONGEST_SCHEMA = 2**16
+UNBOUNDED = re.compile(rb'"(\$ref|\$dynamicRef|\$recursiveRef|pattern|patternProperties)"')
 #: The start of a picture that is part of the request.
 PICTURES = tuple(f"data:image/{kind};base64," for kind in ("png", "jpeg", "webp", "gif"))
 #: Parameters that an election cannot support, and what to do instead.
@@ -204,6 +209,12 @@ def read_request(
     settings = options.settings(1)
     if asks_for_json(passed) and settings.merging is None and isinstance(settings.measure, Ngrams):
         options = options.changed({"tokenize": "json", **options.election})
+    if settings.merging is not None and (schema := _schema(passed)) is not None:
+        options = msgspec.structs.replace(options, election={**options.election, "schema": schema})
+        try:
+            options.settings(1)
+        except RangevoteError as error:
+            raise invalid("response_format.json_schema", f"is wrong: {error}"[:300]) from None
     if read.n > options.samples:
         raise invalid("n", f"must be at most the number of samples, {options.samples}")
     try:
@@ -237,6 +248,16 @@ def _body(
 def asks_for_json(body: Mapping[str, Any]) -> bool:
     wanted = body.get("response_format")
     return isinstance(wanted, Mapping) and wanted.get("type") in ("json_object", "json_schema")
+
+
+def _schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The schema that merged JSON must fit; None if a client could make its check take without end."""
+    wanted = body.get("response_format", {}).get("json_schema")
+    schema = wanted.get("schema") if isinstance(wanted, Mapping) else None
+    if not isinstance(schema, Mapping) or find_spec("jsonschema") is None:
+        return None
+    text = msgspec.json.encode(schema)
+    return None if len(text) > LONGEST_SCHEMA or UNBOUNDED.search(text) else schema
 
 
 def _options(asked: Mapping[str, Any], profile: str | None, config: ServiceConfig) -> RequestOptions:
