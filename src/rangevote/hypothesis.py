@@ -190,7 +190,9 @@ class Hypotheses(Sequence[Hypothesis]):
             raise UsageError(f"the {role} are a panel, by member, so {option} must be given by member too.")
         for name in logprobs or ():
             if name not in members:
-                raise UsageError(f"{option} of {name!r}, who is no member: those are {list(members)!r}.")
+                raise UsageError(
+                    f"{option} names {name!r}, which is not a member; the members are {list(members)!r}."
+                )
         lists = [
             cls.of(listed, (logprobs or {}).get(name), role=f"{role}[{name!r}]").of_member(name)
             for name, listed in members.items()

@@ -242,7 +242,7 @@ def test_a_key_that_others_could_read_on_its_way_is_told(monkeypatch):
     [
         ("denied", 5, "answered 401 Unauthorized: the API key is missing or wrong."),
         ("overloaded", 5, "answered 503 Service Unavailable. The server's message: overloaded"),
-        ("html", 5, "answered with what is not JSON"),
+        ("html", 5, "answered with something that is not JSON"),
         ("refuses", 3, "The server's message: this prompt is too long"),
     ],
 )

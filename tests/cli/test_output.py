@@ -187,7 +187,7 @@ def test_a_run_that_is_killed_resumes_to_the_same_bytes(run, tmp_path):
     assert out.read_bytes() == run("vote", data, "--scores").out
 
 
-NO_RESULT = "line 1 of the output is no result of an election; the file was changed. Use --force"
+NO_RESULT = "line 1 of the output is not the result of an election; the file was changed. Use --force"
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_a_file_is_replaced_only_by_force_and_an_input_never(run, three, tmp_pat
     out = tmp_path / "out"
     out.write_text("precious")
     done = run(*arguments(command, three, out))
-    assert (done.code, "exists already" in done.err, out.read_text()) == (5, True, "precious")
+    assert (done.code, "already exists" in done.err, out.read_text()) == (5, True, "precious")
     assert run(*arguments(command, three, out), "--force").code == 0
     assert out.read_bytes() not in (b"precious", b"")
     input = Path(arguments(command, three, out)[len(command.split())])
@@ -194,7 +194,7 @@ def test_a_disk_is_written_only_by_force(run, three, tmp_path):
     except OSError:
         pytest.skip("may not make a device here")
     done = run("vote", three, "-o", disk)
-    assert (done.code, "is a disk, which is left as it is. Use --force" in done.err) == (5, True)
+    assert (done.code, "is a disk device. Use --force" in done.err) == (5, True)
     done = run("vote", three, "-o", disk, "--force")
     assert (done.code, f"cannot write {disk}: " in done.err) == (5, True)
     assert stat.S_ISBLK(os.lstat(disk).st_mode)

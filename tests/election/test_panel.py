@@ -224,7 +224,7 @@ def test_marks_in_names_do_not_make_two_panels_look_the_same():
         ({"a": ["x"]}, {"shares": 3}, "shares must be a number for each member"),
         (["x"], {"shares": {"a": 1}}, "shares are for a panel; give candidates or voters by member"),
         ({"a": ["x"]}, {"voter_logprobs": [-1.0]}, "voter_logprobs must be given by member too"),
-        ({"a": ["x"]}, {"voter_logprobs": {"b": [-1.0]}}, "voter_logprobs of 'b', who is no member"),
+        ({"a": ["x"]}, {"voter_logprobs": {"b": [-1.0]}}, "voter_logprobs names 'b', which is not a member"),
         ({"a": ["x"]}, {"voter_logprobs": {"a": [-1.0, -2.0]}}, r"1 voters\['a'\] but 2 log-prob"),
         ({"a": "x"}, {}, r"voters\['a'\] is one str, not a list"),
         ({1: ["x"]}, {}, "the name of a member must be a text, got int 1"),

@@ -310,7 +310,7 @@ def test_a_sample_that_was_cut_off_in_its_reasoning_abstains():
     [
         ("last_numbr", "unknown key of exact 'last_numbr'. Did you mean 'last_number'"),
         ("regex", r"write it as 'exact:regex:= \(\\d\+\)'"),
-        ("regex:(", "is no regular expression: missing"),
+        ("regex:(", "is not a valid regular expression: missing"),
         ("after:", "write it as 'exact:after:the answer is'"),
         ("line:third", "'exact:line:last' or 'exact:line:first', got 'third'"),
         ("json:a..b", r"cannot read the path 'a..b' at '..b'; write it as items\[0\].price"),

@@ -162,7 +162,7 @@ class GenerateOptions:
         except DataError as error:
             raise UsageError(f"--body is {error.problem}.") from None
         if not isinstance(fields, dict):
-            raise UsageError(f'--body must be a JSON object, as {{"stop": ["\\n"]}}, got {self.body!r}.')
+            raise UsageError(f'--body must be a JSON object, such as {{"stop": ["\\n"]}}, got {self.body!r}.')
         return fields
 
 
@@ -247,7 +247,7 @@ OPTIONS = [
     option("--base-url URL", "Address of the server, for example http://127.0.0.1:8000/v1."),
     option("--key-env NAME", "Variable with its API key; by default OPENAI_API_KEY, if set."),
     option("--key-file FILE", "File with its API key."),
-    option("--body JSON", 'More fields for requests; null drops one, as {"seed": null}.'),
+    option("--body JSON", 'More fields for requests; null removes one, for example {"seed": null}.'),
     option(
         "--concurrency",
         "Maximum number of concurrent calls.",
@@ -309,8 +309,8 @@ def generate(
 ) -> int:
     """Search a model's outputs for every input, and elect one of them.
 
-    A SEARCH is a name, a number and options, as in beam:10, diverse_beam:12,groups=4, stochastic_beam:20,
-    sample:100,temperature=0.7, top_k:100,top=20 or nucleus:100,p=0.9, or a sum, as sample:50+nucleus:50.
+    A SEARCH is a name, a number and options, such as beam:10, diverse_beam:12,groups=4, stochastic_beam:20,
+    sample:100,temperature=0.7, top_k:100,top=20 or nucleus:100,p=0.9, or a sum such as sample:50+nucleus:50.
     Results are written in the order of the inputs, with the fields that rangevote vote writes. With --engine
     a server samples instead of a model in this process; its API key is read from the environment or a file.
     """

@@ -270,7 +270,7 @@ def result_options(command: Command) -> Command:
         option("--text", "Write only the winning text, one per line; its line breaks become spaces."),
         option(
             "--carry FIELD[=NAME]",
-            "Also write a field of the input, such as prompt or meta.topic, or under another name, as "
+            "Also write a field of the input, such as prompt or meta.topic, or under another name, such as "
             "answer=gold; may be repeated.",
             multiple=True,
         ),

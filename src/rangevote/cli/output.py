@@ -150,8 +150,8 @@ class OutputFile(Sink):
         if self.path.is_dir():
             raise SetupError(f"cannot write {self.path}: is a directory.")
         if self.path.exists() and not force:
-            hint = "it is complete; nothing to resume" if resume else "it is left as it is"
-            raise SetupError(f"{self.path} exists already and {hint}. Use --force to replace it.")
+            hint = " and is complete, so there is nothing to resume" if resume else ""
+            raise SetupError(f"{self.path} already exists{hint}. Use --force to overwrite it.")
         # an empty one is of a run that was killed before its first line, and nothing is lost with it
         if self.partial.exists() and self.partial.stat().st_size and not (resume or force):
             raise SetupError(
@@ -347,7 +347,7 @@ def _open_stream(output: str | None, *, force: bool) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         return
     if Path(output).is_block_device() and not force:
-        raise SetupError(f"{output} is a disk, which is left as it is. Use --force to write over it.")
+        raise SetupError(f"{output} is a disk device. Use --force to overwrite it.")
     stream = open_stream(output)
     try:
         yield stream
@@ -461,7 +461,7 @@ def check_last(entry: Entry, sink: Sink, *, text: bool) -> None:
         written = msgspec.json.decode(sink.last, type=dict[str, Any]).get("id")
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise SetupError(
-            f"cannot resume: line {sink.done} of the output is no result of an election; the file was "
+            f"cannot resume: line {sink.done} of the output is not the result of an election; the file was "
             f"changed. Use --force to start again."
         ) from None
     if written != entry.ballot.id:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @election_options
 @option("--export FILE", "Write the page as one file that opens from disk, and exit.")
 @option("--limit", "Number of ballots in an exported file.", type=click.IntRange(min=1), default=100)
-@option("--force", "Replace the exported file if it exists.")
+@option("--force", "Overwrite an existing file.")
 @option(
     "--image-root DIR", "Folder of the pictures that sources or ids name; that of the first file by default."
 )

@@ -44,7 +44,7 @@ def similarities(as_json: bool) -> None:
     console.print(table(measures))
     console.print(f"\n{' '.join(NOTES.split())}")
     console.print(f"Keys, after 'exact:': {'; '.join(EXAMPLES)}.")
-    console.print("exact alone compares the texts; exact:command=... runs a program of yours on every text.")
+    console.print("exact alone compares the texts; exact:command=... runs your own program on every text.")
     for name, package in sorted(added.items()):
         console.print(f"{name}: added by the package {package}.")
     for preset in presets:

@@ -26,7 +26,7 @@ PORT = 8710
 FROM_0, FROM_1 = click.IntRange(min=0), click.IntRange(min=1)
 SIDES, COMBINE = click.Choice(["coin", "balanced"]), click.Choice(["median", "majority"])
 OUTPUT = option("-o --output FILE", "Output file; standard output by default.")
-FORCE = option("--force", "Replace the output file if it exists.")
+FORCE = option("--force", "Overwrite an existing output file.")
 
 
 @click.group(epilog=epilog("rangevote study new beam.jsonl winners.jsonl --source source.txt -o study.db"))

@@ -86,7 +86,7 @@ ALONE = (
 )
 @option("--on-error", "At a bad ballot.", type=click.Choice(["stop", "skip"]), default="stop")
 @option("--resume", "Continue an unfinished output.")
-@option("--force", "Replace the output, or start again.")
+@option("--force", "Overwrite an existing output, or start again.")
 @option("--allow-empty", "Write null for a ballot without candidates.")
 @option("--require-nonempty", "Fail if the input has no ballots.")
 @option("--trust-ids", "Do not check that all ids differ.")

@@ -45,7 +45,7 @@ def check_shares(name: str, shares: Shares | str) -> None:
         return
     if not isinstance(shares, Mapping) or not shares:
         raise UsageError(
-            f"{name} must be a number for each member of the panel, as {{'a': 0.7, 'b': 0.3}}, or "
+            f"{name} must be a number for each member of the panel, such as {{'a': 0.7, 'b': 0.3}}, or "
             f"{AGREEMENT!r}; got {shown(shares)}."
         )
     for member, share in shares.items():
@@ -69,7 +69,7 @@ def panel_of(voters: Hypotheses, shares: Shares | str | None) -> PanelShares | N
     if voters.members is None:
         if shares is not None:
             raise UsageError(
-                "shares are for a panel; give candidates or voters by member, as {'a': [...], 'b': [...]}, "
+                "shares are for a panel; give candidates or voters by member ({'a': [...], 'b': [...]}), "
                 "or each of them a member."
             )
         return None

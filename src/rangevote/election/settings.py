@@ -131,7 +131,7 @@ def _one_of(table: Mapping[str, Any]) -> Check:
 def _score_weights(name: str, value: Any) -> None:
     if not isinstance(value, Mapping) or not all(isinstance(score, str) for score in value):
         raise UsageError(
-            f"{name} must be numbers by the name of a score, as {{'reward': 0.5}}, got {shown(value)}."
+            f"{name} must be numbers by the name of a score, such as {{'reward': 0.5}}, got {shown(value)}."
         )
     for score, x in value.items():
         _number("a finite number", lambda x: True)(f"{name}[{score!r}]", x)
@@ -617,7 +617,7 @@ def read_profile(path: str | PathLike[str], **explicit: Unpack[ElectionOptions])
     options = read_toml(Path(path)).get("election")
     if not isinstance(options, Mapping) or not options:
         raise DataError(
-            'there is no table [election] with options in it, as similarity = "overlap_2".', where=str(path)
+            'there is no table [election] with options, such as similarity = "overlap_2".', where=str(path)
         )
     try:
         for name, value in options.items():

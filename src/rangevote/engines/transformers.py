@@ -103,7 +103,7 @@ class _Output:
             total += float(values[at, token]) - (0.0 if mass is None else float(mass[at]))
         if not total <= LOGPROB_SLACK:  # true for NaN too
             raise DataError(
-                f"what its tokens got adds up to {total!r}, which is no log-probability: processors have "
+                f"what its tokens got adds up to {total!r}, which is not a log-probability: processors have "
                 f"bent the scores. Call generate with output_logits=True.",
                 field=f"sequences[{row}]",
             )

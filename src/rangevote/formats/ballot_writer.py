@@ -43,7 +43,9 @@ def write_ballot(ballot: Ballot) -> bytes:
         return msgspec.json.encode(ballot, enc_hook=listed) + b"\n"
     except UnicodeEncodeError as error:
         half = ord(error.object[error.start])
-        raise DataError(f"a text contains a lone surrogate (U+{half:04X}), which is no character") from None
+        raise DataError(
+            f"a text contains a lone surrogate (U+{half:04X}), which is not a valid character"
+        ) from None
 
 
 def moses_writer() -> Writer:
@@ -139,7 +141,7 @@ def _one_line(hypothesis: Hypothesis, index: int, format: str) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise DataError(
-            "contains a lone surrogate, which is no character", field=f"candidates[{index}].text"
+            "contains a lone surrogate, which is not a valid character", field=f"candidates[{index}].text"
         ) from None
     return text
 

@@ -309,7 +309,7 @@ def _refuse_surrogates(value: Any, path: str) -> None:
         except UnicodeEncodeError as error:
             half = ord(value[error.start])
             raise DataError(
-                f"contains a lone surrogate (U+{half:04X}), which is no character", field=path
+                f"contains a lone surrogate (U+{half:04X}), which is not a valid character", field=path
             ) from None
     elif isinstance(value, dict):
         for key, inner in value.items():

@@ -159,7 +159,7 @@ class GenerateCall:
         several = max(config.num_beams or 1, config.num_return_sequences or 1)
         if several == 1:
             raise UsageError(
-                "one candidate is no election: set num_beams=10, or do_sample=True with "
+                "an election needs several candidates: set num_beams=10, or do_sample=True with "
                 "num_return_sequences=10, or candidates='beam:10'."
             )
         if config.do_sample:  # temperature, top_k and the like are among the processors

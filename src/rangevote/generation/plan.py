@@ -119,7 +119,7 @@ def _confidence(adaptive: float | bool | None) -> float | None:
         return CONFIDENCE
     if not isinstance(adaptive, (int, float)) or not 0 < adaptive < 1:
         raise UsageError(
-            f"adaptive must be a confidence between 0 and 1 (as {CONFIDENCE}), or True, got {adaptive!r}."
+            f"adaptive must be True or a confidence between 0 and 1, such as {CONFIDENCE}; got {adaptive!r}."
         )
     return float(adaptive)
 

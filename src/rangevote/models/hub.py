@@ -24,7 +24,7 @@ def is_cached(model: str, revision: str | None = None) -> bool:
     try:
         file = try_to_load_from_cache(model, "config.json", revision=revision)
     except HFValidationError as error:
-        raise SetupError(f"{model!r} is no folder, and no name that the hub can have: {error}") from error
+        raise SetupError(f"{model!r} is neither a folder nor a valid name on the hub: {error}") from error
     return isinstance(file, (str, os.PathLike))
 
 

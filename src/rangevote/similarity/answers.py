@@ -305,7 +305,7 @@ def _regex(pattern: str) -> Key:
     try:
         return partial(regex, re.compile(pattern))
     except (re.error, RecursionError, OverflowError) as error:
-        raise UsageError(f"exact:regex: {pattern!r} is no regular expression: {error}.") from None
+        raise UsageError(f"exact:regex: {pattern!r} is not a valid regular expression: {error}.") from None
 
 
 def _line(which: str) -> Key:

@@ -534,5 +534,5 @@ def _named_model(measure: str, model: str) -> str:
         from rangevote.similarity import WITH_MODELS
 
         example = WITH_MODELS[measure].example
-        raise UsageError(f"{measure} needs a model: a name or folder, as {example}.")
+        raise UsageError(f"{measure} needs a model: a name or folder, such as {example}.")
     return model

@@ -39,7 +39,7 @@ SCALE = (
 )
 COMBINE = {
     "median": "the median of its judgements",
-    "majority": "what more than half of its judgements say, else a tie",
+    "majority": "what more than half of its judgements say, otherwise a tie",
 }
 
 

@@ -250,7 +250,7 @@ class Client:
             answer = await anyio.to_thread.run_sync(parse, content) if long else parse(content)
         except DataError as error:
             detail = f"{response.headers.get('content-type', '')}: {error.problem}: {content[:200]!r}"
-            raise self._malformed("answered with what is not JSON", "not_json", detail) from None
+            raise self._malformed("answered with something that is not JSON", "not_json", detail) from None
         if not isinstance(answer, dict):
             raise self._malformed("answered with JSON that is not an object")
         return answer

@@ -69,9 +69,7 @@ def _source(name: str | Path, revision: str | None) -> dict[str, Any]:
     source: dict[str, Any] = {"pretrained_model_name_or_path": str(name), "trust_remote_code": False}
     if isinstance(name, Path) and name.is_file():
         if name.suffix != ".gguf":
-            raise SetupError(
-                f"{name} is no file of a model that can be read. Give a folder, *.gguf or *.arpa."
-            )
+            raise SetupError(f"{name} is not a model file that can be read. Give a folder, *.gguf or *.arpa.")
         for package in ("gguf", "accelerate"):
             need(package, "models", "reading GGUF files")
         source.update(pretrained_model_name_or_path=str(name.parent), gguf_file=name.name)
