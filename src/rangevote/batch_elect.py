@@ -28,7 +28,7 @@ BATCH = 64
 
 
 class Elect:
-    """Holds the elections of a batch; the columns of the results are those of `rangevote vote --to parquet`.
+    """Elect in batches of columns; adds the columns that `rangevote vote --to parquet` writes.
 
     `candidates` names the column with a list of texts or of objects as in the ballot file for each row,
     `logprobs` one with a list of log-probabilities beside a list of texts, `voters` one like the candidates'

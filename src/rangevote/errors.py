@@ -1,4 +1,4 @@
-"""Errors and warnings. A message says what came, what is allowed, and what to do.
+"""Errors and warnings. A message says what was given, what is allowed, and what to do.
 
 The tree (exit code of the command line in brackets):
 

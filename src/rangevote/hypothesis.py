@@ -26,14 +26,14 @@ Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 
 class ToolCall(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
-    """A call of a tool that a model proposes; `arguments` are an object, or JSON as the model wrote it."""
+    """A tool call that a model proposes; `arguments` is an object, or the JSON that the model wrote."""
 
     name: str
     arguments: str | dict[str, Any] = "{}"
 
 
 class Hypothesis(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
-    """One sequence a model proposed: text, token ids, or both; or calls of tools.
+    """One output of a model: text, token ids or both, or tool calls.
 
     `logprob` is the natural log of P(sequence), summed over all tokens including the end of the
     sequence; never averaged. `state` is the mean of the decoder's states, `finished` tells whether
@@ -103,7 +103,7 @@ class Ballot(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Hypotheses(Sequence[Hypothesis]):
-    """Hypotheses as columns, checked once: the form in which measures take them.
+    """Hypotheses as columns, checked once: the form in which similarities receive them.
 
     Every column is as long as the list, or None where no hypothesis has the field; inside `tokens`
     single entries may be None. `logprobs` is a float64 array in which an unknown value is NaN;

@@ -127,7 +127,7 @@ def search(
     states: bool = False,
     max_rows: int = MAX_ROWS,
 ) -> list[list[Hypothesis]]:
-    """Hypotheses for every input, best first.
+    """Search for hypotheses of every input; each list is best first.
 
     `method` is a search (`Beam(10)`, `Sample(100, seed=1)`, ...) or its name as on the command line
     ("beam:10", "nucleus:100,p=0.9"). `states=True` keeps the mean of the decoder's states over each

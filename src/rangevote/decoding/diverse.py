@@ -17,7 +17,7 @@ from rangevote.errors import UsageError
 
 @dataclass(frozen=True)
 class DiverseDecoding(Search):
-    """Beam search that takes `gamma` from an extension for each better one of the same parent.
+    """Beam search that subtracts `gamma` from an extension for each better one of the same parent.
 
     Li and Jurafsky (2016), also Li, Monroe and Jurafsky (2016, "A Simple, Fast Diverse Decoding
     Algorithm"): so the beam does not fill with children of one hypothesis. They count ranks from 1, we

@@ -47,14 +47,14 @@ class Sampling(Search):
 
 @dataclass(frozen=True)
 class Sample(Sampling):
-    """n ancestral samples: every token from the model's own distribution."""
+    """n ancestral samples: each token is drawn from the model's own distribution."""
 
     n: int
 
 
 @dataclass(frozen=True)
 class TopK(Sampling):
-    """n samples, every token from the `top` most probable (Fan et al. 2018), ties of the last included."""
+    """n samples, each token from the `top` most probable ones (Fan et al. 2018), including ties."""
 
     n: int
     _: KW_ONLY
@@ -64,7 +64,7 @@ class TopK(Sampling):
 
 @dataclass(frozen=True)
 class Nucleus(Sampling):
-    """n samples, every token from the fewest with a mass of p together (Holtzman et al. 2020)."""
+    """n samples, each token from the fewest that have a total probability of p (Holtzman et al. 2020)."""
 
     n: int
     _: KW_ONLY
@@ -74,7 +74,7 @@ class Nucleus(Sampling):
 
 @dataclass(frozen=True)
 class Epsilon(Sampling):
-    """n samples, every token at least as probable as epsilon, or the best (Hewitt et al. 2022)."""
+    """n samples, each token with a probability of at least epsilon, or the best (Hewitt et al. 2022)."""
 
     n: int
     _: KW_ONLY
@@ -84,7 +84,7 @@ class Epsilon(Sampling):
 
 @dataclass(frozen=True)
 class MinP(Sampling):
-    """n samples, every token at least p times as probable as the best (Nguyen et al. 2024)."""
+    """n samples, each token at least p times as probable as the best (Nguyen et al. 2024)."""
 
     n: int
     _: KW_ONLY

@@ -75,10 +75,10 @@ def elect(
 def elect_many(
     ballots: Iterable[Ballot | Listed | Panel], *, threads: int = 1, **options: Unpack[ElectionOptions]
 ) -> Iterator[Result]:
-    """Elections of many ballots, one `Result` each, in order; options as in `elect`.
+    """Hold many elections: one `Result` per ballot, in order. Options are those of `elect`.
 
-    Ballots are taken from the iterable as results are asked for, with a bounded look-ahead, so
-    memory does not grow. `threads` elections run at a time; the result is the same for any number.
+    Ballots are read as results are requested, with a bounded look-ahead, so memory does not grow.
+    `threads` elections run at once; the results are the same for any number.
     With `shares="agreement"` all ballots are read first, to find the members' shares from them.
 
     >>> [result.index for result in elect_many([["a b", "a c", "a b"], ["x", "y", "y"]])]

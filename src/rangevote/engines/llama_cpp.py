@@ -1,4 +1,4 @@
-"""What llama.cpp gives back through llama-cpp-python (`create_completion`, `create_chat_completion`), through
+"""Outputs of llama.cpp: from llama-cpp-python (`create_completion`, `create_chat_completion`), through
 xllamacpp (`handle_completions`, `handle_chat_completions`), or from its server.
 
     calls = [[llm.create_completion(prompt, logprobs=1, seed=s) for s in range(20)] for prompt in prompts]

@@ -170,7 +170,7 @@ def evaluate(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> Comparison:
-    """Measure one system: a comparison of one.
+    """Measure one system.
 
     >>> outputs, references = ["a dog runs", "a cat"], [["a dog runs"], ["a cat sits"]]
     >>> evaluate(outputs, references, metrics=["bleu_1"]).first.scores["bleu_1"].value
@@ -191,7 +191,7 @@ def compare(
     seed: int = SEED,
     p_value: str = "two_tailed",
 ) -> Comparison:
-    """Measure systems on the same items, and test each against the first.
+    """Measure several systems on the same items and test each against the first.
 
     `systems` maps names to outputs, one per item; `references` has one or several texts for each item,
     `sources` one. All systems are resampled alike; `p_value` is one of `P_VALUES`.

@@ -189,7 +189,7 @@ def _p_of_largest(gains: Array, observed: Array) -> Array:
 
 
 def sign_test(better: int, worse: int) -> float:
-    """P(a split at least as uneven | better and worse are equally likely); ties are to be left out before.
+    """P(a split at least as uneven | better and worse are equally likely); leave out ties first.
 
     p = min(1, 2 * sum over i = 0..min(better, worse) of C(n, i) / 2^n),    n = better + worse, counted in
     whole numbers. Without any judgement that is not a tie it is 1.

@@ -58,7 +58,7 @@ def _python_warning(message: str) -> None:
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read; None means: as the format itself has it.
+    """Options for reading; None uses the format's own default.
 
     `log_base`, `normalisation` and `sign` tell how to turn the file's scores into natural-log sums:
     sign * score * ln(base) * length ** alpha, where alpha is 0 for "none", 1 for "length", or given
@@ -227,7 +227,7 @@ def read(source: Source | Stream, options: ReadOptions | None = None) -> Reading
 
 
 def read_ballots(source: Source, **options: Any) -> Iterator[Ballot]:
-    """The ballots of a file, whatever its format and layout: `rangevote.read`.
+    """Read the ballots of a file in any supported format and layout: `rangevote.read`.
 
     `source` is a path, '-' or a binary file; the options are those of `ReadOptions`, as `field="outputs"`,
     `group_by="prompt_id"`, `carry=["prompt"]`. A ballot that cannot be read raises a DataError that names

@@ -40,7 +40,7 @@ def generate(
     voter_models: Mapping[str, LanguageModel[Any] | Engine] | None = None,
     **options: Unpack[ElectionOptions],
 ) -> list[Result]:
-    """Search the model's outputs for each input, and elect one; a `Result` for each input, in order.
+    """Search a model's outputs for each input and elect one: a `Result` per input, in order.
 
     `candidates` and `voters` are searches (`Beam(4, copy_filter=0.5)`, `Sample(1000, seed=1)`) or their
     names as on the command line ("beam:4,copy_filter=0.5", or a sum as "sample:50+nucleus:50"); without

@@ -137,7 +137,7 @@ def listings() -> dict[str, Listing]:
 def get_similarity(
     named: str | Similarity | Callable[[Any, Any], Any], tokenize: Tokenise | None = None
 ) -> Measure:
-    """The measure of a name, of a mixture of names, of an object, or of a user's function.
+    """Get a similarity by its name or by a mixture of names, or from an object or your own function.
 
     `tokenize` is what n-grams are made of; by default words, but white space for "paper".
     """

@@ -15,7 +15,7 @@ from rangevote.similarity.pairwise import PairPoll
 
 
 class Mixture(Measure):
-    """sim(v, c) = sum of coefficient * sim_i(v, c); linear where all its parts are."""
+    """sim(v, c) = sum of coefficient * sim_i(v, c); linear if all its parts are."""
 
     def __init__(self, parts: Sequence[tuple[float, Similarity]]) -> None:
         total = sum(abs(coefficient) for coefficient, _ in parts)

@@ -14,7 +14,7 @@ from rangevote.similarity.units import DEFAULT_UNIT, Tokenise, refuse_surrogates
 
 
 class Exact(Measure):
-    """1 for the same key, else 0. Without a key: the same text, the empty one included.
+    """1 for the same key, otherwise 0. Without a key, texts are compared, including the empty text.
 
     A key is a function from the text, without what the model wrote to itself before its answer, to what is
     compared; None abstains. One that has `prepare` is told all texts of a list before it is asked for one.

@@ -162,7 +162,7 @@ def ter(argument: str, tokenize: Tokenise) -> Ter:
 
 
 class Custom(Measure):
-    """A user's function: `(voter, candidate) -> grade` in [-1, 1].
+    """Your own function `(voter, candidate) -> grade`, in [-1, 1].
 
     It is given texts, or token ids where there is no text; with `batched=True` it is called as
     `(voters, candidates)` on lists and returns an array of shape (voters, candidates).
