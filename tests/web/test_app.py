@@ -222,6 +222,19 @@ def test_a_panel_has_its_members_on_candidates_voters_and_in_a_table_of_the_file
     assert client.get("/api/members?list=2").status_code == 404
 
 
+@pytest.mark.filterwarnings("ignore::rangevote.errors.RangevoteWarning")
+def test_shares_by_agreement_are_found_over_the_whole_list():
+    ballots = [
+        panel(("a", "1"), ("b", "1"), ("c", f"{i}")) if i % 3 else panel(("a", "2"), ("b", "3"), ("c", "2"))
+        for i in range(12)
+    ]
+    page = page_of([*ballots, EMPTY], similarity="exact:last_number", shares="agreement")
+    expected = rv.agreement_shares(ballots, similarity="exact:last_number")
+    assert page.election(0, 0).shares == expected.shares
+    shown = {member.name: (member.agreement_share, member.share) for member in page.members(0).members}
+    assert shown == {name: (share, pytest.approx(share)) for name, share in expected.shares.items()}
+
+
 def test_lists_without_members_have_no_panel(client):
     assert client.get("/api/election").json()["members"] == []
     election = client.get("/api/ballots/0").json()

@@ -26,6 +26,7 @@ COMMANDS = {
     "doctor": "Report what is installed and what is missing.",
     "evaluate": "Measure outputs: BLEU, chrF, length, diversity.",
     "generate": "Search a model's outputs for inputs, and elect them.",
+    "panel": "Report what each member of a panel does.",
     "serve": "Serve elected completions as an OpenAI-compatible server.",
     "show": "Open the election page, or write it to a file.",
     "similarities": "List every similarity, its cost and needs.",

@@ -363,11 +363,11 @@ def refuse_input(output: str | Path | None, inputs: Sequence[str]) -> None:
             raise UsageError(f"{output} is one of the inputs; write to another file.")
 
 
-def write_output(text: str, output: str | None, inputs: Sequence[str], *, force: bool) -> None:
-    """Write a whole text to `-o` or standard output, or nothing; never over one of the inputs."""
+def write_output(content: str | bytes, output: str | None, inputs: Sequence[str], *, force: bool) -> None:
+    """Write a whole text or picture to `-o` or standard output, or nothing; never over one of the inputs."""
     refuse_input(output, inputs)
     with open_output(output, "-", {}, force=force) as sink:
-        sink.write(text.encode())
+        sink.write(content if isinstance(content, bytes) else content.encode())
         sink.finish()
 
 

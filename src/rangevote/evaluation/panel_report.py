@@ -1,13 +1,34 @@
-"""What the members of a panel did over a file: who wins, and who agrees with whom."""
+"""What the members of a panel did over a file: who wins, who agrees with whom, and what each one changes."""
 
 from __future__ import annotations
 
+import math
+import warnings
+from base64 import b64encode
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cache
+
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
+from rangevote import __version__
+from rangevote.election.agreement import Agreement, AgreementTable, member_votes
+from rangevote.election.elect import elect_ballot
+from rangevote.election.panel import AGREEMENT
 from rangevote.election.result import Result
-from rangevote.hypothesis import Array
+from rangevote.election.settings import Settings
+from rangevote.election.weights import weigh_members
+from rangevote.errors import DataError, RangevoteWarning, UsageError
+from rangevote.evaluation.samples import right_of
+from rangevote.evaluation.significance import Interval, wilson
+from rangevote.evaluation.tables import Cell, Column, Table, TableRow, between, to_html
+from rangevote.formats.reader import Entry
+from rangevote.hypothesis import Array, Ballot
 from rangevote.similarity.base import same_content
+from rangevote.similarity.exact import Exact
+from rangevote.text import escape_controls
 
 #: Members that wrote the same text in this share of their common ballots are called copies.
 COPIES = 0.9
@@ -18,8 +39,17 @@ class MemberSummary(Struct, kw_only=True):
 
     `outputs` are its candidates. It `wins` where the elected output is its own, of equal ones the first in
     the file; in `same` ballots the measure cannot tell an output of it from the elected one. `share` is its
-    mean share of the vote in the `ballots` where it votes. `agreement` is the mean similarity to the others'
-    outputs; of answers, how often they are the same. `copies` wrote the same text in most ballots.
+    mean share of the vote in the `ballots` where it votes.
+
+    Of answers, `agreement` is how often its answer is that of the election without it and its twins, under
+    shares by agreement, with a 95 % interval over the ballots that it answers: an estimate of its accuracy
+    without labels.
+    `agreement_share` is the share that shares="agreement" gives it, and `twins` make the same mistakes. Of
+    texts, `agreement` is the mean similarity to the others' outputs, and `twins` wrote the same text in most
+    ballots.
+
+    With labels, `accuracy` is how much of its vote is right, an output without an answer being wrong. Without
+    the member, `changed` ballots have another winner, and `accuracy_without` of the winners are right.
     """
 
     name: str
@@ -29,13 +59,21 @@ class MemberSummary(Struct, kw_only=True):
     same: int = 0
     share: float | None = None
     agreement: float | None = None
-    copies: list[str] = []
+    interval: Interval | None = None
+    agreement_share: float | None = None
+    twins: list[str] = []
+    accuracy: float | None = None
+    accuracy_interval: Interval | None = None
+    changed: int | None = None
+    accuracy_without: float | None = None
 
 
 class PanelSummary(Struct, kw_only=True):
     """The members over `ballots` of the `total` in a file; `elected` of these have a winner.
 
-    `matrix[i][j]` is the mean similarity between the outputs of members i and j, None where they never meet.
+    `matrix[i][j]` is how often the members i and j give the same answer, or the mean similarity between their
+    texts; None where they never meet. With labels, `accuracy` is how many winners are right: as elected, and
+    with shares by agreement.
     """
 
     ballots: int
@@ -45,84 +83,419 @@ class PanelSummary(Struct, kw_only=True):
     answers: bool
     members: list[MemberSummary]
     matrix: list[list[float | None]]
+    accuracy: float | None = None
+    accuracy_interval: Interval | None = None
+    accuracy_by_agreement: float | None = None
 
 
 class PanelCount:
     """Counts what the members do, one election after the other."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.measure = settings, settings.measure
         self.ballots = self.elected = 0
-        self._members: dict[str, MemberSummary] = {}
-        # sums over ballots, (members, members): similarity, equal texts, and common ballots
+        self.members: dict[str, MemberSummary] = {}
+        self.table = AgreementTable()
+        self._answered: dict[str, float] = {}
+        self._right: dict[str, float] = {}
+        # sums over ballots of texts, (members, members): similarity, equal texts, and common ballots
         self._sums = np.zeros((3, 0, 0))
 
-    def add(self, result: Result) -> None:
-        """Count one election."""
+    def add(self, ballot: Ballot, result: Result, right: set[Hashable] | None = None) -> None:
+        """Count one election; `right` are the right answers, where they are known."""
         self.ballots += 1
         self.elected += bool(result.elected)
-        candidates = result.candidates
-        for name in candidates.members or ():
+        for name in result.candidates.members or ():
             self._member(name).outputs += 1
-        if result.elected and candidates.members is not None:
-            self._member(candidates.members[result.elected[0]]).wins += 1
-            group = next(one.candidates for one in result.groups if result.elected[0] in one.candidates)
-            for name in {candidates.members[index] for index in group}:
-                self._member(name).same += 1
-        if result.panel is not None:
-            self._add_votes(result, result.panel.shares)
-
-    def _member(self, name: str) -> MemberSummary:
-        if name not in self._members:
-            self._members[name] = MemberSummary(name=name)
-            self._sums = np.pad(self._sums, ((0, 0), (0, 1), (0, 1)))
-        return self._members[name]
-
-    def _add_votes(self, result: Result, shares: dict[str, float]) -> None:
-        voters = result.voters
-        for name, share in shares.items():
+        if result.member is not None:
+            self._member(result.member).wins += 1
+        for name in result.members:
+            self._member(name).same += 1
+        if result.panel is None:
+            return
+        for name, share in result.panel.shares.items():
             member = self._member(name)
             member.ballots += 1
             member.share = (member.share or 0.0) + share
-        within = within_members(result)
+        if self.measure.answers:
+            self._add_answers(ballot, right)
+        else:
+            self._add_texts(result)
+
+    def _member(self, name: str) -> MemberSummary:
+        if name not in self.members:
+            self.members[name] = MemberSummary(name=name)
+            self._sums = np.pad(self._sums, ((0, 0), (0, 1), (0, 1)))
+        return self.members[name]
+
+    def _add_answers(self, ballot: Ballot, right: set[Hashable] | None) -> None:
+        votes = member_votes(ballot, self.settings)
+        self.table.add(votes)
+        for name, parts in votes.items():
+            self._answered[name] = self._answered.get(name, 0.0) + math.fsum(parts.values())
+            if right is not None:
+                hits = math.fsum(part for key, part in parts.items() if key in right)
+                self._right[name] = self._right.get(name, 0.0) + hits
+
+    def _add_texts(self, result: Result) -> None:
+        voters, settings = result.voters, self.settings
+        weighed = list(weigh_members(voters, settings.weights, settings.vote_temperature, voters))
+        within = np.zeros((len(weighed), len(voters)))  # each row sums to 1
+        for row, (indices, _, weights) in zip(within, weighed, strict=True):
+            row[indices] = weights
         numbers: dict[object, int] = {}
         texts = np.array([numbers.setdefault(text, len(numbers)) for text in same_content(voters)])
         alike = within @ result.similarity.matrix(voters, voters) @ within.T
         equal = within @ (texts[:, None] == texts) @ within.T
-        known = list(self._members)
-        places = [known.index(name) for name in shares]
+        known = list(self.members)
+        places = [known.index(voters[indices[0]].member or "") for indices, _, _ in weighed]
         self._sums[np.ix_(range(3), places, places)] += [(alike + alike.T) / 2, equal, np.ones_like(alike)]
 
-    def summary(self, total: int, measure: str, answers: bool) -> PanelSummary:
-        """What was counted, of a file of `total` ballots; the members that agree most come first."""
+    def agreement(self) -> Agreement | None:
+        """The agreement of answers; None where texts are compared. What is odd in it stands in the table."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RangevoteWarning)
+            return self.table.shares() if self.measure.answers else None
+
+    def summary(self, total: int, found: Agreement | None) -> PanelSummary:
+        """What was counted, of a file of `total` ballots; the members that agree most come first. `found` is
+        the agreement of answers, where there is one."""
+        names = sorted(self.members)
+        places = [list(self.members).index(name) for name in names]
+        sums = self._sums[np.ix_(range(3), places, places)]
         with np.errstate(invalid="ignore"):
-            alike, equal = self._sums[:2] / self._sums[2]  # NaN where two never meet
+            alike, equal = sums[:2] / sums[2]  # NaN where two never meet
+        twins = {name: [names[j] for j in np.flatnonzero(equal[i] >= COPIES)] for i, name in enumerate(names)}
+        if found is not None:
+            inside = [names.index(name) for name in found.shares]
+            alike[np.ix_(inside, inside)] = found.overlap
+            twins = {name: list(some) for some in found.twins for name in some}
         np.fill_diagonal(alike, np.nan)
-        names = list(self._members)
-        members = []
-        for i, member in enumerate(self._members.values()):
-            others = alike[i][~np.isnan(alike[i])]
-            if member.share is not None:
-                member.share /= member.ballots
-            member.agreement = float(others.mean()) if len(others) else None
-            member.copies = [names[j] for j in np.flatnonzero(equal[i] >= COPIES).tolist() if j != i]
-            members.append(member)
-        order = sorted(range(len(names)), key=lambda i: (-(members[i].agreement or 0.0), names[i]))
+        for i, name in enumerate(names):
+            self._finish(self.members[name], alike[i], found)
+            self.members[name].twins = [other for other in twins.get(name, ()) if other != name]
+        order = sorted(range(len(names)), key=lambda i: (-(self.members[names[i]].agreement or 0.0), i))
         return PanelSummary(
             ballots=self.ballots,
             total=total,
             elected=self.elected,
-            measure=measure,
-            answers=answers,
-            members=[members[i] for i in order],
-            matrix=[[None if np.isnan(one) else one for one in alike[i, order].tolist()] for i in order],
+            measure=self.measure.name,
+            answers=self.measure.answers,
+            members=[self.members[names[i]] for i in order],
+            matrix=[[_known(one) for one in alike[i, order].tolist()] for i in order],
+        )
+
+    def _finish(self, member: MemberSummary, alike: Array, found: Agreement | None) -> None:
+        name = member.name
+        if member.share is not None:
+            member.share /= member.ballots
+        if found is not None and name in found.shares:
+            member.agreement = _known(found.agreement[name])
+            member.agreement_share = found.shares[name]
+            if member.agreement is not None:
+                member.interval = wilson(member.agreement, self._answered[name])
+        elif not self.measure.answers:
+            others = alike[~np.isnan(alike)]
+            member.agreement = float(others.mean()) if len(others) else None
+        if name in self._right:
+            member.accuracy = self._right[name] / member.ballots
+            member.accuracy_interval = wilson(member.accuracy, member.ballots)
+
+
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else number
+
+
+def with_found_shares(settings: Settings, ballots: Iterable[Ballot]) -> Settings:
+    """The same with the shares that shares="agreement" finds over all these ballots; a bad one is left to its
+    election, which says what is wrong."""
+    if settings.shares != AGREEMENT:
+        return settings
+    table = AgreementTable()
+    for ballot in ballots:
+        with suppress(DataError):
+            table.add(member_votes(ballot, settings))
+    return settings.replace(shares=table.shares().shares)
+
+
+def panel_report(
+    entries: Sequence[Entry], settings: Settings, gold: str | None = None, done: Callable[[], object] = int
+) -> PanelSummary:
+    """What the members did, and what leaving each of them out changes; `done` is called after each ballot.
+
+    `gold` is the field with the right answer, which the ballots carry, or "references". Where shares are by
+    agreement, they are found again without the member that is left out.
+    """
+    settings = _remembering(settings)
+    measure, ballots = settings.measure, [entry.get() for entry in entries]
+    if gold is not None and not measure.answers:
+        raise UsageError(
+            f"--gold is for answers, and {measure.name} compares texts; name a key, as -s exact:last_number."
+        )
+    _check_members(ballots)
+    own = with_found_shares(settings, ballots)
+    count, winners, rights = PanelCount(own), list[Hashable](), list[set[Hashable]]()
+    for entry, ballot in zip(entries, ballots, strict=True):
+        with _placed(entry):
+            right = None if gold is None else right_of(ballot, gold, measure)
+            result = elect_ballot(ballot, own)
+            count.add(ballot, result, right)
+        winners.append(_winner(result))
+        rights.append(right or set())
+    found = count.agreement()
+    report = count.summary(len(ballots), found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RangevoteWarning)  # what is odd was said of the whole panel
+        _leave_out(report, ballots, settings, winners, rights if gold is not None else None, done)
+        if gold is not None:
+            report.accuracy = _share_right(winners, rights)
+            report.accuracy_interval = wilson(report.accuracy, len(ballots))
+            if found is not None:
+                shared = settings.replace(shares=found.shares)
+                keys = [_winner(elect_ballot(ballot, shared)) for ballot in ballots]
+                report.accuracy_by_agreement = _share_right(keys, rights)
+    return report
+
+
+def _remembering(settings: Settings) -> Settings:
+    """The same with a measure that looks for the answer in each text once: every text stands in as many
+    elections as there are members."""
+    measure = settings.measure
+    if not isinstance(measure, Exact) or measure.key is None or hasattr(measure.key, "prepare"):
+        return settings
+    return settings.replace(similarity=Exact(cache(measure.key), name=measure.name))
+
+
+def _check_members(ballots: Sequence[Ballot]) -> None:
+    """Refuse a file that is not a panel."""
+    if not ballots:
+        raise DataError("there are no ballots, so there is nothing to report.")
+    names = {member for ballot in ballots for member in _members(ballot)}
+    if len(names) < 2:
+        only = f"{names.pop()!r} is the only member" if names else "no candidate has a member"
+        raise DataError(
+            f"{only}, and a panel has two or more; give each candidate the field member, or name a file for "
+            f"each member: rangevote panel report a.jsonl b.jsonl.",
+            field="candidates[0].member",
         )
 
 
-def within_members(result: Result) -> Array:
-    """The weights of the voters within their members, (members, voters); each row sums to 1."""
-    lists = result.voters.by_member()
-    within = np.zeros((len(lists), len(result.voters)))
-    for row, (indices, _) in zip(within, lists, strict=True):
-        weights = result.weights[indices]
-        row[indices] = weights / weights.sum() if weights.any() else 1 / len(indices)
-    return within
+def _members(ballot: Ballot) -> set[str]:
+    return {one.member for one in (*ballot.candidates, *(ballot.voters or ())) if one.member is not None}
+
+
+@contextmanager
+def _placed(entry: Entry) -> Iterator[None]:
+    try:
+        yield
+    except DataError as error:
+        raise error.placed(entry.where) from None
+
+
+def _winner(result: Result) -> Hashable:
+    """What the measure sees of the winner: its answer, or its text; None without a winner."""
+    if not result.elected:
+        return None
+    [key] = result.similarity.keys(result.candidates.only(result.elected[0]))
+    return key
+
+
+def _share_right(winners: Sequence[Hashable], rights: Sequence[set[Hashable]]) -> float:
+    return sum(key in right for key, right in zip(winners, rights, strict=True)) / len(winners)
+
+
+def _leave_out(
+    report: PanelSummary,
+    ballots: Sequence[Ballot],
+    settings: Settings,
+    winners: Sequence[Hashable],
+    rights: Sequence[set[Hashable]] | None,
+    done: Callable[[], object],
+) -> None:
+    """Hold the elections again without each member."""
+    others = {one.name: _settings_without(settings, ballots, one.name) for one in report.members}
+    found: dict[str, list[Hashable]] = {name: [] for name in others}
+    for ballot, winner in zip(ballots, winners, strict=True):
+        present = _members(ballot)
+        for name, other in others.items():
+            if name not in present and settings.shares != AGREEMENT:
+                found[name].append(winner)
+            else:
+                left = without(ballot, name)
+                found[name].append(_winner(elect_ballot(left, other)) if left.candidates else None)
+        done()
+    for member in report.members:
+        keys = found[member.name]
+        member.changed = sum(key != winner for key, winner in zip(keys, winners, strict=True))
+        if rights is not None:
+            member.accuracy_without = _share_right(keys, rights)
+
+
+def without(ballot: Ballot, name: str) -> Ballot:
+    """The ballot without the outputs of one member; where it was the only voter, the candidates vote."""
+    voters = [voter for voter in ballot.voters or () if voter.member != name] or None
+    return replace(ballot, candidates=[one for one in ballot.candidates if one.member != name], voters=voters)
+
+
+def _settings_without(settings: Settings, ballots: Sequence[Ballot], name: str) -> Settings:
+    """The same for the panel without one member."""
+    left = [without(ballot, name) for ballot in ballots]
+    if settings.shares == AGREEMENT:
+        alone = len({member for ballot in left for member in _members(ballot)}) < 2
+        return settings.replace(shares=None) if alone else with_found_shares(settings, left)
+    if isinstance(settings.shares, Mapping):
+        shares = {member: share for member, share in settings.shares.items() if member != name}
+        return settings.replace(shares=shares if any(shares.values()) else None)
+    return settings
+
+
+def tables(report: PanelSummary) -> list[Table]:
+    """The members; of answers, how often they are right; how far each two agree. Members are numbered."""
+    labels = [f"{i} {escape_controls(member.name)}" for i, member in enumerate(report.members, 1)]
+    found = [_member_table(report, labels)]
+    found += [_accuracy_table(report, labels)] if report.answers else []
+    scale, decimals = (100, 0) if report.answers else (1, 2)
+    rows = [
+        TableRow(label, [Cell(_times(scale, value)) for value in row])
+        for label, row in zip(labels, report.matrix, strict=True)
+    ]
+    columns = [Column(str(i), decimals=decimals) for i in range(1, len(labels) + 1)]
+    return [*found, Table(columns, rows, "member", matrix_title(report))]
+
+
+def _member_table(report: PanelSummary, labels: Sequence[str]) -> Table:
+    columns = [Column(name, decimals=0) for name in ("outputs", "wins", "same")]
+    columns += [Column("share %", decimals=1)]
+    columns += [] if report.answers else [Column("agreement", decimals=3)]
+    columns += [Column("changed", decimals=0), Column("twins" if report.answers else "copies")]
+    numbers = {member.name: i for i, member in enumerate(report.members, 1)}
+    rows = []
+    for label, one in zip(labels, report.members, strict=True):
+        cells: list[float | str | None] = [one.outputs, one.wins, one.same, _times(100, one.share)]
+        cells += [] if report.answers else [one.agreement]
+        cells += [one.changed, " ".join(str(numbers[name]) for name in one.twins)]
+        rows.append(TableRow(label, list(map(Cell, cells))))
+    notes = [
+        f"{report.ballots:,} ballots by {report.measure}; {report.elected:,} have a winner.",
+        "wins: the elected output is the member's, of equal ones the first in the file. same: the measure "
+        "cannot tell its output from the elected one. changed: ballots with another winner without it.",
+    ]
+    if report.answers:
+        notes.append("twins make the same mistakes; with --shares agreement they divide one share.")
+    else:
+        notes += [
+            "agreement: mean similarity to the other members' outputs. Of texts it does not say who is good: "
+            "there is no estimate of accuracy, and shares are equal unless you give them.",
+            "copies wrote the same text in nine of ten ballots or more.",
+        ]
+    return Table(columns, rows, "member", "Members of the panel", notes)
+
+
+def _accuracy_table(report: PanelSummary, labels: Sequence[str]) -> Table:
+    labelled = report.accuracy is not None
+    columns = [Column("agreement %", decimals=1), Column("95 %"), Column("share by agreement %", decimals=1)]
+    columns += [Column("accuracy %", decimals=1, best="highest"), Column("95 %")] if labelled else []
+    columns += [Column("panel without it %", decimals=1)] if labelled else []
+    rows = []
+    for label, one in zip(labels, report.members, strict=True):
+        cells = [_times(100, one.agreement), _percents(one.interval), _times(100, one.agreement_share)]
+        if labelled:
+            cells += [_times(100, one.accuracy), _percents(one.accuracy_interval)]
+            cells += [_times(100, one.accuracy_without)]
+        rows.append(TableRow(label, list(map(Cell, cells))))
+    notes = [
+        "agreement: how often its answer is that of the election without it and its twins (with shares by "
+        "agreement), of the ballots it answers. It estimates accuracy without labels, too high where others "
+        "share its mistakes.",
+        "95 %: intervals by Wilson over the ballots. share by agreement: what --shares agreement gives it.",
+    ]
+    if labelled:
+        notes += [
+            "accuracy: of all its outputs; one without an answer is wrong. panel without it: winners that "
+            "are right if it is left out.",
+            f"The panel is right in {100 * (report.accuracy or 0):.1f} % "
+            f"{_percents(report.accuracy_interval)} of the ballots, with shares by agreement in "
+            f"{100 * (report.accuracy_by_agreement or 0):.1f} %.",
+        ]
+    return Table(columns, rows, "member", "How often members are right", notes)
+
+
+def matrix_title(report: PanelSummary) -> str:
+    """What the numbers of the matrix are."""
+    if report.answers:
+        return "How often two members give the same answer, in % of the ballots that both answer"
+    return f"Mean similarity of two members' outputs by {report.measure}"
+
+
+def picture(report: PanelSummary, kind: str) -> bytes:
+    """The matrix, and of answers each member's estimated and true accuracy beside it: .svg, .png or .pdf."""
+    from rangevote.evaluation.plot import Dots, matrix_picture
+
+    members, scale = report.members, 100.0 if report.answers else 1.0
+    dots = []
+    if report.answers:
+        intervals = [_scaled(one.interval) for one in members]
+        dots.append(Dots("agreement (no labels)", [_times(100, one.agreement) for one in members], intervals))
+    if report.accuracy is not None:
+        intervals = [_scaled(one.accuracy_interval) for one in members]
+        dots.append(Dots("accuracy (labels)", [_times(100, one.accuracy) for one in members], intervals))
+    return matrix_picture(
+        [escape_controls(one.name) for one in members],
+        [[_times(scale, value) for value in row] for row in report.matrix],
+        kind,
+        title=matrix_title(report),
+        largest=scale,
+        decimals=0 if report.answers else 2,
+        dots=dots,
+        label="% of ballots, with 95 % intervals",
+    )
+
+
+_STYLE = """\
+:root { color-scheme: light dark; }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; padding: 1rem; max-width: 72rem; }
+.scroll { overflow: auto; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { padding: .25rem .5rem; text-align: end; border-bottom: 1px solid #8888; vertical-align: bottom; }
+th:first-child { text-align: start; overflow-wrap: anywhere; min-width: 8rem; }
+td { white-space: nowrap; }
+img { max-width: 100%; background: #fff; }
+p { max-width: 50rem; }
+"""
+
+
+def html_page(report: PanelSummary) -> str:
+    """The report as one file that loads nothing."""
+    image = b64encode(picture(report, "svg")).decode()
+    *first, between_members = map(to_html, tables(report))
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy"
+content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<title>Panel report · rangevote</title>
+<style>
+{_STYLE}</style>
+</head>
+<body>
+<h1>Panel report</h1>
+{"".join(first)}<div><img alt="{matrix_title(report)}; the same numbers are in the table below"
+src="data:image/svg+xml;base64,{image}"></div>
+{between_members}<p>rangevote {__version__}</p>
+</body>
+</html>
+"""
+
+
+def _scaled(interval: Interval | None) -> Interval | None:
+    return interval and Interval(100 * interval.low, 100 * interval.high)
+
+
+def _times(scale: float, number: float | None) -> float | None:
+    return None if number is None else scale * number
+
+
+def _percents(interval: Interval | None) -> str:
+    return between(_scaled(interval), 1)

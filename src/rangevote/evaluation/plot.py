@@ -1,4 +1,4 @@
-"""Curves against k or the number of voters, as in the paper's figures 2 and 3.
+"""Curves against k or the number of voters, as in the paper's figures 2 and 3; and matrices of members.
 
 Baselines are dashed, voting is solid, the references are a horizontal black line. matplotlib is loaded on use
 and no global state of it is touched.
@@ -7,10 +7,14 @@ and no global state of it is touched.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping, Sequence
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.errors import UsageError, need
@@ -27,6 +31,8 @@ COLOURS = (
 MARKERS = "osD^vPX<>"  # of another number than the colours, so that few curves look alike
 _WIDTH, _HEIGHT, _ACROSS = 4.2, 3.2, 3  # inches a panel, and panels a row
 _LEGEND_LINE = 0.2  # inches
+#: Characters of a name beside a matrix.
+LONGEST_NAME = 32
 
 
 @dataclass(frozen=True)
@@ -80,14 +86,96 @@ def plot_curves(panels: Sequence[Panel], path: str | Path, *, x_label: str = "be
         if logarithmic and min(curve.x) <= 0:
             raise UsageError(f"the curve {curve.name!r} has an x of {min(curve.x)}; it must be above 0.")
     kind = path.suffix.lower().removeprefix(".")
+    with write_atomically(path) as file:
+        file.write(_picture(lambda: _figure(panels, x_label), kind))
+
+
+def _picture(draw: Callable[[], Any], kind: str) -> bytes:
+    """A figure as a file of this kind; the same data give the same bytes."""
     # the date would make two files of the same data differ
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
     picture = io.BytesIO()
     with need("matplotlib", "evaluate", "drawing").rc_context(_STYLE):
-        figure = _figure(panels, x_label)
-        figure.savefig(picture, format=kind, dpi=150, metadata=metadata)
-    with write_atomically(path) as file:
-        file.write(picture.getvalue())
+        draw().savefig(picture, format=kind, dpi=150, metadata=metadata)
+    return picture.getvalue()
+
+
+@dataclass(frozen=True)
+class Dots:
+    """A value for each row of a matrix, with an interval; None where it is not known."""
+
+    name: str
+    values: Sequence[float | None]
+    intervals: Sequence[tuple[float, float] | None]
+
+
+def matrix_picture(
+    names: Sequence[str],
+    matrix: Sequence[Sequence[float | None]],
+    kind: str,
+    *,
+    title: str,
+    largest: float,
+    decimals: int = 0,
+    dots: Sequence[Dots] = (),
+    label: str = "",
+) -> bytes:
+    """A square matrix with a number in each cell and the names of its rows, and `dots` beside it. Columns are
+    the rows' numbers, from 1. Colours go from 0 to `largest`."""
+    size = len(names)
+    cell = 0.36 if size > 8 else 0.5  # inches
+
+    def draw() -> Any:
+        module = need("matplotlib.figure", "evaluate", "drawing")
+        wide = 2.4 + cell * size
+        figure = module.Figure(figsize=(wide + 3.2 * bool(dots), 1.4 + cell * size), layout="constrained")
+        ratios = [cell * size, 2.6][: 1 + bool(dots)]
+        axes, *beside = figure.subplots(
+            1, len(ratios), squeeze=False, sharey=True, gridspec_kw={"width_ratios": ratios}
+        )[0]
+        values = np.array([[math.nan if one is None else one for one in row] for row in matrix])
+        low = min(0.0, np.nanmin(values, initial=0.0))
+        axes.imshow(values, cmap="cividis", vmin=low, vmax=largest, aspect="auto")
+        axes.grid(visible=False)
+        figure.suptitle("\n".join(textwrap.wrap(title, int(13 * wide))), fontsize=9, x=0.01, ha="left")
+        axes.set_xticks(range(size), [str(i + 1) for i in range(size)])
+        axes.set_yticks(range(size), [f"{i + 1} {_shortened(name)}" for i, name in enumerate(names)])
+        for (i, j), value in np.ndenumerate(values):
+            if not math.isnan(value):
+                light = value - low > (largest - low) / 2
+                style = {
+                    "color": "black" if light else "white",
+                    "fontsize": 7,
+                    "ha": "center",
+                    "va": "center",
+                }
+                axes.text(j, i, f"{value:.{decimals}f}", **style)
+        for axis in beside:
+            _draw_dots(axis, dots, label)
+        return figure
+
+    return _picture(draw, kind)
+
+
+def _draw_dots(axes: Any, dots: Sequence[Dots], label: str) -> None:
+    for place, one in enumerate(dots):
+        rows = [
+            (i + 0.3 * (place - (len(dots) - 1) / 2), value, interval or (value, value))
+            for i, (value, interval) in enumerate(zip(one.values, one.intervals, strict=True))
+            if value is not None
+        ]
+        y, x = [row[0] for row in rows], [row[1] for row in rows]
+        errors = [[row[1] - row[2][0] for row in rows], [row[2][1] - row[1] for row in rows]]
+        style = {"fmt": MARKERS[place], "color": COLOURS[place], "markersize": 4, "label": one.name}
+        axes.errorbar(x, y, xerr=np.maximum(errors, 0.0), elinewidth=1, **style)
+    axes.set_xlabel(label)
+    axes.tick_params(axis="y", left=False, labelleft=False)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize=8)
+
+
+def _shortened(name: str) -> str:
+    # a dollar would begin mathematics
+    return (name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…").replace("$", r"\$")
 
 
 _STYLE = {

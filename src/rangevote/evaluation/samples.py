@@ -155,6 +155,18 @@ def right_samples(samples: Hypotheses, gold: object, measure: Measure) -> list[b
     return [key is not None and key in right for key in measure.keys(samples)]
 
 
+def right_of(ballot: Ballot, gold: str, measure: Measure) -> set[Hashable]:
+    """The right answers to a ballot, as the measure's keys: those in its field `gold`, which it carries, or
+    in its references."""
+    value = ballot.references if gold == "references" else ballot.carry.get(gold)
+    if value is None:
+        raise DataError("is missing; every question needs its right answer in this field.", field=gold)
+    try:
+        return right_answers(value, measure)
+    except DataError as error:
+        raise DataError(error.problem, field=gold) from None
+
+
 def count_answers(
     ballot: Ballot, measure: Measure, gold: str | None = None, confidence: float = CONFIDENCE
 ) -> Question:
@@ -176,13 +188,7 @@ def count_answers(
         return Question.of(keys)
     right = None
     if gold is not None:
-        value = ballot.references if gold == "references" else ballot.carry.get(gold)
-        if value is None:
-            raise DataError("is missing; every question needs its right answer in this field.", field=gold)
-        try:
-            right = right_answers(value, measure)
-        except DataError as error:
-            raise DataError(error.problem, field=gold) from None
+        right = right_of(ballot, gold, measure)
     question = Question.of(keys, right)
     order = np.random.default_rng(SEED).permutation(len(keys))  # the file may be sorted
     drawn, answer = stop_sampling([keys[i] for i in order], confidence)

@@ -15,8 +15,10 @@ Three p-values of the difference d of two systems, from the differences d* under
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -73,6 +75,20 @@ def interval(scores: Array, confidence: float = CONFIDENCE) -> Interval:
     """The middle `confidence` of resampled scores."""
     low, high = np.quantile(scores, [(1 - confidence) / 2, (1 + confidence) / 2])
     return Interval(float(low), float(high))
+
+
+def wilson(share: float, trials: float) -> Interval:
+    """The 95 % interval of a share of independent trials (Wilson 1927), also of trials that count in part.
+
+    >>> wilson(0.5, 10)
+    Interval(low=0.2365930905, high=0.7634069095)
+    """
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    if not trials:
+        return Interval(0.0, 1.0)
+    middle = (share + z * z / (2 * trials)) / (1 + z * z / trials)
+    spread = math.sqrt(share * (1 - share) / trials + (z / (2 * trials)) ** 2) * z / (1 + z * z / trials)
+    return Interval(max(0.0, round(middle - spread, 10)), min(1.0, round(middle + spread, 10)))
 
 
 def koehn(differences: Array, observed: float) -> float:

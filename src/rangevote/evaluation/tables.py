@@ -1,10 +1,11 @@
-"""Tables as data; as text, Markdown and LaTeX; and comparisons as tables."""
+"""Tables as data; as text, Markdown, LaTeX and HTML; and comparisons as tables."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from html import escape
 from io import StringIO
 from typing import Any
 
@@ -199,6 +200,19 @@ def to_latex(table: Table) -> str:
     title, *notes = [f"% {' '.join(text.split())}" for text in (table.title, *table.notes)]
     begin = rf"\begin{{tabular}}{{l {' '.join('r' * len(table.columns))}}}"
     return "\n".join([*([title] if table.title else []), begin, *lines, r"\end{tabular}", *notes]) + "\n"
+
+
+def to_html(table: Table) -> str:
+    """A heading, a `table` and its notes, for a page; the best values bold."""
+    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in table.headings)
+    rows = [
+        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{text}</td>" for text in texts)}</tr>'
+        for name, *texts in table.texts(escape, "<b>{}</b>", escape)
+    ]
+    notes = [f"<p>{escape(note)}</p>" for note in table.notes]
+    body = f"<table><thead><tr>{head}</tr></thead><tbody>\n{chr(10).join(rows)}\n</tbody></table>"
+    label = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(table.title)}">'
+    return "\n".join([f"<h2>{escape(table.title)}</h2>", f"{label}{body}</div>", *notes]) + "\n"
 
 
 RENDERERS: dict[str, Callable[[Table], str]] = {

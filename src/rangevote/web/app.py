@@ -26,7 +26,7 @@ from rangevote.election.elect import elect_ballot
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError, RangevoteError
-from rangevote.evaluation.panel_report import PanelCount, PanelSummary
+from rangevote.evaluation.panel_report import PanelCount, PanelSummary, with_found_shares
 from rangevote.formats.ballot_writer import write_ballot
 from rangevote.formats.jsonl import decode_ballot
 from rangevote.formats.reader import Entry, ReadOptions
@@ -110,6 +110,9 @@ class Ballots:
             raise IndexError(number)
         return decode_ballot(found, _QUIET)
 
+    def __iter__(self) -> Iterator[Ballot]:
+        return map(self.__getitem__, range(len(self)))
+
     def find(self, id: str) -> int | None:
         number: int | None = self._first("number", "id", id)
         return number
@@ -147,11 +150,12 @@ class ElectionPage:
         kept: int | None = None,
         images: Path | None = None,
     ) -> None:
-        self._lists, self._settings, self._images = lists, settings, images
+        self._lists, self._images = lists, images
+        self._settings = with_found_shares(settings, lists[0])
         self.kept = len(lists[0]) if kept is None else min(kept, len(lists[0]))
         self._elected: OrderedDict[tuple[int, int, WhatIf], api.ElectedBallot] = OrderedDict()
         self._panels: dict[int, PanelSummary] = {}
-        self._lock = Lock()
+        self._lock, self._counting = Lock(), Lock()
 
     def about(self) -> api.About:
         """The lists, and how elections are held."""
@@ -243,15 +247,16 @@ class ElectionPage:
     def members(self, list: int) -> PanelSummary:
         """What the members of the panel did in a list; elections that fail are not counted."""
         ballots = self._lists[_index(list, len(self._lists), "lists")]
-        known = self._panels.get(list)
-        if known is None:
-            count = PanelCount()
-            for number in range(min(COUNTED, len(ballots))):
-                with suppress(RangevoteError):
-                    count.add(elect_ballot(ballots[number], self._settings))
-            measure = self._settings.measure
-            known = self._panels[list] = count.summary(len(ballots), measure.name, measure.answers)
-        return known
+        with self._counting:
+            if list not in self._panels:
+                count, found = PanelCount(self._settings), None
+                for number in range(min(COUNTED, len(ballots))):
+                    with suppress(RangevoteError):
+                        count.add(ballots[number], elect_ballot(ballots[number], self._settings))
+                with suppress(DataError):  # no two members have answers to the same ballot
+                    found = count.agreement()
+                self._panels[list] = count.summary(len(ballots), found)
+            return self._panels[list]
 
     def _ballot(self, number: int, list: int) -> Ballot | None:
         """The ballot of a list that belongs to ballot `number` of the first: the one with its id, or, where

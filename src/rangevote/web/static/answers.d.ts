@@ -185,7 +185,13 @@ export interface MemberSummary {
   same: number;
   share: number | null;
   agreement: number | null;
-  copies: string[];
+  interval: [low: number, high: number] | null;
+  agreement_share: number | null;
+  twins: string[];
+  accuracy: number | null;
+  accuracy_interval: [low: number, high: number] | null;
+  changed: number | null;
+  accuracy_without: number | null;
 }
 
 /** api/members?list=L */
@@ -197,6 +203,9 @@ export interface PanelSummary {
   answers: boolean;
   members: MemberSummary[];
   matrix: (number | null)[][];
+  accuracy: number | null;
+  accuracy_interval: [low: number, high: number] | null;
+  accuracy_by_agreement: number | null;
 }
 
 declare global {

@@ -10,8 +10,6 @@ const FILLS = 3;
 /** Members of a group of candidates that are named in its line; all are where it is opened. */
 const NAMED = 4;
 
-const TITLES = ["Member", "Outputs", "Wins", "Same as elected", "Agreement", "Share", "Copies"];
-
 /** @type {Map<string, number>} */
 const places = new Map();
 
@@ -84,22 +82,38 @@ export function memberLegend(election) {
  * @param {import("./answers").PanelSummary} panel
  */
 export function showMembers(container, panel) {
+  const { answers } = panel;
+  const titles = ["Member", "Outputs", "Wins", "Same as elected", "Agreement", "Share", ...(answers ? ["Share by agreement", "Twins"] : ["Copies"])];
   const rows = panel.members.map((member) => {
-    const { outputs, wins, same, agreement, share, copies } = member;
-    const cells = [grouped(outputs), grouped(wins), grouped(same), agreement === null ? "–" : agreement.toFixed(3), share === null ? "–" : percent(share)];
-    const twins = make("td", {}, ...(copies.length ? copies.map((name) => memberBadge(name)) : ["none"]));
+    const cells = [grouped(member.outputs), grouped(member.wins), grouped(member.same), agreement(member, answers), part(member.share)];
+    if (answers) cells.push(part(member.agreement_share));
+    const twins = make("td", {}, ...(member.twins.length ? member.twins.map((name) => memberBadge(name)) : ["none"]));
     return make("tr", {}, make("th", { scope: "row" }, memberBadge(member.name)), ...cells.map((text) => make("td", {}, text)), twins);
   });
   const over = panel.ballots < panel.total ? `the first ${grouped(panel.ballots)} of ${counted(panel.total, "ballot")}` : counted(panel.ballots, "ballot");
   const caption = make("caption", {}, `Over ${over}, of which ${grouped(panel.elected)} have a winner`);
-  const head = make("tr", {}, ...TITLES.map((title) => make("th", { scope: "col" }, title)));
+  const head = make("tr", {}, ...titles.map((title) => make("th", { scope: "col" }, title)));
   const table = make("table", { class: "numbers", id: "member-table" }, caption, make("thead", {}, head), make("tbody", {}, ...rows));
   container.replaceChildren(scrolling("Members of the panel", "", table), faint(explained(panel)));
+}
+
+/** @param {import("./answers").MemberSummary} member @param {boolean} answers */
+function agreement({ agreement: known, interval }, answers) {
+  if (known === null) return "–";
+  return answers ? `${part(known)}${interval ? ` (${part(interval[0])} to ${part(interval[1])})` : ""}` : known.toFixed(3);
+}
+
+/** @param {number | null} share */
+function part(share) {
+  return share === null ? "–" : `${(100 * share).toFixed(1)} %`;
 }
 
 /** @param {import("./answers").PanelSummary} panel */
 function explained({ answers, measure }) {
   const wins = "Wins: the elected output is the member's, of equal ones the first in the file. Same as elected: the measure cannot tell its output from the elected one. ";
-  const agreement = answers ? "how often two members give the same answer, on average over the others" : `mean similarity by ${measure} to the others' outputs; of texts it does not say who is good`;
-  return `${wins}Agreement: ${agreement}. Copies: wrote the same text in nine of ten ballots or more.`;
+  if (!answers) return `${wins}Agreement: mean similarity by ${measure} to the others' outputs; of texts it does not say who is good. Copies: wrote the same text in nine of ten ballots or more.`;
+  return (
+    `${wins}Agreement: how often its answer is that of the election without it and its twins, with a 95 % interval over the ballots that it answers; ` +
+    "it estimates the member's accuracy without labels. Share by agreement: what --shares agreement gives it. Twins make the same mistakes and divide one share."
+  );
 }

@@ -1,0 +1,102 @@
+"""`rangevote panel`: what the members of a panel do."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from rangevote.cli.evaluate import QUIET, TableOutput, table_options, to_json
+from rangevote.cli.members import panel_files
+from rangevote.cli.options import SECTIONS, HelpCommand, election_options, epilog, option, reading_options
+from rangevote.cli.output import write_output
+from rangevote.cli.progress import Bar, Notes, check_inputs
+from rangevote.errors import UsageError
+
+if TYPE_CHECKING:
+    from rangevote.election.settings import Settings
+    from rangevote.evaluation.panel_report import PanelSummary
+    from rangevote.formats import ReadOptions
+
+
+@click.group(epilog=epilog("rangevote panel report panel.jsonl -s exact:last_number -o report.html"))
+def panel() -> None:
+    """Look at a panel: several models, prompts or systems that vote."""
+
+
+@panel.command(
+    cls=HelpCommand,
+    sections={"Input": (*SECTIONS["Input"], "--gold")},
+    example="rangevote panel report panel.jsonl -s exact:last_number --gold answer -o report.html",
+)
+@click.argument("ballots", nargs=-1, metavar="FILE...")
+@option("--gold FIELD", "Field of the right answer, such as answer, meta.gold or references.")
+@election_options
+@table_options
+@QUIET
+@reading_options
+def report(
+    ballots: tuple[str, ...],
+    gold: str | None,
+    settings: Settings,
+    writing: TableOutput,
+    quiet: bool,
+    reading: ReadOptions,
+) -> None:
+    """Report what each member of a panel does over FILE, whose candidates have a member.
+
+    Several files are a panel too, with one member each, as in `rangevote vote`. For each member: outputs,
+    wins, agreement with the others, twins, and what changes without it. Where answers are compared (such as
+    -s exact:last_number), agreement estimates each member's accuracy without labels; with --gold the true
+    one stands beside it.
+
+    The name of the output decides what is written: .html (tables and picture in one file), .png, .svg or
+    .pdf (the picture), .json, or tables as text.
+    """
+    from rangevote.evaluation.panel_report import panel_report
+
+    ending = Path(writing.output or "").suffix.lower().removeprefix(".")
+    if ending in PICTURES:
+        from rangevote.errors import need
+
+        need("matplotlib", "evaluate", "drawing")  # before the work, not after
+    if not ballots:
+        raise UsageError("name the file of the panel, or one file for each member.")
+    notes = Notes(quiet=quiet)
+    files, settings = panel_files(ballots, (), settings)
+    check_inputs(files.paths)
+    carry = () if gold is None or gold == "references" else (gold,)
+    with ExitStack() as stack:
+        first, joined = files.read(stack, replace(reading, carry=carry))
+        bar = Bar(first, "reading", quiet=quiet)
+        entries = []
+        for entry in joined:
+            entries.append(entry)
+            bar.advance()
+        bar.close()
+    found = panel_report(entries, settings, gold)
+    write_output(written(found, ending, writing.format), writing.output, files.paths, force=writing.force)
+    if writing.output and ending not in PICTURES:
+        notes.tell(f"{len(found.members)} members over {found.ballots:,} ballots: {writing.output}.")
+
+
+#: Endings of names of what has the picture in it.
+PICTURES = ("html", "png", "svg", "pdf")
+
+
+def written(report: PanelSummary, ending: str, format: str) -> str | bytes:
+    """The report as the output's name or the format asks for."""
+    from rangevote.evaluation.panel_report import html_page, picture, tables
+    from rangevote.evaluation.tables import render
+
+    if format == "json" or ending == "json":
+        return to_json(msgspec.to_builtins(report))
+    if ending == "html":
+        return html_page(report)
+    if ending in PICTURES:
+        return picture(report, ending)
+    return "\n".join(render(table, format) for table in tables(report))
