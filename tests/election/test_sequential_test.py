@@ -153,6 +153,48 @@ def test_the_wealth_of_a_fair_game_does_not_grow_on_average():
     assert STAKES.max() == 0.999
 
 
+def test_the_wealth_of_a_fair_panel_does_not_grow_on_average():
+    # three members of shares 0.5, 0.3, 0.2 who give the first answer with these probabilities: a tie in all
+    shares, chances = np.array([0.5, 0.3, 0.2]), np.array([0.34, 0.7, 0.6])
+    assert shares @ chances == pytest.approx(0.5)
+    powers, mean = np.tile(shares / shares.max(), 4), np.zeros(2)
+    for i in range(2**9):
+        bits = np.array([i >> j & 1 for j in range(9)], dtype=float)
+        first = np.concatenate([[1.0, 1.0, 1.0], bits])  # a round that names the leader
+        odds = np.where(bits == 1, np.tile(chances, 3), 1 - np.tile(chances, 3)).prod()
+        grades = np.stack([first, 1 - first], axis=1)
+        wealth = log_wealth(grades, np.zeros(2), 1.0, np.array([3, 6, 9, 12]), 0.0, powers)
+        mean += odds * np.exp(wealth[-1])
+    assert mean.max() <= 1.0
+    assert mean.min() > 0.2  # and they do bet
+
+
+def test_a_panel_of_equal_shares_is_decided_by_as_many_voters_as_one_model():
+    one = rv.Electorate(["a", "b"], similarity="exact").add(["a"] * 16)
+    panel = rv.Electorate(["a", "b"], similarity="exact")
+    for number in (8, 8):
+        panel.add(["a"] * number, member=f"m{len(panel)}")
+    for confidence in (0.9, 0.99, 0.995, 0.999):
+        assert panel.decided(confidence) == one.decided(confidence)
+    missing = rv.Electorate(["a", "b"], similarity="exact", shares={"m": 1.0, "n": 1.0})
+    assert not missing.add(["a"] * 99, member="m").decided(0.9)  # n has not voted
+
+
+def test_a_panel_is_wrong_no_more_often_than_allowed():
+    # a, of share 0.7, says x in half of all cases, b, of share 0.3, in 38 of 100: y wins by 0.07
+    shares, wrong = {"a": 0.7, "b": 0.3}, 0
+    for seed in range(150):
+        rng = np.random.default_rng(seed)
+        electorate = rv.Electorate(similarity="exact", shares=shares)
+        for size in (4, 4, 8, 16, 32):
+            for name, chance in (("a", 0.5), ("b", 0.38)):
+                electorate.add(["x" if one < chance else "y" for one in rng.random(size)], member=name)
+            if electorate.decided(0.8):
+                wrong += electorate.result().winner == "x"
+                break
+    assert wrong <= 0.2 * 150
+
+
 #: Batches in which a rule that orders them by what they vote, or deals anew, is wrong too often.
 DESIGNS = {
     "64 at once, then singly": ((0.40, 0.39), [64, *range(65, 165)], 0.05),

@@ -24,6 +24,13 @@ With a tolerance a declared leader may be up to `within` below the best. Wealth 
 another one, who may be so near, is then no evidence for this leader: each has a purse of its own, and the
 k-th that ever leads starts with 1 / (k (k + 1)), which is 1 in all.
 
+Of a panel, one voter of each member makes a round, and only whole rounds are looked at. Member m's bet is
+raised to p = share(m) / largest share, so that W_b = product over voters of (1 + b x)^p. If r is the true
+winner, the means of x, weighted by the shares, sum to at most 0; p is at most 1, so E (1 + b x)^p is at most
+(1 + b E x)^p, and the product over the members of a round, who are independent, is at most
+(1 + b sum over m of share(m) E x_m)^(1 / largest share) <= 1 by the inequality of the weighted means. With
+equal shares every voter counts as fully as one of a single model does.
+
 Of several seats each is decided in turn among those without one, at alpha / seats.
 """
 
@@ -96,23 +103,42 @@ def deal(ends: Sequence[int]) -> tuple[Integers, Integers]:
 
 
 def sole_survivor(
-    totals: Array, own: Array, width: float, ends: Integers, alpha: float, within: float = 0.0
+    totals: Array,
+    own: Array,
+    width: float,
+    ends: Integers,
+    alpha: float,
+    within: float = 0.0,
+    powers: Array | float = 1.0,
 ) -> int | None:
     """The leader, if all rivals are rejected; else None.
 
     `totals` (voters, groups) are grades with what is a group's `own` (groups,), `width` is the largest
-    difference of two grades, `ends` says how many voters there were after each batch.
+    difference of two grades, `ends` says how many voters there were after each batch, `powers` (voters,) what
+    the voters of a panel count, at most 1.
     """
-    leaders = totals.cumsum(axis=0)[ends - 1].argmax(axis=1)  # (batches,)
-    leader = int(leaders[-1])
-    wealth = log_wealth(totals, own, width, ends, within)
+    leader = int(leading(totals, ends, powers)[-1])
+    wealth = log_wealth(totals, own, width, ends, within, powers)
     rejected = wealth.max(axis=0) >= -math.log(alpha)
     return leader if not rejected[leader] and rejected.sum() == totals.shape[1] - 1 else None
 
 
-def log_wealth(totals: Array, own: Array, width: float, ends: Integers, within: float = 0.0) -> Array:
+def leading(totals: Array, ends: Integers, powers: Array | float) -> Integers:
+    """Who leads after each batch, shape (batches,)."""
+    leaders: Integers = (totals * np.reshape(powers, (-1, 1))).cumsum(axis=0)[ends - 1].argmax(axis=1)
+    return leaders
+
+
+def log_wealth(
+    totals: Array,
+    own: Array,
+    width: float,
+    ends: Integers,
+    within: float = 0.0,
+    powers: Array | float = 1.0,
+) -> Array:
     """What those who bet against each group have after each batch, shape (batches, groups)."""
-    leaders = totals.cumsum(axis=0)[ends - 1].argmax(axis=1)  # (batches,)
+    leaders = leading(totals, ends, powers)
     backed = np.repeat(np.concatenate([leaders[:1], leaders[:-1]]), np.diff(ends, prepend=0))  # (voters,)
     ahead = np.take_along_axis(totals, backed[:, None], axis=1) - totals + within  # (voters, groups)
     worst = width + own - own[backed][:, None] - within
@@ -124,8 +150,9 @@ def log_wealth(totals: Array, own: Array, width: float, ends: Integers, within: 
         wins[backed != leaders[-1]] = 0.0
         turn = list(dict.fromkeys([*backed[ends[0] :].tolist(), int(leaders[-1])])).index(leaders[-1]) + 1
         purse = -math.log(turn * (turn + 1))
+    counts = np.reshape(powers, (-1, 1))
     wealth = np.full((len(ends), totals.shape[1]), -np.inf)
     for stake, share in zip(STAKES.tolist(), PURSES.tolist(), strict=True):
-        won = np.log1p(stake * wins).cumsum(axis=0)[ends - 1] + math.log(share)
+        won = (np.log1p(stake * wins) * counts).cumsum(axis=0)[ends - 1] + math.log(share)
         np.logaddexp(wealth, won, out=wealth)
     return wealth + purse

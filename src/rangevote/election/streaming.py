@@ -13,10 +13,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rangevote.election.elect import Panel, conclude, elect_columns
+from rangevote.election.panel import panel_of
 from rangevote.election.preprocess import prepare
 from rangevote.election.result import Result
 from rangevote.election.rules import NOT_ADAPTIVE, WITHOUT_VOTERS, Contest, order
-from rangevote.election.sequential_test import FIRST_ROUND, check_within, deal, rounds, sole_survivor
+from rangevote.election.sequential_test import (
+    FIRST_ROUND,
+    Integers,
+    check_within,
+    deal,
+    rounds,
+    sole_survivor,
+)
 from rangevote.election.settings import ElectionOptions, Settings, settings_of
 from rangevote.election.weights import default_weights, weigh
 from rangevote.errors import DataError, UsageError
@@ -170,18 +178,17 @@ class Electorate:
     def decided(self, confidence: float = 0.99, within: float = 0.0) -> bool:
         """Whether the winners, in their order, can be trusted to win however many more voters are sampled.
 
-        Right for independent samples with equal weights. A wrong winner is ever declared with
-        probability at most 1 - confidence, however often this is called; one whose score is at most `within`
-        below the best is not wrong. Rivals are groups of candidates: those that the similarity cannot tell
-        apart (`Result.groups`) do not compete. Where every voter stands, answers that nobody has given yet
-        are rivals too.
+        Right for independent samples with equal weights, and for panels of such: then one voter of each
+        member that has a share, given by `shares` or by its votes, makes a round. A wrong winner is ever
+        declared with probability at most 1 - confidence, however often this is called; one whose score is at
+        most `within` below the best is not wrong. Rivals are groups of candidates: those that the similarity
+        cannot tell apart (`Result.groups`) do not compete. Where every voter stands, answers that nobody has
+        given yet are rivals too.
         """
         if not 0 < confidence < 1:
             raise UsageError(f"confidence must lie between 0 and 1, got {confidence!r}.")
         check_within(within)
         voters = self._all()
-        if voters.members is not None:
-            raise UsageError("decided() is for samples of one model; it knows no panels.")
         if self._settings.rule in NOT_ADAPTIVE:
             raise UsageError(
                 f"decided() does not know rule={self._settings.rule!r}; use rule='range', cutoff= or not."
@@ -192,20 +199,20 @@ class Electorate:
                 f"decided() is for sampled voters of equal weight, not weights={weighting!r}; "
                 f"use weights='count'."
             )
+        dealt, ends, powers = self._dealt()
         if self._settings.measure.staged:
-            return len(voters) > 0 and self._stages_decided(1 - confidence, within)
-        grades, own = self._answers() if self._open else self._grades()
+            return len(dealt) > 0 and self._stages_decided(1 - confidence, within)
+        grades, own = self._answers(dealt) if self._open else self._grades()
         groups = grades.shape[1]
-        if groups == 1 or not len(voters):
+        if groups == 1 or not len(dealt):
             return groups == 1 and not self._open
         left = list(range(groups))  # groups without a seat
         seats = min(self._settings.winners, groups - 1)
+        grades, alpha = grades[dealt], (1 - confidence) / seats
         power, given = np.ones((len(grades), 1)), np.zeros((len(grades), 1))  # of each voter
-        (dealt, ends), alpha = deal(self._ends), (1 - confidence) / seats
-        grades = grades[dealt]
         for _ in range(seats):
             total = power * (grades + own)[:, left]
-            winner = sole_survivor(total, own[left], self._width(), ends, alpha, within)
+            winner = sole_survivor(total, own[left], self._width(), ends, alpha, within, powers)
             if winner is None:
                 return False
             leader = left.pop(winner)
@@ -213,6 +220,21 @@ class Electorate:
                 given += np.maximum(grades[:, [leader]], 0.0)
                 power = 1.0 / (1.0 + given)
         return True
+
+    def _dealt(self) -> tuple[Integers, Integers, Array]:
+        """The voters in the order in which they are bet on, after how many of them a leader is named, and
+        what each counts: of a panel whole rounds, in which every member has one."""
+        voters = self._all()
+        panel = panel_of(voters, self._settings.shares) if len(voters) else None
+        if panel is None:
+            dealt, ends = deal(self._ends)
+            return dealt, ends, np.ones(len(dealt))
+        whose = np.array(voters.members)
+        own = [np.flatnonzero(whose == name) for name in (*panel.shares, *panel.left_out)]
+        dealt, ends = deal([min(int(np.searchsorted(mine, end)) for mine in own) for end in self._ends])
+        shares = np.array([*panel.shares.values(), *(0.0 for _ in panel.left_out)])
+        rows = np.stack([mine[dealt] for mine in own], axis=1)  # (rounds, members)
+        return rows.ravel(), ends * len(own), np.tile(shares / shares.max(), len(dealt))
 
     def _stages_decided(self, alpha: float, within: float) -> bool:
         """Calls of tools are elected in up to three stages, each of which has its part of the error: to
@@ -225,16 +247,16 @@ class Electorate:
             poll = self._settings.measure.poll(everyone)
             poll.add(everyone)
         assert isinstance(poll, TextOrToolCallsPoll)
+        dealt, ends, powers = self._dealt()
         for grades, leader in poll.stage_grades():
-            dealt, ends = deal(self._ends)
             totals = grades[dealt]
             if self._open and totals.shape[1]:  # as in `_answers`
                 columns = np.argsort((totals != 0).argmax(axis=0), kind="stable")
                 totals = np.hstack([np.zeros((len(totals), 1)), totals[:, columns]])
                 leader = 1 + int(np.flatnonzero(columns == leader)[0])
-            rivals = np.zeros(totals.shape[1])
-            if len(rivals) > 1 and leader != sole_survivor(
-                totals, rivals, self._width(), ends, alpha / 3, within
+            own = np.zeros(totals.shape[1])
+            if len(own) > 1 and leader != sole_survivor(
+                totals, own, self._width(), ends, alpha / 3, within, powers
             ):
                 return False
         return True
@@ -244,20 +266,19 @@ class Electorate:
         own = self._own[self._firsts]
         return self._poll.matrix()[:, self._firsts], np.where(own > -math.inf, own, 0.0)
 
-    def _answers(self) -> tuple[Array, Array]:
+    def _answers(self, dealt: Integers) -> tuple[Array, Array]:
         """The same for one answer that nobody has given yet, and then for the answers so far.
 
         The first column leads a tie, so the order of columns must not tell of votes that are still to be
         dealt: answers stand in the order in which they are dealt, after the one that was never given.
         """
         keys = self._settings.measure.keys(self._normal(self._all()))
-        dealt, _ = deal(self._ends)
         answers = dict.fromkeys(keys[i] for i in dealt if keys[i] is not None)
         columns = {key: i for i, key in enumerate(answers, 1)}
         check_pairs(len(keys), len(columns) + 1, matrix=True)
         grades = np.zeros((len(keys), len(columns) + 1))
         for row, key in enumerate(keys):
-            if key is not None:
+            if key in columns:
                 grades[row, columns[key]] = 1.0
         return grades, np.zeros(grades.shape[1])
 
