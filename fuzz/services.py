@@ -147,7 +147,7 @@ def answers(data: bytes) -> None:
     client = Client(URL, limits=CallLimits(retries=0, total=60.0), transport=httpx.MockTransport(answer))
     for kind, search in (("openai", "sample:3"), ("vllm", "beam:2")):
         plan = GenerationPlan.of(Settings(), search)
-        builder = RequestBuilder.of(kind, "m", plan, chat=True, extra={})
+        builder = RequestBuilder.of(kind, ("m",), plan, chat=True, extra={})
         with suppress(RangevoteError):
             [[elected]] = ServerElector(client, builder, plan)([Request.of(0, "when?")])
             assert isinstance(elected, (Elected, DataError))

@@ -184,6 +184,17 @@ def test_another_model_votes_and_several_are_a_panel(run, prompts, speaker):
     assert (refused.code, "need a search" in refused.err) == (2, True)
 
 
+def test_several_models_are_a_panel_whose_outputs_all_stand(run, prompts, speaker):
+    both = ("-m", "speaker", "-m", "other", "-i", prompts, *ELECTION)
+    [first, *_] = run("generate", *both).results()
+    assert "|panel:other=0.5,speaker=0.5|" in first["signature"]
+    assert first["member"] in ("speaker", "other")
+    [first, *_] = run("generate", *both, "--escalate", "score<1").results()
+    assert first["asked"] == ["speaker", "other"]
+    refused = run("generate", *both, "-m", "speaker")
+    assert (refused.code, "given twice" in refused.err) == (2, True)
+
+
 def test_adaptive_without_a_number_is_a_confidence_of_99_percent(run, prompts, speaker):
     done = run("generate", "-m", "speaker", "-i", prompts, "--voters", "sample:300", *ELECTION, "--adaptive")
     results = expected(speaker, voters="sample:300", adaptive=0.99, similarity="overlap_1")

@@ -108,8 +108,64 @@ def test_another_model_of_the_server_votes(ask):
         asked = {(asked.body["model"], asked.body["temperature"]) for asked in upstream.asked}
         assert {model for model, temperature in asked if temperature != 0.5} == {"large"}
         assert "large" not in {model for model, temperature in asked if temperature == 0.5}
-        refused = ask(upstream, *voting, "--voter-model", "huge")
-    assert (refused.code, "takes one --voter-model" in refused.err) == (2, True)
+        both = ask(upstream, *voting, "--voter-model", "huge")
+    assert "|panel:huge=0.5,large=0.5|" in both.results()[0]["signature"]
+    assert "member" not in both.results()[0]  # tiny's stand, and those who vote do not
+
+
+def says(**texts: str):
+    """A server whose models always say the same, each its own."""
+
+    def answer(asked: Asked) -> Reply:
+        said = [{"index": i, "message": {"content": texts[asked.body["model"]]}} for i in range(asked.n)]
+        return completion(asked, said)
+
+    return answer
+
+
+def test_several_models_of_the_server_all_stand_with_seeds_of_their_own(ask, tmp_path):
+    with Upstream() as upstream:
+        options = ("--model", "large", "--shares", "tiny=1,large=3", "--ballots", tmp_path / "nbest.jsonl")
+        done = ask(upstream, *options, "--candidates", "sample:6")
+    assert (done.code, done.err) == (0, "")
+    with read(tmp_path / "nbest.jsonl") as entries:
+        ballots = [entry.get() for entry in entries]
+    for line, ballot, prompt in zip(done.results(), ballots, PROMPTS, strict=True):
+        assert [one.member for one in ballot.candidates] == ["tiny", "large"] * 6
+        assert line["member"] == ballot.candidates[line["index"]].member
+        assert "|panel:large=0.75,tiny=0.25|" in line["signature"]
+        asked = {one.body["model"]: one for one in upstream.asked if prompt_of(one) == prompt}
+        assert {name: one.n for name, one in asked.items()} == {"tiny": 6, "large": 6}
+        assert asked["tiny"].body["seed"] != asked["large"].body["seed"]
+
+
+def test_the_next_model_is_asked_only_where_those_before_do_not_agree(ask):
+    stages = ("--model", "large", "--candidates", "4", "--similarity", "exact", "--escalate", "share<1")
+    with Upstream(answer=says(tiny="ten", large="noon")) as upstream:
+        done = ask(upstream, *stages)
+    assert {asked.body["model"] for asked in upstream.asked} == {"tiny"}
+    assert [(line["winner"], line["asked"]) for line in done.results()] == [("ten", ["tiny"])] * 9
+    with Upstream() as upstream:  # samples that differ
+        done = ask(upstream, *stages)
+    assert [line["asked"] for line in done.results()] == [["tiny", "large"]] * 9
+    refused = ask(upstream, "--escalate", "share<1")
+    assert (refused.code, "needs a panel" in refused.err) == (2, True)
+    refused = ask(upstream, *stages[:-1], "shares<1")
+    assert (refused.code, "escalate says when" in refused.err) == (2, True)
+
+
+def test_a_model_that_fails_is_named_and_the_next_one_asked(ask):
+    def answer(asked: Asked) -> Reply:
+        if asked.body["model"] == "tiny":
+            return refusal(400, "not today")
+        return says(large="noon")(asked)
+
+    with Upstream(answer=answer) as upstream:
+        done = ask(upstream, "--model", "large", "--similarity", "exact", "--escalate", "share<1")
+        assert done.code == 0
+        for line in done.results():
+            assert (line["winner"], line["left_out"], line["member"]) == ("noon", ["tiny"], "large")
+        assert "'tiny' failed" in done.err
 
 
 def test_beams_of_a_vllm_server_are_weighed_by_their_probability(ask, tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import pytest
 
@@ -24,6 +26,7 @@ from tests.engines.openai.upstream import Upstream
 
 __all__ = ["llama"]
 
+PANEL = ("--upstream", "a=http://h/v1", "--upstream", "b=http://h/v1")
 KEY = "a-key-of-more-than-16-letters"
 
 
@@ -236,3 +239,25 @@ def test_files_that_cannot_be_used_are_told_with_their_exit_codes(run, tmp_path,
     assert (missing.code, "pip install xllamacpp" in missing.err) == (5, True)
     folder = run("serve", "--model", tmp_path)
     assert (folder.code, "vllm serve" in folder.err) == (2, True)
+
+
+def test_a_service_that_ended_leaves_the_log_and_the_warnings_of_its_process_as_they_were(run, tmp_path):
+    service = logging.getLogger("rangevote.service")
+    before = list(service.handlers), service.propagate, service.level, list(warnings.filters)
+    (tmp_path / "model.gguf").write_bytes(b"none")
+    assert run("serve", "--model", tmp_path / "model.gguf", "--port", 0).code == 5
+    assert (service.handlers, service.propagate, service.level, warnings.filters) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((*PANEL, "--escalate", "share<2"), "share<1"),
+        ((*PANEL, "--escalate", "undecided"), "adaptive"),
+        (("--upstream", "http://h/v1", "--escalate", "share<1"), "needs a panel"),
+        ((*PANEL, "--samples", "1"), "2 members"),
+    ],
+)
+def test_a_panel_that_could_never_answer_as_told_does_not_start(run, arguments, told):
+    done = run("serve", "--port", 0, *arguments)
+    assert (done.code, told in done.err) == (2, True)

@@ -79,11 +79,12 @@ def test_sampling_until_it_is_decided_draws_from_the_voters_model(small, large):
     ("options", "message"),
     [
         ({}, r"need a search, as voters='sample:100'"),
-        ({"voters": "sample:9", "adaptive": 0.9}, r"knows no panels; leave it out"),
+        ({"voters": "sample:9", "shares": {"small": 1.0}}, r"a number for each model that votes"),
+        ({"voters": "sample:9", "escalate": "share<1"}, r"needs a panel"),
         ({"voters": "sample:9", "tokenize": "tokens"}, r"tokens of different models cannot be compared"),
         (
             {"voters": "sample:9", "voter_models": {"a": "b"}},
-            r"the voters' model 'a' must be a language model",
+            r"model 'a' must be a language model",
         ),
     ],
 )

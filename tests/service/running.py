@@ -90,9 +90,7 @@ class Running:
         self._clients: list[openai.OpenAI] = []
 
     def __enter__(self) -> Running:
-        # A command of another test may have left its own, which writes to a stream that is closed by now.
-        others = [one for one in logger.handlers if type(one) is not logging.StreamHandler]
-        logger.handlers = [*others, self._handler]
+        logger.addHandler(self._handler)
         logger.setLevel(logging.INFO)
         self._thread.start()
         assert self._up.wait(120)

@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -54,7 +54,7 @@ LONGEST_RESPONSE = 64 * 2**20
 class GenerateOptions:
     """Which model or server, and how to search."""
 
-    model: str
+    models: tuple[str, ...]
     voter_models: tuple[str, ...] = ()
     device: str | None = None
     dtype: str | None = None
@@ -70,6 +70,7 @@ class GenerateOptions:
     voters: str | None = None
     adaptive: float | None = None
     within: float = 0.0
+    escalate: str | None = None
     sampling_temperature: float | None = None
     max_new_tokens: int | None = None
     seed: int | None = None
@@ -104,9 +105,12 @@ class GenerateOptions:
             within=self.within,
             states=self.states or None,
             max_rows=self.max_rows,
+            escalate=self.escalate,
         )
-        plan.check_voters(self.voter_models)
-        return plan
+        for flag, names in (("--model", self.models), ("--voter-model", self.voter_models)):
+            if twice := [name for name in names if names.count(name) > 1]:
+                raise UsageError(f"{flag} {twice[0]} is given twice; to draw more of it, search for more.")
+        return plan.by(self.models, self.voter_models)
 
     def load(self, name: str) -> LanguageModel[Any] | Engine:
         from rangevote.models.load import load
@@ -115,7 +119,7 @@ class GenerateOptions:
 
     def server(self, plan: GenerationPlan, *, skip: bool) -> Elector | None:
         """What elects by the server, None if there is none; nothing is sent before the first request."""
-        engine, models = self.engine, self.voter_models
+        engine = self.engine
         if engine is None:
             for name in ("base_url", "key_env", "key_file", "body"):
                 if getattr(self, name) is not None:
@@ -129,8 +133,6 @@ class GenerateOptions:
         for flag, value in (("--device", self.device), ("--dtype", self.dtype)):
             if value is not None:
                 raise UsageError(f"{flag} is for models in this process, but --engine {engine} is not.")
-        if len(models) > 1:
-            raise UsageError(f"--engine {engine} takes one --voter-model; for a panel of servers use serve.")
         key, extra = read_key(self.key_env, self.key_file, "--key"), self._extra_fields()
         if self.key_env is None and self.key_file is None:  # servers of one's own mostly want none
             key = os.environ.get("OPENAI_API_KEY", "").strip() or None
@@ -140,11 +142,11 @@ class GenerateOptions:
 
         builder = RequestBuilder.of(
             engine,
-            self.model,
+            self.models,
             plan,
             chat=not self.no_chat,
             extra=extra,
-            voter_model=models[0] if models else None,
+            voter_models=self.voter_models,
         )
         limits = CallLimits(read=self.timeout, total=self.timeout, response_bytes=LONGEST_RESPONSE)
         client = Client(self.base_url, key=key, limits=limits, concurrency=self.concurrency)
@@ -189,12 +191,15 @@ def _default_candidates(context: click.Context, option: click.Parameter, candida
 OPTIONS = [
     option(
         "-m --model NAME",
-        "Hugging Face name, folder, GGUF or ARPA file, smollm2, or a name that the server knows.",
+        "Hugging Face name, folder, GGUF or ARPA file, smollm2, or a name that the server knows; several are "
+        "a panel, whose outputs all stand and vote, with equal --shares or those given.",
+        name="models",
+        multiple=True,
         required=True,
     ),
     option(
         "--voter-model NAME",
-        "Another model for --voters; several are a panel, with equal --shares or those given.",
+        "Another model for --voters, which votes and does not stand; several are a panel.",
         name="voter_models",
         multiple=True,
     ),
@@ -221,6 +226,11 @@ OPTIONS = [
         type=float,
         default=GenerateOptions.within,
         show_default=False,
+    ),
+    option(
+        "--escalate WHEN",
+        "Ask several models in order, the next only when those so far do not agree: share<1, score<0.8, "
+        "margin<0.2, or with --adaptive undecided.",
     ),
     option(
         "--temperature T",
@@ -331,10 +341,11 @@ def generate(
             open_outputs(output, ballots, source, remembered, resume=resume, force=force)
         )
         if elector is None:
-            with loading(options.model, quiet=quiet):
-                model = options.load(options.model)
-                plan = plan.voted_by({name: options.load(name) for name in options.voter_models})
-            elector, images = partial(elect_batches, model, plan=plan), getattr(model, "reads_images", False)
+            with loading(", ".join(options.models), quiet=quiet):
+                models = {name: options.load(name) for name in options.models}
+                plan = replace(plan, voter_models={name: options.load(name) for name in options.voter_models})
+            elector = partial(elect_batches, models, plan=plan)
+            images = any(getattr(model, "reads_images", False) for model in models.values())
         entries = files.enter_context(
             read_inputs(source, format=format, field=field, images=images, carry=shape.carry)
         )
@@ -386,7 +397,9 @@ def _line(entry: Entry, answer: Elected | DataError, shape: ResultShape) -> tupl
 
     if isinstance(answer, DataError):
         return error_line(entry, answer, shape), entry.ballot or Ballot(())
-    return result_line(answer.ballot, answer.result, shape, answer.reasoning), answer.ballot
+    more = {"reasoning": answer.reasoning, "asked": answer.asked}
+    known = {name: value for name, value in more.items() if value}
+    return result_line(answer.ballot, answer.result, shape, known), answer.ballot
 
 
 def answers(

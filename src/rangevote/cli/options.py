@@ -60,7 +60,8 @@ MODEL_SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Search": (
         *("--candidates", "--voters", "--adaptive", "--temperature", "--max-new-tokens", "--seed"),
-        *("--copy-filter", "--voter-model", "--within", "--states", "--samples", "--min-votes", "--max-rows"),
+        *("--copy-filter", "--voter-model", "--escalate", "--within", "--states", "--samples"),
+        *("--min-votes", "--max-rows"),
     ),
 }
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PORT = 8720
 #: How requests are answered that do not say otherwise.
-REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *CLIENT_OPTIONS)
+REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "escalate", "min_votes", *CLIENT_OPTIONS)
 
 
 @click.command(
@@ -60,6 +60,11 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "min_votes", *
     type=float,
 )
 @option("--within E", "With --adaptive: or certainly at most E below the best, such as 0.02.", type=float)
+@option(
+    "--escalate WHEN",
+    "Ask the panel in order, the next server only when those so far do not agree: share<1, score<0.8, "
+    "margin<0.2, or with --adaptive undecided.",
+)
 @option("--min-votes N", "Usable samples that an answer needs.  [1]", type=int)
 @client_options
 @option("--config FILE", "Settings, limits, profiles and aliases in TOML.")
@@ -104,27 +109,27 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
     hosts = host_names(host, allow_host, "clients")
     key = read_key(given["upstream_key_env"], given["upstream_key_file"], "--upstream-key")
     config = _config(given, hosts)
-    warnings.simplefilter("ignore", RangevoteWarning)  # the replies say the same
-    log_to(logging.StreamHandler())
-    metrics = Metrics()
-    if given["model"] is not None:
-        key = secrets.token_hex(32)
-        model = _start_model(given["model"], key)
-        config = replace(config, upstream=f"{model.listening_address}/v1", source="llama_cpp")
-    source = Upstream(config, metrics, key=key)
-    app = service_app(source, config, metrics, keys=keys, details=log_details)
-    listening = bound(host, port)
-    serving = given["model"] or ", ".join(config.members.values()) or config.upstream
-    url = address(listening)
-    run(
-        app,
-        listening,
-        ready=lambda: log_event("ready", address=url, serving=serving),
-        drain=config.limits.drain,
-        header_seconds=config.limits.header_seconds,
-        header_bytes=config.limits.header_bytes,
-    )
-    log_event("stopped")
+    with warnings.catch_warnings(), log_to(logging.StreamHandler()):
+        warnings.simplefilter("ignore", RangevoteWarning)  # the replies say the same
+        metrics = Metrics()
+        if given["model"] is not None:
+            key = secrets.token_hex(32)
+            model = _start_model(given["model"], key)
+            config = replace(config, upstream=f"{model.listening_address}/v1", source="llama_cpp")
+        source = Upstream(config, metrics, key=key)
+        app = service_app(source, config, metrics, keys=keys, details=log_details)
+        listening = bound(host, port)
+        serving = given["model"] or ", ".join(config.members.values()) or config.upstream
+        url = address(listening)
+        run(
+            app,
+            listening,
+            ready=lambda: log_event("ready", address=url, serving=serving),
+            drain=config.limits.drain,
+            header_seconds=config.limits.header_seconds,
+            header_bytes=config.limits.header_bytes,
+        )
+        log_event("stopped")
 
 
 def _keys(variable: str | None, file: str | None) -> Keys:

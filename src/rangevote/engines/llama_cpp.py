@@ -67,16 +67,17 @@ class LlamaCppEngine:
 
     def hypotheses(self, inputs: Sequence[Any], search: Search) -> list[list[Hypothesis]]:
         """What the search finds for each input, best first, with the model's own log-probabilities."""
-        from rangevote.engines.openai.generating import RequestBuilder, check_search, first_seed
+        from rangevote.engines.openai.generating import RequestBuilder, check_search
         from rangevote.generation.generate import Request
+        from rangevote.generation.members import derived_seed
 
         check_search(search, "llama_cpp")
         assert isinstance(search, Sampling)
-        builder = RequestBuilder("llama_cpp", self._name, self._chat, logprobs=True)
+        builder = RequestBuilder("llama_cpp", (self._name,), self._chat, logprobs=True)
         lists = []
         for i, input in enumerate(inputs):
             query = builder.query(search, Request.of(i, input), "voters")
-            seed = first_seed(search.seed, 0, self._asked)  # of the first sample; the others count on from it
+            seed = derived_seed(search.seed, 0, self._asked)  # of the first sample; the others count on
             self._asked += 1
             responses = [
                 self._call(query.path, {**query.body, "n": n, "seed": seed + drawn}, i)

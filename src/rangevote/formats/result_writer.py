@@ -76,15 +76,17 @@ class ResultLine(NamedTuple):
 _encode = msgspec.json.Encoder().encode
 
 
-def result_line(ballot: Ballot, result: Result, shape: ResultShape, reasoning: str = "") -> ResultLine:
-    """The line of one election; `reasoning` is what a model wrote to itself before the winner."""
+def result_line(
+    ballot: Ballot, result: Result, shape: ResultShape, more: Mapping[str, Any] | None = None
+) -> ResultLine:
+    """The line of one election, with more fields that are known of it."""
     if shape.text:
         content = str(result).replace("\r\n", " ").replace("\n", " ").replace("\r", " ").encode()
     elif shape.pair:
         content = _encode(preference(ballot, result))
     else:
         fields = result_fields(ballot, result, shape)
-        content = _encode(fields | {"reasoning": reasoning} if reasoning else fields)
+        content = _encode({**fields, **more} if more else fields)
     others = ballot.candidates[1:] if result.margin is None and not result.members else []
     all_equal = bool(others) and all(one.content == ballot.candidates[0].content for one in others)
     line = ResultLine(

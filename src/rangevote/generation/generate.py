@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from itertools import islice
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,7 +20,8 @@ from rangevote.election.sequential_test import rounds
 from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.election.streaming import Electorate
 from rangevote.errors import DataError, SetupError, UsageError, warn
-from rangevote.generation.plan import GenerationPlan
+from rangevote.generation.members import seeded
+from rangevote.generation.plan import GenerationPlan, Model
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.models.protocol import Engine, Integers, LanguageModel, Step
 
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def generate(
-    model: LanguageModel[Any] | Engine,
+    model: Model | Mapping[str, Model],
     inputs: Sequence[Any],
     *,
     candidates: Search | str = "beam:10",
@@ -37,7 +39,8 @@ def generate(
     within: float = 0.0,
     states: bool | None = None,
     max_rows: int = MAX_ROWS,
-    voter_models: Mapping[str, LanguageModel[Any] | Engine] | None = None,
+    escalate: str | None = None,
+    voter_models: Mapping[str, Model] | None = None,
     **options: Unpack[ElectionOptions],
 ) -> list[Result]:
     """Search a model's outputs for each input and elect one: a `Result` per input, in order.
@@ -48,8 +51,13 @@ def generate(
     `adaptive=0.99` (or True) draws sampled voters in rounds and stops, for each input by itself, when no
     rival can overtake the leader with that confidence, or with `within=0.02` none by more than that.
     `states` keeps hidden states: by default only where the similarity compares them. At most `max_rows`
-    hypotheses are extended at a time. `voter_models={"small": other}` lets other models search for the
-    voters; several are a panel, with equal `shares` or those given. All other options are those of `elect`.
+    hypotheses are extended at a time. All other options are those of `elect`.
+
+    Several models, `{"small": model, "large": other}`, are a panel: all of them search, what they find stands
+    and votes, and each has an equal share or that of `shares`. With `escalate="share<1"` they are asked in
+    their order, for each input the next one only where the winner's share of the votes so far is below that
+    (also "score<0.8", "margin<0.2", or with `adaptive` "undecided"). `voter_models={"small": other}` lets
+    other models search for the voters; several of these are a panel too.
 
     >>> from rangevote.models.ngram import NgramModel
     >>> known = ["the train leaves at ten", "a train leaves at ten", "the train leaves at noon", "i know"]
@@ -66,19 +74,27 @@ def generate(
         within=within,
         states=states,
         max_rows=max_rows,
-        voter_models=voter_models,
+        escalate=escalate,
     )
-    if not hasattr(model, "start") and not hasattr(model, "hypotheses"):
-        raise UsageError(
-            f"model must be a language model, got {model!r:.60}; rangevote.load makes one of a name, a "
-            f"folder or a transformers model."
-        )
+    models, others = named(model), voter_models or {}
+    plan = replace(plan.by(models, others), voter_models=others)
+    for name, one in (*models.items(), *others.items()):
+        if not hasattr(one, "start") and not hasattr(one, "hypotheses"):
+            raise UsageError(
+                f"model {repr(name) + ' ' if name else ''}must be a language model, got {one!r:.60}; "
+                f"rangevote.load makes one of a name, a folder or a transformers model."
+            )
     if isinstance(inputs, (str, bytes)) or not isinstance(inputs, Sequence):
         raise UsageError(
             f"inputs must be a list, got {type(inputs).__name__}; for one input give a list of one."
         )
     requests = (Request.of(number, input) for number, input in enumerate(inputs))
     return [elected.result for elected in elections(model, requests, plan)]
+
+
+def named(model: Model | Mapping[str, Model]) -> Mapping[str, Model]:
+    """The models by their names; one alone needs none."""
+    return model if isinstance(model, Mapping) else {"": model}
 
 
 T = TypeVar("T")
@@ -117,7 +133,7 @@ class Elected:
     """One election, and how many seconds went into finding its hypotheses and into voting.
 
     What a batch did together is shared out evenly. `reasoning` is what a model wrote to itself before the
-    winner, where its server tells them apart.
+    winner, where its server tells them apart. `asked` are the members of a panel that were asked in turn.
     """
 
     ballot: Ballot
@@ -125,10 +141,11 @@ class Elected:
     searching: float
     voting: float
     reasoning: str = ""
+    asked: Sequence[str] = ()
 
 
 def elections(
-    model: LanguageModel[Any] | Engine, requests: Iterable[Request], plan: GenerationPlan
+    model: Model | Mapping[str, Model], requests: Iterable[Request], plan: GenerationPlan
 ) -> Iterator[Elected]:
     """The election of every request, batch by batch; requests are taken as results are asked for."""
     for batch in batched(requests, plan.batch):
@@ -143,11 +160,11 @@ def batched(requests: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def elect_batch(
-    model: LanguageModel[Any] | Engine, requests: Sequence[Request], plan: GenerationPlan
+    model: Model | Mapping[str, Model], requests: Sequence[Request], plan: GenerationPlan
 ) -> list[Elected]:
     """The elections of requests that go through the model together; they fail as a whole."""
     try:
-        return BatchElections(model, requests, plan).elect()
+        return BatchElections(named(model), requests, plan).elect()
     except RuntimeError as error:  # torch has no class of its own for this on every device
         if not any(words in str(error).lower() for words in NO_MEMORY):
             raise
@@ -158,7 +175,7 @@ def elect_batch(
 
 
 def elect_each(
-    model: LanguageModel[Any] | Engine, requests: Sequence[Request], plan: GenerationPlan
+    model: Model | Mapping[str, Model], requests: Sequence[Request], plan: GenerationPlan
 ) -> Iterator[Elected | DataError]:
     """The same, with an error for each input that cannot be answered.
 
@@ -175,122 +192,216 @@ def elect_each(
 
 
 def elect_batches(
-    model: LanguageModel[Any] | Engine, requests: Iterable[Request], plan: GenerationPlan
+    model: Model | Mapping[str, Model], requests: Iterable[Request], plan: GenerationPlan
 ) -> ElectedBatches:
-    """An `Elector` by a model in this process."""
+    """An `Elector` by a model in this process, or by several."""
     for batch in batched(requests, plan.batch):
         yield elect_each(model, batch, plan)
 
 
 class BatchElections:
-    """Inputs that the model reads once, for the candidates and for the voters."""
+    """Inputs that a model reads once, for the candidates and for the voters.
+
+    Where the models are asked in turn, the next one reads those inputs on which the others did not agree.
+    """
 
     def __init__(
-        self, model: LanguageModel[Any] | Engine, requests: Sequence[Request], plan: GenerationPlan
+        self, models: Mapping[str, Model], requests: Sequence[Request], plan: GenerationPlan
     ) -> None:
-        self._requests, self._plan = requests, plan
-        self._inputs = [request.input for request in requests]
-        self._numbers = [request.number for request in requests]
-        self._model = self._bound(model)
-        self._voters = {name: self._bound(other) for name, other in plan.voter_models.items()}
+        self._models, self._requests, self._plan = models, requests, plan
+        self._readings: dict[tuple[int, tuple[int, ...]], BatchReading | Engine] = {}
+        self._candidates: list[list[Hypothesis]] = [[] for _ in requests]
+        self._voters: list[list[Hypothesis]] = [[] for _ in requests]
+        self._electorates: dict[int, Electorate] = {}
+        self._certain: set[int] = set()
         self._voting = 0.0  # seconds spent on votes while drawing voters
-
-    def _bound(self, model: LanguageModel[Any] | Engine) -> BatchReading | Engine:
-        return model if isinstance(model, Engine) else BatchReading(model, self._inputs, self._numbers)
 
     def elect(self) -> list[Elected]:
         plan, began = self._plan, perf_counter()
-        candidates = self._search(plan.candidates, "candidates")
-        voters: Sequence[Sequence[Hypothesis] | None] = [None] * len(candidates)
-        electorates: list[Electorate] = []
-        if plan.confidence is not None:
-            electorates, voters = self._until_decided(candidates, plan.confidence)
-        elif plan.voters is not None:
-            voters = self._vote_search(plan.voters)
-        searching = (perf_counter() - began - self._voting) / len(candidates)
-        elected = []
-        for i, request in enumerate(self._requests):
-            began = perf_counter()
-            ballot = msgspec.structs.replace(request.blank, candidates=candidates[i], voters=voters[i])
-            try:
-                result = electorates[i].result() if electorates else elect_ballot(ballot, plan.settings)
-            except DataError as error:
-                raise error.at(f"inputs[{request.number}]") from None
-            seconds = self._voting / len(candidates) + perf_counter() - began
-            elected.append(Elected(ballot, result, searching, seconds))
-        return elected
+        in_turn = [[name] for name in self._models] if plan.escalate else [list(self._models)]
+        results: dict[int, Result] = {}
+        asked: list[tuple[str, ...]] = [() for _ in self._requests]
+        open_ones = list(range(len(self._requests)))
+        for number, stage in enumerate(in_turn, 1):
+            last = number == len(in_turn)
+            so_far = [name for names in in_turn[:number] for name in names]
+            settings = plan.settings
+            if plan.escalate and isinstance(settings.shares, Mapping):
+                settings = settings.replace(shares={name: settings.shares[name] for name in so_far})
+            models = {name: self._models[name] for name in stage}
+            self._extend(self._candidates, plan.candidates, "candidates", models, open_ones, last)
+            if plan.confidence is not None:
+                alpha = (1 - plan.confidence) / len(in_turn)
+                self._until_decided(plan.voter_models or models, open_ones, settings, 1 - alpha)
+            elif plan.voters is not None:
+                self._extend(
+                    self._voters, plan.voters, "voters", plan.voter_models or models, open_ones, last
+                )
+            counting, undecided = perf_counter(), []
+            for i in open_ones:
+                asked[i] = tuple(so_far)
+                if self._candidates[i] or last:
+                    results[i] = self._result(i, settings)
+                if not last and self._goes_on(results.get(i), i):
+                    undecided.append(i)
+            self._voting += perf_counter() - counting
+            self._readings.clear()
+            open_ones = undecided
+            if not open_ones:
+                break
+        each = len(self._requests)
+        searching, voting = (perf_counter() - began - self._voting) / each, self._voting / each
+        return [
+            Elected(self._ballot(i), results[i], searching, voting, asked=asked[i] if plan.escalate else ())
+            for i in range(each)
+        ]
+
+    def _ballot(self, i: int) -> Ballot:
+        voters = None if self._plan.voters is None else self._voters[i]
+        return msgspec.structs.replace(self._requests[i].blank, candidates=self._candidates[i], voters=voters)
+
+    def _result(self, i: int, settings: Settings) -> Result:
+        try:
+            if i in self._electorates:
+                return self._electorates[i].result()
+            return elect_ballot(self._ballot(i), settings)
+        except DataError as error:
+            raise error.at(f"inputs[{self._requests[i].number}]") from None
+
+    def _goes_on(self, result: Result | None, i: int) -> bool:
+        """Whether the next model is asked about an input."""
+        assert self._plan.escalate is not None
+        return result is None or self._plan.escalate.goes_on(result, i in self._certain)
 
     def _until_decided(
-        self, candidates: list[list[Hypothesis]], confidence: float
-    ) -> tuple[list[Electorate], list[list[Hypothesis]]]:
+        self, models: Mapping[str, Model], wanted: Sequence[int], settings: Settings, confidence: float
+    ) -> None:
         """Elections whose voters are drawn in rounds, for each until it is decided.
 
         Which draws are made for an election does not depend on the others.
         """
-        plan, sources = self._plan, [request.blank.source for request in self._requests]
+        plan, panel = self._plan, len(self._names("voters")) > 1
         assert plan.voters is not None
-        electorates = [
-            Electorate(some, settings=plan.settings.about(source))
-            for some, source in zip(candidates, sources, strict=True)
-        ]
-        voters: list[list[Hypothesis]] = [[] for _ in candidates]
-        undecided = list(range(len(candidates)))
+        self._certain.clear()
+        wanted = [i for i in wanted if self._candidates[i]]
+        for i in wanted:
+            about = settings.about(self._requests[i].blank.source)
+            self._electorates[i] = Electorate(self._candidates[i], settings=about)
+            self._electorates[i].add(self._voters[i])
+        undecided = list(wanted)
 
         def decided() -> bool:
             began = perf_counter()
-            undecided[:] = [i for i in undecided if not electorates[i].decided(confidence, plan.within)]
+            self._certain.update(
+                i for i in undecided if self._electorates[i].decided(confidence, plan.within)
+            )
+            undecided[:] = [i for i in undecided if i not in self._certain]
             self._voting += perf_counter() - began
             return not undecided
 
-        stream, model = STREAMS["voters"], self._voter_model
-        if isinstance(model, Engine):
-            raise UsageError("adaptive voting draws from a model in rounds, which an engine does not let it.")
-        with SearchBatch(model, self._inputs, plan.voters, self._numbers, plan.states, stream) as reading:
+        with ExitStack() as open_readings:
+            readings = {}
+            for name, model in models.items():
+                try:
+                    readings[name] = open_readings.enter_context(self._drawing(name, model, wanted))
+                except (DataError, SetupError) as error:
+                    if not panel:
+                        raise
+                    warn(f"of the panel, {name!r} failed and is left out: {error}")
             for draws in rounds(plan.voters.size, decided=decided):
                 several = max(1, plan.max_rows // len(undecided))
-                drawn: list[list[Hypothesis]] = [[] for _ in candidates]
-                for start in range(0, len(draws), several):
-                    for i, some in enumerate(reading.draw(draws[start : start + several], undecided)):
-                        drawn[i] += some
+                places = [wanted.index(i) for i in undecided]
+                drawn: dict[int, list[Hypothesis]] = {i: [] for i in undecided}
+                for name, reading in readings.items():
+                    for start in range(0, len(draws), several):
+                        lists = reading.draw(draws[start : start + several], places)
+                        for i, place in zip(undecided, places, strict=True):
+                            drawn[i] += of_member(name, lists[place]) if panel else lists[place]
                 began = perf_counter()
                 for i in undecided:
-                    voters[i] += drawn[i]
-                    electorates[i].add(drawn[i])
+                    self._voters[i] += drawn[i]
+                    self._electorates[i].add(drawn[i])
                 self._voting += perf_counter() - began
-        return electorates, voters
+            if plan.escalate and undecided:  # was the last round enough?
+                decided()
 
-    @property
-    def _voter_model(self) -> BatchReading | Engine:
-        return next(iter(self._voters.values()), self._model)
+    def _drawing(self, name: str, model: Model, wanted: Sequence[int]) -> SearchBatch:
+        plan, reading = self._plan, self._reading(model, wanted)
+        if isinstance(reading, Engine):
+            raise UsageError("adaptive voting draws from a model in rounds, which an engine does not let it.")
+        assert plan.voters is not None
+        search = plan.voters if len(self._names("voters")) == 1 else seeded(plan.voters, name)
+        inputs, numbers = reading.inputs, reading.numbers
+        return SearchBatch(reading, inputs, search, numbers, plan.states, STREAMS["voters"])
 
-    def _vote_search(self, search: Search) -> list[list[Hypothesis]]:
-        """The voters; of several models each is a member of the panel, and one that fails is left out."""
-        if len(self._voters) <= 1:
-            return self._search(search, "voters", self._voter_model)
-        voters: list[list[Hypothesis]] = [[] for _ in self._requests]
-        failure: DataError | SetupError | None = None
-        for name, model in self._voters.items():
-            try:
-                found = self._search(search, "voters", model)
-            except (DataError, SetupError) as error:
-                failure = error
+    def _names(self, role: str) -> Sequence[str]:
+        """All models that are searched in this role."""
+        return list(self._plan.voter_models if role == "voters" and self._plan.voter_models else self._models)
+
+    def _extend(
+        self,
+        lists: list[list[Hypothesis]],
+        search: Search,
+        role: str,
+        models: Mapping[str, Model],
+        wanted: Sequence[int],
+        last: bool,
+    ) -> None:
+        """Add what the models find; of a panel each is a member, and one that fails is left out."""
+        failures: dict[int, DataError | SetupError] = {}
+        for name, model in models.items():
+            self._add(lists, search, role, name, model, wanted, failures)
+        for i, failure in failures.items():
+            if last and not lists[i]:
+                raise failure
+
+    def _add(
+        self,
+        lists: list[list[Hypothesis]],
+        search: Search,
+        role: str,
+        name: str,
+        model: Model,
+        wanted: Sequence[int],
+        failures: dict[int, DataError | SetupError],
+    ) -> None:
+        """Add what one model finds; where a batch fails, its inputs are tried one by one."""
+        panel = len(self._names(role)) > 1
+        try:
+            found = self._search(seeded(search, name) if panel else search, role, model, wanted)
+        except (DataError, SetupError) as error:
+            if not panel:
+                raise
+            if len(wanted) == 1:
                 warn(f"of the panel, {name!r} failed and is left out: {error}")
-                continue
-            for mine, some in zip(voters, found, strict=True):
-                mine += [msgspec.structs.replace(one, member=name) for one in some]
-        if failure is not None and not voters[0]:
-            raise failure
-        return voters
+                failures[wanted[0]] = error
+                return
+            for i in wanted:
+                self._add(lists, search, role, name, model, [i], failures)
+            return
+        for i, some in zip(wanted, found, strict=True):
+            lists[i] += of_member(name, some) if panel else some
+
+    def _reading(self, model: Model, wanted: Sequence[int]) -> BatchReading | Engine:
+        if isinstance(model, Engine):
+            return model
+        key = id(model), tuple(wanted)
+        if key not in self._readings:
+            some = [self._requests[i] for i in wanted]
+            inputs, numbers = [one.input for one in some], [one.number for one in some]
+            self._readings[key] = BatchReading(model, inputs, numbers)
+        return self._readings[key]
 
     def _search(
-        self, search: Search, role: str, model: BatchReading | Engine | None = None
+        self, search: Search, role: str, model: Model, wanted: Sequence[int]
     ) -> list[list[Hypothesis]]:
         """All hypotheses of a search, at least one for each input."""
-        plan, model = self._plan, model or self._model
-        hypotheses = search_batch(
-            model, self._inputs, search, self._numbers, plan.states, STREAMS[role], plan.max_rows
-        )
-        for request, some in zip(self._requests, hypotheses, strict=True):
+        plan, reading = self._plan, self._reading(model, wanted)
+        requests = [self._requests[i] for i in wanted]
+        inputs = [one.input for one in requests] if isinstance(reading, Engine) else reading.inputs
+        numbers = [one.number for one in requests]
+        hypotheses = search_batch(reading, inputs, search, numbers, plan.states, STREAMS[role], plan.max_rows)
+        for request, some in zip(requests, hypotheses, strict=True):
             if not some:
                 filtered = "" if search.copy_filter is None else " that the copy filter lets pass"
                 raise DataError(
@@ -298,6 +409,10 @@ class BatchElections:
                     field=f"inputs[{request.number}]",
                 )
         return hypotheses
+
+
+def of_member(name: str, hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
+    return [msgspec.structs.replace(one, member=name) for one in hypotheses]
 
 
 class BatchReading:
@@ -308,16 +423,16 @@ class BatchReading:
     """
 
     def __init__(self, model: LanguageModel[Any], inputs: Sequence[Any], numbers: Sequence[int]) -> None:
-        self._model, self._inputs, self._numbers = model, inputs, numbers
+        self._model, self.inputs, self.numbers = model, inputs, numbers
         self._state: Any = None
 
     def start(self, inputs: Sequence[Any]) -> Any:
-        assert inputs is self._inputs  # bound to one batch
+        assert inputs is self.inputs  # bound to one batch
         if self._state is None:
             try:
                 self._state = self._model.start(inputs)
             except DataError as error:
-                field = INPUT.sub(lambda match: f"inputs[{self._numbers[int(match[1])]}]", error.field)
+                field = INPUT.sub(lambda match: f"inputs[{self.numbers[int(match[1])]}]", error.field)
                 raise DataError(error.problem, field=field, where=error.where) from error
         return self._state
 

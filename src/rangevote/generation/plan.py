@@ -13,8 +13,11 @@ from rangevote.election.rules import NOT_ADAPTIVE
 from rangevote.election.sequential_test import FIRST_ROUND, check_within
 from rangevote.election.settings import Settings
 from rangevote.errors import UsageError
+from rangevote.generation.members import Escalation
 from rangevote.models.protocol import Engine, LanguageModel
 from rangevote.similarity.base import Measure
+
+Model = LanguageModel[Any] | Engine
 
 #: How sure an adaptive election is of its winner by default.
 CONFIDENCE = 0.99
@@ -28,8 +31,9 @@ class GenerationPlan:
 
     `confidence`: voters are drawn in rounds until the winner is this certain, or certainly at most `within`
     below the best; None: all of them vote.
-    `voter_models`: the voters are searched for by these, a panel where they are several, instead of by the
-    model of the candidates. `states`: hypotheses keep the mean of their hidden states. `max_rows` bounds how
+    Several models are a panel, asked in order where `escalate` says when to go on. `voter_models`: the voters
+    are searched for by these, a panel where they are several, instead of by the models of the candidates.
+    `states`: hypotheses keep the mean of their hidden states. `max_rows` bounds how
     many are extended at a time.
     """
 
@@ -40,7 +44,8 @@ class GenerationPlan:
     states: bool
     max_rows: int
     within: float = 0.0
-    voter_models: Mapping[str, LanguageModel[Any] | Engine] = field(default_factory=dict)
+    escalate: Escalation | None = None
+    voter_models: Mapping[str, Model] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -53,7 +58,7 @@ class GenerationPlan:
         within: float = 0.0,
         states: bool | None = None,
         max_rows: int = MAX_ROWS,
-        voter_models: Mapping[str, LanguageModel[Any] | Engine] | None = None,
+        escalate: str | None = None,
     ) -> GenerationPlan:
         """Check every option."""
         voters = usual_voters(settings) if voters is None else voters
@@ -70,28 +75,29 @@ class GenerationPlan:
                 f"as adaptive={CONFIDENCE}."
             )
         kept = needs_states(settings.measure) if states is None else bool(states)
-        plan = cls(settings, get_search(candidates), voting, confidence, kept, max_rows, within)
-        return plan.voted_by(voter_models or {})
+        asked_when = None if escalate is None else Escalation.of(escalate)
+        return cls(settings, get_search(candidates), voting, confidence, kept, max_rows, within, asked_when)
 
-    def check_voters(self, models: Collection[str]) -> None:
-        """Refuse other models than that of the candidates where they cannot vote."""
-        if models and self.voters is None:
+    def by(self, models: Collection[str], voter_models: Collection[str] = ()) -> GenerationPlan:
+        """The same with a share for each of these models, or of those that vote instead of them; refuses what
+        they cannot do together."""
+        settings, voting = self.settings, list(voter_models or models)
+        if voter_models and self.voters is None:
             raise UsageError("voters of another model need a search, as voters='sample:100'.")
-        if len(models) > 1 and self.confidence is not None:
-            raise UsageError("adaptive is for voters of one model, and knows no panels; leave it out.")
-        if models and self.settings.tokenize == "tokens":
+        if (voter_models or len(models) > 1) and settings.tokenize == "tokens":
             raise UsageError("tokens of different models cannot be compared; use tokenize='words'.")
-
-    def voted_by(self, models: Mapping[str, LanguageModel[Any] | Engine]) -> GenerationPlan:
-        """The same with voters of these models."""
-        self.check_voters(models)
-        for name, model in models.items():
-            if not hasattr(model, "start"):
-                raise UsageError(f"the voters' model {name!r} must be a language model, got {model!r:.60}.")
-        settings = self.settings
-        if len(models) > 1 and settings.shares is None:  # so that one that fails is named as left out
-            settings = settings.replace(shares=dict.fromkeys(models, 1.0))
-        return replace(self, settings=settings, voter_models=models)
+        if self.escalate is not None:
+            self.escalate.check(len(models), adaptive=self.confidence is not None)
+            if voter_models:
+                raise UsageError("escalate asks the models that stand for election; leave voter models out.")
+        if len(voting) > 1 and settings.shares is None:  # so that one that fails is named as left out
+            settings = settings.replace(shares=dict.fromkeys(voting, 1.0))
+        if settings.shares is not None and set(settings.shares) != set(voting):
+            raise UsageError(
+                f"shares must be a number for each model that votes, {', '.join(map(repr, voting))}; got "
+                f"{settings.shares!r:.200}."
+            )
+        return replace(self, settings=settings)
 
     @property
     def batch(self) -> int:

@@ -261,6 +261,10 @@ class Service:
         metrics.election_seconds.add(outcome.seconds)
         for name, count in outcome.counts.items():
             metrics.samples.add(name, by=count)
+        if len(outcome.members) > 1:
+            left_out = () if outcome.result.panel is None else outcome.result.panel.left_out
+            for name, asked in outcome.members.items():
+                metrics.members.add(name, "left_out" if name in left_out else "asked" if asked else "spared")
         metrics.tokens.add("prompt", by=outcome.usage.prompt)
         metrics.tokens.add("completion", by=outcome.usage.completion)
 

@@ -12,10 +12,12 @@ import asyncio
 import json
 import secrets
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
+from urllib.parse import quote
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -117,6 +119,17 @@ class Reply:
             "total_tokens": usage.total,
         }
 
+    def headers(self) -> dict[str, str]:
+        """Of a panel, how many samples were asked of each member, over all prompts, and how many were not."""
+        asked: Counter[str] = Counter()
+        for outcome in self.outcomes:
+            asked.update(outcome.members)
+        if len(asked) < 2:
+            return {}
+        members = ", ".join(f"{quote(name)}={number}" for name, number in asked.items())
+        saved = sum(outcome.saved for outcome in self.outcomes)
+        return {"x-rangevote-members": members, "x-rangevote-saved": str(saved)}
+
     def elections(self) -> dict[str, Any]:
         """The object `rangevote` of a reply; of several prompts that of the first, with all in a list."""
         listed = [self._election(*both) for both in zip(self.outcomes, self.pages, strict=True)]
@@ -130,12 +143,15 @@ class Reply:
             "samples": {"asked": outcome.asked, "saved": outcome.saved, **outcome.counts},
             "certain": outcome.certain,
         }
-        election |= {
-            name: fields[name] for name in ("no_winner", "answers", "panel", "merged") if fields[name]
-        }
+        others = ("no_winner", "answers", "panel", "member", "merged")
+        election |= {name: fields[name] for name in others if fields[name]}
+        if len(outcome.members) > 1:
+            election["members"] = outcome.members
         if self.request.options.explain:
+            whose = result.candidates.members
             election["scores"] = [
                 {"text": str(result.candidates.content(i)), "score": finite(float(result.scores[i]))}
+                | ({} if whose is None else {"member": whose[i]})
                 for i in result.ranking
             ]
         return election if page is None else {**election, "election": page}
@@ -194,6 +210,8 @@ class Completed(Protocol):
     """An answer, whole or as a stream of events."""
 
     def completion(self) -> dict[str, Any]: ...
+
+    def headers(self) -> dict[str, str]: ...
 
     def events(self) -> Iterator[bytes]: ...
 
@@ -258,17 +276,19 @@ class ElectionResponse(Response):
             await self._fail(shown, scope, receive, send)
             return
         if not self._stream:
-            await json_response(reply.completion())(scope, receive, send)
+            await json_response(reply.completion(), headers=reply.headers())(scope, receive, send)
             return
         if not self._begun:
-            await self._begin(send)
+            await self._begin(send, reply.headers())
         for chunk in reply.events():
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _begin(self, send: Send) -> None:
+    async def _begin(self, send: Send, more: Mapping[str, str] | None = None) -> None:
         self._begun = True
-        headers = [(name.encode(), value.encode()) for name, value in STREAM_HEADERS.items()]
+        headers = [
+            (name.encode(), value.encode()) for name, value in {**STREAM_HEADERS, **(more or {})}.items()
+        ]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
 
     async def _fail(self, error: ApiError, scope: Scope, receive: Receive, send: Send) -> None:

@@ -20,6 +20,7 @@ from rangevote.election.settings import SCHEMA, Settings, check_option, override
 from rangevote.engines.openai.generating import DIALECTS
 from rangevote.errors import DataError, RangevoteError, UsageError, choose
 from rangevote.formats.jsonl import convert
+from rangevote.generation.members import Escalation
 from rangevote.generation.plan import CONFIDENCE
 from rangevote.similarity import WITH_MODELS
 from rangevote.similarity.answers import UNSAFE
@@ -77,8 +78,9 @@ class RequestOptions(msgspec.Struct, frozen=True):
     `candidates`: how many of the samples (the first ones) stand for election, by default all, or 16 where
     sampling is adaptive and texts are compared; with vLLM also the search that finds them, and then `voters`
     are "samples" or "candidates". `adaptive`: ask for samples in rounds, until the winner is this certain, or
-    certainly at most `within` below the best. `min_votes` usable samples are needed for an answer. `election`
-    are options of `elect`: those that `SCHEMA` lets clients set.
+    certainly at most `within` below the best. `escalate`: ask the members of a panel in order, the next one
+    where those so far do not agree, as "share<1". `min_votes` usable samples are needed for an answer.
+    `election` are options of `elect`: those that `SCHEMA` lets clients set.
     """
 
     samples: Positive = 16
@@ -86,6 +88,7 @@ class RequestOptions(msgspec.Struct, frozen=True):
     voters: Literal["samples", "candidates"] = "samples"
     adaptive: Annotated[float, Meta(gt=0, lt=1)] | None = None
     within: float = 0.0
+    escalate: Short | None = None
     min_votes: Positive = 1
     explain: bool = False
     election: dict[str, Any] = {}
@@ -190,8 +193,20 @@ class ServiceConfig:
             raise UsageError(f"{options.samples} samples are more than the limit {self.limits.samples}.")
         if options.min_votes > options.samples:
             raise UsageError(f"{options.min_votes} votes cannot come of {options.samples} samples.")
+        if options.samples < len(self.members):
+            raise UsageError(
+                f"{options.samples} samples are fewer than the {len(self.members)} members of the panel, of "
+                f"which each is asked for one at least."
+            )
         self.check_orders(options)
         self.check_searches(options)
+        self.check_escalation(options)
+
+    def check_escalation(self, options: RequestOptions) -> None:
+        """Whether there are members to be asked in order."""
+        if options.escalate is not None:
+            adaptive = options.adaptive is not None
+            Escalation.of(options.escalate).check(len(self.members), adaptive=adaptive)
 
     def check_orders(self, options: RequestOptions) -> None:
         """Whether the n-grams of a measure fit into memory, however long the samples are."""

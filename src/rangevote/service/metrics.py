@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
@@ -27,7 +28,9 @@ class Counter:
     def lines(self) -> Iterator[str]:
         yield from _head(self.name, self.help, "counter")
         for values, count in sorted(self._counts.items()):
-            named = ",".join(f'{n}="{v}"' for n, v in zip(self._labels, values, strict=True))
+            named = ",".join(
+                f"{n}={json.dumps(v, ensure_ascii=False)}" for n, v in zip(self._labels, values, strict=True)
+            )
             yield f"{self.name}{{{named}}} {count:g}" if named else f"{self.name} {count:g}"
 
 
@@ -71,6 +74,9 @@ class Metrics:
         self.modes = Counter("rangevote_winner_is_mode_total", "Elections won by the most frequent text.")
         self.samples = Counter("rangevote_samples_total", "Samples, by what became of them.", ("outcome",))
         self.saved = Counter("rangevote_samples_saved_total", "Samples that need not be drawn.")
+        self.members = Counter(
+            "rangevote_members_total", "Elections, by member of the panel.", ("member", "outcome")
+        )
         self.tokens = Counter("rangevote_tokens_total", "Tokens used, over all samples.", ("kind",))
         self.election_seconds = Histogram("rangevote_election_seconds", "Time of counting votes.")
         self.upstream_seconds = Histogram("rangevote_upstream_seconds", "Time of one round of sampling.")

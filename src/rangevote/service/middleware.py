@@ -61,11 +61,18 @@ def _shortened(value: Any) -> Any:
     return value[:LONGEST] + "..." if isinstance(value, str) and len(value) > LONGEST else value
 
 
-def log_to(handler: logging.Handler) -> None:
-    """Send the service's log to this handler alone."""
+@contextmanager
+def log_to(handler: logging.Handler) -> Iterator[None]:
+    """Send the service's log to this handler alone, and afterwards to where it went before."""
+    before = logger.handlers, logger.propagate, logger.level
     handler.setFormatter(JsonLines())
     logger.handlers, logger.propagate = [handler], False
     logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.handlers, logger.propagate, level = before
+        logger.setLevel(level)
 
 
 class AccessLog:

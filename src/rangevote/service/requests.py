@@ -271,6 +271,7 @@ def _options(asked: Mapping[str, Any], profile: str | None, config: ServiceConfi
         options = options.changed(asked)
         config.check_orders(options)
         config.check_models(options)
+        config.check_escalation(options)
     except RangevoteError as error:
         named = next((name for name in asked if str(error).startswith((name, f"unknown {name}"))), None)
         param = "rangevote" if named is None else f"rangevote.{named}"

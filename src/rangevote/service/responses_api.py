@@ -141,6 +141,9 @@ class ResponsesReply:
             "rangevote": self.reply.elections(),
         }
 
+    def headers(self) -> dict[str, str]:
+        return self.reply.headers()
+
     def events(self) -> Iterator[bytes]:
         """Created, every item from its beginning to its end, completed."""
         numbers = iter(range(2**62))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import TracebackType
@@ -26,12 +26,12 @@ from rangevote.engines.openai.sample_and_elect import (
     Query,
     SamplePool,
     ServerElection,
-    fetch,
     needs_logprobs,
 )
 from rangevote.engines.openai.sampling import Samples, is_greedy
 from rangevote.errors import DataError, SetupError, UsageError
-from rangevote.formats.choices import CHAT, COMPLETIONS, Usage
+from rangevote.formats.choices import CHAT, COMPLETIONS
+from rangevote.generation.members import Escalation
 from rangevote.hypothesis import Ballot
 from rangevote.service.config import ServiceConfig
 from rangevote.service.errors import ApiError, insufficient_votes, invalid, upstream_failure
@@ -86,14 +86,17 @@ class Upstream:
         """The models that clients may ask for: those of the configuration, or those that the server lists."""
         if self.config.members:
             return (self.config.panel, *self.clients)
-        return self.config.models or await self._list("")
+        try:
+            return self.config.models or await self._list("")
+        except UpstreamError as error:
+            raise upstream_failure(error) from None
 
     async def model_of(self, member: str) -> str:
         """What a member's server calls its model: by the member's own name where it lists that, else the
         first."""
         listed = await self._list(member)
         if not listed:
-            raise ApiError(502, "the model's server lists no model", code="upstream_shape")
+            raise UpstreamError("the model's server lists no model.", kind="shape")
         return member if member in listed else listed[0]
 
     async def _list(self, member: str) -> tuple[str, ...]:
@@ -101,9 +104,9 @@ class Upstream:
         if time.monotonic() - at > MODELS_KEPT:
             try:
                 listed = tuple(await self.clients[member].models())
-            except UpstreamError as error:
+            except UpstreamError:
                 if not listed:  # otherwise the last list will do
-                    raise upstream_failure(error) from None
+                    raise
             self._listed[member] = time.monotonic(), listed
         return listed
 
@@ -119,13 +122,17 @@ class Upstream:
     def check(self, request: CompletionRequest) -> None:
         """Refuse what this kind of server cannot do."""
         options, most = request.options, request.options.candidates
-        if self.config.members and request.body["model"] not in self.clients:
-            if options.adaptive is not None:
-                raise invalid("rangevote.adaptive", "is for one model, not for a panel; leave it out")
+        members = self._asked(request)
+        if len(members) > 1:
             if isinstance(most, str):
                 raise invalid("rangevote.candidates", "must be a number of samples for a panel")
-            if set(options.election.get("shares", {})) - set(self.clients):  # "agreement" is of many ballots
-                raise invalid("rangevote.shares", f"must be of the members: {', '.join(self.clients)}")
+            if options.samples < len(members):
+                raise invalid("rangevote.samples", f"must be at least {len(members)}, one of each member")
+        elif not members:
+            members = tuple(self.config.members)
+            raise invalid(
+                "rangevote.shares", f"must be of the panel's members: {', '.join(members) or 'none'}"
+            )
         try:
             self.config.check_searches(options)
         except UsageError as error:
@@ -135,15 +142,22 @@ class Upstream:
             if most > self.config.limits.samples:
                 raise invalid("rangevote.candidates", f"must be at most {self.config.limits.samples} beams")
         elif is_greedy(request.body):
-            most = 1  # whatever was asked for
+            most = len(members)  # whatever was asked for
         if most is not None and most < request.n:
             raise invalid("n", f"must be at most the number of candidates, {most}")
 
+    def _asked(self, request: CompletionRequest) -> tuple[str, ...]:
+        """The members that answer a request: one alone by its name, else those that have a share; none where
+        somebody else has one."""
+        if (name := request.body["model"]) in self.clients:
+            return (name,)
+        shares = request.options.election.get("shares", self.clients)
+        known = not isinstance(shares, str) and shares.keys() <= self.clients.keys()
+        return tuple(name for name in self.clients if name in shares) if known else ()
+
     async def elect(self, request: CompletionRequest, deadline: float) -> ElectionOutcome:
-        name = request.body["model"]
-        members = {name: self.clients[name]} if name in self.clients else self.clients
         try:
-            return await UpstreamElection(self, members, request, deadline).elect()
+            return await UpstreamElection(self, self._asked(request), request, deadline).elect()
         except DataError as error:  # a choice that cannot be a hypothesis
             raise ApiError(
                 502, "the model's server failed to answer", code="upstream_shape", note=str(error)
@@ -151,65 +165,42 @@ class Upstream:
 
 
 class UpstreamElection(ServerElection):
-    """The election of one request by one server or by several, who draw as many samples each; failures become
-    errors of the API."""
+    """The election of one request by one server or by several; failures become errors of the API."""
 
     def __init__(
-        self, upstream: Upstream, members: Mapping[str, Client], request: CompletionRequest, deadline: float
+        self, upstream: Upstream, members: tuple[str, ...], request: CompletionRequest, deadline: float
     ) -> None:
-        options, self._upstream, self._members = request.options, upstream, members
-        settings = options.settings(request.n)
-        if len(members) > 1:
+        options, self._upstream = request.options, upstream
+        settings, panel = options.settings(request.n), len(members) > 1
+        if panel:
             shares = settings.shares or dict.fromkeys(members, 1.0)
             assert not isinstance(shares, str)
-            settings = settings.replace(shares=dict(shares))
-            self._members = {name: client for name, client in members.items() if name in shares}
+            settings = settings.replace(shares={name: shares[name] for name in members})
+        elif settings.shares is not None:
+            settings = settings.replace(shares=None)
+        size = len(members) if is_greedy(request.body) else options.samples  # greedy samples are all the same
         super().__init__(
-            next(iter(members.values())),
+            upstream.clients,
             settings,
-            _beams(request) if isinstance(options.candidates, str) else options.candidates,
-            None if options.voters == "candidates" else _samples(request),
+            _beams(request, members) if isinstance(options.candidates, str) else options.candidates,
+            None if options.voters == "candidates" else _samples(request, size, members),
             confidence=options.adaptive if request.n == 1 else None,
             within=options.within,
-            min_votes=min(options.min_votes, _size(request)),
+            escalate=Escalation.of(options.escalate) if options.escalate and panel else None,
+            min_votes=min(options.min_votes, size),
             longest=upstream.config.limits.candidate_tokens,
             json=request.json,
             deadline=deadline,
         )
 
-    async def fetch(self, query: Query, draws: range) -> Samples:
+    async def fetch(self, member: str, query: Query, draws: range) -> Samples:
         began = time.monotonic()
         try:
-            if len(self._members) == 1:
-                return await self._ask_member(next(iter(self._members)), query, draws)
-            return await self._ask_panel(query, draws)
+            if member:
+                query = replace(query, body={**query.body, "model": await self._upstream.model_of(member)})
+            return await super().fetch(member, query, draws)
         finally:
             self._upstream.metrics.upstream_seconds.add(time.monotonic() - began)
-
-    async def _ask_member(self, name: str, query: Query, draws: range) -> Samples:
-        if name:
-            query = replace(query, body={**query.body, "model": await self._upstream.model_of(name)})
-        return await fetch(self._members[name], query, draws, self.deadline)
-
-    async def _ask_panel(self, query: Query, draws: range) -> Samples:
-        """Samples of all members; those of members that fail are missing."""
-        each = range(draws.start, draws.start - (-len(draws) // len(self._members)))
-        answers = await asyncio.gather(
-            *(self._ask_member(name, query, each) for name in self._members), return_exceptions=True
-        )
-        choices, usage, calls, failed = [], Usage(), 0, list[UpstreamError]()
-        for name, answer in zip(self._members, answers, strict=True):
-            if isinstance(answer, (UpstreamError, ApiError)):
-                failed.append(answer if isinstance(answer, UpstreamError) else UpstreamError(answer.message))
-            elif isinstance(answer, BaseException):
-                raise answer
-            else:
-                choices += [choice._replace(member=name) for choice in answer.choices]
-                usage, calls = usage + answer.usage, calls + answer.calls
-                failed += answer.failed
-        if not choices:
-            raise failed[0]
-        return Samples(choices, usage, calls, failed)
 
     async def run(self, work: Callable[[], T], light: bool) -> T:
         """Do heavy work in a thread: the event loop stays responsive."""
@@ -240,7 +231,7 @@ class UpstreamElection(ServerElection):
 
     def check_votes(self) -> None:
         """Refuse to answer for too few votes; if nothing came at all, by the reason for that."""
-        voting = self.sampled if self.voters is not None else self.searched
+        voting = self.voting
         if len(voting.usable) >= self.min_votes:
             return
         came = sum(count for outcome, count in voting.counts.items() if outcome != "failed")
@@ -254,24 +245,20 @@ class UpstreamElection(ServerElection):
         return count_votes(ballot, self.settings)
 
 
-def _samples(request: CompletionRequest) -> Query:
+def _samples(request: CompletionRequest, size: int, members: tuple[str, ...]) -> Query:
     """What the client asked for; with log-probabilities where the election weighs by them."""
     body, settings = dict(request.body), request.options.settings(request.n)
     if needs_logprobs(settings):
         body["logprobs"] = body.get("logprobs") or LOGPROBS[request.endpoint]
-    return Query(PATHS[request.endpoint], body, _size(request), request.body.get("seed"))
+    return Query(PATHS[request.endpoint], body, size, request.body.get("seed"), members=members)
 
 
-def _size(request: CompletionRequest) -> int:
-    """How many samples are asked for: at temperature 0 all are the same, so one."""
-    return 1 if is_greedy(request.body) else request.options.samples
-
-
-def _beams(request: CompletionRequest) -> Query:
+def _beams(request: CompletionRequest, members: tuple[str, ...]) -> Query:
     body: dict[str, Any] = {name: value for name, value in request.body.items() if name not in OF_SAMPLING}
     body |= {"use_beam_search": True, "temperature": 0.0, "length_penalty": 0.0}
     body |= {"include_stop_str_in_output": True, "logprobs": LOGPROBS[request.endpoint]}  # the end counts
-    return Query(PATHS[request.endpoint], body, get_search(str(request.options.candidates)).size, beams=True)
+    size = get_search(str(request.options.candidates)).size
+    return Query(PATHS[request.endpoint], body, size, beams=True, members=members)
 
 
 def _no_beams(note: str) -> ApiError:

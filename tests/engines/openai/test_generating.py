@@ -30,7 +30,7 @@ def builder(
     **settings: Any,
 ) -> RequestBuilder:
     plan = GenerationPlan.of(Settings(**settings), candidates, voters, states=states or None)
-    return RequestBuilder.of(kind, "tiny", plan, chat=chat, extra=extra or {})
+    return RequestBuilder.of(kind, ("tiny",), plan, chat=chat, extra=extra or {})
 
 
 def body(kind: str, search: str, input: Any = "hi", **options: Any) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def test_what_a_server_cannot_do_is_said_before_it_is_asked(kind, options, told)
 
 def test_a_measure_that_looks_at_the_source_gets_that_of_the_input():
     plan = GenerationPlan.of(Settings(similarity=Sourced()), "sample:4", "sample:32", adaptive=0.9)
-    requests = RequestBuilder.of("openai", "tiny", plan, chat=True, extra={})
+    requests = RequestBuilder.of("openai", ("tiny",), plan, chat=True, extra={})
     client = Client("http://127.0.0.1:1/v1")
     election = InputElection(client, requests, plan, Request.of(0, "ein Hund"))
     assert election.settings.measure.source == "ein Hund"
@@ -164,7 +164,7 @@ def test_a_measure_that_looks_at_the_source_gets_that_of_the_input():
 
 def test_the_first_result_comes_while_most_inputs_still_wait():
     plan = GenerationPlan.of(Settings(), "sample:6")
-    requests = RequestBuilder.of("openai", "tiny", plan, chat=True, extra={})
+    requests = RequestBuilder.of("openai", ("tiny",), plan, chat=True, extra={})
     with Upstream("ignores_n", delay=0.02) as upstream:
         elector = ServerElector(Client(upstream.url, concurrency=3), requests, plan)
         elected = elector(Request.of(number, "hi") for number in range(40))

@@ -8,10 +8,9 @@ name for it.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -22,12 +21,18 @@ from rangevote.decoding.base import Search
 from rangevote.decoding.beam import Beam
 from rangevote.decoding.sample import MinP, Nucleus, Sample, Sampling, TopK
 from rangevote.engines.openai.client import Client, UpstreamError
-from rangevote.engines.openai.sample_and_elect import Query, SamplePool, ServerElection, needs_logprobs
+from rangevote.engines.openai.sample_and_elect import (
+    Query,
+    SamplePool,
+    ServerElection,
+    needs_logprobs,
+)
 from rangevote.engines.openai.sampling import Samples
 from rangevote.errors import DataError, UsageError, choose, warn
 from rangevote.formats.choices import CHAT, COMPLETIONS, ServerChoice, error_text
 from rangevote.formats.jsonl import parse
 from rangevote.generation.generate import Elected, ElectedBatches, Request
+from rangevote.generation.members import derived_seed
 from rangevote.generation.plan import GenerationPlan
 
 #: Fields of a request that users cannot set.
@@ -66,27 +71,27 @@ class RequestBuilder:
     """Makes the request for a search over an input.
 
     `chat`: texts are messages of a user, else prompts to be continued. `extra` are further fields of the
-    request, which replace those that the search sets; null removes a field. `voter_model` is another model
-    of the server, which votes.
+    request, which replace those that the search sets; null removes a field. Several `models` of the server
+    are a panel; `voter_models` are others, which vote and do not stand.
     """
 
     kind: str
-    model: str
+    models: tuple[str, ...]
     chat: bool = True
     logprobs: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
-    voter_model: str | None = None
+    voter_models: tuple[str, ...] = ()
 
     @classmethod
     def of(
         cls,
         kind: str,
-        model: str,
+        models: Sequence[str],
         plan: GenerationPlan,
         *,
         chat: bool,
         extra: Mapping[str, Any],
-        voter_model: str | None = None,
+        voter_models: Sequence[str] = (),
     ) -> RequestBuilder:
         """Check that a server of this kind can do what is planned.
 
@@ -104,22 +109,23 @@ class RequestBuilder:
             )
         settings = plan.settings
         decide = needs_logprobs(settings) or settings.weights == "importance"
-        return cls(kind, model, chat, decide, extra, voter_model)
+        return cls(kind, tuple(models), chat, decide, extra, tuple(voter_models))
 
     def query(self, search: Search, request: Request, role: str) -> Query:
         path, body = self._input(request.input)
-        model = self.voter_model if role == "voters" and self.voter_model else self.model
-        body = {"model": model, **body, **self._fields(search)}
+        members = self.voter_models if role == "voters" and self.voter_models else self.models
+        body = {"model": members[0], **body, **self._fields(search)}
         if self.logprobs or isinstance(search, Beam):
             body["logprobs"] = True if path == CHAT else 1
         body = {name: value for name, value in {**body, **self.extra}.items() if value is not None}
         if isinstance(search, Beam):
-            return Query(path, body, search.size, beams=True)
+            return Query(path, body, search.size, beams=True, members=members)
         assert isinstance(search, Sampling)
         seed = None
         if self.extra.get("seed", "") is not None:
-            seed = first_seed(search.seed, STREAMS[role], request.number)
-        return Query(path, body, search.size, seed)
+            # of the input's number in the whole run, so a resumed one asks what an uninterrupted one would
+            seed = derived_seed(search.seed, STREAMS[role], request.number)
+        return Query(path, body, search.size * len(members), seed, members=members)
 
     def _input(self, input: Any) -> tuple[str, dict[str, Any]]:
         """The path and field for a text, token ids, or a conversation."""
@@ -167,18 +173,6 @@ def check_search(search: Search, kind: str) -> None:
         raise UsageError(f"a server of the source {kind!r} has no least length; leave min_new_tokens out.")
 
 
-def first_seed(seed: int, stream: int, number: int) -> int:
-    """The first seed of an input: another for every input, and for candidates and voters.
-
-    It depends on the input's number in the whole run, so a resumed run asks what an uninterrupted one would.
-
-    >>> first_seed(0, 0, 0) != first_seed(0, 1, 0) != first_seed(0, 1, 1)
-    True
-    """
-    digest = hashlib.blake2b(f"{seed}/{stream}/{number}".encode(), digest_size=4).digest()
-    return int.from_bytes(digest, "big") >> 2  # room for the samples, below 2**31
-
-
 class InputElection(ServerElection):
     """The election of one input: a warning for samples that did not come, an error where no text did."""
 
@@ -187,9 +181,23 @@ class InputElection(ServerElection):
     ) -> None:
         candidates = builder.query(plan.candidates, request, "candidates")
         voters = None if plan.voters is None else builder.query(plan.voters, request, "voters")
-        settings = plan.settings.about(request.blank.source)
-        super().__init__(client, settings, candidates, voters, confidence=plan.confidence, within=plan.within)
+        super().__init__(
+            dict.fromkeys((*builder.models, *builder.voter_models), client),
+            plan.settings.about(request.blank.source),
+            candidates,
+            voters,
+            confidence=plan.confidence,
+            within=plan.within,
+            escalate=plan.escalate,
+        )
         self._request = request
+
+    async def fetch(self, member: str, query: Query, draws: range) -> Samples:
+        return await super().fetch(member, replace(query, body={**query.body, "model": member}), draws)
+
+    def left_out(self, member: str, error: UpstreamError) -> None:
+        where = f"inputs[{self._request.number}]"
+        warn(f"{where}: of the panel, {member!r} failed and is asked no more: {_with_detail(error)}")
 
     def received(self, query: Query, pool: SamplePool, samples: Samples, asked: int) -> None:
         role = "candidates" if query is self.candidates else "voters"
@@ -198,7 +206,7 @@ class InputElection(ServerElection):
         if len(samples.choices) < asked:
             why = f": {_with_detail(samples.failed[0])}" if samples.failed else "."
             warn(f"inputs[{self._request.number}]: only {len(samples.choices)} of {asked} {role} came{why}")
-        if all(choice.kind not in ("text", "tool_calls") for choice in samples.choices):
+        if not self.more and all(choice.kind not in ("text", "tool_calls") for choice in pool.usable):
             kinds = Counter(choice.kind for choice in samples.choices)
             counts = ", ".join(f"{count} of kind {kind!r}" for kind, count in kinds.items())
             raise DataError(f"the server gave no text for {role}, only choices without: {counts}.")
@@ -287,7 +295,8 @@ class ServerElector:
         ballot = msgspec.structs.replace(request.blank, candidates=candidates, voters=voters)
         searching = perf_counter() - began - outcome.seconds
         reasoning = outcome.choices[outcome.result.leader].reasoning if outcome.result.elected else ""
-        return Elected(ballot, outcome.result, searching, outcome.seconds, reasoning)
+        asked = [name for name, number in outcome.members.items() if number] if self._plan.escalate else ()
+        return Elected(ballot, outcome.result, searching, outcome.seconds, reasoning, asked)
 
 
 def _with_detail(error: UpstreamError) -> str:

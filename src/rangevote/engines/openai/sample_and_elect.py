@@ -1,17 +1,21 @@
-"""Draw samples from a server and elect: the one loop of `generate --engine` and of the service.
+"""Draw samples from a server or a panel of them and elect: the one loop of `generate --engine` and of the
+service.
 
-`ServerElection` draws candidates and voters, in rounds where that may save some, and elects; its users say
-what a failure means by overriding a few methods.
+`ServerElection` draws candidates and voters, in rounds or stages where that may save some, and elects; its
+users say what a failure means by overriding a few methods.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import compress, pairwise
 from time import perf_counter
 from typing import Any, TypeVar
+
+import msgspec
 
 from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
@@ -24,6 +28,7 @@ from rangevote.engines.openai.client import Client, UpstreamError
 from rangevote.engines.openai.sampling import Samples, answered, sample
 from rangevote.errors import DataError, SetupError
 from rangevote.formats.choices import ServerChoice, Usage, hypothesis_of, usage_of
+from rangevote.generation.members import Escalation, derived_seed, parts
 from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
 from rangevote.similarity.json_leaves import read_json
 
@@ -37,13 +42,23 @@ FEW, MANY = 16 * 2**10, 256 * 2**10
 
 @dataclass(frozen=True)
 class Query:
-    """A request for `n` samples with seeds from `seed` on, or (`beams`) for a search that finds `n`."""
+    """A request for `n` samples with seeds from `seed` on, or (`beams`) for a search that finds `n`.
+
+    The `members` of a panel divide the samples; of beams each finds `n`.
+    """
 
     path: str
     body: Mapping[str, Any]
     n: int
     seed: int | None = None
     beams: bool = False
+    members: tuple[str, ...] = ("",)
+
+    def size(self, stage: Sequence[str]) -> int:
+        """How many hypotheses these members are asked for."""
+        if self.beams:
+            return self.n * len(stage)
+        return sum(len(part) for name, part in parts(range(self.n), self.members).items() if name in stage)
 
 
 async def fetch(client: Client, query: Query, draws: range, deadline: float | None = None) -> Samples:
@@ -150,9 +165,9 @@ class SamplePool:
 
 @dataclass(frozen=True)
 class ElectionOutcome:
-    """One election. `counts` says what became of the samples, `saved` how many were not needed, `certain`
-    whether sampling stopped because the winner was certain; `choices` are a server's own, one for each
-    candidate; `seconds` is the time of counting votes."""
+    """One election. `counts` says what became of the samples, `saved` how many were not needed, `members` how
+    many were asked of each member of a panel, `certain` whether sampling stopped because the winner was
+    certain; `choices` are a server's own, one for each candidate; `seconds` is the time of counting votes."""
 
     ballot: Ballot
     result: Result
@@ -164,6 +179,7 @@ class ElectionOutcome:
     certain: bool
     choices: Sequence[ServerChoice]
     seconds: float
+    members: Mapping[str, int]
 
     @property
     def votes(self) -> int:
@@ -179,7 +195,7 @@ class ElectionOutcome:
 
 
 class ServerElection:
-    """Queries to a server, and the election among what it answers.
+    """Queries to a server, or to those of a panel, and the election among what they answer.
 
     `candidates` is a query of their own, or how many of the samples, the first ones, stand for election
     (None: all, or with a confidence 16 unless answers are compared). Without `voters` the candidates vote.
@@ -188,70 +204,128 @@ class ServerElection:
     compared (`exact`) all, else those after the ones that stand, or all while these are the same; so a winner
     that is called certain is, with probability at most 1 - confidence, not the one that endless sampling
     would elect. All samples vote in the final election.
+
+    With `escalate` the members of a panel are asked in their order, the next one only where those before it
+    do not agree. Each of these stages may be the last, so it has its part of the error that is allowed. A
+    member that fails is not asked again, and is left out if nothing came of it before.
     """
 
     def __init__(
         self,
-        client: Client,
+        clients: Mapping[str, Client],
         settings: Settings,
         candidates: Query | int | None,
         voters: Query | None,
         *,
         confidence: float | None = None,
         within: float = 0.0,
+        escalate: Escalation | None = None,
         min_votes: int = 1,
         longest: int | None = None,
         json: bool = False,
         deadline: float | None = None,
     ) -> None:
-        self.client, self.settings, self.candidates, self.voters = client, settings, candidates, voters
-        self.confidence, self.within = confidence, within
-        self.min_votes, self.deadline = min_votes, deadline
+        self.clients, self.settings, self.candidates, self.voters = clients, settings, candidates, voters
+        self.within, self.escalate, self.min_votes, self.deadline = within, escalate, min_votes, deadline
         self.searched, self.sampled = SamplePool(longest, json=json), SamplePool(longest, json=json)
-        self.seconds = 0.0
+        self.seconds, self.saved, self.failing = 0.0, 0, set[str]()
+        self.asked = dict.fromkeys((voters or self._search).members, 0)
+        self.stages = [(name,) for name in self.asked] if escalate else [tuple(self.asked)]
+        self.confidence = None if confidence is None else 1 - (1 - confidence) / len(self.stages)
+
+    @property
+    def _search(self) -> Query:
+        assert isinstance(self.candidates, Query)
+        return self.candidates
 
     async def elect(self) -> ElectionOutcome:
         """Search for candidates, draw voters, count the votes."""
-        if isinstance(self.candidates, Query):
-            await self._ask(self.candidates, self.searched, range(self.candidates.n))
-        certain = self.voters is not None and await self._draw(self.voters)
+        shares = self.settings.shares
+        for number, stage in enumerate(self.stages, 1):
+            self.more = number < len(self.stages)
+            if self.escalate and isinstance(shares, Mapping):
+                so_far = [name for each in self.stages[:number] for name in each]
+                self.settings = self.settings.replace(shares={name: shares[name] for name in so_far})
+            self.certain = await self._ask_stage(stage)
+            if self.more and not await self.run(self._goes_on, self.light):
+                break
         self.check_votes()
-        return await self.run(lambda: self._outcome(certain), self.light)
+        return await self.run(self._outcome, self.light)
 
-    async def _draw(self, voters: Query) -> bool:
-        """Draw voters; whether the winner was certain before all were drawn."""
-        first = voters.n if self.confidence is None else FIRST_ROUND
-        plan, stop = rounds(voters.n, first, self._decided), 0
+    async def _ask_stage(self, stage: Sequence[str]) -> bool:
+        """Candidates and voters of these members; whether the winner was certain before all were drawn."""
+        if isinstance(self.candidates, Query):
+            searching = self.candidates.members if self.escalate is None else stage
+            size = self.candidates.size(searching)
+            await self._ask(self.candidates, self.searched, range(size), searching)
+        if self.voters is None:
+            return False
+        size, stop = self.voters.size(stage), 0
+        first = size if self.confidence is None else max(FIRST_ROUND, len(stage))
+        plan = rounds(size, first, self._decided)
         while draws := await self.run(lambda: next(plan, None), self.light):
-            if not await self._ask(voters, self.sampled, draws):
+            if not await self._ask(self.voters, self.sampled, draws, stage):
                 return False
             stop = draws.stop
-        return stop < voters.n
+        self.saved += size - stop
+        last_look = self.more and self.confidence is not None  # was the last round enough?
+        return stop < size or (last_look and await self.run(self._decided, self.light))
 
-    async def _ask(self, query: Query, pool: SamplePool, draws: range) -> bool:
-        """Ask for some of a query's hypotheses; False where none came but those before will do."""
-        try:
-            samples = await self.fetch(query, draws)
-        except UpstreamError as error:
-            self.failed(query, pool, error)
-            pool.fail([error], len(draws), missing=len(draws))
+    async def _ask(self, query: Query, pool: SamplePool, draws: range, stage: Sequence[str]) -> bool:
+        """Ask members for some of a query's hypotheses; False where none came but those before will do."""
+        dealt = dict.fromkeys(stage, range(query.n)) if query.beams else parts(draws, stage)
+        asked = {name: part for name, part in dealt.items() if part and name not in self.failing}
+        answers = await asyncio.gather(*(self._ask_member(query, *each) for each in asked.items()))
+        choices: list[tuple[int, ServerChoice]] = []
+        usage, calls, failed = Usage(), 0, list[UpstreamError]()
+        for name, answer in zip(asked, answers, strict=True):
+            if isinstance(answer, UpstreamError):
+                failed.append(answer)
+                continue
+            panel = len(query.members) > 1
+            choices += enumerate(one._replace(member=name) if panel else one for one in answer.choices)
+            usage, calls, failed = usage + answer.usage, calls + answer.calls, failed + answer.failed
+        if not choices:
+            if failed and not self.more:
+                self.failed(query, pool, failed[0])
+            pool.fail(failed, len(draws), missing=len(draws))
             return False
+        # in the order of the draws: those of all members in turn
+        found = [choice for _, choice in sorted(choices, key=lambda numbered: numbered[0])]
+        samples = Samples(found, usage, calls, failed)
         await self.run(lambda: pool.add(samples, len(draws)), samples.characters <= MANY)
         self.received(query, pool, samples, len(draws))
         return True
 
+    async def _ask_member(self, query: Query, name: str, draws: range) -> Samples | UpstreamError:
+        if query is self.voters or self.voters is None:
+            self.asked[name] += len(draws)
+        if len(query.members) > 1 and query.seed is not None:  # or equal models would say the same
+            query = replace(query, seed=derived_seed(query.seed, name))
+        try:
+            return await self.fetch(name, query, draws)
+        except UpstreamError as error:
+            if len(query.members) > 1:
+                self.failing.add(name)
+                self.left_out(name, error)
+            return error
+
     # What users of this class override.
 
-    async def fetch(self, query: Query, draws: range) -> Samples:
-        return await fetch(self.client, query, draws, self.deadline)
+    async def fetch(self, member: str, query: Query, draws: range) -> Samples:
+        return await fetch(self.clients[member], query, draws, self.deadline)
 
     async def run(self, work: Callable[[], T], light: bool) -> T:
         """The result of `work`; what is not light may run in a thread, to block no other request."""
         return work()
 
+    def left_out(self, member: str, error: UpstreamError) -> None:
+        """A member of a panel failed, and is not asked again."""
+
     def failed(self, query: Query, pool: SamplePool, error: UpstreamError) -> None:
-        """Raise unless the election can go on with what came before."""
-        raise error
+        """Nothing came: raise unless the election can go on with what came before."""
+        if len(query.members) == 1 or not pool.usable:
+            raise error
 
     def received(self, query: Query, pool: SamplePool, samples: Samples, asked: int) -> None:
         """Raise or warn where these samples, which are in the pool, will not do."""
@@ -277,19 +351,33 @@ class ServerElection:
         return linear and self.settings.rule == "range" and self.size <= FEW
 
     @property
-    def _standing(self) -> int | None:
-        """How many samples, the first ones, stand for election; None: all."""
-        if isinstance(self.candidates, int) or self.confidence is None:
-            return None if isinstance(self.candidates, Query) else self.candidates
-        answers = self.settings.measure.answers and not self.settings.has_evidence
-        return None if answers else STANDING
+    def voting(self) -> SamplePool:
+        return self.searched if self.voters is None else self.sampled
+
+    def _standing(self, samples: Sequence[Hypothesis | ServerChoice]) -> list[bool] | None:
+        """Which samples stand for election, the first ones of each member; None: all."""
+        most = self.candidates
+        if most is None and self.confidence is not None:
+            answers = self.settings.measure.answers and not self.settings.has_evidence
+            most = None if answers else STANDING
+        if not isinstance(most, int) or self.voters is None:
+            return None
+        left = {name: len(part) for name, part in parts(range(most), self.voters.members).items()}
+        standing = []
+        for one in samples:
+            name = one.member or self.voters.members[0]
+            left[name] -= 1
+            standing.append(left[name] >= 0)
+        return standing
 
     def _ballot(self) -> Ballot:
         samples = self.sampled.hypotheses()
         if isinstance(self.candidates, Query):
             return Ballot(self.searched.hypotheses(sampled=not self.candidates.beams), samples or None)
-        standing = samples[: self._standing]
-        return Ballot(standing, None if len(standing) == len(samples) else samples)
+        standing = self._standing(samples)
+        if standing is None or all(standing):
+            return Ballot(samples, None)
+        return Ballot(list(compress(samples, standing)), samples)
 
     def _decided(self) -> bool:
         """Whether the winner is certain, and the one whom all samples together elect."""
@@ -307,29 +395,49 @@ class ServerElection:
     def _certain(self) -> str | Sequence[int] | None:
         """The winner, if those who vote without standing for election, or whose answers do, have decided."""
         assert self.confidence is not None
-        samples, standing, ends = self.sampled.hypotheses(), self._standing, self.sampled.ends
-        settings = self.settings.replace(weights="count")
+        samples, ends = self.sampled.hypotheses(), self.sampled.ends
+        settings, standing = self.settings.replace(weights="count"), self._standing(samples)
+        if isinstance(settings.shares, Mapping):
+            silent = self.failing - {one.member for one in samples}
+            shares = {name: share for name, share in settings.shares.items() if name not in silent}
+            settings = settings.replace(shares=shares)
         if isinstance(self.candidates, Query):
             election = Electorate(self._ballot().candidates, settings=settings)
         elif standing is None:
             election = Electorate(settings=settings)
-        elif len(samples) > standing:
-            election = Electorate(samples[:standing], settings=settings)
-            samples, ends = samples[standing:], [end - standing for end in ends if end > standing]
+        elif not all(standing):
+            election = Electorate(list(compress(samples, standing)), settings=settings)
+            ends = [standing[:end].count(False) for end in ends if not all(standing[:end])]
+            samples = [one for one, stands in zip(samples, standing, strict=True) if not stands]
         elif len(set(settings.measure.keys(Hypotheses.of(samples)))) == 1:
-            election, samples = Electorate(similarity="exact"), samples[:1] * len(samples)
+            election = Electorate(similarity="exact", shares=settings.shares)
+            samples = [msgspec.structs.replace(samples[0], member=one.member) for one in samples]
         else:
             return None
         for start, end in pairwise([0, *ends]):
             election.add(samples[start:end])
         return election.result().winner if election.decided(self.confidence, self.within) else None
 
-    def _outcome(self, certain: bool) -> ElectionOutcome:
+    def _goes_on(self) -> bool:
+        """Whether the next member is asked."""
+        assert self.escalate is not None
+        ballot = self._ballot()
+        if not ballot.candidates or len(self.voting.usable) < self.min_votes:
+            return True
+        try:
+            return self.escalate.goes_on(self.vote(ballot), self.certain)
+        except (DataError, SetupError):  # raised again by the final election
+            return False
+
+    def _outcome(self) -> ElectionOutcome:
         began, ballot = perf_counter(), self._ballot()
         result = self.vote(ballot)
         self.seconds += perf_counter() - began
-        standing = self.searched if isinstance(self.candidates, Query) else self.sampled
-        voting = standing if self.voters is None else self.sampled
+        usable = (self.searched if isinstance(self.candidates, Query) else self.sampled).usable
+        if standing := None if isinstance(self.candidates, Query) else self._standing(usable):
+            usable = list(compress(usable, standing))
+        voting = self.voting
+        spared = [name for name, asked in self.asked.items() if not asked and name not in self.failing]
         return ElectionOutcome(
             ballot,
             result,
@@ -337,8 +445,9 @@ class ServerElection:
             self.sampled.usage + self.searched.usage,
             voting.asked,
             {name: count for name, count in voting.counts.items() if count},
-            self.voters.n - self.sampled.asked if certain and self.voters is not None else 0,
-            certain,
-            standing.usable[: len(ballot.candidates)],
+            self.saved + (self.voters or self._search).size(spared),
+            self.certain,
+            usable,
             self.seconds,
+            self.asked,
         )
