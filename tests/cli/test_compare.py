@@ -130,3 +130,42 @@ def test_a_name_that_is_no_text_is_a_usage_error(run, tmp_path):
     done = run("compare", f"a\udcff={tmp_path / 'a.txt'}", f"b={tmp_path / 'b.txt'}")
     assert done.code == 2
     assert "an argument holds bytes that are not UTF-8 text: " in done.err
+
+
+@pytest.fixture
+def panel(tmp_path):
+    """Two members with two outputs for each of 30 items: b is always right, a in 10, and a's are elected."""
+    references = [f"word{i} one two three four" for i in range(30)]
+    wrong = [f"other{i} six seven" for i in range(30)]
+    a = [reference if i < 10 else wrong[i] for i, reference in enumerate(references)]
+    files = {"a": a, "b": references}
+    for name, texts in files.items():
+        records = (ballot(i, text, text, references=[references[i]]) for i, text in enumerate(texts))
+        (tmp_path / f"{name}.jsonl").write_bytes(lines(*records))
+    (tmp_path / "voted.jsonl").write_bytes(lines(*({"id": i, "winner": text} for i, text in enumerate(a))))
+    return tmp_path
+
+
+def test_members_of_the_beams_are_compared_and_a_panel_below_the_best_is_warned_of(run, panel):
+    beams = ["--beam", panel / "a.jsonl", "--beam", panel / "b.jsonl"]
+    done = run("compare", panel / "voted.jsonl", *beams, "--metric", "bleu", "--json", "--resamples", 200)
+    found = json.loads(done.out)
+    scores = {system["name"]: system["scores"]["bleu"]["value"] for system in found["systems"]}
+    assert scores["b alone"] == pytest.approx(100)
+    assert scores["a alone"] == scores["voted"] < 100
+    best = found["best_member"]
+    assert (best["name"], best["gain"]) == ("b", pytest.approx(100 - scores["voted"]))
+    assert best["p"] < 0.05
+    assert "below its best member, b" in done.err
+    assert "b alone" in run("compare", panel / "voted.jsonl", *beams, "--metric", "bleu").out.decode()
+
+
+def test_a_panel_as_good_as_its_best_member_is_not_warned_of(run, panel):
+    beams = ["--beam", panel / "a.jsonl", "--beam", panel / "b.jsonl"]
+    done = run("compare", panel / "b.jsonl", *beams, "--metric", "ter", "--resamples", 0)
+    assert "best member" not in done.err
+
+
+def test_one_system_with_the_list_of_one_model_is_nothing_to_compare(run, panel):
+    done = run("compare", panel / "voted.jsonl", "--beam", panel / "a.jsonl")
+    assert (done.code, "nothing to compare" in done.err) == (2, True)

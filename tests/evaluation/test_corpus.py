@@ -9,6 +9,7 @@ import pytest
 
 from rangevote.errors import DataError, UsageError
 from rangevote.evaluation.corpus import align, read_beam, read_outputs, read_references, read_sources
+from rangevote.formats import read
 
 
 def stream(text):
@@ -157,9 +158,9 @@ def test_a_beam_is_read_from_any_n_best_format(tmp_path):
     path.write_bytes(
         b"0 ||| a b ||| F0= -1.5 ||| -1.5\n0 ||| a c ||| F0= -2 ||| -2\n1 ||| d ||| F0= -2 ||| -2\n"
     )
-    found = read_beam(path)
+    found = read_beam(str(path), read(path))
     assert [[c.text for c in ballot.candidates] for ballot in found.values] == [["a b", "a c"], ["d"]]
     empty = tmp_path / "empty"
     empty.touch()
     with pytest.raises(DataError, match=r"is empty: there are no ballots in it"):
-        read_beam(empty)
+        read_beam(str(empty), [])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +21,7 @@ from rangevote.cli.evaluate import (
     table_options,
     to_json,
 )
+from rangevote.cli.members import panel_files
 from rangevote.cli.options import HelpCommand, option
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
@@ -26,11 +29,16 @@ from rangevote.errors import UsageError, choose
 
 if TYPE_CHECKING:
     from rangevote.evaluation.corpus import FileValues, WordUnits
+    from rangevote.evaluation.evaluate import Comparison
     from rangevote.evaluation.plot import CurvePoint
+    from rangevote.hypothesis import Ballot
+    from rangevote.tuning.tune import BestMember
 
 #: What is measured unless the user says otherwise.
 COLUMNS = ("bleu", "chrf", "length", "distinct_bigrams", "empty")
 COPIES = ("exact_copies", "partial_copies")
+#: For the comparison of a panel with its best member, where no others are asked for.
+RESAMPLES = 1_000
 #: Endings of a file's name that say nothing about a system.
 ENDINGS = {".gz", ".zst", ".jsonl", ".json", ".txt"}
 
@@ -46,7 +54,9 @@ ENDINGS = {".gz", ".zst", ".jsonl", ".json", ".txt"}
 )
 @option(
     "--beam FILE",
-    "The n-best list that the last system chose from: shows what became of the others' outputs in it.",
+    "The n-best list that the last system chose from: shows what became of the others' outputs in it. "
+    "Several files are a panel, whose members are compared too, each by its own outputs.",
+    multiple=True,
 )
 @option("--plot FILE", "Draw every metric against K, as .svg, .png or .pdf.")
 @option("--x", "What K is.", name="axis", type=click.Choice(["k", "voters"]), default="k")
@@ -58,7 +68,7 @@ def compare(
     evaluation: EvaluationOptions,
     units: WordUnits,
     p_value: str,
-    beam: str | None,
+    beam: tuple[str, ...],
     plot: str | None,
     axis: str,
     baseline: tuple[str, ...],
@@ -68,40 +78,53 @@ def compare(
     """Compare the outputs of two or more systems, with significance against the first.
 
     A FILE is text, one output per line, or what `rangevote vote` wrote; all have outputs for the same items.
-    For curves, K is the beam size or the number of voters. Files of `rangevote vote` name K and the method.
+    With the n-best lists of a panel (--beam) one system is enough: a warning says if it is below the best
+    member. For curves, K is the beam size or the number of voters. Files of `rangevote vote` name K and the
+    method.
     """
     from rangevote.evaluation import tables
-    from rangevote.evaluation.corpus import align, read_beam, read_outputs
+    from rangevote.evaluation.corpus import align, read_outputs
     from rangevote.evaluation.evaluate import selection, texts_of
     from rangevote.evaluation.significance import P_VALUES
 
     notes = Notes(quiet=quiet)
-    files = parse_systems(systems)
+    files = parse_systems(systems, fewest=1 if beam else 2)
     choose("p-value", p_value, P_VALUES)
-    inputs = [*(file.path for file in files), *evaluation.files, *([beam] if beam else [])]
+    inputs = [*(file.path for file in files), *evaluation.files, *beam]
     check_inputs(inputs)
     if plot:
         check_plot(plot, writing.force)
     outputs = {file.label: read_outputs(file.path, plain=evaluation.plain) for file in files}
     points = curve_points(files, outputs, axis, baseline) if plot else {}
-    ballots = read_beam(beam) if beam else None
+    ballots = read_beams(beam) if beam else None
     references, sources = read_references_and_sources(evaluation)
     if references is None and ballots is not None and all(ballot.references for ballot in ballots.values):
         references = ballots.map(lambda ballot: list(ballot.references))
     if references is None:
         notes.tell("there are no references: BLEU and chrF are left out.")
     columns = [*COLUMNS, *(COPIES if evaluation.source else ())] if references else None
-    comparison = measure(
-        outputs, references, sources, evaluation, units, default=columns, p_value=p_value, quiet=quiet
-    )
-    selections = {}
     *smaller, larger = outputs
+    winners = {} if ballots is None else {name: align(file, ballots) for name, file in outputs.items()}
+    members = {} if ballots is None else member_outputs(ballots, winners[larger])
+    if len(outputs) + len(members) < 2:
+        raise UsageError("there is nothing to compare: give two files, or the members of a panel (--beam).")
+
+    def measured(systems: Mapping[str, FileValues[str]], evaluation: EvaluationOptions) -> Comparison:
+        return measure(
+            systems, references, sources, evaluation, units, default=columns, p_value=p_value, quiet=quiet
+        )
+
+    comparison = measured({**outputs, **members}, evaluation)
+    best = best_member(comparison, larger, {**outputs, **members}, list(members), evaluation, measured)
+    if best is not None and best.above:
+        notes.warn(str(best))
+    selections = {}
     if ballots is not None:
         beams = [texts_of(ballot) for ballot in ballots.values]
-        winners = {name: align(file, ballots) for name, file in outputs.items()}
         selections = {name: selection(winners[name], beams, winners[larger]) for name in smaller}
     if writing.format == "json":
-        text = to_json(tables.comparison_data(comparison, selections))
+        data = tables.comparison_data(comparison, selections)
+        text = to_json(data if best is None else {**data, "best_member": asdict(best)})
     else:
         parts = [tables.score_table(comparison)]
         parts += [tables.difference_table(comparison)] if comparison.resamples else []
@@ -123,10 +146,71 @@ class SystemFile(NamedTuple):
     path: str
 
 
-def parse_systems(arguments: Sequence[str]) -> list[SystemFile]:
-    """Systems given as `[NAME[@K]=]FILE`; at least two, with different names."""
+def read_beams(paths: Sequence[str]) -> FileValues[Ballot]:
+    """The ballots of an n-best list, or of the members of a panel."""
+    from rangevote.election.settings import Settings
+    from rangevote.evaluation.corpus import read_beam
+    from rangevote.formats import ReadOptions
+
+    panel, _ = panel_files(paths, (), Settings())
+    with ExitStack() as files:
+        return read_beam(" ".join(paths), panel.read(files, ReadOptions())[1])
+
+
+def member_outputs(ballots: FileValues[Ballot], elected: Sequence[str]) -> dict[str, FileValues[str]]:
+    """The own outputs of each member of a panel, by "NAME alone": the winners among its candidates; where it
+    has none, what the panel elected, so that it is compared where it has some."""
+    from rangevote.evaluation.corpus import FileValues
+    from rangevote.evaluation.evaluate import texts_of
+    from rangevote.tuning.grid import DEFAULT, GridElections
+
+    own = [GridElections([]).own(ballot, DEFAULT) for ballot in ballots.values]
+    names = sorted({name for indices in own for name in indices})
+    if len(names) < 2:
+        return {}
+    rows = list(zip(own, ballots.map(texts_of).values, elected, strict=True))
+    outputs = {
+        name: [listed[one[name]] if name in one else text for one, listed, text in rows] for name in names
+    }
+    return {
+        f"{name} alone": FileValues(name, texts, ballots.where, ballots.ids)
+        for name, texts in outputs.items()
+    }
+
+
+def best_member(
+    comparison: Comparison,
+    panel: str,
+    outputs: Mapping[str, FileValues[str]],
+    members: Sequence[str],
+    evaluation: EvaluationOptions,
+    measured: Callable[[Mapping[str, FileValues[str]], EvaluationOptions], Comparison],
+) -> BestMember | None:
+    """The member that does best by the first metric that has references, compared with the panel; None where
+    there are no members or no references. Its p allows for their number."""
+    from rangevote.evaluation.metrics import Metric
+    from rangevote.evaluation.significance import Interval
+    from rangevote.tuning.tune import BestMember
+
+    metrics = comparison.metrics.items()
+    judged = [name for name, one in metrics if isinstance(one, Metric) and one.best in ("highest", "lowest")]
+    judged = [name for name in judged if "references" in comparison.metrics[name].needs]
+    if not members or not judged:
+        return None
+    metric, sign = judged[0], 1 if comparison.metrics[judged[0]].best == "highest" else -1
+    scores = {system.name: system.scores[metric].value for system in comparison.systems}
+    best = max(members, key=lambda name: sign * scores[name])
+    one = replace(evaluation, metrics=[metric], resamples=evaluation.resamples or RESAMPLES)
+    against = measured({panel: outputs[panel], best: outputs[best]}, one).systems[1].against_first[metric]
+    gain, ends = sign * against.difference, sorted(sign * end for end in against.interval)
+    p = min(1.0, against.p * len(members))
+    return BestMember(best.removesuffix(" alone"), scores[best], gain, Interval(*ends), p)
+
+
+def parse_systems(arguments: Sequence[str], fewest: int = 2) -> list[SystemFile]:
+    """Systems given as `[NAME[@K]=]FILE`; at least so many, with different names."""
     systems = [_parse_system(argument) for argument in arguments]
-    if len(systems) < 2:
+    if len(systems) < fewest:
         raise UsageError(f"there is nothing to compare: give at least two files, got {len(systems)}.")
     labels = [system.label for system in systems]
     for system in systems:

@@ -12,7 +12,7 @@ Lines of two files are matched by id if every line of both has one, otherwise by
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Generic, TypeVar
@@ -21,7 +21,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from rangevote.errors import DataError, UsageError, choose, need
-from rangevote.formats import read
+from rangevote.formats import Entry
 from rangevote.formats.csv_tsv import looks_delimited, read_table
 from rangevote.formats.jsonl import decode_as, decode_text, parse
 from rangevote.formats.layouts import Located
@@ -220,16 +220,15 @@ def read_sources(source: Source, *, plain: bool = False) -> FileValues[str]:
     return _read_lines(source, "sources", plain).map(_source)
 
 
-def read_beam(source: Source) -> FileValues[Ballot]:
-    """Ballots of any n-best format."""
-    with read(source) as stream:
-        entries = list(stream)
+def read_beam(name: str, entries: Iterable[Entry]) -> FileValues[Ballot]:
+    """The ballots of a file, or of several that were joined."""
+    entries = list(entries)
     if not entries:
-        raise DataError("is empty: there are no ballots in it.", where=str(source))
+        raise DataError("is empty: there are no ballots in it.", where=name)
     ballots = [entry.get() for entry in entries]
     ids = [ballot.id for ballot in ballots if ballot.id is not None]  # the reader refuses repeated ids
     where = [entry.where for entry in entries]
-    return FileValues(str(source), ballots, where, ids if len(ids) == len(ballots) else None)
+    return FileValues(name, ballots, where, ids if len(ids) == len(ballots) else None)
 
 
 def align(values: FileValues[T], order: FileValues[object]) -> list[T]:

@@ -279,7 +279,8 @@ def panels_of(comparison: Comparison, points: Mapping[str, CurvePoint]) -> list[
     for name, metric in comparison.metrics.items():
         values: dict[str, list[tuple[float, float]]] = {}
         for system in comparison.systems:
-            point = points[system.name]
+            if (point := points.get(system.name)) is None:  # a member of a panel, which has no K
+                continue
             values.setdefault(point.method, []).append((point.x, system.scores[name].value))
         curves = []
         for method, pairs in values.items():
