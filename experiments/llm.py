@@ -1,9 +1,9 @@
 """Samples of an LLM: how good the elected one is, beside the mean sample.
 
 Game of 24 (100 puzzles, 100 samples of GPT-4 each): the share of right answers when n samples elect one of
-them, by the answer that stands behind "Answer:", for n from 4 to 100. Writing (100 tasks, 10 samples each,
-with given scores from 1 to 10): the score of the elected text, beside the mean, the best and the longest. The
-samples are those of tree-of-thought-llm (Yao et al. 2023).
+them, by the answer that stands behind "Answer:" or by texts, for n from 4 to 100; `samples.py` has more on
+answers. Writing (100 tasks, 10 samples each, with given scores from 1 to 10): the score of the elected text,
+beside the mean, the best and the longest. The samples are those of tree-of-thought-llm (Yao et al. 2023).
 
     make reproduce NAME=llm     # writes results/llm.json and RESULTS.md
 """
@@ -23,7 +23,6 @@ from experiments.page import write_page
 from experiments.settings import HERE, Folders
 from experiments.steps import write_json
 from rangevote.election.elect import elect
-from rangevote.election.streaming import Electorate
 from rangevote.errors import RangevoteError
 
 PUZZLES, WRITING = "game24_gpt4_cot_100samples.json.gz", "writing_gpt4_cot_10samples.json.gz"
@@ -31,7 +30,6 @@ NUMBERS = (4, 8, 16, 32, 64, 100)
 DRAWS, SEED, RESAMPLES = 50, 1, 2000
 ANSWER = "exact:after:Answer:"
 PUZZLE_MEASURES = (ANSWER, "overlap_2", "blend", "chrf")
-CONFIDENCES = (0.9, 0.95, 0.99)
 TEXT_MEASURES = (
     *("overlap_1", "overlap_2", "blend", "chrf", "bleu_4", "rouge_l", "edit"),
     *("embedding:universal-sentence-encoder",),
@@ -74,7 +72,6 @@ def puzzles(
             shares = [100 * _share_right(task, i, measure, number) for i, task in enumerate(tasks)]
             elected.setdefault(measure, {})[str(number)] = interval(shares)
     found["elected"] = elected
-    found["until_decided"] = {str(c): _until_decided(tasks, c) for c in CONFIDENCES}
     return found
 
 
@@ -87,28 +84,6 @@ def _share_right(task: Task, index: int, measure: str, number: int) -> float:
         chosen = np.random.default_rng([SEED, index, draw]).permutation(len(texts))[:number]
         total += marks[chosen[elect([texts[i] for i in chosen], similarity=measure).index]]
     return total / draws
-
-
-def _until_decided(tasks: Sequence[Task], confidence: float) -> dict[str, Any]:
-    """Samples one by one until the answer is decided, or none are left: how many, and how often right."""
-    used, shares, decided = [], [], 0
-    for index, task in enumerate(tasks):
-        marks = right(task)
-        order = np.random.default_rng([SEED, index]).permutation(len(marks))
-        number, winner, certain = sample_until_decided([task["ys"][i] for i in order], confidence)
-        used.append(float(number))
-        decided += certain
-        shares.append(100 * marks[order[winner]])
-    return {"samples": interval(used), "right": interval(shares), "decided": decided}
-
-
-def sample_until_decided(texts: Sequence[str], confidence: float) -> tuple[int, int, bool]:
-    """How many samples were drawn, which won, and whether it was decided; each is voter and candidate."""
-    electorate = Electorate(similarity=ANSWER)
-    result = electorate.sample(
-        lambda numbers: [texts[i] for i in numbers], len(texts), first=4, confidence=confidence
-    )
-    return len(electorate), result.index, electorate.decided(confidence)
 
 
 def writing(tasks: Sequence[Task], measures: Sequence[str] = TEXT_MEASURES) -> dict[str, Any]:

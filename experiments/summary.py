@@ -82,12 +82,6 @@ def llm_section(data: Mapping[str, Any]) -> Iterator[str]:
         for measure, by_n in game["elected"].items()
     ]
     yield to_markdown(Table([Column(f"n = {n}") for n in numbers], rows, "elected by"))
-    rows = [
-        TableRow(c, [Cell(_mean(one["samples"])), Cell(str(one["decided"])), Cell(_mean(one["right"]))])
-        for c, one in game["until_decided"].items()
-    ]
-    columns = [Column("samples drawn"), Column("puzzles decided"), Column("right")]
-    yield to_markdown(Table(columns, rows, "until decided, confidence"))
     yield (
         f"Writing, {writing['tasks']} tasks with 10 samples each: the given score (1 to 10) of the elected "
         f"text. The mean sample: {_mean(writing['mean'])}; the best: {_mean(writing['best'])}; the longest: "

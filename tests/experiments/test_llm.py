@@ -1,4 +1,4 @@
-"""Samples of an LLM: shares of right answers, samples until decided, scores of elected texts."""
+"""Samples of an LLM: shares of right answers, scores of elected texts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,6 @@ def test_a_clear_majority_is_elected_whatever_is_drawn():
     assert found["elected"][llm.ANSWER]["9"]["mean"] == 50
     low, high = found["elected"][llm.ANSWER]["10"]["interval"]
     assert low <= 50 <= high
-
-
-def test_an_undisputed_answer_is_decided_before_all_are_drawn():
-    drawn, winner, certain = llm.sample_until_decided([RIGHT] * 200, 0.9)
-    assert (winner, certain) == (0, True)
-    assert drawn < 200
-    drawn, _, certain = llm.sample_until_decided([RIGHT, WRONG] * 4, 0.99)
-    assert (drawn, certain) == (8, False)
 
 
 def test_the_score_of_the_elected_text_stands_beside_mean_best_and_longest():

@@ -284,7 +284,8 @@ class SampleReport:
         """maj@n and pass@n, risk against coverage, calibration; or what is known without gold."""
         fewest, most = self.samples
         number = f"{most}" if fewest == most else f"{fewest} to {most}"
-        title = f"{self.questions:,} questions, {number} samples each, {self.similarity}"
+        plural = "" if self.questions == 1 else "s"
+        title = f"{self.questions:,} question{plural}, {number} samples each, {self.similarity}"
         span = "95 % interval"
         notes = self._notes()
         if not self.maj_at:
