@@ -170,6 +170,10 @@ def test_min_share_asks_more_of_each_field():
     result = merge(*values, min_share=0.9)
     assert (json.loads(result.winner), result.merged.left_out) == ({"a": 1}, ("b",))
     assert merged({"a": 1}, {"a": 1}, {"a": 2}, {"a": 3}, min_share=0.5) == {"a": 1}
+    tied = merge({"id": 1, "a": 1}, {"id": 1, "a": 2}, min_share=0.5)
+    assert (json.loads(tied.winner), tied.merged.left_out) == ({"id": 1}, ("a",))
+    absent = merge({"id": 1, "a": 1}, {"id": 1, "a": 1}, {"id": 1}, {"id": 1}, {"id": 1}, min_share=0.3)
+    assert (json.loads(absent.winner), absent.merged.left_out) == ({"id": 1}, ())
 
 
 SCHEMA = {
@@ -294,13 +298,16 @@ def test_merging_equal_values_gives_the_value_back(value, times):
 
 
 @settings(max_examples=200)
-@given(st.lists(values, min_size=1, max_size=5), st.randoms(use_true_random=False))
-def test_the_order_of_the_samples_does_not_matter(samples, shuffler):
-    samples = list(map(json.dumps, samples))
-    first = merge(*samples)
-    shuffled = list(samples)
-    shuffler.shuffle(shuffled)
-    second = merge(*shuffled)
+@given(
+    st.lists(st.tuples(values, st.sampled_from([0.1, 0.2, 0.3, 1])), min_size=1, max_size=5),
+    st.sampled_from([None, 0.2, 0.5, 0.7]),
+    st.randoms(use_true_random=False),
+)
+def test_the_order_of_the_samples_does_not_matter(samples, share, shuffler):
+    first, second = (
+        merge(*(json.dumps(value) for value, _ in some), weights=[x for _, x in some], min_share=share)
+        for some in (samples, shuffler.sample(samples, len(samples)))
+    )
     assert (first.winner, first.no_winner) == (second.winner, second.no_winner)
     if first.merged is not None:
         assert first.merged.shares == pytest.approx(second.merged.shares)

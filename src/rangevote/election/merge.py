@@ -142,7 +142,10 @@ class Merging(NamedTuple):
             min(lead for _, lead in node.shares.values()),
         )
 
-    def enough(self, share: float) -> bool:
+    def enough(self, share: float, lead: float = 1.0) -> bool:
+        """Whether this share of the vote decides, with this lead over what stands against it; no tie does."""
+        if lead <= SHARE_SLACK:
+            return False
         if self.min_share is None:
             return share > 0.5 + SHARE_SLACK
         return share > 0 and share >= self.min_share - SHARE_SLACK
@@ -151,7 +154,8 @@ class Merging(NamedTuple):
         """The election at one place."""
         kinds = _grouped(held, lambda one: _kind(one.value))
         kind, some = min(kinds.items(), key=lambda item: (-round(_mass(item[1]), 12), item[0]))
-        if not self.enough(_mass(some)):
+        against = [1 - _mass(held), *(_mass(others) for name, others in kinds.items() if name != kind)]
+        if not self.enough(_mass(some), _mass(some) - max(against)):
             return self._left_out(held)
         empty = [one for one in some if one.value in ({}, [])]
         if kind in ("object", "list") and not self.enough(_mass(empty)):
@@ -168,12 +172,12 @@ class Merging(NamedTuple):
         masses = {key: _mass(group) for key, group in groups.items()}
         standing = [key for key, group in groups.items() if any(one.stands for one in group)]
         best = min(standing, key=lambda key: (-round(masses[key], 12), key), default=None)
-        rest = 1 - _mass(some)
-        if best is not None and self.enough(masses[best]):
+        others = [mass for key, mass in masses.items() if key != best]
+        lead = masses.get(best or "", 0.0) - max([*others, 1 - _mass(some)])
+        if best is not None and self.enough(masses[best], lead):
             forms = _grouped([one for one in groups[best] if one.stands], lambda one: json.dumps(one.value))
             form = min(forms, key=lambda form: (-round(_mass(forms[form]), 12), form))
-            others = [mass for key, mass in masses.items() if key != best]
-            return Node(forms[form][0].value, {(): (masses[best], masses[best] - max([*others, rest]))}, [])
+            return Node(forms[form][0].value, {(): (masses[best], lead)}, [])
         several = _mass([one for one in some if kind == "string" and len(one.value.split()) > 1])
         if best is None or several <= _mass(some) / 2:
             return self._left_out(held)
@@ -187,7 +191,7 @@ class Merging(NamedTuple):
         grades = self.texts.matrix(Hypotheses.of(standing), Hypotheses.of(texts, role="voters"))
         best = int(np.round(masses @ grades, 12).argmax())  # of equal ones the first in the alphabet
         share = math.fsum(masses[grades[:, best] > 0].tolist())
-        if not self.enough(share):
+        if not self.enough(share, 2 * share - 1):
             return self._left_out(held)
         return Node(standing[best], {(): (share, 2 * share - 1)}, [])
 
