@@ -241,7 +241,7 @@ def test_weights_that_are_missing_are_told(tmp_path):
 
 def test_other_files_are_refused(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"")
-    with pytest.raises(SetupError, match="is no file of a model that can be read"):
+    with pytest.raises(SetupError, match=r"model\.onnx"):
         load(tmp_path / "model.onnx")
 
 
