@@ -104,8 +104,13 @@ def without_copies(members: Sequence[str], pairs: Sequence[tuple[str, str]]) -> 
 
 
 def elected_texts(ballots: Sequence[Ballot], members: Sequence[str], **options: Any) -> list[str]:
-    """The text that these members elect among all of theirs, each with an equal share."""
-    lists = [
+    """The text that these members elect among all of theirs, each with an equal share unless `shares` say
+    otherwise."""
+    return [str(result) for result in rv.elect_many(_hypotheses(ballots, members), **options)]
+
+
+def _hypotheses(ballots: Sequence[Ballot], members: Sequence[str]) -> list[list[rv.Hypothesis]]:
+    return [
         [
             rv.Hypothesis(one["text"], logprob=one.get("logprob"), member=one["member"])
             for one in ballot["candidates"]
@@ -113,7 +118,6 @@ def elected_texts(ballots: Sequence[Ballot], members: Sequence[str], **options: 
         ]
         for ballot in ballots
     ]
-    return [str(result) for result in rv.elect_many(lists, **options)]
 
 
 def texts_of(ballots: Sequence[Ballot], member: str) -> list[str]:
@@ -449,7 +453,11 @@ def _by_answers(
             *((AGREEMENT, EQUAL), (AGREEMENT, LABELS)),
         ],
     )
-    return found | {"chosen_by_labels": chosen}
+    agreement = rv.agreement_shares(_hypotheses(ballots, members), similarity="exact")
+    facts = {
+        name: getattr(agreement, name) for name in ("shares", "agreement", "twins", "rounds", "converged")
+    }
+    return found | {"chosen_by_labels": chosen, "by_agreement": facts}
 
 
 NEAREST, LONGEST = "nearest in length to the elected", "longest"
