@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -123,9 +122,8 @@ def test_a_part_that_is_recorded_under_the_same_settings_is_not_run_again(tmp_pa
 
 def test_every_part_is_recorded_with_what_was_chosen():
     chosen = json.loads((HERE / "results" / "panels-choice.json").read_bytes())["found"]
-    paths = [HERE / "results" / f"panels-{name}.json" for name in panels.PARTS]
-    for path in filter(Path.is_file, paths):
-        settings = json.loads(path.read_bytes())["settings"]
+    for name in panels.PARTS:
+        settings = json.loads((HERE / "results" / f"panels-{name}.json").read_bytes())["settings"]
         assert settings == {"similarity": chosen["similarity"], "beam": chosen["beam"]}
 
 
@@ -137,3 +135,12 @@ def test_the_numbers_of_the_notes_stand_in_the_tables():
     assert [
         number for number in numbers if not re.search(rf"(?<![\d.]){re.escape(number)}(?!\d)", tables)
     ] == []
+
+
+def test_who_gives_no_answer_abstains_and_is_wrong():
+    listed = [("a", "4", True), ("b", None, False), ("c", "5", False)]
+    question = {"candidates": [{"member": m, "text": "", "answer": a, "right": r} for m, a, r in listed]}
+    answered = panels._answered(question)
+    assert panels.members_of([answered]) == ["a", "c"]
+    rows = [panels._right_rows([answered], panels.texts_of([answered], m))[0, 0] for m in "abc"]
+    assert rows == [100.0, 0.0, 0.0]
