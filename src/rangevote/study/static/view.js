@@ -184,7 +184,7 @@ export class View {
   lock(locked) {
     get("scale").disabled = locked;
     get("next").disabled = locked;
-    get("next").textContent = locked ? "Saving …" : "Save and go on";
+    get("next").textContent = locked ? "Saving …" : "Save and continue";
   }
 
   /** @param {string} text */
