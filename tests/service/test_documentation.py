@@ -1,4 +1,4 @@
-"""docs/guides/serve.md agrees with the service."""
+"""docs/guides/serve.md and docs/reference/service.md agree with the service."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 from rangevote.service.config import OWN_OPTIONS, Limits, read_config
 
-TEXT = (Path(__file__).parents[2] / "docs" / "guides" / "serve.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = DOCS / "guides" / "serve.md", DOCS / "reference" / "service.md"
+TEXT = "".join(page.read_text(encoding="utf-8") for page in PAGES)
 
 
 def block(language: str) -> str:

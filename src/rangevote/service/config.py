@@ -1,4 +1,4 @@
-"""Options of a request, limits, and the configuration of a service; docs/guides/serve.md shows a file."""
+"""Options of a request, limits, and the configuration of a service: docs/reference/service.md has a file."""
 
 from __future__ import annotations
 
