@@ -54,9 +54,7 @@ def test_several_models_vote_as_a_panel_with_equal_shares_or_those_given(small, 
 @pytest.mark.filterwarnings("ignore:of the panel")
 def test_a_model_that_fails_is_left_out_and_named(small):
     failing = Failing.train(["a b"], order=2)
-    with pytest.warns(
-        rv.RangevoteWarning, match=r"of the panel, 'broken' failed and is left out: .*too long"
-    ):
+    with pytest.warns(rv.RangevoteWarning, match=r"panel member 'broken' failed and is left out: .*too long"):
         [result, _] = rv.generate(
             small, INPUTS, voters="sample:9", voter_models={"small": small, "broken": failing}, **SHARED
         )

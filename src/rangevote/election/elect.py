@@ -101,13 +101,12 @@ def elect_many(
 
 
 def _warn_of_voters(result: Result) -> Result:
-    """Warn of members without voters, and of voters whose probabilities sum to more than 1; who reads files
-    counts the first and warns of the second by themselves."""
+    """Warn of members without voters, and of voters whose probabilities sum to more than 1. Readers of
+    files count the first and warn of the second themselves."""
     if "_left" not in result.__dict__ and result.panel is not None and result.panel.left_out:
-        names = ", ".join(map(repr, result.panel.left_out))
-        be, whose = ("is", "its") if len(result.panel.left_out) == 1 else ("are", "their")
-        role = result.voters.role
-        warn(f"of the panel, {names} had no {role} and {be} left out; the others have {whose} share.")
+        for name in result.panel.left_out:
+            missing = f"panel member {name!r} has no {result.voters.role}"
+            warn(f"{missing}; its share was divided among the others.")
     if "probability" not in result.weighting or sum(map(math.exp, result.voter_logprobs())) <= 1.0:
         return result
     mass = max(distinct_mass(part) for _, part in result.voters.by_member())

@@ -307,7 +307,7 @@ class BatchElections:
                 except (DataError, SetupError) as error:
                     if not panel:
                         raise
-                    warn(f"of the panel, {name!r} failed and is left out: {error}")
+                    warn(f"panel member {name!r} failed and is left out: {error}")
             for draws in rounds(plan.voters.size, decided=decided):
                 several = max(1, plan.max_rows // len(undecided))
                 places = [wanted.index(i) for i in undecided]
@@ -373,7 +373,7 @@ class BatchElections:
             if not panel:
                 raise
             if len(wanted) == 1:
-                warn(f"of the panel, {name!r} failed and is left out: {error}")
+                warn(f"panel member {name!r} failed and is left out: {error}")
                 failures[wanted[0]] = error
                 return
             for i in wanted:

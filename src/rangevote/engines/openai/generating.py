@@ -197,7 +197,7 @@ class InputElection(ServerElection):
 
     def left_out(self, member: str, error: UpstreamError) -> None:
         where = f"inputs[{self._request.number}]"
-        warn(f"{where}: of the panel, {member!r} failed and is asked no more: {_with_detail(error)}")
+        warn(f"{where}: panel member {member!r} failed and is not asked again: {_with_detail(error)}")
 
     def received(self, query: Query, pool: SamplePool, samples: Samples, asked: int) -> None:
         role = "candidates" if query is self.candidates else "voters"
