@@ -188,6 +188,7 @@ CHAPTERS = [
     "service",
     "scale",
     "stopping",
+    "saving",
 ]
 HEAD = """# What was measured
 
