@@ -184,7 +184,7 @@ def vote(
             found = find_shares(files, panel, reading, settings)
             remembered["shares"] = {**dict.fromkeys(panel.members, 0.0), **found.agreement.shares}
             settings = settings.replace(shares=remembered["shares"])
-            notes.tell(f"shares by agreement over {found.note} ({found.agreement.rounds} rounds).")
+            notes.tell(f"shares by agreement over {found.note}, in rounds: {found.agreement.rounds}.")
         source = "-" if "-" in inputs else ballots[0]
         sink = files.enter_context(
             open_output(output, source, remembered, resume=resume, force=force, table=table)
@@ -361,10 +361,11 @@ class RunCounts:
             notes.warn(ALL_EQUAL.format(equal=self.equal, all=ballots))
         if self.alone:
             notes.warn(ALONE.format(alone=self.alone, all=ballots))
-        for name, number in sorted(self.left_out.items()):
-            where = "any ballot" if number == ballots else f"{number:,} of {ballots:,} ballots"
+        if self.left_out:
+            listed = [f"{name!r} in {number:,}" for name, number in sorted(self.left_out.items())]
             notes.tell(
-                f"panel member {name!r} has no outputs in {where}; its share was divided among the others."
+                f"members of the panel without outputs, of {ballots:,} ballots: {', '.join(listed)}; their "
+                f"shares were divided among the others there."
             )
 
     def tell_members(self, notes: Notes, settings: Settings, found: Agreement | None) -> None:
