@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace rangevote {
 namespace {
@@ -31,7 +32,9 @@ void Side::clear() {
     tokens.clear();
     token_ends.clear();
     finished.clear();
-    sampled = false;
+    members.clear();
+    shares.clear();
+    sampled = 0;
 }
 
 std::size_t Side::bytes() const {
@@ -84,24 +87,43 @@ bool Elections::hold(const ElectionPlan &plan, const Side &candidates, const Sid
     return true;
 }
 
-// False where a voter repeats another, where all weights are 0, and where the temperature has no effect.
+// Each member of a panel for itself, times its share. False where a voter repeats another of its member, where all
+// weights of a member are 0, where members are weighed differently, and where the temperature has no effect.
 bool Elections::weigh(const ElectionPlan &plan, const Side &voters, Outcome &out) {
-    const bool known = !voters.logprobs.empty();
-    out.by_probability = plan.weighting == Weighting::probability ||
-                         (plan.weighting == Weighting::usual && known && !voters.sampled);
-    if (!out.by_probability) {
-        if (plan.temperature_given) return false;
-        out.weights.assign(voters.size(), 1.0 / static_cast<double>(voters.size()));
-        return true;
+    const bool known = !voters.logprobs.empty(), usual = plan.weighting == Weighting::usual && known;
+    if (usual && voters.sampled && voters.sampled < voters.size() && !voters.members.empty()) return false;
+    out.by_probability = plan.weighting == Weighting::probability || (usual && !voters.sampled);
+    if (out.by_probability ? !known || repeats(voters) : plan.temperature_given) return false;
+    group_by_member(voters);
+    out.weights.resize(voters.size());
+    for (std::size_t m = 0, begin = 0; m < ends_.size(); begin = ends_[m++]) {
+        const std::size_t size = ends_[m] - begin;
+        ordered_.assign(size, 1.0 / static_cast<double>(size));
+        if (out.by_probability) {
+            for (std::size_t i = 0; i < size; ++i) ordered_[i] = voters.logprobs[order_[begin + i]];
+            softmax(ordered_.data(), size, 0, plan.temperature);
+            if (std::all_of(ordered_.begin(), ordered_.end(), [](double weight) { return weight == 0.0; })) return false;
+        }
+        const double share = voters.shares.empty() ? 1.0 : voters.shares[m];
+        for (std::size_t i = 0; i < size; ++i) out.weights[order_[begin + i]] = share * ordered_[i];
     }
-    if (!known || repeats(voters)) return false;
-    out.weights = voters.logprobs;
-    softmax(out.weights.data(), out.weights.size(), 0, plan.temperature);
-    return std::any_of(out.weights.begin(), out.weights.end(), [](double weight) { return weight != 0.0; });
+    return true;
 }
 
-// Whether some voter may be an exact duplicate of another (election/weights.py, repeated): the same tokens, or
-// the same text and log-probability. Equal digests of different tokens only cost the careful way's time.
+void Elections::group_by_member(const Side &voters) {
+    ends_.assign(voters.members.empty() ? 1 : voters.shares.size(), 0);
+    order_.resize(voters.size());
+    const auto member = [&](std::size_t i) { return voters.members.empty() ? 0 : voters.members[i]; };
+    for (std::size_t i = 0; i < voters.size(); ++i) ++ends_[member(i)];
+    for (std::size_t m = 0, sum = 0; m < ends_.size(); ++m) {
+        sum += ends_[m];
+        ends_[m] = sum - ends_[m];  // where it begins, and ends once its voters are there
+    }
+    for (std::size_t i = 0; i < voters.size(); ++i) order_[ends_[member(i)]++] = i;
+}
+
+// Whether some voter may be an exact duplicate of another of its member (election/weights.py, repeated): the same
+// tokens, or the same text and log-probability. Equal digests of different tokens only cost the careful way's time.
 bool Elections::repeats(const Side &voters) {
     if (!voters.token_ends.empty()) {
         digests_.clear();
@@ -109,6 +131,7 @@ bool Elections::repeats(const Side &voters) {
         for (const std::size_t end : voters.token_ends) {
             std::uint64_t digest = end - start;
             for (; start < end; ++start) digest = mixed(digest, static_cast<std::uint64_t>(voters.tokens[start]));
+            if (!voters.members.empty()) digest = mixed(digest, voters.members[digests_.size()]);
             digests_.push_back(digest);
         }
         std::sort(digests_.begin(), digests_.end());
@@ -117,9 +140,10 @@ bool Elections::repeats(const Side &voters) {
     ordered_ = voters.logprobs;
     std::sort(ordered_.begin(), ordered_.end());
     for (auto same = ordered_.begin(); (same = std::adjacent_find(same, ordered_.end())) != ordered_.end();) {
-        std::vector<std::string_view> texts;
+        std::vector<std::pair<std::size_t, std::string_view>> texts;
         for (std::size_t i = 0; i < voters.size(); ++i)
-            if (voters.logprobs[i] == *same) texts.push_back(voters.texts[i]);
+            if (voters.logprobs[i] == *same)
+                texts.emplace_back(voters.members.empty() ? 0 : voters.members[i], voters.texts[i]);
         if (texts.size() > MANY) return true;
         std::sort(texts.begin(), texts.end());
         if (std::adjacent_find(texts.begin(), texts.end()) != texts.end()) return true;

@@ -21,7 +21,9 @@ struct Side {
     std::vector<std::int64_t> tokens;     // of all, one after the other
     std::vector<std::size_t> token_ends;  // where those of each end
     std::vector<unsigned char> finished;
-    bool sampled = false;
+    std::vector<std::size_t> members;  // of a panel, by number
+    std::vector<double> shares;        // of each member; sum to 1
+    std::size_t sampled = 0;           // how many were
 
     std::size_t size() const { return texts.size(); }
     std::size_t bytes() const;  // of all texts
@@ -64,8 +66,10 @@ private:
     std::unique_ptr<Index> index_;
     std::vector<double> ordered_;
     std::vector<std::uint64_t> digests_;
+    std::vector<std::size_t> order_, ends_;  // the voters member by member, and where those of each end
 
     bool weigh(const ElectionPlan &plan, const Side &voters, Outcome &out);
+    void group_by_member(const Side &voters);
     bool repeats(const Side &voters);
     bool add_likelihood(const ElectionPlan &plan, const Side &candidates, Outcome &out) const;
     void choose(const Side &candidates, Outcome &out) const;

@@ -186,7 +186,8 @@ class Election {
         return true;
     }
 
-    // One value of the column that stands at `column`: text, log-probability, tokens, finished, sampled; of others none.
+    // One value of the column that stands at `column`: text, log-probability, tokens, finished, sampled, number of the
+    // member; then the share of a member; of others none.
     static bool read_value(Py_ssize_t column, PyObject *value, Side &side) {
         double number;
         switch (column) {
@@ -198,7 +199,9 @@ class Election {
             return true;
         case 2: return value == Py_None || read_tokens(value, side);
         case 3: side.finished.push_back(value == Py_True); return PyBool_Check(value);
-        case 4: side.sampled |= value == Py_True; return PyBool_Check(value);
+        case 4: side.sampled += value == Py_True; return PyBool_Check(value);
+        case 5: side.members.push_back(PyLong_AsSize_t(value)); return true;
+        case 6: side.shares.push_back(PyFloat_AsDouble(value)); return true;
         default: return value == Py_None;
         }
     }
@@ -215,7 +218,11 @@ class Election {
                 if (!read_value(c, PyTuple_GetItem(column, i), side)) return false;
         }
         const auto all_or_none = [&](const auto &column) { return column.empty() || column.size() == side.size(); };
-        return all_or_none(side.logprobs) && all_or_none(side.token_ends) && all_or_none(side.finished);
+        const std::size_t members = side.shares.size();  // numbered by election/settings.py, each there once or more
+        for (const std::size_t member : side.members)
+            if (member >= members) throw std::invalid_argument("one share for each member");
+        return all_or_none(side.logprobs) && all_or_none(side.token_ends) && all_or_none(side.finished) &&
+               all_or_none(side.members);
     }
 
     void elect(std::vector<Work> &works, std::size_t size) const {

@@ -10,6 +10,7 @@ import time
 import warnings
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -75,6 +76,7 @@ def facts(result: Result) -> dict[str, Any]:
         "margin": (result.margin, result.near_tie, result.no_support),
         "order": (result.ranking, result.groups),
         "signature": result.signature,
+        "panel": (result.panel, result.member, result.members),
         "lists": (list(result.candidates), list(result.voters), result.voters is result.candidates),
     }
 
@@ -88,7 +90,8 @@ def told(elect: Any) -> Any:
         except Exception as error:
             answer = (type(error), str(error))
     messages = [str(warning.message) for warning in caught]
-    return answer, [message for message in messages if "probabilities of the voters sum" not in message]
+    own = ("probabilities of the voters sum", "its share was divided")
+    return answer, [message for message in messages if not any(part in message for part in own)]
 
 
 def carefully(
@@ -137,6 +140,67 @@ USUAL_ROWS = st.builds(
     tokens=st.lists(st.integers(0, 3), max_size=3),
     finished=st.booleans(),
 )
+
+
+SHARES = st.none() | st.fixed_dictionaries(
+    {"a": st.floats(0, 9), "b": st.sampled_from([1, 0.1, 1e300]), "c": st.floats(0, 9)}
+)
+
+
+@compiled
+@given(st.lists(USUAL_ROWS, max_size=8), st.lists(USUAL_ROWS, max_size=8), st.booleans(), SHARES, st.data())
+def test_and_panels(candidates: Any, voters: Any, vote: bool, shares: Any, data: Any) -> None:
+    options = data.draw(OPTIONS)
+    drawn = data.draw(st.sampled_from([False, False, True, None]))
+
+    def of_members(rows: Any) -> Any:
+        names = st.sampled_from("abc" if drawn is not None else ["a", "b", "c", "d", None])
+        some = {"member": names, "sampled": st.just(drawn) if drawn is not None else st.booleans()}
+        return [msgspec.structs.replace(row, **{n: data.draw(s) for n, s in some.items()}) for row in rows]
+
+    candidates, voters = of_members(candidates), of_members(voters) if vote else None
+    settings = Settings(**options, shares=shares)
+    assert told(lambda: elect_ballot(Ballot(candidates, voters), settings)) == told(
+        lambda: carefully(candidates, None, voters, **options, shares=shares)
+    )
+
+
+BY_MEMBER = st.dictionaries(
+    st.sampled_from("abc"), st.lists(st.tuples(TEXTS, LOGPROBS), min_size=1, max_size=4), min_size=1
+)
+
+
+@compiled
+@given(BY_MEMBER, st.none() | BY_MEMBER, st.booleans(), SHARES, OPTIONS)
+def test_and_lists_by_member(standing: Any, voting: Any, known: bool, shares: Any, options: Any) -> None:
+    sides: list[Any] = []
+    for side in (standing, voting):
+        texts = side and {name: [text for text, _ in some] for name, some in side.items()}
+        numbers = {name: [number for _, number in some] for name, some in side.items()} if side else None
+        sides += [texts, numbers if known else None]
+    one = told(
+        lambda: rv.elect(
+            sides[0], sides[1], voters=sides[2], voter_logprobs=sides[3], shares=shares, **options
+        )
+    )
+    assert one == told(lambda: carefully(*sides, shares=shares, **options))
+
+
+@compiled
+def test_a_panel_is_held_in_one_call() -> None:
+    rows = [Hypothesis(f"a b {i}", logprob=-float(i + 1), member=f"m{i % 3}") for i in range(9)]
+    panel = {"m0": ["a b", "a c"], "m1": ["a b c"]}
+    held = [
+        rv.elect(rows),
+        rv.elect(rows, shares={"m0": 1, "m1": 1, "m2": 0}),
+        rv.elect(panel),
+        rv.elect(panel, {"m0": [-1.0, -2.0], "m1": [-1.5]}),
+        rv.elect(["a b", "a c"], voters=rows),
+        rv.elect(["a b", "a c"], voters=panel),
+    ]
+    assert all("_left" in result.__dict__ for result in held)
+    assert [result.member is None for result in held] == [False] * 4 + [True] * 2
+    assert all(result.members == ("m0",) for result in held[:2])
 
 
 @compiled

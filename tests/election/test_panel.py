@@ -111,6 +111,7 @@ def test_candidates_of_several_models_may_be_the_panel():
     assert rv.elect(candidates, similarity="exact").scores.tolist() == [0.5, 0.5, 0.5]
 
 
+@pytest.mark.filterwarnings("ignore:the member")
 @given(members, st.data())
 def test_the_candidates_of_all_members_stand_and_vote(panel, data):
     shares = {name: data.draw(st.integers(1, 9)) for name in panel}
@@ -158,11 +159,24 @@ def test_without_members_no_member_wins():
     assert (nobody.member, nobody.members) == (None, ())
 
 
+@pytest.mark.parametrize("similarity", ["overlap_1", "exact"])  # in one call, and the general way
+def test_a_member_that_elects_itself_is_warned_of(similarity):
+    panel = {"a": ["x y"], "b": ["x z"], "c": ["x z"]}
+    with pytest.warns(rv.RangevoteWarning, match="'a' has one output and at least half of the shares"):
+        result = rv.elect(panel, shares={"a": 3, "b": 1, "c": 1}, similarity=similarity)
+    assert result.member == "a"
+    with pytest.warns(rv.RangevoteWarning, match="'a' has one output and at least half of the shares"):
+        rv.elect(panel, shares={"a": 2, "b": 1, "c": 1}, similarity=similarity)
+    rv.elect({**panel, "a": ["x y", "x z"]}, shares={"a": 3, "b": 1, "c": 1}, similarity=similarity)
+    rv.elect({"a": ["x y"], "b": ["x y"]}, similarity=similarity)  # neither outvotes the other
+    rv.elect(["x y", "x z"], voters=panel, shares={"a": 3, "b": 1, "c": 1}, similarity=similarity)
+
+
 def test_a_member_with_the_share_0_stands_and_does_not_vote():
     result = rv.elect(
-        {"a": ["x"], "b": ["y"], "c": ["y"]}, shares={"a": 1, "b": 0, "c": 0}, similarity="exact"
+        {"a": ["x", "x"], "b": ["y"], "c": ["y"]}, shares={"a": 1, "b": 0, "c": 0}, similarity="exact"
     )
-    assert result.scores.tolist() == [1.0, 0.0, 0.0]
+    assert result.scores.tolist() == [1.0, 1.0, 0.0, 0.0]
     with pytest.warns(rv.RangevoteWarning, match="'a' has no candidates"):
         alone = rv.elect({"b": ["y"], "c": ["y"]}, shares={"b": 0, "c": 0, "a": 1}, similarity="exact")
     assert alone.panel.shares == {"b": 0.5, "c": 0.5}

@@ -6,13 +6,14 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain, repeat
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import astuple
 
-from rangevote.election.panel import AGREEMENT, panel_of
+from rangevote.election.panel import AGREEMENT, PanelShares, panel_of, warn_of_self_election
 from rangevote.election.preprocess import prepare
 from rangevote.election.result import NO_SUPPORT, Answer, Result, counted_result, with_thresholds
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
@@ -63,10 +64,10 @@ def elect(
     settings = settings_of(options)
     if not isinstance(candidates, Ballot):
         given = candidates, logprobs, voters, voter_logprobs
-        [answer] = _answers([given], settings)
+        [(answer, panel)] = _answers([given], settings)
         if answer is None:
             return _warn_of_voters(_elect_general(settings, given))
-        return _warn_of_voters(counted_result(answer, _copied(given), settings))
+        return _warn_of_voters(counted_result(answer, _copied(given), settings, panel))
     if logprobs is not None or voters is not None or voter_logprobs is not None:
         raise UsageError("a Ballot brings its own voters and log-probabilities; give it alone.")
     return _warn_of_voters(elect_ballot(candidates, settings))
@@ -103,7 +104,7 @@ def elect_many(
 def _warn_of_voters(result: Result) -> Result:
     """Warn of members without voters, and of voters whose probabilities sum to more than 1. Readers of
     files count the first and warn of the second themselves."""
-    if "_left" not in result.__dict__ and result.panel is not None and result.panel.left_out:
+    if result.panel is not None and result.panel.left_out:
         for name in result.panel.left_out:
             missing = f"panel member {name!r} has no {result.voters.role}"
             warn(f"{missing}; its share was divided among the others.")
@@ -132,10 +133,10 @@ def elect_each(
     """Elections of ballots: one call into the kernels for the usual ones, the others as they are asked for;
     errors are given, not raised."""
     lists = list(map(_lists, ballots))
-    for ballot, given, answer in zip(ballots, lists, _answers(lists, settings), strict=True):
+    for ballot, given, (answer, panel) in zip(ballots, lists, _answers(lists, settings), strict=True):
         try:
             if answer is not None:
-                yield counted_result(answer, _copied(given), settings)
+                yield counted_result(answer, _copied(given), settings, panel)
             else:
                 source = ballot.source if isinstance(ballot, Ballot) else None
                 yield _elect_general(settings, given, source)
@@ -153,58 +154,106 @@ def _lists(ballot: Ballot | Listed | Panel) -> Lists:
     return ballot, None, None, None
 
 
-def _answers(lists: Sequence[Lists], settings: Settings) -> Sequence[Answer | None]:
-    """What one call into the kernels says; None of those elections that the general way has to hold, since
-    they need a warning, an error or a choice."""
+def _answers(
+    lists: Sequence[Lists], settings: Settings
+) -> Iterable[tuple[Answer | None, PanelShares | None]]:
+    """What one call into the kernels says, and the panels; None of those elections that the general way has
+    to hold, since they need a warning, an error or a choice."""
     if settings.one_call is not None:
         usual = settings.always_one_call
         columns = [
-            _columns(given) if usual or not _needs_general(settings, given) else (False, None)
+            _columns(given, settings) if usual or not _needs_general(settings, given) else (False, None, None)
             for given in lists
         ]
         with suppress(MemoryError):  # of one ballot, which the general way finds
-            return settings.one_call.many(columns)
-    return [None] * len(lists)
+            return zip(settings.one_call.many(columns), map(itemgetter(2), columns), strict=True)
+    return [(None, None)] * len(lists)
 
 
 #: Fields of hypotheses that an election in one call reads, and those it ignores; the others must be None.
 _READ = ("text", "logprob", "tokens", "finished", "sampled")
 _IGNORED = ("state", "ranked_by", "token_logprobs", "scores")
-_read_columns = itemgetter(
-    *map(Hypothesis.__struct_fields__.index, _READ),
-    *(i for i, name in enumerate(Hypothesis.__struct_fields__) if name not in _READ + _IGNORED),
+_MEMBER = Hypothesis.__struct_fields__.index("member")
+_read_columns = itemgetter(*map(Hypothesis.__struct_fields__.index, _READ))
+_other_columns = itemgetter(
+    *(i for i, name in enumerate(Hypothesis.__struct_fields__) if name not in (*_READ, *_IGNORED, "member"))
 )
 
 
-def _columns(given: Lists) -> tuple[Any, Any]:
+def _columns(given: Lists, settings: Settings) -> tuple[Any, Any, PanelShares | None]:
     """The columns of candidates and voters as the kernels take them: False for what they do not take, None
-    for voters where the candidates vote."""
+    for voters where the candidates vote; and the panel of those who vote."""
     candidates, logprobs, voters, voter_logprobs = given
-    if voters is None:
-        return _side(candidates, logprobs) if voter_logprobs is None else False, None
-    return _side(candidates, logprobs), _side(voters, voter_logprobs)
+    standing, members = _side(candidates, logprobs)
+    voting = None
+    if voters is not None:
+        if members is not None and set(map(type, members)) != {str}:
+            return False, None, None
+        voting, members = _side(voters, voter_logprobs)
+    elif voter_logprobs is not None:
+        return False, None, None
+    if members is None:
+        return standing if settings.shares is None else False, voting, None
+    numbered = settings.one_call_panel(members)
+    if numbered is None or not (standing and voting is not False):
+        return False, None, None
+    numbers, shares, panel = numbered
+    columns = standing if voting is None else voting
+    columns = (*columns[:5], *(None,) * (5 - len(columns)), numbers, shares, *columns[7:])
+    return (columns, None, panel) if voting is None else (standing, columns, panel)
 
 
-def _side(listed: Any, logprobs: Any) -> Any:
+def _side(listed: Any, logprobs: Any) -> tuple[Any, tuple[Any, ...] | None]:
+    """The columns of one list, and its members where it has any."""
+    if type(listed) is dict and (logprobs is None or type(logprobs) is dict):
+        return _panel_side(listed, logprobs)
     kinds = set(map(type, listed)) if type(listed) is list else set()
     if kinds == {Hypothesis} and logprobs is None:
-        return _read_columns(tuple(zip(*map(astuple, listed), strict=True)))
+        columns = tuple(zip(*map(astuple, listed), strict=True))
+        members = columns[_MEMBER]
+        none = members[0] is None and members.count(None) == len(members)
+        read = (*_read_columns(columns), None, None, *_other_columns(columns))
+        return read, None if none else members
     if kinds == {str} and logprobs is None:
-        return tuple(listed), None
+        return (tuple(listed), None), None
     if kinds == {str} and type(logprobs) is list and len(logprobs) == len(listed):
-        return tuple(listed), tuple(logprobs)
-    return False
+        return (tuple(listed), tuple(logprobs)), None
+    return False, None
+
+
+def _panel_side(
+    listed: dict[Any, Any], logprobs: dict[Any, Any] | None
+) -> tuple[Any, tuple[Any, ...] | None]:
+    """The same of lists by member; those of a member without outputs are for the general way."""
+    lists = list(listed.values())
+    if not lists or set(map(type, lists)) != {list} or not all(lists):
+        return False, None
+    texts, numbers = tuple(chain.from_iterable(lists)), None
+    if set(map(type, texts)) != {str}:
+        return False, None
+    if logprobs is not None:
+        known = [logprobs.get(name) for name in listed]
+        if set(map(type, known)) != {list} or list(map(len, known)) != list(map(len, lists)):  # type: ignore[arg-type]
+            return False, None
+        numbers = tuple(chain.from_iterable(known))  # type: ignore[arg-type]
+        if len(logprobs) > len(listed):
+            return False, None
+    members = chain.from_iterable(repeat(name, len(some)) for name, some in listed.items())
+    return (texts, numbers), tuple(members)
 
 
 def _copied(given: Lists) -> Lists:
-    """Tuples, since the caller may change the lists."""
+    """Tuples, since the caller may change the lists; those by member as one list."""
     candidates, logprobs, voters, theirs = given
-    return (
-        tuple(candidates),
-        None if logprobs is None else tuple(logprobs),
-        None if voters is None else tuple(voters),
-        None if theirs is None else tuple(theirs),
-    )
+    return (*_copy(candidates, logprobs, "candidates"), *_copy(voters, theirs, "voters"))
+
+
+def _copy(listed: Any, logprobs: Any, role: str) -> tuple[Any, Any]:
+    if isinstance(listed, dict):
+        (texts, numbers), members = _panel_side(listed, logprobs)
+        column = None if numbers is None else np.array(numbers, dtype=np.float64)
+        return Hypotheses(list(texts), logprobs=column, role=role, members=list(members or ())), None
+    return None if listed is None else tuple(listed), None if logprobs is None else tuple(logprobs)
 
 
 def _needs_general(settings: Settings, given: Lists) -> bool:
@@ -212,9 +261,17 @@ def _needs_general(settings: Settings, given: Lists) -> bool:
     candidates, _, voters, _ = given
     if settings.preset == "consensus" and voters is None:
         return True
-    if settings.measure.linear or not isinstance(candidates, list):
+    if settings.measure.linear:
         return False
-    return len(candidates) * len(voters if isinstance(voters, list) else candidates) > pair_limit()
+    standing, voting = (_size(listed) for listed in (candidates, candidates if voters is None else voters))
+    return standing * voting > pair_limit()
+
+
+def _size(listed: Any) -> int:
+    """How many there are, where they are lists; others are for the general way."""
+    if isinstance(listed, dict):
+        return sum(map(_size, listed.values()))
+    return len(listed) if isinstance(listed, list) else 0
 
 
 def _elect_general(settings: Settings, given: Lists, source: str | None = None) -> Result:
@@ -301,6 +358,8 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
         those = "all of them" if number == listed else f"the {number} that the similarity tells apart"
         warn(f"{settings.winners} winners asked of {listed} candidates: {those} are elected.")
     panel = panel_of(voters, settings.shares) if len(voters) else None
+    if panel is not None and voters is contest.candidates:
+        warn_of_self_election(panel, voters)
     result = Result(
         contest.candidates,
         voters,

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from rangevote.errors import DataError, UsageError, shown
+from rangevote.errors import DataError, UsageError, shown, warn
 from rangevote.hypothesis import Hypotheses
 from rangevote.similarity.base import short
 
@@ -57,6 +57,18 @@ def check_shares(name: str, shares: Shares | str) -> None:
             )
     if not any(shares.values()):
         raise UsageError("every member has the share 0, so nobody votes; give one of them a number above 0.")
+
+
+def warn_of_self_election(panel: PanelShares, candidates: Hypotheses) -> None:
+    """Warn of a member whose only candidate the others cannot outvote. (Of two members with equal shares
+    neither outvotes the other.)"""
+    for name, share in panel.shares.items():
+        most = 0.5 if len(panel.shares) > 2 else math.nextafter(0.5, 1.0)
+        if len(panel.shares) > 1 and share >= most and (candidates.members or []).count(name) == 1:
+            warn(
+                f"the member {name!r} has one output and at least half of the shares, so that it elects "
+                f"itself: the others cannot outvote it. Give it a smaller share, or more outputs."
+            )
 
 
 def panel_of(voters: Hypotheses, shares: Shares | str | None) -> PanelShares | None:

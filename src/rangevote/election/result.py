@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from rangevote.election.panel import warn_of_self_election
 from rangevote.election.rules import order
 from rangevote.errors import warn
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
@@ -136,7 +137,9 @@ class Result:
             candidates, logprobs, voters, theirs = self.__dict__["_left"][0]
             known = logprobs if voters is None else theirs
             rows = candidates if voters is None else voters
-            return [row.logprob for row in rows] if known is None else known
+            if not isinstance(rows, Hypotheses):
+                return [row.logprob for row in rows] if known is None else known
+            return [] if rows.logprobs is None else rows.logprobs.tolist()
         column = self.voters.logprobs
         return [] if column is None else column.tolist()
 
@@ -151,7 +154,7 @@ class Result:
         if "_left" not in self.__dict__:
             return self.settings.signature(self.weighting, self.candidates, len(self.voters), self.panel)
         candidates, _, voters, _ = self.__dict__["_left"][0]
-        before, between, after = self.settings.one_call_signatures[self.weighting]
+        before, between, after = self.settings.one_call_signature(self.weighting, self.panel)
         return f"{before}{len(candidates)}{between}{len(candidates if voters is None else voters)}{after}"
 
     @property
@@ -184,22 +187,21 @@ class Result:
     @property
     def member(self) -> str | None:
         """The member of a panel whose candidate won; None where nobody is elected or there are no members."""
-        return None if self.index is None or not self._has_members else self.candidates[self.index].member
+        return None if self.index is None else self._member(self.index)
 
     @cached_property
     def members(self) -> tuple[str, ...]:
         """All members with a candidate of the winner's group, by name: as the similarity sees it, they said
         the same, whichever of them `member` is."""
-        if not self.elected or not self._has_members:
+        if self.member is None:
             return ()
-        return tuple(sorted({str(self.candidates[i].member) for i in self._winning_group}))
+        return tuple(sorted({str(self._member(i)) for i in self._winning_group}))
 
-    @property
-    def _has_members(self) -> bool:
+    def _member(self, index: int) -> str | None:
         if "candidates" in self.__dict__:
-            return self.candidates.members is not None
-        item = self.__dict__["_left"][0][0][0]
-        return isinstance(item, Hypothesis) and item.member is not None
+            return None if self.candidates.members is None else self.candidates.members[index]
+        item: str | Hypothesis = self.__dict__["_left"][0][0][index]
+        return None if isinstance(item, str) else item.member
 
     def _content(self, index: int) -> str | Sequence[int]:
         if self.merged is not None and self.merged.text is not None:
@@ -269,10 +271,13 @@ class Result:
     def _winning_group(self) -> list[int]:
         """The candidates that the similarity cannot tell from the leader, in their order."""
         scores, best = self.scores.tolist(), self.score
-        every = not len(self.voters) or self.evidence is not None
+        left = self.__dict__.get("_left")  # in one call somebody votes, and columns are made if needed
+        every = not (left or len(self.voters)) or self.evidence is not None
         same = [i for i, score in enumerate(scores) if every or score == best]
         if len(same) > 1:  # only equal scores can be of one group, where voters alone gave them
-            keys = self._keys(self.candidates.pick(same))
+            rows = left[0][0] if left else self.candidates
+            few = rows.pick(same) if isinstance(rows, Hypotheses) else Hypotheses.of([rows[i] for i in same])
+            keys = self.similarity.keys(few) if left else self._keys(few)
             group = keys[same.index(self.leader)]
             same = [i for i, key in zip(same, keys, strict=True) if key == group]
         return same
@@ -431,7 +436,9 @@ def first(result: Result, number: int) -> tuple[int, ...]:
     return (*result.elected, *others)[:number]
 
 
-def counted_result(answer: Answer, kept: Sequence[Any], settings: Settings) -> Result:
+def counted_result(
+    answer: Answer, kept: Sequence[Any], settings: Settings, panel: PanelShares | None
+) -> Result:
     """The result of an election in one call (`Settings.one_call`), of which only the answer is there.
 
     `kept` are candidates, log-probabilities, voters and their log-probabilities, as tuples or None. Their
@@ -444,9 +451,13 @@ def counted_result(answer: Answer, kept: Sequence[Any], settings: Settings) -> R
     made["score"] = score
     made["margin"] = margin
     made["no_support"] = not supported
+    if panel is not None and kept[2] is None and max(panel.shares.values()) >= 0.5:
+        made["_left"] = (kept, numbers)
+        warn_of_self_election(panel, result.candidates)
     if not supported:
         warn(NO_SUPPORT)
     made["settings"] = settings
+    made["panel"] = panel
     made["weighting"] = "probability" if by_probability else "count"
     made["_left"] = (kept, numbers)
     if settings.own_likelihood:

@@ -43,7 +43,7 @@ from msgspec.structs import force_setattr
 
 from rangevote import __version__
 from rangevote.election.merge import Merging
-from rangevote.election.panel import AGREEMENT, PanelShares, Shares, check_shares
+from rangevote.election.panel import AGREEMENT, PanelShares, Shares, check_shares, panel_of
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, evidence
 from rangevote.election.weights import CONFIDENCE, WEIGHTS, has_temperature
 from rangevote.errors import DataError, SetupError, UsageError, choose, nearest, need, shown
@@ -67,7 +67,11 @@ Check = Callable[[str, Any], object]
 #: Types of options that settings can be found by again.
 PLAIN = frozenset({str, int, float, bool, type(None)})
 #: Options that an election in one call understands; the others must have their defaults.
-ONE_CALL_OPTIONS = frozenset({"similarity", "preset", "weights", "temperature", "likelihood", "tokenize"})
+ONE_CALL_OPTIONS = frozenset(
+    {"similarity", "preset", "weights", "temperature", "likelihood", "tokenize", "shares"}
+)
+#: Panels whose numbers are kept for the next election.
+MOST_PANELS = 64
 #: The cutoff of rule="cluster" and rule="merge", if none is given.
 CLUSTERED = 0.5
 #: How rule="merge" grades whole samples: by the values that two have in common.
@@ -484,11 +488,42 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         )
 
     @cached_property
-    def one_call_signatures(self) -> dict[str, list[str]]:
-        """The signature of elections in one call, by the name of their weights: what stands around the
-        numbers of candidates and voters."""
-        on = self.measure.signature_on(Hypotheses([""]))  # these have texts
-        return {weights: self.signature_around(weights, on) for weights in ("probability", "count")}
+    def _panels(self) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+        return {}
+
+    def one_call_panel(
+        self, members: tuple[Any, ...]
+    ) -> tuple[tuple[int, ...], tuple[float, ...], PanelShares] | None:
+        """The members of voters by number, the share of each, and the panel; None of what the general way has
+        to refuse. Most ballots of a file have the same members, so that they are kept."""
+        if (kept := self._panels.get(members)) is None:
+            if set(map(type, members)) != {str} or isinstance(self.shares, str):
+                return None
+            try:
+                panel = panel_of(Hypotheses([], members=list(members)), self.shares)
+            except DataError:
+                return None
+            assert panel is not None
+            number = {name: i for i, name in enumerate(panel.shares)}
+            kept = tuple(number[name] for name in members), tuple(panel.shares.values()), panel
+            if len(self._panels) >= MOST_PANELS:
+                self._panels.clear()
+            self._panels[members] = kept
+        return kept
+
+    @cached_property
+    def _one_call_signatures(self) -> dict[tuple[Any, ...], list[str]]:
+        return {}
+
+    def one_call_signature(self, weights: str, panel: PanelShares | None) -> list[str]:
+        """The signature of an election in one call, around the numbers of candidates and voters."""
+        key = (weights,) if panel is None else (weights, panel.left_out, *panel.shares.items())
+        if (kept := self._one_call_signatures.get(key)) is None:
+            on = self.measure.signature_on(Hypotheses([""]))  # these have texts
+            if len(self._one_call_signatures) >= MOST_PANELS:
+                self._one_call_signatures.clear()
+            kept = self._one_call_signatures[key] = self.signature_around(weights, on, panel)
+        return kept
 
     @cached_property
     def always_one_call(self) -> bool:
