@@ -14,7 +14,7 @@ from rangevote.cli.evaluate import QUIET, TableOutput, table_options, to_json
 from rangevote.cli.members import panel_files
 from rangevote.cli.options import SECTIONS, HelpCommand, election_options, epilog, option, reading_options
 from rangevote.cli.output import write_output
-from rangevote.cli.progress import Bar, Notes, check_inputs
+from rangevote.cli.progress import Bar, ItemCount, Notes, check_inputs
 from rangevote.errors import UsageError
 
 if TYPE_CHECKING:
@@ -78,7 +78,17 @@ def report(
             entries.append(entry)
             bar.advance()
         bar.close()
-    found = panel_report(entries, settings, gold)
+    count = ItemCount(0, len(entries))
+    bar = Bar(count, "leaving members out", quiet=quiet)
+
+    def done() -> None:
+        count.position += 1
+        bar.advance()
+
+    try:
+        found = panel_report(entries, settings, gold, done)
+    finally:
+        bar.close()
     write_output(written(found, ending, writing.format), writing.output, files.paths, force=writing.force)
     if writing.output and ending not in PICTURES:
         notes.tell(f"{len(found.members)} members over {found.ballots:,} ballots: {writing.output}.")
