@@ -17,10 +17,9 @@ from rangevote.evaluation.samples import (
     calibration,
     count_answers,
     evaluate_samples,
-    right_samples,
     sample_report,
 )
-from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
+from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.similarity import get_similarity
 
 NUMBER = "exact:last_number"
@@ -54,8 +53,8 @@ def test_gold_of_another_type_is_refused(gold):
 
 
 def test_a_sample_without_an_answer_is_wrong():
-    samples = Hypotheses.of(["so 4", "4.0", "five", "5"])
-    assert right_samples(samples, "4", measure("exact:last_number")) == [True, True, False, False]
+    question = count_answers(ballot(4, "4.0", None, 5, gold="4"), measure(NUMBER), "answer")
+    assert (question.counts, question.abstained, question.right) == ((2, 1), 1, (True, False))
 
 
 def ballot(*answers, gold="1", **fields):

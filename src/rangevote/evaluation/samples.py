@@ -144,17 +144,6 @@ def _subsets_below(counts: Sequence[int], votes: int, total: int, most: int) -> 
     return np.convolve(parts, free)[: most + 1]
 
 
-def right_samples(samples: Hypotheses, gold: object, measure: Measure) -> list[bool]:
-    """Whether the answer of each sample is right; `gold` passes through the measure's key too.
-
-    >>> texts = Hypotheses.of(["2 + 2 = 4", "It is 5.", "no idea"])
-    >>> right_samples(texts, "#### 4", get_similarity("exact:last_number"))
-    [True, False, False]
-    """
-    right = right_answers(gold, measure)
-    return [key is not None and key in right for key in measure.keys(samples)]
-
-
 def right_of(ballot: Ballot, gold: str, measure: Measure) -> set[Hashable]:
     """The right answers to a ballot, as the measure's keys: those in its field `gold`, which it carries, or
     in its references."""
@@ -184,12 +173,8 @@ def count_answers(
             raise UsageError(
                 f"gold is for answers, and {measure.name} compares texts; use a key, as --key last_number."
             )
-        keys = _clusters(samples, keys, measure)
-        return Question.of(keys)
-    right = None
-    if gold is not None:
-        right = right_of(ballot, gold, measure)
-    question = Question.of(keys, right)
+        return Question.of(_clusters(samples, keys, measure))
+    question = Question.of(keys, None if gold is None else right_of(ballot, gold, measure))
     order = np.random.default_rng(SEED).permutation(len(keys))  # the file may be sorted
     drawn, answer = stop_sampling([keys[i] for i in order], confidence)
     answers = [key for key, _ in _counted(keys)]
