@@ -195,6 +195,15 @@ def test_several_models_are_a_panel_whose_outputs_all_stand(run, prompts, speake
     assert (refused.code, "given twice" in refused.err) == (2, True)
 
 
+def test_what_a_model_writes_is_merged_field_by_field(run, prompts, speaker):
+    speaker.text = lambda tokens: json.dumps({"words": len(tokens), "language": "en"})
+    [first, *_] = run(
+        "generate", "-m", "speaker", "-i", prompts, "--candidates", "sample:9", "--rule", "merge"
+    ).results()
+    assert json.loads(first["winner"])["language"] == "en"
+    assert first["merged"]["shares"]["language"] == 1.0
+
+
 def test_adaptive_without_a_number_is_a_confidence_of_99_percent(run, prompts, speaker):
     done = run("generate", "-m", "speaker", "-i", prompts, "--voters", "sample:300", *ELECTION, "--adaptive")
     results = expected(speaker, voters="sample:300", adaptive=0.99, similarity="overlap_1")

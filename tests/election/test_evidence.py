@@ -147,6 +147,8 @@ def test_scores_of_files_count(tmp_path, shape):
     written = json.loads(done.stdout)
     assert (written["index"], written["scores"]) == (2, expected.scores.tolist())
     assert written["signature"] == expected.signature
+    unweighted = CliRunner().invoke(cli, ["vote", str(path), *options[:4]])
+    assert "--score-weights reward=" in unweighted.stderr
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet", "csv"])

@@ -146,6 +146,11 @@ def vote(
     notes = Notes(quiet=quiet)
     if WHY_PLAIN and not PURE:
         notes.tell(WHY_PLAIN)
+    if reading.score_field and not settings.scores:
+        names = ",".join(f"{name}=0.1" for name in reading.score_field)
+        notes.warn(
+            f"--score-field has no effect: no score counts unless it has a weight (--score-weights {names})."
+        )
     given = click.get_current_context().params
     remembered = {
         name: value for name, value in given.items() if name not in OPTIONS_FREE_TO_CHANGE_ON_RESUME
