@@ -256,6 +256,9 @@ def test_a_service_that_ended_leaves_the_log_and_the_warnings_of_its_process_as_
         ((*PANEL, "--escalate", "undecided"), "adaptive"),
         (("--upstream", "http://h/v1", "--escalate", "share<1"), "needs a panel"),
         ((*PANEL, "--samples", "1"), "2 members"),
+        ((*PANEL, "--shares", "a=1,c=2"), "shares must be"),
+        ((*PANEL, "--shares", "agreement", "--similarity", "exact"), "shares must be"),
+        (("--upstream", "http://h/v1", "--shares", "a=1,b=2"), "shares must be"),
     ],
 )
 def test_a_panel_that_could_never_answer_as_told_does_not_start(run, arguments, told):

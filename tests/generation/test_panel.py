@@ -68,7 +68,7 @@ def test_one_model_listed_twice_does_not_say_the_same_twice():
     assert list(result.candidates) == list(again.candidates)
 
 
-@pytest.mark.filterwarnings("ignore:of the panel")
+@pytest.mark.filterwarnings("ignore::rangevote.RangevoteWarning")
 def test_a_model_that_fails_at_an_input_is_left_out_there_alone():
     failing = Failing.train(["the train leaves at noon", "the tram leaves at noon"], order=3)
     results = rv.generate({"small": model("ten"), "failing": failing}, INPUTS, candidates="beam:2")
@@ -92,7 +92,7 @@ def test_the_next_model_reads_only_inputs_on_which_those_before_do_not_agree():
     ]
 
 
-@pytest.mark.filterwarnings("ignore:of the panel")
+@pytest.mark.filterwarnings("ignore::rangevote.RangevoteWarning")
 def test_where_the_first_model_fails_the_next_one_is_asked():
     small, large = Says(x="aa", z="aa"), Says(y="bb")
     results = rv.generate(

@@ -51,7 +51,7 @@ def test_several_models_vote_as_a_panel_with_equal_shares_or_those_given(small, 
     assert rv.generate(small, INPUTS, **options, **SHARED)[0].panel.shares == {"large": 0.75, "small": 0.25}
 
 
-@pytest.mark.filterwarnings("ignore:of the panel")
+@pytest.mark.filterwarnings("ignore::rangevote.RangevoteWarning")
 def test_a_model_that_fails_is_left_out_and_named(small):
     failing = Failing.train(["a b"], order=2)
     with pytest.warns(rv.RangevoteWarning, match=r"panel member 'broken' failed and is left out: .*too long"):

@@ -49,7 +49,7 @@ def test_one_member_can_be_asked_alone(service, small, large):
     assert service.ask(model="huge").status_code == 404
 
 
-@pytest.mark.filterwarnings("ignore:of the panel")
+@pytest.mark.filterwarnings("ignore::rangevote.RangevoteWarning")
 def test_a_member_that_fails_is_left_out_and_named(service, small, large):
     large.answer, large.mode = None, "broken"
     answer = service.ask(model="panel").json()
@@ -127,7 +127,7 @@ def test_the_next_member_is_asked_only_where_those_before_do_not_agree(service, 
         assert f"rangevote_members_total{line}" in counts
 
 
-@pytest.mark.filterwarnings("ignore:of the panel")
+@pytest.mark.filterwarnings("ignore::rangevote.RangevoteWarning")
 def test_a_first_member_that_fails_is_named_and_the_next_one_asked(service, small, large):
     small.answer, small.mode, large.answer = None, "broken", texts("at noon")
     reply = service.ask(model="panel", rangevote={"escalate": "share<1"}).json()

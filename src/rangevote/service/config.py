@@ -198,6 +198,13 @@ class ServiceConfig:
                 f"{options.samples} samples are fewer than the {len(self.members)} members of the panel, of "
                 f"which each is asked for one at least."
             )
+        shares = options.election.get("shares", {})
+        if isinstance(shares, str) or not shares.keys() <= self.members.keys():
+            names = ", ".join(self.members) or "there is no panel"
+            raise UsageError(
+                f"shares must be numbers for members of the panel ({names}), got {shares!r:.200}; 'rangevote "
+                f"tune --shares agreement' finds them, and members must have the same names there and here."
+            )
         self.check_orders(options)
         self.check_searches(options)
         self.check_escalation(options)
