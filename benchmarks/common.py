@@ -180,6 +180,7 @@ RESULTS = HERE / "RESULTS.md"
 CHAPTERS = [
     "elections",
     "small",
+    "panels",
     "search",
     "engines",
     "comet",

@@ -227,37 +227,29 @@ class _Count:
             votes[voice.cells] += np.rint(share * voice.votes)
         return votes
 
-    def elected(self, votes: Array, without: Iterable[tuple[Voice, float]]) -> tuple[Array, Integers]:
-        """Of each ballot the votes that elect, and how many answers have them, without these voices."""
-        for voice, share in without:
-            votes[voice.cells] -= np.rint(share * voice.votes)
+    def agreement(self, index: int, votes: Array, shares: Sequence[float], who: Voice) -> tuple[float, float]:
+        """How much of `who`'s vote is on what the voices but `index` elect, of how much; ties count in part.
+        Where the shares of the others are all 0 they elect with equal ones."""
+        voice = self.voices[index]
+        if not any(share for i, share in enumerate(shares) if i != index):
+            shares = [1.0 / len(shares)] * len(shares)
+            votes = self.votes(shares)
+        votes = votes.copy()
+        votes[voice.cells] -= np.rint(shares[index] * voice.votes)
         top = np.maximum.reduceat(votes, self._starts)  # (ballots,)
         least = np.where(top > TIE, top - TIE, np.inf)  # where nobody votes nobody is elected
         elected = self._ballots[votes >= least[self._ballots]]
-        return least, np.bincount(elected, minlength=len(top))
-
-    def agreement(self, index: int, votes: Array, shares: Sequence[float], who: Voice) -> tuple[float, float]:
-        """How much of `who`'s vote is on what the other voices elect, of how much; a tie counts in part."""
-        voice, votes = self.voices[index], votes.copy()
-        least, tied = self.elected(votes, [(voice, shares[index])])
-        there = self._ballots[who.cells]
-        parts = np.rint(who.parts * PART)
-        counted = tied[there] > 0
-        agree = (votes[who.cells] >= least[there]) & counted
+        tied = np.bincount(elected, minlength=len(top))  # (ballots,), how many are elected
+        there, parts = self._ballots[who.cells], np.rint(who.parts * PART)
+        agree = votes[who.cells] >= least[there]
         by_ties = np.bincount(tied[there][agree], weights=parts[agree])  # whole numbers, exact in any order
         agreed = math.fsum(number / ties for ties, number in enumerate(by_ties.tolist()) if number)
-        return agreed / PART, float(parts[counted].sum()) / PART
+        return agreed / PART, float(parts[tied[there] > 0].sum()) / PART
 
     def estimates(self, shares: Sequence[float]) -> tuple[tuple[float, float], ...]:
-        """The agreement of each voice with the others under these shares, or equal ones if theirs are 0."""
-        votes, equal = self.votes(shares), [1.0 / len(shares)] * len(shares)
-        found = []
-        for index, voice in enumerate(self.voices):
-            if any(share for i, share in enumerate(shares) if i != index):
-                found.append(self.agreement(index, votes, shares, voice))
-            else:
-                found.append(self.agreement(index, self.votes(equal), equal, voice))
-        return tuple(found)
+        """The agreement of each voice with the others under these shares."""
+        votes = self.votes(shares)
+        return tuple(self.agreement(i, votes, shares, voice) for i, voice in enumerate(self.voices))
 
     def agreements(self, shares: Sequence[float]) -> dict[int, float]:
         """How often each member agrees with the others than its voice."""

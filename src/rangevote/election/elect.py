@@ -250,9 +250,12 @@ def _copied(given: Lists) -> Lists:
 
 def _copy(listed: Any, logprobs: Any, role: str) -> tuple[Any, Any]:
     if isinstance(listed, dict):
-        (texts, numbers), members = _panel_side(listed, logprobs)
+        texts = list(chain.from_iterable(listed.values()))
+        members = [name for name, some in listed.items() for _ in some]
+        numbers = None if logprobs is None else [x for name in listed for x in logprobs[name]]
         column = None if numbers is None else np.array(numbers, dtype=np.float64)
-        return Hypotheses(list(texts), logprobs=column, role=role, members=list(members or ())), None
+        complete = numbers is not None and numbers[0] is not None  # all are known, or none is
+        return Hypotheses(texts, None, column, None, None, False, None, role, complete, members), None
     return None if listed is None else tuple(listed), None if logprobs is None else tuple(logprobs)
 
 
