@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rangevote.errors import DataError, UsageError, nearest
+from rangevote.errors import UsageError, nearest
 
 if TYPE_CHECKING:
     from rangevote.election.agreement import Agreement
@@ -115,6 +115,8 @@ class FoundShares(NamedTuple):
 def find_shares(files: ExitStack, panel: PanelFiles, reading: ReadOptions, settings: Settings) -> FoundShares:
     """The shares of members by their agreement: over all ballots of files, which are read twice; over the
     first ones of a stream."""
+    from rangevote.evaluation.panel_report import agreement_of
+
     if all(map(os.path.isfile, panel.paths)):
         with ExitStack() as first_pass:
             agreement = agreement_of(panel.read(first_pass, reading)[1], settings)
@@ -127,22 +129,6 @@ def find_shares(files: ExitStack, panel: PanelFiles, reading: ReadOptions, setti
         else f"all {len(held):,} ballots"
     )
     return FoundShares(agreement_of(held, settings), note, (stream, chain(held, entries)))
-
-
-def agreement_of(entries: Iterable[Entry], settings: Settings) -> Agreement:
-    """The agreement of members; a bad ballot is left to the election, which names it, unless all are bad."""
-    from rangevote.election.agreement import AgreementTable, member_votes
-
-    table, bad = AgreementTable(), None
-    for entry in entries:
-        if entry.ballot is not None and entry.ballot.candidates:
-            try:
-                table.add(member_votes(entry.ballot, settings))
-            except DataError as error:
-                bad = bad or error.placed(entry.where)
-    if bad is not None and not table.ballots:
-        raise bad
-    return table.shares()
 
 
 def member_table(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rangevote.cli.evaluate import FORCE, FORMATS, QUIET, SEED, check_plot, to_json, units_options
-from rangevote.cli.members import agreement_of, member_table, panel_files
+from rangevote.cli.members import member_table, panel_files
 from rangevote.cli.options import (
     AGREEMENT,
     FILE_OF_VOTERS,
@@ -178,6 +178,7 @@ def tune(
 def _shares_alone(entries: Iterable[Entry], grid: Mapping[str, Any], table: str) -> tuple[str, str]:
     """A profile with the members' shares by agreement, and a report of them, as a table or as JSON."""
     from rangevote.election.settings import Settings
+    from rangevote.evaluation.panel_report import agreement_of
     from rangevote.evaluation.tables import render
     from rangevote.tuning.tune import agreement_facts, agreement_profile
 

@@ -6,7 +6,7 @@ import math
 import warnings
 from base64 import b64encode
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
@@ -37,9 +37,8 @@ COPIES = 0.9
 class MemberSummary(Struct, kw_only=True):
     """What one member did.
 
-    `outputs` are its candidates. It `wins` where the elected output is its own, of equal ones the first in
-    the file; in `same` ballots the measure cannot tell an output of it from the elected one. `share` is its
-    mean share of the vote in the `ballots` where it votes.
+    `outputs` are its candidates. It `wins` where the measure cannot tell an output of it from the elected
+    one. `share` is its mean share of the vote in the `ballots` where it votes.
 
     Of answers, `agreement` is how often its answer is that of the election without it and its twins, under
     shares by agreement, with a 95 % interval over the ballots that it answers: an estimate of its accuracy
@@ -56,7 +55,6 @@ class MemberSummary(Struct, kw_only=True):
     outputs: int = 0
     ballots: int = 0
     wins: int = 0
-    same: int = 0
     share: float | None = None
     agreement: float | None = None
     interval: Interval | None = None
@@ -107,10 +105,8 @@ class PanelCount:
         self.elected += bool(result.elected)
         for name in result.candidates.members or ():
             self._member(name).outputs += 1
-        if result.member is not None:
-            self._member(result.member).wins += 1
         for name in result.members:
-            self._member(name).same += 1
+            self._member(name).wins += 1
         if result.panel is None:
             return
         for name, share in result.panel.shares.items():
@@ -206,16 +202,25 @@ def _known(number: float) -> float | None:
     return None if math.isnan(number) else number
 
 
-def with_found_shares(settings: Settings, ballots: Iterable[Ballot]) -> Settings:
-    """The same with the shares that shares="agreement" finds over all these ballots; a bad one is left to its
-    election, which says what is wrong."""
+def agreement_of(entries: Iterable[Entry], settings: Settings) -> Agreement:
+    """The agreement of members; a bad ballot is left to the election, which names it, unless all are bad."""
+    table, bad = AgreementTable(), None
+    for entry in entries:
+        if entry.ballot is not None and entry.ballot.candidates:
+            try:
+                table.add(member_votes(entry.ballot, settings))
+            except DataError as error:
+                bad = bad or error.placed(entry.where)
+    if bad is not None and not table.ballots:
+        raise bad
+    return table.shares()
+
+
+def with_found_shares(settings: Settings, entries: Iterable[Entry]) -> Settings:
+    """The same with the shares that shares="agreement" finds over all these ballots."""
     if settings.shares != AGREEMENT:
         return settings
-    table = AgreementTable()
-    for ballot in ballots:
-        with suppress(DataError):
-            table.add(member_votes(ballot, settings))
-    return settings.replace(shares=table.shares().shares)
+    return settings.replace(shares=agreement_of(entries, settings).shares)
 
 
 def panel_report(
@@ -233,7 +238,7 @@ def panel_report(
             f"--gold is for answers, and {measure.name} compares texts; name a key, as -s exact:last_number."
         )
     _check_members(ballots)
-    own = with_found_shares(settings, ballots)
+    own = with_found_shares(settings, entries)
     count, winners, rights = PanelCount(own), list[Hashable](), list[set[Hashable]]()
     for entry, ballot in zip(entries, ballots, strict=True):
         with _placed(entry):
@@ -342,7 +347,8 @@ def _settings_without(settings: Settings, ballots: Sequence[Ballot], name: str) 
     left = [without(ballot, name) for ballot in ballots]
     if settings.shares == AGREEMENT:
         alone = len({member for ballot in left for member in _members(ballot)}) < 2
-        return settings.replace(shares=None) if alone else with_found_shares(settings, left)
+        entries = (Entry("", ballot) for ballot in left)
+        return settings.replace(shares=None) if alone else with_found_shares(settings, entries)
     if isinstance(settings.shares, Mapping):
         shares = {member: share for member, share in settings.shares.items() if member != name}
         return settings.replace(shares=shares if any(shares.values()) else None)
@@ -364,21 +370,21 @@ def tables(report: PanelSummary) -> list[Table]:
 
 
 def _member_table(report: PanelSummary, labels: Sequence[str]) -> Table:
-    columns = [Column(name, decimals=0) for name in ("outputs", "wins", "same")]
+    columns = [Column(name, decimals=0) for name in ("outputs", "wins")]
     columns += [Column("share %", decimals=1)]
     columns += [] if report.answers else [Column("agreement", decimals=3)]
     columns += [Column("changed", decimals=0), Column("twins" if report.answers else "copies")]
     numbers = {member.name: i for i, member in enumerate(report.members, 1)}
     rows = []
     for label, one in zip(labels, report.members, strict=True):
-        cells: list[float | str | None] = [one.outputs, one.wins, one.same, _times(100, one.share)]
+        cells: list[float | str | None] = [one.outputs, one.wins, _times(100, one.share)]
         cells += [] if report.answers else [one.agreement]
         cells += [one.changed, " ".join(str(numbers[name]) for name in one.twins)]
         rows.append(TableRow(label, list(map(Cell, cells))))
     notes = [
         f"{report.ballots:,} ballots by {report.measure}; {report.elected:,} have a winner.",
-        "wins: the elected output is the member's, of equal ones the first in the file. same: the measure "
-        "cannot tell its output from the elected one. changed: ballots with another winner without it.",
+        "wins: the measure cannot tell its output from the elected one, so that several members may win. "
+        "changed: ballots with another winner without it.",
     ]
     if report.answers:
         notes.append("twins make the same mistakes; with --shares agreement they divide one share.")

@@ -151,7 +151,7 @@ class ElectionPage:
         images: Path | None = None,
     ) -> None:
         self._lists, self._images = lists, images
-        self._settings = with_found_shares(settings, lists[0])
+        self._settings = with_found_shares(settings, (Entry(lists[0].name, ballot) for ballot in lists[0]))
         self.kept = len(lists[0]) if kept is None else min(kept, len(lists[0]))
         self._elected: OrderedDict[tuple[int, int, WhatIf], api.ElectedBallot] = OrderedDict()
         self._panels: dict[int, PanelSummary] = {}

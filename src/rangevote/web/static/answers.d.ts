@@ -182,7 +182,6 @@ export interface MemberSummary {
   outputs: number;
   ballots: number;
   wins: number;
-  same: number;
   share: number | null;
   agreement: number | null;
   interval: [low: number, high: number] | null;

@@ -83,9 +83,9 @@ export function memberLegend(election) {
  */
 export function showMembers(container, panel) {
   const { answers } = panel;
-  const titles = ["Member", "Outputs", "Wins", "Same as elected", "Agreement", "Share", ...(answers ? ["Share by agreement", "Twins"] : ["Copies"])];
+  const titles = ["Member", "Outputs", "Wins", "Agreement", "Share", ...(answers ? ["Share by agreement", "Twins"] : ["Copies"])];
   const rows = panel.members.map((member) => {
-    const cells = [grouped(member.outputs), grouped(member.wins), grouped(member.same), agreement(member, answers), part(member.share)];
+    const cells = [grouped(member.outputs), grouped(member.wins), agreement(member, answers), part(member.share)];
     if (answers) cells.push(part(member.agreement_share));
     const twins = make("td", {}, ...(member.twins.length ? member.twins.map((name) => memberBadge(name)) : ["none"]));
     return make("tr", {}, make("th", { scope: "row" }, memberBadge(member.name)), ...cells.map((text) => make("td", {}, text)), twins);
@@ -110,7 +110,7 @@ function part(share) {
 
 /** @param {import("./answers").PanelSummary} panel */
 function explained({ answers, measure }) {
-  const wins = "Wins: the elected output is the member's, of equal ones the first in the file. Same as elected: the measure cannot tell its output from the elected one. ";
+  const wins = "Wins: the measure cannot tell its output from the elected one, so that several members may win. ";
   if (!answers) return `${wins}Agreement: mean similarity by ${measure} to the others' outputs; of texts it does not say who is good. Copies: wrote the same text in nine of ten ballots or more.`;
   return (
     `${wins}Agreement: how often its answer is that of the election without it and its twins, with a 95 % interval over the ballots that it answers; ` +
