@@ -327,3 +327,10 @@ def test_agreement_of_a_file_without_members_is_refused(run, answers):
     done = run("vote", answers[0], *AGREEMENT)
     assert done.code == 3
     assert "good.jsonl:1: candidates: has no members" in done.err
+
+
+def test_a_member_keeps_the_version_in_the_name_of_its_file(run, tmp_path):
+    files = [tmp_path / "gpt-3.5.jsonl", tmp_path / "gpt-4.1.jsonl"]
+    for path in files:
+        path.write_bytes(lines({"id": 1, "candidates": ["x"]}))
+    assert run("vote", *files).results()[0]["members"] == ["gpt-3.5", "gpt-4.1"]

@@ -21,7 +21,7 @@ from rangevote.cli.evaluate import (
     table_options,
     to_json,
 )
-from rangevote.cli.members import panel_files
+from rangevote.cli.members import panel_files, stem
 from rangevote.cli.options import HelpCommand, option
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
@@ -39,8 +39,6 @@ COLUMNS = ("bleu", "chrf", "length", "distinct_bigrams", "empty")
 COPIES = ("exact_copies", "partial_copies")
 #: For the comparison of a panel with its best member, where no others are asked for.
 RESAMPLES = 1_000
-#: Endings of a file's name that say nothing about a system.
-ENDINGS = {".gz", ".zst", ".jsonl", ".json", ".txt"}
 
 
 @click.command(
@@ -224,10 +222,7 @@ def parse_systems(arguments: Sequence[str], fewest: int = 2) -> list[SystemFile]
 def _parse_system(argument: str) -> SystemFile:
     label, sign, path = argument.partition("=")
     if not sign or Path(argument).exists():  # a file's own name may contain '='
-        stem = Path(argument).name
-        while Path(stem).suffix in ENDINGS:
-            stem = Path(stem).stem
-        return SystemFile(stem or argument, stem or argument, None, argument)
+        return SystemFile(stem(argument), stem(argument), None, argument)
     method, _, number = label.rpartition("@")
     # a whole number only: in overlap_1-4@0.25 the rest is part of the measure's name
     if not (method and number.isascii() and number.isdecimal() and int(number)):

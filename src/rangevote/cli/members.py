@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rangevote.evaluation.tables import Table
     from rangevote.formats import Entry, Reading, ReadOptions
 
+ENDINGS = {".gz", ".zst", ".bz2", ".xz", ".jsonl", ".json", ".txt", ".csv", ".tsv", ".parquet", ".moses"}
 #: Ballots of a stream, which cannot be read twice, that shares are found from.
 WARM_UP = 1_000
 
@@ -94,14 +95,26 @@ def panel_files(
 
 
 def _members(paths: Sequence[str]) -> dict[str, str]:
-    """Files by the names of their members: that of the file without folder and ending, or, where two would
-    have the same name, as given."""
-    stems = ["stdin" if path == "-" else Path(path).name.partition(".")[0] or path for path in paths]
+    """Files by the names of their members: that of the file, or, where two would have the same name, as
+    given."""
+    stems = ["stdin" if path == "-" else stem(path) for path in paths]
     names = stems if len(set(stems)) == len(stems) else paths
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"{name} is given twice; a file can be one member of a panel.")
     return dict(zip(names, paths, strict=True))
+
+
+def stem(path: str) -> str:
+    """The name of a file without its folder and endings that say nothing about a system.
+
+    >>> stem("out/gpt-3.5.jsonl.gz")
+    'gpt-3.5'
+    """
+    name = Path(path).name
+    while Path(name).suffix in ENDINGS:
+        name = Path(name).stem
+    return name or path
 
 
 class FoundShares(NamedTuple):
