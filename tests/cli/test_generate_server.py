@@ -145,6 +145,7 @@ def test_the_next_model_is_asked_only_where_those_before_do_not_agree(ask):
         done = ask(upstream, *stages)
     assert {asked.body["model"] for asked in upstream.asked} == {"tiny"}
     assert [(line["winner"], line["asked"]) for line in done.results()] == [("ten", ["tiny"])] * 9
+    assert "tiny for 9." in done.err
     with Upstream() as upstream:  # samples that differ
         done = ask(upstream, *stages)
     assert [line["asked"] for line in done.results()] == [["tiny", "large"]] * 9

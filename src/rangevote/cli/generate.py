@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -364,7 +364,7 @@ def _write_all(
     quiet: bool,
 ) -> int:
     """Write a line for every input; returns the exit code."""
-    done, skipped = ItemCount(sink.done, total), 0
+    done, skipped, asked = ItemCount(sink.done, total), 0, Counter[str]()
     bar = Bar(done, "generating", quiet=quiet, unit="inputs")
     with keeping_results(sink, bar):
         rest = skip_done(entries, sink.leading, text=shape.text and sink.leading is sink.results)
@@ -373,6 +373,7 @@ def _write_all(
             for batch in batches:
                 for entry, answer in batch:
                     line, ballot = _line(entry, answer, shape)
+                    asked.update(() if isinstance(answer, DataError) else answer.asked)
                     if line.error is not None:
                         if not skip:
                             raise line.error
@@ -385,6 +386,9 @@ def _write_all(
         sink.finish()
     if not sink.done + bar.items:
         notes.tell("there are no inputs.")
+    if asked:
+        each = ", ".join(f"{name} for {number:,}" for name, number in asked.items())
+        notes.tell(f"of {bar.items:,} inputs, models were asked: {each}.")
     if skipped:
         click.echo(f"rangevote: {skipped} of {bar.items} inputs were skipped.", err=True)
     return 4 if skipped else 0
