@@ -162,8 +162,8 @@ def test_shares_of_probability_are_those_of_figure_1():
 
 def test_of_a_panel_it_says_whose_output_won_and_who_said_the_same():
     panel = {"one": ["a dog runs"], "two": ["a dog runs"], "three": ["a cat"]}
-    sentences = "".join(why(rv.elect(panel, shares={"one": 2, "two": 1, "three": 1})))
+    sentences = "".join(why(rv.elect(panel, shares={"one": 2, "two": 2, "three": 1})))
     assert sentences.endswith(
-        " It is the output of one (whose share of the vote is 50 %); two said the same."
+        " It is the output of one (whose share of the vote is 40 %); two said the same."
     )
     assert "output of" not in "".join(why(rv.elect(["a dog", "a dog"], voters=panel)))
