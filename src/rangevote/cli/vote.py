@@ -189,7 +189,7 @@ def vote(
             found = find_shares(files, panel, reading, settings)
             remembered["shares"] = {**dict.fromkeys(panel.members, 0.0), **found.agreement.shares}
             settings = settings.replace(shares=remembered["shares"])
-            notes.tell(f"shares by agreement over {found.note}, in rounds: {found.agreement.rounds}.")
+            notes.tell(f"shares by agreement over {found.note} (rounds: {found.agreement.rounds}).")
         source = "-" if "-" in inputs else ballots[0]
         sink = files.enter_context(
             open_output(output, source, remembered, resume=resume, force=force, table=table)

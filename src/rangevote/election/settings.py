@@ -397,10 +397,10 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         force_setattr(self, "similarity", measure)
         if self.shares == AGREEMENT and not measure.answers:
             raise UsageError(
-                f"shares='agreement' is for answers, as similarity='exact:last_number' compares them, and "
-                f"not for {measure.name}: among texts who agrees most is not best (no gain over equal shares "
-                f"by expert ratings of 16 summarisers on 50 articles and of 13 translators on 529 segments). "
-                f"Leave shares out for equal shares, or give numbers."
+                f"shares='agreement' is for answers, and {measure.name} compares texts. Members whose texts "
+                f"agree most are not the best (no gain over equal shares by expert ratings of "
+                f"16 summarisers on 50 articles and of 13 translators on 529 segments). Use a similarity "
+                f"of answers such as 'exact:last_number', leave shares out for equal shares, or give numbers."
             )
 
     @property

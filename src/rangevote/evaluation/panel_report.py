@@ -235,7 +235,7 @@ def panel_report(
     measure, ballots = settings.measure, [entry.get() for entry in entries]
     if gold is not None and not measure.answers:
         raise UsageError(
-            f"--gold is for answers, and {measure.name} compares texts; name a key, as -s exact:last_number."
+            f"--gold is for answers, and {measure.name} compares texts; use a key (-s exact:last_number)."
         )
     _check_members(ballots)
     own = with_found_shares(settings, entries)

@@ -171,7 +171,7 @@ def count_answers(
     if not measure.answers:
         if gold is not None:
             raise UsageError(
-                f"gold is for answers, and {measure.name} compares texts; use a key, as --key last_number."
+                f"gold is for answers, and {measure.name} compares texts; use a key (--key last_number)."
             )
         return Question.of(_clusters(samples, keys, measure))
     question = Question.of(keys, None if gold is None else right_of(ballot, gold, measure))
