@@ -209,6 +209,14 @@ def test_the_last_lines_count_wins_and_missing_outputs_once(run, panel):
     assert run("vote", *panel, "-s", "exact", "-q").err == ""
 
 
+def test_a_member_that_never_wins_is_in_the_table_with_its_share(run):
+    texts = {"a": "the train leaves at ten", "b": "a dog", "c": "the train leaves at ten today"}
+    candidates = [{"text": text, "member": member} for member, text in texts.items()]
+    done = run("vote", stdin=lines({"candidates": candidates}))
+    table = [line.split() for line in done.err.splitlines()[-3:]]
+    assert sorted(table) == [["a", "0.333", "0"], ["b", "0.333", "0"], ["c", "0.333", "1"]]
+
+
 def test_an_output_that_elects_itself_is_warned_of(run, panel):
     done = run("vote", *panel[:2], "-s", "exact")
     # 1: b, since a has two outputs; 3: a and b have half of the vote each; 2 and 4 have one member

@@ -350,6 +350,8 @@ class RunCounts:
         self.alone += line.alone
         self.changed[line.changed] += 1
         self.wins.update(line.members)
+        if line.members:  # who never wins is in the table too
+            self.wins.update(dict.fromkeys((*line.voted, *line.left_out), 0))
         self.left_out.update(line.left_out)
 
     def tell(self, notes: Notes, ballots: int) -> None:

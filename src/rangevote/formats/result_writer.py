@@ -58,8 +58,8 @@ class ResultLine(NamedTuple):
     """One line of output, the error that it stands for where there was one, and of the ballot: how many
     candidates it has, its id, whether another candidate than the most likely won (None: not known), whether
     it has several candidates that are all equal, and whether nobody was elected. Of a panel: the members that
-    won and those without outputs, and whether the winner is the only output of a member with half of the vote
-    or more, though others said something else."""
+    won, all that voted and those without outputs, and whether the winner is the only output of a member with
+    half of the vote or more, though others said something else."""
 
     content: bytes
     error: RangevoteError | None = None
@@ -69,6 +69,7 @@ class ResultLine(NamedTuple):
     all_equal: bool = False
     no_winner: bool = False
     members: tuple[str, ...] = ()
+    voted: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     alone: bool = False
 
@@ -104,7 +105,7 @@ def result_line(
     share = panel.shares.get(result.member or "", 0.0)
     alone = 0.5 <= share < 1 and len(result.members) == 1
     alone = alone and [voter.member for voter in result.voters].count(result.member) == 1
-    return line._replace(left_out=panel.left_out, alone=alone)
+    return line._replace(voted=tuple(panel.shares), left_out=panel.left_out, alone=alone)
 
 
 def empty_line(ballot: Ballot, shape: ResultShape) -> ResultLine:
