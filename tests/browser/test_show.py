@@ -593,7 +593,7 @@ def test_at_four_times_the_size_all_can_be_reached(new_page, serve):
 def test_an_export_finds_the_votes_that_the_server_gives(page, serve, similarity):
     voters = [rv.Hypothesis(text=text) for text in texts_of(210, seed=2)]  # more than are listed
     answers = page_of([many(30), ballot(texts_of(20), voters=voters), FIGURE], similarity=similarity)
-    page.goto(serve([FIGURE]))
+    page.goto(serve([FIGURE]), wait_until="networkidle")  # the server ends before the page
     found = page.evaluate(
         """async (answers) => { const { withVotes } = await import("/static/votes.js");
         return Object.fromEntries(Object.keys(answers).map((path) => [path, withVotes(answers, path)])); }""",
