@@ -17,15 +17,15 @@ from rangevote.models.ngram import END, START, read_arpa, read_corpus, write_arp
 
 def arpa(data: bytes) -> None:
     """A model of n-grams: what it says are probabilities; written and read again it is the same model."""
-    words, table = read_arpa(scratch_file("model.arpa", data))
-    for level in table.levels:
+    words, levels = read_arpa(scratch_file("model.arpa", data))
+    for level in levels:
         assert not np.isnan(level.logprobs).any(), "NaN"
         assert np.isfinite(level.backoffs).all(), "a back-off without end"
     first, second = scratch() / "first.arpa", scratch() / "second.arpa"
-    write_arpa(first, words, table)
+    write_arpa(first, words, levels)
     again, same = read_arpa(first)
     assert again == words
-    assert [level.keys.tolist() for level in same.levels] == [level.keys.tolist() for level in table.levels]
+    assert [level.keys.tolist() for level in same] == [level.keys.tolist() for level in levels]
     write_arpa(second, again, same)
     assert _alike(first, second), "the written file is read as another model"
 

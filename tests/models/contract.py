@@ -209,10 +209,11 @@ class ModelContract:
         assert len(model.ends) == len(set(model.ends)) > 0
         assert all(isinstance(end, (int, np.integer)) and 0 <= end < vocabulary for end in model.ends)
 
-    def test_the_text_of_tokens_is_a_text_or_unknown(self, model, inputs):
+    def test_no_tokens_are_no_text_and_all_tokens_have_text_or_none_has(self, model, inputs):
+        nothing = model.text([])
+        assert nothing in ("", None)
         for _, rows in self.wander(model, inputs, seed=9):
-            for _, prefix in rows:
-                assert isinstance(model.text(list(prefix)), (str, type(None)))
+            assert [model.text(list(prefix)) is None for _, prefix in rows] == [nothing is None] * len(rows)
 
     def test_the_source_is_in_the_tokens_of_the_model(self, model, inputs):
         vocabulary = numpy(model.step(model.start(inputs), None).log_probs).shape[1]

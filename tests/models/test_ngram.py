@@ -1,10 +1,9 @@
-"""The n-gram model behind the seam: the contract, prompts, whole sentences, and the speed of learning."""
+"""The n-gram model behind the seam: the contract, prompts, and whole sentences."""
 
 from __future__ import annotations
 
 import gzip
 import math
-import time
 from pathlib import Path
 
 import numpy as np
@@ -83,20 +82,10 @@ def test_text_and_source_go_both_ways(model):
     assert model.step(model.start([""]), None).hidden is None
 
 
-def test_perplexity_is_the_mean_over_words_and_ends(model):
-    total = model.logprob("a dog sits") + model.logprob("zebra")
-    assert model.perplexity(["a dog sits", "zebra"]) == pytest.approx(math.exp(-total / 6), rel=1e-12)
-    with pytest.raises(UsageError, match="perplexity of no sentences"):
-        model.perplexity([])
-
-
 def test_a_model_of_words_seen_and_unseen_learns_the_unknown_word():
     rare = NgramModel.train([*TEXT, "a zebra sits", "the gnu sits"], 3, min_count=2)
     assert "zebra" not in rare.words
     assert rare.logprob("a tapir sits") > NgramModel.train(TEXT, 3).logprob("a tapir sits")
-    known = NgramModel.train(TEXT, 3, vocabulary=["dog", "tapir"])
-    assert known.words == ["<unk>", "<s>", "</s>", "dog", "tapir"]
-    assert math.isfinite(known.logprob("tapir cat"))
 
 
 def test_a_text_of_one_empty_line_makes_a_model_that_ends():
@@ -107,12 +96,12 @@ def test_a_text_of_one_empty_line_makes_a_model_that_ends():
 
 def test_sentences_shorter_than_the_order_make_a_model_of_what_there_is(tmp_path):
     short, long = NgramModel.train(["a", "b", "a"], 3), NgramModel.train(["a", "b", "a"], 6)
-    assert [level.keys.size for level in long.table.levels] == [5, 4, 2, 0, 0, 0]
+    assert [level.keys.size for level in long.levels] == [5, 4, 2, 0, 0, 0]
     long.write(tmp_path / "model.arpa")
     expected = kenlm_scores(tmp_path / "model.arpa", sentences := every_sentence(["a", "b", "c"], 3))
     for sentence, scores in zip(sentences, expected, strict=True):
         np.testing.assert_allclose(long.scores(sentence), scores, rtol=0, atol=1e-5)
-    assert short.table.levels[0].logprobs.tolist() == long.table.levels[0].logprobs.tolist()
+    assert short.levels[0].logprobs.tolist() == long.levels[0].logprobs.tolist()
 
 
 def test_what_cannot_be_a_prompt_is_refused(model):
@@ -124,10 +113,8 @@ def test_what_cannot_be_a_prompt_is_refused(model):
     with pytest.raises(UsageError, match="inputs is one text, 'a dog'; give a list of prompts"):
         model.start("a dog")
     for tokens in ([-1], [len(model.words)]):
-        with pytest.raises(UsageError, match=r"tokens .* they go from 0 to \d+"):
+        with pytest.raises(UsageError, match=r"tokens .* the model knows 0 to \d+"):
             model.start([tokens])
-        with pytest.raises(UsageError, match=r"tokens .* they go from 0 to \d+"):
-            model.step(model.start([""]), np.array(tokens))
     with pytest.raises(UsageError, match="order 0: an n-gram model has order 1 or more"):
         NgramModel.train(TEXT, 0)
 
@@ -150,19 +137,5 @@ def test_a_model_of_real_captions_is_good_at_captions_and_kenlm_scores_them_alik
     expected = kenlm_scores(path, unseen)
     for sentence, scores in zip(unseen, expected, strict=True):
         assert model.logprob(sentence) == pytest.approx(scores.sum(), abs=1e-4)
-    perplexity = {order: NgramModel.train(DATA / "train.en.gz", order).perplexity(unseen) for order in (1, 2)}
-    assert perplexity[1] > 2 * perplexity[2] > 2 * model.perplexity(unseen)
-
-
-@pytest.mark.slow
-def test_a_million_words_are_learned_in_seconds(tmp_path):
-    rng = np.random.default_rng(1)
-    ranks = rng.zipf(1.3, size=1_000_000) % 60_000  # as uneven as words are
-    path = tmp_path / "text"
-    path.write_text(
-        "".join(f"w{rank}\n" if i % 20 == 0 else f"w{rank} " for i, rank in enumerate(ranks.tolist()))
-    )
-    begin = time.perf_counter()
-    model = NgramModel.train(path, 3)
-    assert time.perf_counter() - begin < 10
-    assert len(model.words) > 10_000
+    shorter = NgramModel.train(DATA / "train.en.gz", 2)
+    assert sum(map(model.logprob, unseen)) > sum(map(shorter.logprob, unseen))
