@@ -16,8 +16,8 @@ from rangevote.formats import Entry, ReadOptions, read
 from rangevote.formats.ballot_writer import write_ballot
 from rangevote.formats.jsonl import ballot_of, decode_ballot, decode_text, parse
 from rangevote.formats.prompts import ModelInput, read_inputs
-from rangevote.formats.stream import open_stream
 from rangevote.hypothesis import LOGPROB_SLACK, Ballot, Hypothesis
+from rangevote.text import open_stream
 
 
 def _quiet(message: str) -> None:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rangevote.errors import DataError, MissingExtra, SetupError
-from rangevote.formats.stream import CHUNK, blocks_of, lines_of, open_stream
+from rangevote.text import CHUNK, blocks_of, lines_of, open_stream
 
 TEXT = b"".join(b"line %d of some text\n" % i for i in range(20_000))
 

@@ -25,7 +25,7 @@ import msgspec
 
 from rangevote.cli.options import format_by_name
 from rangevote.errors import RangevoteError, SetupError, UsageError, need
-from rangevote.text import cannot_write, draft_of, escape_controls, is_stream, open_stream, regular_file
+from rangevote.text import cannot_write, draft_of, escape_controls, is_stream, open_device, regular_file
 
 if TYPE_CHECKING:
     from rangevote.cli.progress import Bar
@@ -348,7 +348,7 @@ def _open_stream(output: str | None, *, force: bool) -> Iterator[BinaryIO]:
         return
     if Path(output).is_block_device() and not force:
         raise SetupError(f"{output} is a disk device. Use --force to overwrite it.")
-    stream = open_stream(output)
+    stream = open_device(output)
     try:
         yield stream
     finally:

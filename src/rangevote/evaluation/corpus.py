@@ -21,14 +21,14 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from rangevote.errors import DataError, UsageError, choose, need
-from rangevote.formats import Entry
-from rangevote.formats.csv_tsv import looks_delimited, read_table
+from rangevote.formats import Entry, ReadOptions
+from rangevote.formats.csv_tsv import looks_delimited, table_records
 from rangevote.formats.jsonl import decode_as, decode_text, parse
 from rangevote.formats.layouts import Located
-from rangevote.formats.stream import MAX_LINE_BYTES, Source, open_stream
 from rangevote.hypothesis import Ballot
 from rangevote.kernel.plain import UNITS as PLAIN_UNITS
 from rangevote.similarity.units import TOKENISERS, Tokenise
+from rangevote.text import Source, open_stream
 
 Split = Callable[[str], Sequence[str]]
 
@@ -266,7 +266,7 @@ def _read_lines(source: Source, role: str, plain: bool) -> FileValues[str | Line
         named = b"winner" in head or stream.name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
         table = looks_delimited(head, stream.name) if named and not plain and head[:1] != b"{" else None
         if table is not None:
-            located = list(_table_lines(read_table(stream, table, MAX_LINE_BYTES)))
+            located = list(_table_lines(table_records(stream, ReadOptions(format=table))))
         else:
             raw = stream.lines()
             first = next(raw, None)

@@ -3,7 +3,7 @@
 from rangevote.formats.ballot_writer import WRITERS, Writer, ending, writer
 from rangevote.formats.join_voters import join
 from rangevote.formats.reader import FORMATS, Entry, Reading, ReadOptions, SeenIds, read, repeated
-from rangevote.formats.stream import Stream, open_stream
+from rangevote.text import Stream, open_stream
 
 __all__ = [
     "FORMATS",

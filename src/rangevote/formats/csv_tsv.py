@@ -22,45 +22,23 @@ import msgspec
 from rangevote.errors import DataError
 from rangevote.formats.ballot_writer import refuse_others, write_ballot
 from rangevote.formats.jsonl import decode_text, parse
-from rangevote.formats.layouts import (
-    IDS,
-    LISTS,
-    SOURCES,
-    TEXTS,
-    Located,
-    read_records,
-    recognise,
-    to_the_end,
-    unknown_layout,
-)
+from rangevote.formats.layouts import IDS, LISTS, SOURCES, TEXTS, Located
 from rangevote.formats.logprobs import number
-from rangevote.formats.reader import Entry, ReadOptions
-from rangevote.formats.stream import Stream
+from rangevote.formats.reader import ReadOptions
 from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.text import Stream
 
-#: Rows that are looked at to find which belong together.
-HEAD = 1000
 NUMBERS = ("logprob", "prob", "weight", "ranked_by")
 TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 LISTED = ("tokens", "state", "references", "tool_calls", "token_logprobs", "scores")
 NAMES = {"csv": "CSV", "tsv": "TSV"}
 
 
-def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
-    """The ballots of a table; `options.format` says which kind it is."""
+def table_records(stream: Stream, options: ReadOptions) -> Iterator[Located]:
+    """The rows of a table as records, in which an empty cell that means nothing is left out;
+    `options.format` says which kind of table it is."""
     format = options.format or "csv"
-    records = to_the_end(read_table(stream, format, options.max_line_bytes))
-    head = [record for record, _ in zip(records, range(HEAD), strict=False)]
-    rows = [row.record for row in head if row.error is None]
-    layout = recognise(rows, options)
-    if layout is None:
-        raise unknown_layout(rows[0]).at(stream.name)
-    yield from read_records(chain(head, records), layout)
-
-
-def read_table(stream: Stream, format: str, limit: int) -> Iterator[Located]:
-    """The rows of a table as records, in which an empty cell that means nothing is left out."""
-    rows = _rows(stream, limit, format)
+    rows = _rows(stream, options.max_line_bytes, format)
     where, names = next(rows, ("", []))
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)

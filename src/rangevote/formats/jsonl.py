@@ -20,10 +20,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from rangevote.election.weights import MASS_SLACK, distinct_mass
 from rangevote.errors import DataError, UsageError, nearest
-from rangevote.formats.logprobs import AS_IS, Scale, accept, ballot_scale, number
+from rangevote.formats.logprobs import AS_IS, Scale, ballot_scale, number
 from rangevote.formats.reader import Decode, ReadOptions
-from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.hypothesis import Ballot, Hypothesis, check
 
 T = TypeVar("T")
 
@@ -62,7 +63,8 @@ _decode_line = msgspec.json.Decoder(BallotLine).decode
 
 def decoder(options: ReadOptions) -> Decode:
     """The function from a line to its ballot under these options."""
-    return partial(decode_ballot, options=options, scale=ballot_scale(options))
+    scale = ballot_scale(options) if options.score_options else AS_IS
+    return partial(decode_ballot, options=options, scale=scale)
 
 
 def decode_ballot(line: bytes, options: ReadOptions | None = None, scale: Scale | None = AS_IS) -> Ballot:
@@ -169,6 +171,51 @@ def _objects(hypotheses: list[Hypothesis | str]) -> list[Hypothesis]:
     if str in map(type, hypotheses):
         return [Hypothesis(item) if isinstance(item, str) else item for item in hypotheses]
     return hypotheses  # type: ignore[return-value]
+
+
+def accept(
+    ballot: Ballot, options: ReadOptions, role: str = "candidates", scale: Scale | None = AS_IS
+) -> Ballot:
+    """The ballot with log-probabilities as `scale` says they are meant, if all its values are valid.
+
+    `role` is what the file calls the candidates. Probabilities of distinct sequences that exceed 1 together
+    are reported.
+    """
+    if scale is None:
+        scale = AS_IS
+        ballot = _without_logprobs(ballot)
+    elif scale is not AS_IS and (scale.factor, scale.alpha, scale.softmax) != (1.0, 0.0, False):
+        voters = None if ballot.voters is None else scale.apply(ballot.voters, "voters")
+        ballot = msgspec.structs.replace(
+            ballot, candidates=scale.apply(ballot.candidates, role), voters=voters
+        )
+    check(ballot, role)
+    for name, hypotheses in (("candidates", ballot.candidates), ("voters", ballot.voters)):
+        if not hypotheses or not scale.complete:
+            continue
+        logprobs = [h.logprob for h in hypotheses if h.logprob is not None]
+        # the sum is a bound: equal sequences are all in it
+        if sum(map(math.exp, logprobs)) <= 1:
+            continue
+        mass = distinct_mass(hypotheses)
+        if mass > 1 + MASS_SLACK:
+            options.report(
+                f"log-probabilities look length-normalised, or are not natural logs: those of distinct "
+                f"sequences add up to P = {mass:.4g}. Give sums of natural logs over all tokens, or "
+                f"say what they are with --log-base and --length-normalised, or ignore them with "
+                f"--score-scale count",
+                field=name,
+                key=("mass", name),
+            )
+    return ballot
+
+
+def _without_logprobs(ballot: Ballot) -> Ballot:
+    candidates, voters = (
+        None if rows is None else [msgspec.structs.replace(row, logprob=None) for row in rows]
+        for rows in (ballot.candidates, ballot.voters)
+    )
+    return msgspec.structs.replace(ballot, candidates=candidates, voters=voters)
 
 
 def report_unknown(names: Iterable[str], allowed: Sequence[str], prefix: str, options: ReadOptions) -> None:

@@ -28,7 +28,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from itertools import count
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -45,9 +45,9 @@ from rangevote.formats.jsonl import (
     parse,
 )
 from rangevote.formats.logprobs import Scale, ballot_scale, number, refuse_score_options, scale_of, total
-from rangevote.formats.reader import Decode, Entry, ReadOptions, Record, entry_at, read_lines
-from rangevote.formats.stream import Stream
+from rangevote.formats.reader import Decode, Entry, ReadOptions, Record, entry_at
 from rangevote.hypothesis import Ballot
+from rangevote.text import Stream
 
 #: What people call a list of outputs, an output, its log-probability, and the rest of a record.
 LISTS = (
@@ -68,6 +68,8 @@ IDS = (
     *("request_id", "custom_id", "sentence_id", "problem_id", "idx"),
 )
 REFERENCES = ("references", "reference", "target")
+#: Records that are looked at to find their layout.
+HEAD = 1000
 #: Names of what a pipeline returns, which differ by task.
 PIPELINE = ("generated_text", "translation_text", "summary_text")
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(-?\d+|\*)\]")
@@ -321,7 +323,9 @@ def decoder(options: ReadOptions) -> Decode:
     layout, scale = layout_of(options)
 
     def decode(line: bytes) -> Ballot | None:
-        record = _object(parse(line))
+        record = parse(line)
+        if not isinstance(record, dict):
+            raise DataError(f"expected an object, got {kind_of(record)}")
         return None if _left_out(record, options) else record_ballot(record, layout, options, scale)
 
     return decode
@@ -332,20 +336,21 @@ def _left_out(record: Record, options: ReadOptions) -> bool:
     return options.filter is not None and record.get("filter", options.filter) != options.filter
 
 
-def _object(value: Any) -> Record:
-    if not isinstance(value, dict):
-        raise DataError(f"expected an object, got {kind_of(value)}")
-    return value
-
-
 def read_records(records: Iterable[Located], options: ReadOptions) -> Iterator[Entry]:
-    """The ballots of records in the layout that the options name."""
+    """The ballots of records, in the layout that the options name or that the first records show."""
+    rows = _to_the_end(records)
+    head = list(islice(rows, HEAD))
+    shown = [row.record for row in head if row.error is None]
+    found = recognise(shown, options)
+    if found is None:
+        raise unknown_layout(shown[0])
+    options = found
     layout, scale = layout_of(options)
-    records = (row for row in to_the_end(records) if not _left_out(row.record, options))
+    rows = (row for row in chain(head, rows) if not _left_out(row.record, options))
     if options.group_by is not None:
-        yield from _grouped(records, options, layout, scale)
+        yield from _grouped(rows, options, layout, scale)
         return
-    for where, record, error in records:
+    for where, record, error in rows:
         id = _id(record, layout)
         if error is not None:
             yield Entry(where, error=error.placed(where), id=id)
@@ -353,21 +358,33 @@ def read_records(records: Iterable[Located], options: ReadOptions) -> Iterator[E
             yield entry_at(where, record_ballot, record, layout, options, scale, id=id)
 
 
-def read_grouped_lines(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
-    """The ballots of JSON lines of which each is one sample."""
+def _to_the_end(records: Iterable[Located]) -> Iterator[Located]:
+    """All records, and a fault that ends the reading as the last: what was read before it is not lost."""
+    try:
+        yield from records
+    except DataError as error:
+        yield Located(error.where, {}, error)
 
-    def records() -> Iterator[Located]:
-        for i, line in enumerate(stream.lines_or_errors(options.max_line_bytes), 1):
-            where = f"{stream.name}:{i}"
-            try:
-                if isinstance(line, DataError):
-                    raise line
-                if line and not line.isspace():
-                    yield Located(where, _object(parse(line)))
-            except DataError as error:
-                yield Located(where, {}, error)
 
-    return read_records(records(), options)
+def line_records(stream: Stream, options: ReadOptions) -> Iterator[Located]:
+    """The records of JSON lines."""
+    for where, value, error in _line_values(stream, options):
+        if error is None and not isinstance(value, dict):
+            value, error = {}, DataError(f"expected an object, got {kind_of(value)}")
+        yield Located(where, value, error)
+
+
+def _line_values(stream: Stream, options: ReadOptions) -> Iterator[tuple[str, Any, DataError | None]]:
+    """The values of lines that are not blank, with their places; an error in place of a bad one."""
+    for i, line in enumerate(stream.lines_or_errors(options.max_line_bytes), 1):
+        where = f"{stream.name}:{i}"
+        try:
+            if isinstance(line, DataError):
+                raise line
+            if line and not line.isspace():
+                yield where, parse(line), None
+        except DataError as error:
+            yield where, {}, error
 
 
 def record_ballot(record: Record, layout: Layout, options: ReadOptions, scale: Scale | None) -> Ballot:
@@ -428,14 +445,6 @@ def _grouped(
             raise UsageError(f"{where}: {question}") from None
     for group in groups.values():
         yield group.entry(options, scale)
-
-
-def to_the_end(records: Iterable[Located]) -> Iterator[Located]:
-    """All records, and a fault that ends the reading as the last: what was read before it is not lost."""
-    try:
-        yield from records
-    except DataError as error:
-        yield Located(error.where, {}, error)
 
 
 def _id(record: Record, layout: Layout) -> str | int | None:
@@ -655,49 +664,38 @@ def _hashable(value: Any) -> Hashable:
 # A JSON array
 
 
-def read_document(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
-    """One entry for each list, or for the records of each ballot."""
+def array_records(stream: Stream, options: ReadOptions) -> Iterator[Located]:
+    """The records of an array; of an array of lists, or of a list per line, a record with each list."""
     first, _, rest = stream.peek(2**16).lstrip().partition(b"\n")
     flat = first[:1] == b"[" and first[1:].lstrip()[:1] in (b"{", b'"') and first.rstrip().endswith(b"]")
-    if not flat or rest.lstrip()[:1] != b"[":
-        yield from _array(stream, options)
+    if flat and rest.lstrip()[:1] == b"[":
+        for i, (where, value, error) in enumerate(_line_values(stream, options)):
+            yield Located(where, {"id": i, "outputs": value}, error)
         return
-    numbers, options = count(), replace(options, field="outputs")  # a list per line
-    layout, scale = layout_of(options)
-    yield from read_lines(
-        stream,
-        options,
-        lambda line: record_ballot({"id": next(numbers), "outputs": parse(line)}, layout, options, scale),
-    )
+    value = _array(stream, options)
+    records = all(isinstance(item, dict) for item in value)
+    pipeline = records and not options.layout and any(name in value[0] for name in PIPELINE if value)
+    if value and (_are(str, value) or pipeline):
+        records, value = False, [value]
+    for i, item in enumerate(value):
+        record, error = item if records else {"id": i, "outputs": item}, None
+        if not records and not isinstance(item, (list, str)):
+            error = DataError(f"expected a list of texts or objects, got {kind_of(item)}", field="outputs")
+        yield Located(f"{stream.name}[{i}]", record, error)
 
 
-def _array(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
-    chunks, size = [], 0
+def _array(stream: Stream, options: ReadOptions) -> list[Any]:
+    content = bytearray()
     for chunk in stream.chunks():
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > options.max_line_bytes:
+        content += chunk
+        if len(content) > options.max_line_bytes:
             problem = f"the document exceeds --max-line-bytes ({options.max_line_bytes:,} bytes)"
             raise DataError(problem, where=stream.name)
-    content = b"".join(chunks)
     try:
-        value = parse(content) if content.strip() else []
+        value = parse(bytes(content)) if content.strip() else []
         if not isinstance(value, list):
             raise DataError("expected an array of records or of lists")
     except DataError as error:
         hint = "; objects of one line each are the format jsonl" if content.lstrip()[:1] == b"{" else ""
         raise DataError(error.problem + hint, where=stream.name) from None
-    if not value:
-        return
-    records = all(isinstance(item, dict) for item in value)
-    if _are(str, value) or (records and not options.layout and any(name in value[0] for name in PIPELINE)):
-        records, value = False, [value]
-    if records:
-        layout = recognise(value, options)
-        if layout is None:
-            raise unknown_layout(value[0]).at(stream.name)
-    else:
-        layout = replace(options, field="outputs")
-        value = [{"id": i, "outputs": item} for i, item in enumerate(value)]
-    located = (Located(f"{stream.name}[{i}]", record) for i, record in enumerate(value))
-    yield from read_records(located, layout)
+    return value

@@ -1,8 +1,7 @@
 """Scores of foreign formats to log-probabilities: natural-log sums over all tokens.
 
 A score may be in another base, negated, or divided by a power of its length; some are no
-log-probability at all. What a file leaves open is settled by an option, never by a guess. Probabilities that
-add up to more than 1 are none, which is reported.
+log-probability at all. What a file leaves open is settled by an option, never by a guess.
 """
 
 from __future__ import annotations
@@ -13,10 +12,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from rangevote.election.weights import MASS_SLACK, distinct_mass
 from rangevote.errors import DataError, UsageError
 from rangevote.formats.reader import LOG_BASES, NORMALISATIONS, ReadOptions
-from rangevote.hypothesis import Ballot, Hypothesis, check, check_logprob
+from rangevote.hypothesis import Ballot, Hypothesis, check_logprob
 
 
 @dataclass(frozen=True)
@@ -112,14 +110,8 @@ def ballot_scale(options: ReadOptions) -> Scale | None:
 
 def refuse_score_options(options: ReadOptions) -> None:
     """Refuse options on the meaning of scores, for a format that leaves nothing open."""
-    named = {
-        "--log-base": options.log_base,
-        "--length-normalised": options.normalisation,
-        "--sign": options.sign,
-        "--score-scale": options.score_scale,
-    }
-    for option, value in named.items():
-        if value not in (None, "count"):
+    for option, value in options.score_options.items():
+        if value != "count":
             raise UsageError(
                 f"{option} does not apply to the format {options.format!r}, whose scores "
                 f"have one meaning only; leave it out, or pass --score-scale count to ignore the scores."
@@ -170,48 +162,3 @@ def _log_softmax(values: list[float]) -> list[float]:
 
 def scored_ballot(texts: Sequence[str], logprobs: Sequence[float | None], id: str | int | None) -> Ballot:
     return Ballot([Hypothesis(text, logprob=p) for text, p in zip(texts, logprobs, strict=True)], id=id)
-
-
-def accept(
-    ballot: Ballot, options: ReadOptions, role: str = "candidates", scale: Scale | None = AS_IS
-) -> Ballot:
-    """The ballot with log-probabilities as `scale` says they are meant, if all its values are valid.
-
-    `role` is what the file calls the candidates. Probabilities of distinct sequences that exceed 1 together
-    are reported.
-    """
-    if scale is None:
-        scale = AS_IS
-        ballot = _without_logprobs(ballot)
-    elif scale is not AS_IS and (scale.factor, scale.alpha, scale.softmax) != (1.0, 0.0, False):
-        voters = None if ballot.voters is None else scale.apply(ballot.voters, "voters")
-        ballot = msgspec.structs.replace(
-            ballot, candidates=scale.apply(ballot.candidates, role), voters=voters
-        )
-    check(ballot, role)
-    for name, hypotheses in (("candidates", ballot.candidates), ("voters", ballot.voters)):
-        if not hypotheses or not scale.complete:
-            continue
-        logprobs = [h.logprob for h in hypotheses if h.logprob is not None]
-        # the sum is a bound: equal sequences are all in it
-        if sum(map(math.exp, logprobs)) <= 1:
-            continue
-        mass = distinct_mass(hypotheses)
-        if mass > 1 + MASS_SLACK:
-            options.report(
-                f"log-probabilities look length-normalised, or are not natural logs: those of distinct "
-                f"sequences add up to P = {mass:.4g}. Give sums of natural logs over all tokens, or "
-                f"say what they are with --log-base and --length-normalised, or ignore them with "
-                f"--score-scale count",
-                field=name,
-                key=("mass", name),
-            )
-    return ballot
-
-
-def _without_logprobs(ballot: Ballot) -> Ballot:
-    candidates, voters = (
-        None if rows is None else [msgspec.structs.replace(row, logprob=None) for row in rows]
-        for rows in (ballot.candidates, ballot.voters)
-    )
-    return msgspec.structs.replace(ballot, candidates=candidates, voters=voters)

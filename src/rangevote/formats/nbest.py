@@ -38,11 +38,11 @@ from typing import NamedTuple
 import msgspec
 
 from rangevote.errors import DataError, UsageError
-from rangevote.formats.jsonl import decode_text
-from rangevote.formats.logprobs import Scale, accept, number, scale_of, scored_ballot, total
+from rangevote.formats.jsonl import accept, decode_text
+from rangevote.formats.logprobs import Scale, number, scale_of, scored_ballot, total
 from rangevote.formats.reader import LOG_BASES, Entry, ReadOptions, entry_at
-from rangevote.formats.stream import Stream, open_stream
 from rangevote.hypothesis import Ballot
+from rangevote.text import Stream, open_stream
 
 BAR = "|||"
 _NUMBER = r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|inf(?:inity)?|nan)"

@@ -20,7 +20,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain, count, islice, repeat
+from itertools import count, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +29,11 @@ import msgspec
 from rangevote.errors import DataError, need
 from rangevote.formats.ballot_writer import listed, refuse_others, write_ballot
 from rangevote.formats.jsonl import BALLOT_FIELDS, ROLES, ballot_of, report_unknown
-from rangevote.formats.layouts import Located, read_records, recognise, steps, unknown_layout, with_carry
+from rangevote.formats.layouts import Located, steps, with_carry
 from rangevote.formats.logprobs import ballot_scale
-from rangevote.formats.reader import Chunk, Entry, ReadOptions, entry_chunks
-from rangevote.formats.stream import Stream
+from rangevote.formats.reader import Chunk, Entry, ReadOptions
 from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.text import Stream
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,41 +45,29 @@ ROWS, BUFFER = 256, 2**20
 GROUP = 2**16
 
 
-def reader(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
-    """The ballots in file order: one per row, unless the columns have another layout."""
-    for chunk in read_parquet_chunks(stream, options, most=1):
-        if isinstance(chunk.records, list):
-            yield from chunk.records
-        else:
-            yield from entries_of(chunk.records, chunk.name, chunk.first, options)
-
-
-def read_parquet_chunks(stream: Stream, options: ReadOptions, most: int) -> Iterator[Chunk]:
-    """Rows of ballots as they stand; of another layout entries, `most` at a time."""
+def ballot_batches(stream: Stream, options: ReadOptions) -> Iterator[Chunk] | None:
+    """The rows of a file of ballots, in chunks; None where the columns have another layout."""
     with _reported(stream):
         names = _open(stream).schema_arrow.names
     if options.layout or not {"candidates", "hypotheses"} & set(names):
-        yield from entry_chunks(_other_layout(stream, options), most)
-        return
+        return None
+    return _chunks(stream, options)
+
+
+def _chunks(stream: Stream, options: ReadOptions) -> Iterator[Chunk]:
     first = 1
     for batch in record_batches(stream, options):
         yield Chunk(stream.name, first, batch)
         first += len(batch)
 
 
-def _other_layout(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
+def row_records(stream: Stream, options: ReadOptions) -> Iterator[Located]:
+    """The rows of a file in another layout."""
     numbers = count(1)
-    rows = (
-        Located(where, {}, row) if isinstance(row, DataError) else Located(where, row)
-        for batch in record_batches(stream, options, ballots=False)
-        for row in _rows(batch)
-        for where in [f"{stream.name}:{next(numbers)}"]
-    )
-    head = list(islice(rows, ROWS))
-    layout = recognise([row.record for row in head], options)
-    if layout is None:
-        raise unknown_layout(head[0].record)
-    yield from read_records(chain(head, rows), layout)
+    for batch in record_batches(stream, options, ballots=False):
+        for row in _rows(batch):
+            where = f"{stream.name}:{next(numbers)}"
+            yield Located(where, {}, row) if isinstance(row, DataError) else Located(where, row)
 
 
 def _open(stream: Stream) -> Any:

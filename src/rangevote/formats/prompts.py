@@ -17,9 +17,8 @@ from rangevote.errors import DataError, SetupError, UsageError, choose, nearest
 from rangevote.formats.jsonl import convert, decode_text, parse
 from rangevote.formats.layouts import with_carry
 from rangevote.formats.reader import Entry, Reading, ReadOptions
-from rangevote.formats.stream import MAX_LINE_BYTES, Closing, Stream, open_stream
 from rangevote.hypothesis import Ballot
-from rangevote.text import IMAGE_ENDINGS
+from rangevote.text import IMAGE_ENDINGS, MAX_LINE_BYTES, Closing, Stream, open_stream
 
 #: Endings of the files that are read as JSON, one object a line; all others are lines of text.
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")

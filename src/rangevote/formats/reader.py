@@ -23,7 +23,8 @@ import numpy as np
 
 from rangevote.entry_points import load_plugin, plugins
 from rangevote.errors import DataError, UsageError, choose, nearest
-from rangevote.formats.stream import (
+from rangevote.hypothesis import Ballot
+from rangevote.text import (
     MAX_LINE_BYTES,
     PARQUET,
     Closing,
@@ -32,7 +33,6 @@ from rangevote.formats.stream import (
     line_too_long,
     open_stream,
 )
-from rangevote.hypothesis import Ballot
 
 #: Formats of records, which may have layouts of their own.
 RECORDS = ("jsonl", "json", "csv", "tsv", "parquet")
@@ -122,6 +122,17 @@ class ReadOptions:
         return dict(carried_name(text) for text in self.carry)
 
     @property
+    def score_options(self) -> dict[str, object]:
+        """The options that say what scores mean, as far as they are given."""
+        options = {
+            "--log-base": self.log_base,
+            "--length-normalised": self.normalisation,
+            "--sign": self.sign,
+            "--score-scale": self.score_scale,
+        }
+        return {name: value for name, value in options.items() if value is not None}
+
+    @property
     def layout(self) -> bool:
         """Whether the options say that records have another layout than the ballot file's."""
         return any((self.field, self.group_by, self.text_field, self.logprob_field, self.columns))
@@ -176,14 +187,14 @@ def entry_at(where: str, make: Callable[..., Ballot], *args: Any, id: str | int 
         raise UsageError(f"{where}: {error}") from None
 
 
-#: The function that reads each format, in its module. Where a line is a ballot, `decoder(options)` returns
-#: the function from a line to a ballot; other functions take `(stream, options)` and yield entries.
+#: The function of each format, in its module. `decoder(options)` returns the function from a line to its
+#: ballot. Of records, the function yields each with its place (`Located`); of the other formats, entries.
 FORMATS = {
     "jsonl": "jsonl:decoder",  # ballots or other records as JSON, one per line
-    "json": "layouts:read_document",  # one JSON array, also saved Hugging Face pipeline output
-    "csv": "csv_tsv:reader",  # one sample per row
-    "tsv": "csv_tsv:reader",
-    "parquet": "parquet:reader",  # ballots or other records as Parquet, one per row
+    "json": "layouts:array_records",  # one JSON array, also saved Hugging Face pipeline output
+    "csv": "csv_tsv:table_records",  # one sample per row
+    "tsv": "csv_tsv:table_records",
+    "parquet": "parquet:row_records",  # ballots or other records as Parquet, one per row
     "moses": "nbest:read_moses",  # Moses, Marian and cdec n-best lists (|||)
     "fairseq": "nbest:read_fairseq",  # fairseq-generate output (S- T- H- D- P-)
     "sockeye": "layouts:decoder",  # Sockeye n-best JSON, one sentence per line
@@ -218,11 +229,8 @@ def read(source: Source | Stream, options: ReadOptions | None = None) -> Reading
     """
     options = options or ReadOptions()
     stream, format, options = open_format(source, options)
-    try:
-        entries = read_entries(stream, format, options)
-    except BaseException:
-        stream.close()
-        raise
+    chunks = read_chunks(stream, format, options, most=1)
+    entries = (entry for chunk in chunks for entry in chunk_entries(chunk, format, options))
     return Reading(stream, entries, format, options.unique_ids)
 
 
@@ -281,16 +289,17 @@ def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, 
         raise
 
 
-def read_entries(stream: Stream, format: str | None, options: ReadOptions) -> Iterator[Entry]:
-    if format is None:
-        return iter(())
-    decode = decoder_of(format, options)
-    if decode is not None:
-        return read_lines(stream, options, decode)
-    read_file = format_function("layouts:read_grouped_lines" if format == "jsonl" else format, "reader")
+def read_entries(stream: Stream, format: str, options: ReadOptions) -> Iterator[Entry]:
+    """The entries of a format in which a ballot is not one line."""
+    options = replace(options, format=format)
+    read_file = format_function("layouts:line_records" if format == "jsonl" else format, "reader")
     assert read_file is not None  # a format has one of the two
-    entries: Iterator[Entry] = read_file(stream, replace(options, format=format))
-    return entries if format in RECORDS or not options.carry else _carrying(entries, options)
+    if format in RECORDS:
+        from rangevote.formats.layouts import read_records
+
+        return read_records(read_file(stream, options), options)
+    entries: Iterator[Entry] = read_file(stream, options)
+    return _carrying(entries, options) if options.carry else entries
 
 
 def decoder_of(format: str, options: ReadOptions) -> Decode | None:
@@ -415,12 +424,14 @@ def read_chunks(stream: Stream, format: str | None, options: ReadOptions, most: 
     """The input in chunks, of entries `most` at a time; a fault that ends the reading is the last record."""
     try:
         if format == "parquet":
-            from rangevote.formats.parquet import read_parquet_chunks
+            from rangevote.formats.parquet import ballot_batches
 
-            yield from read_parquet_chunks(stream, options, most)
-        elif format is not None and decoder_of(format, options) is not None:
+            if (batches := ballot_batches(stream, options)) is not None:
+                yield from batches
+                return
+        if format is not None and decoder_of(format, options) is not None:
             yield from line_chunks(stream, options)
-        else:
+        elif format is not None:
             yield from entry_chunks(read_entries(stream, format, options), most)
     except DataError as error:
         error = error.placed(stream.name)
@@ -446,12 +457,6 @@ def chunk_entries(chunk: Chunk, format: str | None, options: ReadOptions) -> Ite
     return entries_of(chunk.records, chunk.name, chunk.first, options)
 
 
-def read_lines(stream: Stream, options: ReadOptions, decode: Decode) -> Iterator[Entry]:
-    """One entry for each line that is not blank; a bad one becomes an error and reading goes on."""
-    for chunk in line_chunks(stream, options):
-        yield from line_entries(chunk, decode, options.max_line_bytes)
-
-
 def line_chunks(stream: Stream, options: ReadOptions) -> Iterator[Chunk]:
     """As many lines at a time as were read together."""
     number = 1
@@ -466,9 +471,6 @@ def line_chunks(stream: Stream, options: ReadOptions) -> Iterator[Chunk]:
 
 
 def line_entries(chunk: Chunk, decode: Decode, limit: int) -> Iterator[Entry]:
-    if isinstance(chunk.records, list):
-        yield from chunk.records
-        return
     for number, line in enumerate(chunk.records.split(b"\n"), chunk.first):
         if not line or line.isspace():
             continue

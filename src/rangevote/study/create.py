@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from rangevote.errors import DataError, UsageError
 from rangevote.evaluation.corpus import FileValues, align, read_outputs, read_sources
 from rangevote.formats.jsonl import decode_as
-from rangevote.formats.stream import open_stream
 from rangevote.study.plan import (
     ITEMS,
     SIDES,
@@ -33,7 +32,7 @@ from rangevote.study.plan import (
     coin,
     shuffled,
 )
-from rangevote.text import WEB_IMAGE_ENDINGS
+from rangevote.text import WEB_IMAGE_ENDINGS, open_stream
 from rangevote.web.images import PageImage, load_image
 
 SCHEMA = '{"id": "42", "outputs": {"beam": "...", "voted": "..."}, "source": "...", "image": "42.jpg"}'
