@@ -17,12 +17,11 @@ from rangevote.election.panel import AGREEMENT, PanelShares, panel_of, warn_of_s
 from rangevote.election.preprocess import prepare
 from rangevote.election.result import NO_SUPPORT, Answer, Result, counted_result, with_thresholds
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
-from rangevote.election.settings import ElectionOptions, Settings, settings_of
+from rangevote.election.settings import ElectionOptions, Settings, has_temperature, settings_of
 from rangevote.election.weights import (
     MASS_SLACK,
     default_weights,
     distinct_mass,
-    has_temperature,
     repeated,
     weigh,
 )

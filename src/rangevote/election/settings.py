@@ -45,7 +45,7 @@ from rangevote import __version__
 from rangevote.election.merge import Merging
 from rangevote.election.panel import AGREEMENT, PanelShares, Shares, check_shares, panel_of
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, evidence
-from rangevote.election.weights import CONFIDENCE, WEIGHTS, has_temperature
+from rangevote.election.weights import CONFIDENCE, WEIGHTS
 from rangevote.errors import DataError, SetupError, UsageError, choose, nearest, need, shown
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import Election
@@ -702,3 +702,8 @@ def _toml(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_toml(key)} = {_toml(inner)}" for key, inner in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+
+
+def has_temperature(weighting: str) -> bool:
+    """Whether a temperature changes these weights, by their name in a signature."""
+    return any(name == "probability" or name in CONFIDENCE for name in weighting.split(","))

@@ -158,11 +158,6 @@ CONFIDENCE = {
 WEIGHTS = {"probability": probability, "count": equal, "importance": importance, **CONFIDENCE}
 
 
-def has_temperature(weighting: str) -> bool:
-    """Whether a temperature changes these weights, by their name in a signature."""
-    return any(name == "probability" or name in CONFIDENCE for name in weighting.split(","))
-
-
 def weigh(
     voters: Hypotheses,
     weights: str | Sequence[float] | None,

@@ -13,7 +13,8 @@ import msgspec
 from rangevote.election.panel import Shares
 from rangevote.election.preprocess import prepare
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest, evidence, leader
-from rangevote.election.weights import has_temperature, weigh
+from rangevote.election.settings import has_temperature
+from rangevote.election.weights import weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, get_similarity
