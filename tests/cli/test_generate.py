@@ -349,10 +349,9 @@ def test_a_folder_needs_a_model_that_reads_images_and_images(run, speaker, tmp_p
     assert "no images in the folder" in done.err
 
 
-def test_a_missing_input_file_leaves_no_output_behind(run, speaker, tmp_path):
+def test_a_missing_input_file_is_named_before_a_model_is_loaded(run, speaker, tmp_path):
     done = run("generate", "-m", "speaker", "-i", tmp_path / "no.txt", "-o", tmp_path / "out.jsonl")
-    assert done.code == 5
-    assert "cannot read" in done.err
+    assert (done.code, "cannot read" in done.err, speaker.asked) == (5, True, [])
     assert list(tmp_path.iterdir()) == []
 
 

@@ -278,20 +278,16 @@ def test_no_key_is_written_anywhere(ask, monkeypatch, tmp_path):
     assert not any(KEY.encode() in file.read_bytes() for file in kept)
 
 
-def test_a_key_that_others_could_read_on_its_way_is_told(monkeypatch):
-    from rangevote.cli.generate import GenerateOptions
-    from rangevote.election.settings import Settings
-    from rangevote.errors import RangevoteWarning
-
-    def elector(url: str, key: str) -> None:
+def test_a_key_that_others_could_read_on_its_way_is_told(run, monkeypatch):
+    for url, key, told in (
+        ("http://example.org/v1", KEY, True),
+        ("https://example.org/v1", KEY, False),
+        ("http://example.org/v1", "", False),
+    ):
         monkeypatch.setenv("OPENAI_API_KEY", key)
-        options = GenerateOptions("tiny", engine="openai", base_url=url, candidates="sample:2")
-        options.server(options.plan(Settings()), skip=False)
-
-    with pytest.warns(RangevoteWarning, match="the API key goes to http://example.org/v1 unencrypted"):
-        elector("http://example.org/v1", KEY)
-    elector("https://example.org/v1", KEY)
-    elector("http://example.org/v1", "")
+        done = run("generate", "--engine", "openai", "--base-url", url, "-m", "tiny")  # no input, so no call
+        assert done.code == 0
+        assert ("the API key goes to http://example.org/v1 unencrypted" in done.err) == told
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The command line: parse, call the library, print. One file a command.
+"""The command line: parse, call the library, print. One file for each command.
 
 Exit codes: 0 done, 2 usage, 3 bad data, 4 partly done, 5 environment, 130 interrupted. Data goes to
 standard output, everything else to standard error, and a user's mistake never shows a traceback.
@@ -21,17 +21,17 @@ from rangevote.errors import RangevoteError, nearest
 #: name -> one line of help; the module of the same name is loaded when its command is run.
 COMMANDS = {
     "compare": "Compare systems, with significance, in tables and curves.",
-    "convert": "Turn an n-best list into another format.",
-    "demo": "Hold the election of the paper's figure 1.",
+    "convert": "Convert an n-best list to another format.",
+    "demo": "Show elections among captions and a model's answers.",
     "doctor": "Report what is installed and what is missing.",
     "evaluate": "Measure outputs: BLEU, chrF, length, diversity.",
-    "generate": "Search a model's outputs for inputs, and elect them.",
+    "generate": "Generate outputs of a model, and elect one per input.",
     "panel": "Report what each member of a panel does.",
-    "serve": "Serve elected completions as an OpenAI-compatible server.",
+    "serve": "Serve elected answers by OpenAI's API.",
     "show": "Open the election page, or write it to a file.",
-    "similarities": "List every similarity, its cost and needs.",
+    "similarities": "List every similarity, its cost and what it needs.",
     "study": "Let people judge pairs of outputs, and report who wins.",
-    "tune": "Choose how to elect, on ballots with references.",
+    "tune": "Choose the options of an election on ballots with references.",
     "vote": "Elect one output of every ballot in a file.",
 }
 
@@ -70,7 +70,12 @@ class Commands(click.Group):
     epilog="\b\nExample:\n  rangevote vote nbest.jsonl -o winners.jsonl",
 )
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=lambda c, p, v: _version(c, v)
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, option, wanted: _version(context, wanted),
+    help="Show the version and exit.",
 )
 def cli() -> None:
     """Elect the most representative output of a language model.

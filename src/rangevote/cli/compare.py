@@ -48,17 +48,25 @@ RESAMPLES = 1_000
 @click.argument("systems", nargs=-1, metavar="[NAME[@K]=]FILE...")
 @evaluation_options
 @option(
-    "--p-value NAME", "two_tailed, koehn (one-tailed) or centred (as in sacrebleu).", default="two_tailed"
+    "--p-value NAME",
+    "How p is computed: two_tailed, koehn (one-tailed) or centred (as in sacrebleu).",
+    default="two_tailed",
 )
 @option(
     "--beam FILE",
-    "The n-best list that the last system chose from: shows what became of the others' outputs in it. "
-    "Several files are a panel, whose members are compared too, each by its own outputs.",
+    "The n-best list that the last system chose from; the report then says what became of the other "
+    "systems' outputs in it. Several files are a panel, whose members are compared too.",
     multiple=True,
 )
 @option("--plot FILE", "Draw every metric against K, as .svg, .png or .pdf.")
-@option("--x", "What K is.", name="axis", type=click.Choice(["k", "voters"]), default="k")
-@option("--baseline NAME", "Draw this method dashed; may be repeated.", multiple=True)
+@option(
+    "--x",
+    "What K counts: the beam size (k) or the voters.",
+    name="axis",
+    type=click.Choice(["k", "voters"]),
+    default="k",
+)
+@option("--baseline NAME", "Draw this method as a dashed line. May be repeated.", multiple=True)
 @table_options
 @QUIET
 def compare(
@@ -75,10 +83,10 @@ def compare(
 ) -> None:
     """Compare the outputs of two or more systems, with significance against the first.
 
-    A FILE is text, one output per line, or what `rangevote vote` wrote; all have outputs for the same items.
-    With the n-best lists of a panel (--beam) one system is enough: a warning says if it is below the best
-    member. For curves, K is the beam size or the number of voters. Files of `rangevote vote` name K and the
-    method.
+    A FILE is text, one output per line, or what `rangevote vote` wrote; all files have outputs for the same
+    items. With the n-best lists of a panel (--beam) one system is enough: a warning says if it is below the
+    best member. For curves, K is the beam size or the number of voters; files that `rangevote vote` wrote
+    name the method and K themselves.
     """
     from rangevote.evaluation import tables
     from rangevote.evaluation.corpus import align, read_outputs

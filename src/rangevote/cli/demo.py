@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from rangevote.cli.options import MODEL_SECTIONS, HelpCommand, option
+from rangevote.cli.options import HelpCommand, option
 from rangevote.cli.progress import loading
 from rangevote.election.summary import Quote, most_likely, why
 from rangevote.errors import DataError, RangevoteWarning, UsageError, need
@@ -88,9 +88,11 @@ LIMITS = (
 OTHERS = ("overlap_1", "overlap_2", "overlap_1-4@0.25", "bleu_4", "chrf")
 
 
-@click.command(cls=HelpCommand, sections=MODEL_SECTIONS, example="rangevote demo --model smollm2")
-@option("-s --similarity TEXT", "How voters grade candidates.", default="overlap_2")
-@option("-m --model NAME", "Let this chat model answer questions, for example smollm2.")
+@click.command(
+    cls=HelpCommand, sections={"Election": ("--similarity",)}, example="rangevote demo --model smollm2"
+)
+@option("-s --similarity NAME", "How voters grade candidates.", default="overlap_2")
+@option("-m --model NAME", "Chat model that answers questions, for example smollm2.")
 @option("--export FILE", "With --model: write the elections to an HTML page.")
 def demo(similarity: str, model: str | None, export: str | None) -> None:
     """Hold the election of the paper's figure 1: ten captions that vote for each other.

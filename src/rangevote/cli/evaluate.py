@@ -14,7 +14,6 @@ import click
 
 from rangevote.cli.options import (
     COMMANDLINE,
-    SECTIONS,
     Command,
     HelpCommand,
     election_option,
@@ -63,7 +62,7 @@ def evaluation_options(command: Command) -> Command:
             "References: text with one per line, or JSON lines. Repeat it for several references.",
             multiple=True,
         ),
-        option("--source FILE", "Sources, one per line, if they are not in the references' file."),
+        option("--source FILE", "Sources, one per line, if the file of references does not have them."),
         option("--metric NAMES", "What to measure, for example bleu,length.", multiple=True),
         option(
             "--resamples N",
@@ -72,7 +71,7 @@ def evaluation_options(command: Command) -> Command:
             default=10_000,
         ),
         SEED,
-        option("--plain", "All files are text, even if they look like JSON."),
+        option("--plain", "Read all files as text, even if they look like JSON."),
     ]
 
     def build(metric: Sequence[str], **others: Any) -> EvaluationOptions:
@@ -86,11 +85,11 @@ def evaluation_options(command: Command) -> Command:
 
 def units_options(command: Command) -> Command:
     """How metrics cut texts into words; the command gets `units`, a `WordUnits`."""
-    words = "Words of metrics: space (cut at white space), words, wordpunct, chars, 13a, intl or zh."
+    words = "What metrics count as words: space (cut at white space), words, wordpunct, chars, 13a, intl, zh."
     options = [
         option("--metric-tokenize NAME", words, default="space"),
-        option("--bleu-tokenize NAME", "sacreBLEU's own tokenisation.", default="13a"),
-        option("--lowercase", "Compare in lower case."),
+        option("--bleu-tokenize NAME", "Tokenisation of sacreBLEU.", default="13a"),
+        option("--lowercase", "Compare texts in lower case."),
     ]
 
     def build(metric_tokenize: str, bleu_tokenize: str, lowercase: bool) -> WordUnits:
@@ -135,14 +134,13 @@ OF_OUTPUTS = ("references", "source", "metric", "plain", "metric_tokenize", "ble
 
 @click.command(
     cls=HelpCommand,
-    sections={"Measures": (*SECTIONS["Measures"], "--key", "--gold", "--confidence")},
     example="rangevote evaluate winners.jsonl -r references.txt --metric bleu,chrf",
 )
 @click.argument("outputs", metavar="OUTPUTS")
 @option("--key KEY", "Measure samples by their answers: short for -s exact:KEY, for example last_number.")
 @election_option("similarity", default=False)
 @option("--gold FIELD", "Field of the right answer of samples, such as answer, meta.gold or references.")
-@option("--confidence X", "Confidence of the stopping rule for samples.  [default: 0.95]", type=float)
+@option("--confidence X", "Confidence of the stopping rule for samples. Default: 0.95.", type=float)
 @option("--plot FILE", "Draw the curves of samples, as .svg, .png or .pdf.")
 @evaluation_options
 @table_options
@@ -169,10 +167,10 @@ def evaluate(
     references).
 
     With --key, -s or --gold (`rangevote evaluate samples.jsonl --key last_number --gold answer`) OUTPUTS is a
-    file of samples, as `rangevote vote` reads it. Measured are how often one sample is right, or the vote of
-    n of them (maj@n), or any of n (pass@n); risk against coverage when shares below a threshold are not
-    answered; how well shares are calibrated; and how many samples the stopping rule would have drawn.
-    Without --gold: shares, entropy over answers, or over clusters of texts, and stopping.
+    file of samples, as `rangevote vote` reads it. The report says how often one sample is right, the vote of
+    n samples (maj@n), or any of n (pass@n); the risk at each coverage if answers with a small share are left
+    out; how well shares are calibrated; and how many samples the stopping rule would have drawn. Without
+    --gold it has shares, the entropy over answers or clusters of texts, and the stopping rule.
     """
     from rangevote.evaluation.corpus import read_outputs
     from rangevote.evaluation.tables import comparison_data, evaluation_table, render
@@ -242,14 +240,11 @@ def _of_samples(
     carry = () if gold is None or gold == "references" else (gold,)
     questions = []
     with read(path, dataclasses.replace(reading, carry=carry)) as entries:
-        bar = Bar(entries, "counting", quiet=quiet)
-        for entry in entries:
+        for entry in Bar(entries, "counting", quiet=quiet).track(entries):
             try:
                 questions.append(count_answers(entry.get(), grades, gold, sure))
             except DataError as error:
                 raise error.placed(entry.where) from None
-            bar.advance()
-        bar.close()
     found = sample_report(
         questions, grades, confidence=sure, resamples=evaluation.resamples, seed=evaluation.seed
     )

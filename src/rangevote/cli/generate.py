@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 import click
 
 from rangevote.cli.options import (
-    COMMANDLINE,
     MODEL_SECTIONS,
     HelpCommand,
     check_one_winner,
@@ -26,8 +25,8 @@ from rangevote.cli.options import (
     result_options,
 )
 from rangevote.cli.output import ResultsAndBallots, keeping_results, open_outputs, skip_done
-from rangevote.cli.progress import Bar, ItemCount, Notes, check_input, loading
-from rangevote.errors import DataError, UsageError, need, warn
+from rangevote.cli.progress import Bar, Notes, check_input, loading
+from rangevote.errors import DataError, SetupError, UsageError, need, warn
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
@@ -52,39 +51,42 @@ LONGEST_RESPONSE = 64 * 2**20
 
 @dataclass(frozen=True)
 class GenerateOptions:
-    """Which model or server, and how to search."""
+    """Which model or server, and how to search; the defaults are those of `OPTIONS`."""
 
     models: tuple[str, ...]
-    voter_models: tuple[str, ...] = ()
-    device: str | None = None
-    dtype: str | None = None
-    no_chat: bool = False
-    engine: str | None = None
-    base_url: str | None = None
-    key_env: str | None = None
-    key_file: str | None = None
-    body: str | None = None
-    concurrency: int = 16
-    timeout: float = 600.0
-    candidates: str = "beam:10"
-    voters: str | None = None
-    adaptive: float | None = None
-    within: float = 0.0
-    escalate: str | None = None
-    sampling_temperature: float | None = None
-    max_new_tokens: int | None = None
-    seed: int | None = None
-    copy_filter: float | None = None
-    states: bool = False
-    max_rows: int = 256
+    voter_models: tuple[str, ...]
+    device: str | None
+    dtype: str | None
+    no_chat: bool
+    engine: str | None
+    base_url: str | None
+    key_env: str | None
+    key_file: str | None
+    body: dict[str, Any] | None
+    concurrency: int
+    timeout: float
+    candidates: str | None
+    voters: str | None
+    adaptive: float | None
+    within: float
+    escalate: str | None
+    sampling_temperature: float | None
+    max_new_tokens: int | None
+    seed: int | None
+    copy_filter: float | None
+    states: bool
+    max_rows: int
 
     def plan(self, settings: Settings) -> GenerationPlan:
         """The searches for candidates and voters, with the options they have in common, and the election."""
         from rangevote.decoding import get_search, open_options
         from rangevote.generation.plan import GenerationPlan, usual_voters
 
+        # most servers have no beams
+        candidates = self.candidates or ("beam:10" if self.engine is None else "sample:10")
+        candidates = f"sample:{candidates}" if candidates.isdecimal() else candidates
         voters = usual_voters(settings) if self.voters is None else self.voters
-        searches = [self.candidates] if voters is None else [self.candidates, voters]
+        searches = [candidates] if voters is None else [candidates, voters]
         values = {
             "temperature": self.sampling_temperature,
             "max_new_tokens": self.max_new_tokens,
@@ -133,7 +135,7 @@ class GenerateOptions:
         for flag, value in (("--device", self.device), ("--dtype", self.dtype)):
             if value is not None:
                 raise UsageError(f"{flag} is for models in this process, but --engine {engine} is not.")
-        key, extra = read_key(self.key_env, self.key_file, "--key"), self._extra_fields()
+        key = read_key(self.key_env, self.key_file, "--key")
         if self.key_env is None and self.key_file is None:  # servers of one's own mostly want none
             key = os.environ.get("OPENAI_API_KEY", "").strip() or None
         need("httpx", "web", "asking a server")
@@ -145,7 +147,7 @@ class GenerateOptions:
             self.models,
             plan,
             chat=not self.no_chat,
-            extra=extra,
+            extra=self.body or {},
             voter_models=self.voter_models,
         )
         limits = CallLimits(read=self.timeout, total=self.timeout, response_bytes=LONGEST_RESPONSE)
@@ -153,19 +155,6 @@ class GenerateOptions:
         if key is not None and exposed(client.base_url):
             warn(f"the API key goes to {client.base_url} unencrypted; if you can, use https.")
         return ServerElector(client, builder, plan, ahead=2 * self.concurrency, skip=skip)
-
-    def _extra_fields(self) -> dict[str, Any]:
-        from rangevote.formats.jsonl import parse
-
-        if self.body is None:
-            return {}
-        try:
-            fields = parse(self.body.encode())
-        except DataError as error:
-            raise UsageError(f"--body is {error.problem}.") from None
-        if not isinstance(fields, dict):
-            raise UsageError(f'--body must be a JSON object, such as {{"stop": ["\\n"]}}, got {self.body!r}.')
-        return fields
 
 
 def exposed(url: str) -> bool:
@@ -179,27 +168,34 @@ def exposed(url: str) -> bool:
     return parts.scheme == "http" and host not in ("localhost", "::1") and not host.startswith("127.")
 
 
-def _default_candidates(context: click.Context, option: click.Parameter, candidates: str) -> str:
-    """A number N is N samples. By default samples of a server, since most servers have no beams."""
-    explicit = context.get_parameter_source("candidates") is COMMANDLINE
-    if not explicit and context.params.get("engine") is not None:
-        return "sample:10"
-    return f"sample:{candidates}" if candidates.isdecimal() else candidates
+def _json_object(context: click.Context, option: click.Parameter, text: str | None) -> dict[str, Any] | None:
+    from rangevote.formats.jsonl import parse
+
+    if text is None:
+        return None
+    try:
+        fields = parse(text.encode())
+    except DataError as error:
+        raise UsageError(f"{option.opts[0]} is {error.problem}.") from None
+    if not isinstance(fields, dict):
+        raise UsageError(
+            f'{option.opts[0]} must be a JSON object, such as {{"stop": ["\\n"]}}, got {text!r}.'
+        )
+    return fields
 
 
-#: The options of `GenerateOptions`. `engine` is read before the others, which depend on it.
 OPTIONS = [
     option(
         "-m --model NAME",
-        "Hugging Face name, folder, GGUF or ARPA file, smollm2, or a name that the server knows; several are "
-        "a panel, whose outputs all stand and vote, with equal --shares or those given.",
+        "Hugging Face name, folder, GGUF or ARPA file, smollm2, or a name that the server knows. Several "
+        "models are a panel: the outputs of all of them stand and vote, with equal --shares or those given.",
         name="models",
         multiple=True,
         required=True,
     ),
     option(
         "--voter-model NAME",
-        "Another model for --voters, which votes and does not stand; several are a panel.",
+        "Another model to draw --voters from; its outputs vote and cannot be elected. Several are a panel.",
         name="voter_models",
         multiple=True,
     ),
@@ -208,11 +204,10 @@ OPTIONS = [
     option("--no-chat", "Do not use the model's chat template."),
     option(
         "--candidates N|SEARCH",
-        "Who can be elected: N samples, or a search; sample:10 for servers.",
-        default=GenerateOptions.candidates,
-        callback=_default_candidates,
+        "Which outputs can be elected: N samples, or those of a search. Default: beam:10, or sample:10 of a "
+        "server.",
     ),
-    option("--voters SEARCH", "Who votes, for example sample:100; by default the candidates."),
+    option("--voters SEARCH", "Which outputs vote, for example sample:100. Default: the candidates."),
     option(
         "--adaptive [CONFIDENCE]",
         "Draw voters only until the winner is certain; 0.99 if no number follows.",
@@ -222,19 +217,19 @@ OPTIONS = [
     ),
     option(
         "--within E",
-        "With --adaptive: or certainly at most E below the best, for example 0.02.",
+        "With --adaptive: also stop when the winner is certainly at most E below the best, such as 0.02.",
         type=float,
-        default=GenerateOptions.within,
+        default=0.0,
         show_default=False,
     ),
     option(
         "--escalate WHEN",
-        "Ask several models in order, the next only when those so far do not agree: share<1, score<0.8, "
-        "margin<0.2, or with --adaptive undecided.",
+        "Ask several models in order, the next only if the election so far has share<1, score<0.8 or "
+        "margin<0.2 (any numbers), or with --adaptive is undecided.",
     ),
     option(
         "--temperature T",
-        "Temperature of sampling. --vote-temperature is that of the votes.",
+        "Temperature of sampling; --vote-temperature sets that of the votes.",
         name="sampling_temperature",
         type=float,
     ),
@@ -242,34 +237,22 @@ OPTIONS = [
     option("--seed N", "Seed of random searches.", type=int),
     option("--copy-filter SHARE", "Remove outputs that copy this share of the input's words.", type=float),
     option("--states", "Keep hidden states in the ballots."),
-    option(
-        "--max-rows",
-        "Maximum number of outputs extended at once.",
-        type=int,
-        default=GenerateOptions.max_rows,
-    ),
+    option("--max-rows N", "Maximum number of outputs extended at once.", type=int, default=256),
     option(
         "--engine",
         "Sample from a server: openai for any compatible one; vllm and llama_cpp have more searches.",
-        is_eager=True,
         type=click.Choice(["openai", "vllm", "llama_cpp"]),
     ),
     option("--base-url URL", "Address of the server, for example http://127.0.0.1:8000/v1."),
-    option("--key-env NAME", "Variable with its API key; by default OPENAI_API_KEY, if set."),
-    option("--key-file FILE", "File with its API key."),
-    option("--body JSON", 'More fields for requests; null removes one, for example {"seed": null}.'),
+    option("--key-env NAME", "Environment variable with its API key. Default: OPENAI_API_KEY, if set."),
+    option("--key-file FILE", "File (mode 0600) with its API key."),
     option(
-        "--concurrency",
-        "Maximum number of concurrent calls.",
-        type=click.IntRange(1),
-        default=GenerateOptions.concurrency,
+        "--body JSON",
+        'More fields for requests; null removes one, for example {"seed": null}.',
+        callback=_json_object,
     ),
-    option(
-        "--timeout",
-        "Timeout of a call in seconds.",
-        type=click.FloatRange(0, min_open=True),
-        default=GenerateOptions.timeout,
-    ),
+    option("--concurrency N", "Maximum number of concurrent calls.", type=click.IntRange(1), default=16),
+    option("--timeout SECONDS", "Timeout of a call.", type=click.FloatRange(0, min_open=True), default=600.0),
 ]
 
 
@@ -281,7 +264,7 @@ OPTIONS = [
 @partial(grouped, name="options", options=OPTIONS, build=GenerateOptions)
 @option(
     "-i --input FILE",
-    "Lines of text, JSON lines, or images: a folder or a list.",
+    "Inputs: lines of text, JSON lines, or images (a folder, or a list of paths). Default: standard input.",
     name="source",
     default="-",
     show_default=False,
@@ -291,9 +274,11 @@ OPTIONS = [
 @option("--ballots FILE", "Also write candidates and voters to FILE, for rangevote vote.")
 @result_options
 @option(
-    "--format", "Format of the input; by default from the file's name.", type=click.Choice(["text", "jsonl"])
+    "--format",
+    "Format of the input. Default: by the file's name.",
+    type=click.Choice(["text", "jsonl"]),
 )
-@option("--field NAME", "Field with the text, messages, ids or image.")
+@option("--field NAME", "Field with the text, messages, token ids or image. Default: detected.")
 @option(
     "--on-error",
     "What to do with a bad input: stop, or skip it.",
@@ -317,17 +302,19 @@ def generate(
     force: bool,
     quiet: bool,
 ) -> int:
-    """Search a model's outputs for every input, and elect one of them.
+    """Generate outputs of a model for every input, and elect one of them.
 
     A SEARCH is a name, a number and options, such as beam:10, diverse_beam:12,groups=4, stochastic_beam:20,
     sample:100,temperature=0.7, top_k:100,top=20 or nucleus:100,p=0.9, or a sum such as sample:50+nucleus:50.
-    Results are written in the order of the inputs, with the fields that rangevote vote writes. With --engine
-    a server samples instead of a model in this process; its API key is read from the environment or a file.
+    Results are written in the order of the inputs, with the fields that `rangevote vote` writes. With
+    --engine a server samples instead of a model in this process; its API key is in the environment or a file.
     """
     from rangevote.formats.prompts import read_inputs
     from rangevote.generation.generate import elect_batches
 
     check_input(source, "inputs")
+    if source != "-" and not os.path.exists(source):  # before a model is loaded
+        raise SetupError(f"cannot read {source}: no such file or directory.")
     check_one_winner(shape.text, settings.winners)
     notes, given = Notes(quiet=quiet), click.get_current_context().params
     remembered = {
@@ -349,23 +336,22 @@ def generate(
         entries = files.enter_context(
             read_inputs(source, format=format, field=field, images=images, carry=shape.carry)
         )
-        return _write_all(elector, entries, entries.total, sink, shape, notes, skip=skip, quiet=quiet)
+        bar = Bar(None, "generating", quiet=quiet, unit="inputs", total=entries.total, done=sink.done)
+        return _write_all(elector, entries, sink, shape, bar, notes, skip=skip)
 
 
 def _write_all(
     elector: Elector,
     entries: Iterator[Entry],
-    total: int | None,
     sink: ResultsAndBallots,
     shape: ResultShape,
+    bar: Bar,
     notes: Notes,
     *,
     skip: bool,
-    quiet: bool,
 ) -> int:
     """Write a line for every input; returns the exit code."""
-    done, skipped, asked = ItemCount(sink.done, total), 0, Counter[str]()
-    bar = Bar(done, "generating", quiet=quiet, unit="inputs")
+    skipped, asked = 0, Counter[str]()
     with keeping_results(sink, bar):
         rest = skip_done(entries, sink.leading, text=shape.text and sink.leading is sink.results)
         bar.show()
@@ -380,7 +366,6 @@ def _write_all(
                         notes.warn(f"skipped: {line.error}")
                         skipped += 1
                     sink.write(line.content, ballot)
-                    done.position += 1
                     bar.advance()
                 sink.flush()
         sink.finish()

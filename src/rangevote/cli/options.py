@@ -33,51 +33,49 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Input": (
         *("--input", "--source", "--format", "--field", "--group-by", "--text-field", "--logprob-field"),
         *("--score-field", "--ignore-field", "--log-base", "--length-normalised", "--sign", "--score-scale"),
-        *("--per-source", "--logprobs", "--columns", "--filter"),
-        *("--max-line-bytes", "--strict", "--references", "--plain", "--beam", "--images", "--image-root"),
+        *("--per-source", "--logprobs", "--columns", "--filter", "--max-line-bytes", "--strict"),
+        *("--references", "--plain", "--beam", "--images", "--image-root", "--gold"),
         *("--allow-empty", "--require-nonempty", "--trust-ids"),
+    ),
+    "Model": (
+        *("--model", "--device", "--dtype", "--no-chat", "--upstream", "--base-url", "--key-env"),
+        *("--key-file", "--body", "--upstream-key-env", "--upstream-key-file", "--allow-model"),
+        *("--concurrency", "--timeout", "--panel"),
+    ),
+    "Search": (
+        *("--candidates", "--adaptive", "--temperature", "--max-new-tokens", "--copy-filter"),
+        *("--voter-model", "--escalate", "--within", "--states", "--samples", "--min-votes", "--max-rows"),
     ),
     "Election": (
         *("--profile", "--similarities", "--temperatures", "--exponents", "--likelihoods", "--max-risk"),
     ),
     "Measures": (
         *("--metric", "--metric-tokenize", "--bleu-tokenize", "--lowercase", "--resamples", "--seed"),
-        "--p-value",
+        *("--p-value", "--key", "--confidence"),
     ),
     "Output": (
         *("--output", "--to", "--json", "--text", "--scores", "--explain", "--carry", "--ballots"),
         *("--export", "--limit", "--plot", "--x", "--baseline", "--history", "--bom", "--force"),
     ),
 }
-FILE_OF_VOTERS = {"Input": (*SECTIONS["Input"], "--voters")}
-#: Those of commands that have a model.
-MODEL_SECTIONS: dict[str, tuple[str, ...]] = {
-    "Input": SECTIONS["Input"],
-    "Model": (
-        *("--model", "--device", "--dtype", "--no-chat", "--engine", "--upstream", "--base-url", "--key-env"),
-        *("--key-file", "--body", "--upstream-key-env", "--upstream-key-file", "--allow-model"),
-        *("--concurrency", "--timeout", "--panel"),
-    ),
-    "Search": (
-        *("--candidates", "--voters", "--adaptive", "--temperature", "--max-new-tokens", "--seed"),
-        *("--copy-filter", "--voter-model", "--escalate", "--within", "--states", "--samples"),
-        *("--min-votes", "--max-rows"),
-    ),
-}
+#: Options that stand elsewhere in some commands.
+FILE_OF_VOTERS = {"Input": ("--voters",)}
+MODEL_SECTIONS = {"Model": ("--engine",), "Search": ("--voters", "--seed")}
 
 
 class HelpCommand(click.Command):
     """A command whose `--help` has its options in sections, those of no other in `Run`, and ends with an
-    example. `sections` has those of the command itself, which come before the common ones."""
+    example. `sections` says where options of this command stand, over `SECTIONS`."""
 
     def __init__(
         self, *args: Any, example: str, sections: Mapping[str, Sequence[str]] | None = None, **others: Any
     ) -> None:
         super().__init__(*args, **others)
         self.epilog = epilog(example)
-        self.sections = {
-            **(sections or {}),
-            **{t: SECTIONS[t] for t in SECTIONS if t not in (sections or {})},
+        own = sections or {}
+        self.titles = [*(title for title in own if title not in SECTIONS), *SECTIONS, "Run"]
+        self.title_of = {
+            name: title for table in (SECTIONS, own) for title, names in table.items() for name in names
         }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -93,14 +91,12 @@ class HelpCommand(click.Command):
             raise click.NoSuchOption(error.option_name, message, ctx=ctx) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in (*self.sections, "Run")}
+        sections: dict[str, list[tuple[str, str]]] = {title: [] for title in self.titles}
         for option in self.get_params(ctx):
             record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
-            name = max(option.opts, key=len)
             if record is not None:
-                titles = [title for title, names in self.sections.items() if name in names]
-                titles += ["Election" if isinstance(option, ElectionOption) else "Run"]
-                sections[titles[0]].append(record)
+                default = "Election" if isinstance(option, ElectionOption) else "Run"
+                sections[self.title_of.get(max(option.opts, key=len), default)].append(record)
         for title, records in sections.items():
             if records:
                 with formatter.section(title):

@@ -12,9 +12,9 @@ import msgspec
 
 from rangevote.cli.evaluate import QUIET, TableOutput, table_options, to_json
 from rangevote.cli.members import panel_files
-from rangevote.cli.options import SECTIONS, HelpCommand, election_options, epilog, option, reading_options
+from rangevote.cli.options import HelpCommand, election_options, epilog, option, reading_options
 from rangevote.cli.output import write_output
-from rangevote.cli.progress import Bar, ItemCount, Notes, check_inputs
+from rangevote.cli.progress import Bar, Notes, check_inputs
 from rangevote.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ def panel() -> None:
 
 @panel.command(
     cls=HelpCommand,
-    sections={"Input": (*SECTIONS["Input"], "--gold")},
     example="rangevote panel report panel.jsonl -s exact:last_number --gold answer -o report.html",
 )
 @click.argument("ballots", nargs=-1, metavar="FILE...")
@@ -47,12 +46,12 @@ def report(
     quiet: bool,
     reading: ReadOptions,
 ) -> None:
-    """Report what each member of a panel does over FILE, whose candidates have a member.
+    """Report what each member of a panel does.
 
-    Several files are a panel too, with one member each, as in `rangevote vote`. For each member: outputs,
-    wins, agreement with the others, twins, and what changes without it. Where answers are compared (such as
-    -s exact:last_number), agreement estimates each member's accuracy without labels; with --gold the true
-    one stands beside it.
+    FILE has the outputs of all members: each candidate has a member. Several files have one member each, as
+    in `rangevote vote`. The report has, for each member, its outputs, wins, agreement with the others, twins,
+    and what changes without it. Where answers are compared (such as -s exact:last_number), agreement
+    estimates each member's accuracy without labels; with --gold the report has the true accuracy too.
 
     The name of the output decides what is written: .html (tables and picture in one file), .png, .svg or
     .pdf (the picture), .json, or tables as text.
@@ -72,23 +71,9 @@ def report(
     carry = () if gold is None or gold == "references" else (gold,)
     with ExitStack() as stack:
         first, joined = files.read(stack, replace(reading, carry=carry))
-        bar = Bar(first, "reading", quiet=quiet)
-        entries = []
-        for entry in joined:
-            entries.append(entry)
-            bar.advance()
-        bar.close()
-    count = ItemCount(0, len(entries))
-    bar = Bar(count, "leaving members out", quiet=quiet)
-
-    def done() -> None:
-        count.position += 1
-        bar.advance()
-
-    try:
-        found = panel_report(entries, settings, gold, done)
-    finally:
-        bar.close()
+        entries = list(Bar(first, "reading", quiet=quiet).track(joined))
+    with Bar(None, "leaving members out", quiet=quiet, total=len(entries)) as bar:
+        found = panel_report(entries, settings, gold, bar.advance)
     write_output(written(found, ending, writing.format), writing.output, files.paths, force=writing.force)
     if writing.output and ending not in PICTURES:
         notes.tell(f"{len(found.members)} members over {found.ballots:,} ballots: {writing.output}.")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import click
 
@@ -17,9 +16,9 @@ from rangevote.errors import UsageError
 from rangevote.models.hub import WhileLoading
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress
 
-
+T = TypeVar("T")
 #: Different warnings that are printed before the rest is only hinted at.
 MOST_WARNINGS = 20
 
@@ -33,60 +32,69 @@ class Position(Protocol):
     def size(self) -> int | None: ...
 
 
-@dataclass
-class ItemCount:
-    """How many items of `size` are done."""
-
-    position: int
-    size: int | None
-
-
 class Bar:
-    """Rate and time left, from the bytes read so far. On a terminal only, for what takes over a second."""
+    """Rate and time left, from the bytes of `stream` read so far, or from the items of `total`, of which
+    `done` were done before. On a terminal only, for what takes over a second."""
 
     PATIENCE = 1.0  # seconds before it appears
     STEP = 0.1  # seconds between updates
 
-    def __init__(self, stream: Position, verb: str, *, quiet: bool, unit: str = "ballots") -> None:
-        self._verb, self._unit = verb, unit
-        self._stream, self._wanted = stream, not quiet and sys.stderr.isatty()
+    def __init__(
+        self,
+        stream: Position | None,
+        verb: str,
+        *,
+        quiet: bool,
+        unit: str = "ballots",
+        total: int | None = None,
+        done: int = 0,
+    ) -> None:
+        self._stream, self._verb, self._unit = stream, verb, unit
+        self._total, self._done = total, done
+        self._wanted = not quiet and sys.stderr.isatty()
         self._begun = self._updated = time.monotonic()
-        self._patience = self.PATIENCE
         self._bar: Progress | None = None
-        self._task: TaskID | None = None
         self.items = 0
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def advance(self, items: int = 1) -> None:
         self.items += items
         if not self._wanted:
             return
         now = time.monotonic()
-        if now - self._updated >= self.STEP and now - self._begun >= self._patience:
-            self._updated = now
-            self._show(now)
-
-    def show(self) -> None:
-        """Show the bar at once: what begins is known to take its time."""
-        if self._wanted and self._bar is None:
-            self._begun, self._patience = time.monotonic(), 0.0
-            self._bar, self._task = self._open()
-
-    def _show(self, now: float) -> None:
-        if self._bar is None:
-            self._bar, self._task = self._open()
-        assert self._task is not None  # set with the bar
+        patience = 0.0 if self._bar is not None else self.PATIENCE
+        if now - self._updated < self.STEP or now - self._begun < patience:
+            return
+        self._updated = now
+        self.show()
+        assert self._bar is not None
         rate = self.items / (now - self._begun)
         self._bar.update(
-            self._task,
-            completed=self._stream.position,
+            self._bar.task_ids[0],
+            completed=self._done + self.items if self._stream is None else self._stream.position,
             rate=f"{rate:,.0f} {self._unit}/s" if rate >= 10 else f"{rate:.2g} {self._unit}/s",
         )
 
-    def _open(self) -> tuple[Progress, TaskID]:
+    def track(self, items: Iterable[T]) -> Iterator[T]:
+        """The items, each counted when it has been dealt with; the bar is closed after the last."""
+        with self:
+            for item in items:
+                yield item
+                self.advance()
+
+    def show(self) -> None:
+        """Show the bar at once: what begins is known to take its time."""
+        if not self._wanted or self._bar is not None:
+            return
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-        bar = Progress(
+        self._bar = Progress(
             TextColumn(self._verb),
             BarColumn(),
             TaskProgressColumn(),
@@ -95,8 +103,8 @@ class Bar:
             console=Console(stderr=True),
             transient=True,
         )
-        bar.start()
-        return bar, bar.add_task(self._verb, total=self._stream.size, rate="")
+        self._bar.start()
+        self._bar.add_task(self._verb, total=self._stream.size if self._stream else self._total, rate="")
 
     def close(self) -> None:
         if self._bar is not None:
@@ -112,10 +120,9 @@ def loading(name: str, *, quiet: bool = False) -> Iterator[None]:
     from rich.console import Console
     from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
-    line = f"loading model {name} ..."
     columns = TextColumn("{task.description}", markup=False), TimeElapsedColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        bar.add_task(line)
+        bar.add_task(f"loading model {name} ...")
         yield
 
 

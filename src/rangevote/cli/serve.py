@@ -44,13 +44,19 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "escalate", "m
     name="upstreams",
     multiple=True,
 )
-@option("--panel NAME", "Model name under which clients address the whole panel.  [panel]")
-@option("--engine NAME", "Kind of server: openai, llama_cpp, or vllm, which has beams.", name="source")
+@option("--panel NAME", "Model name under which clients address the whole panel. Default: panel.")
+@option(
+    "--engine",
+    "Kind of server: openai for any compatible one; vllm also has beams. Default: openai.",
+    name="source",
+    type=click.Choice(["openai", "vllm", "llama_cpp"]),
+)
 @option("-m --model FILE", "Start llama.cpp's server on this GGUF file, or smollm2 (needs xllamacpp).")
-@option("--samples N", "Samples drawn for a request.  [16]", type=int)
+@option("--samples N", "Number of samples drawn for a request. Default: 16.", type=int)
 @option(
     "--candidates N|SEARCH",
-    "Who can be elected: the first N samples, or of vLLM a search such as beam:10.  [all samples]",
+    "Which outputs can be elected: the first N samples, or with --engine vllm those of a search such as "
+    "beam:10. Default: all samples.",
 )
 @option(
     "--adaptive [CONFIDENCE]",
@@ -59,13 +65,17 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "escalate", "m
     flag_value=0.99,
     type=float,
 )
-@option("--within E", "With --adaptive: or certainly at most E below the best, such as 0.02.", type=float)
+@option(
+    "--within E",
+    "With --adaptive: also stop when the winner is certainly at most E below the best, such as 0.02.",
+    type=float,
+)
 @option(
     "--escalate WHEN",
-    "Ask the panel in order, the next server only when those so far do not agree: share<1, score<0.8, "
-    "margin<0.2, or with --adaptive undecided.",
+    "Ask the panel in order, the next server only if the election so far has share<1, score<0.8 or "
+    "margin<0.2 (any numbers), or with --adaptive is undecided.",
 )
-@option("--min-votes N", "Usable samples that an answer needs.  [1]", type=int)
+@option("--min-votes N", "Minimum number of usable samples for an answer. Default: 1.", type=int)
 @client_options
 @option("--config FILE", "Settings, limits, profiles and aliases in TOML.")
 @option(
@@ -74,22 +84,28 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "escalate", "m
     name="profiles",
     multiple=True,
 )
-@option("--allow-model NAME", "Model that clients may ask for; by default all.", multiple=True)
+@option("--allow-model NAME", "Model that clients may ask for. May be repeated. Default: all.", multiple=True)
 @option("--upstream-key-env VAR", "Environment variable with the upstream's key.")
 @option("--upstream-key-file FILE", "File (mode 0600) with the upstream's key.")
 @option("--keys-env VAR", "Environment variable with the keys of this service's clients.")
 @option("--keys-file FILE", "File (mode 0600) with the keys of clients, one per line.")
-@option("--keep-elections N", "Keep the last N elections at /elections.  [0]", type=click.IntRange(0, 10_000))
-@option("--host TEXT", "Address to listen on.", default="127.0.0.1")
-@option("--port", "Port; 0 takes a free one.", type=click.IntRange(0, 65535), default=PORT)
-@option("--allow-host NAME", "Host name that clients use, beside those of this machine.", multiple=True)
+@option(
+    "--keep-elections N",
+    "Keep the last N elections at /elections. Default: 0.",
+    type=click.IntRange(0, 10_000),
+)
+@option("--host ADDRESS", "Address to listen on.", default="127.0.0.1")
+@option("--port N", "Port; 0 takes a free one.", type=click.IntRange(0, 65535), default=PORT)
+@option(
+    "--allow-host NAME", "Host name that clients use, in addition to those of this machine.", multiple=True
+)
 @option("--log-details", "Log the upstream's error messages.")
 def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, **given: Any) -> None:
     """Serve OpenAI's API: answer each request by an election among samples of --upstream or --model.
 
     POST /v1/chat/completions, /v1/completions and /v1/responses; GET /v1/models, /healthz, /readyz, /metrics.
-    A request's object `rangevote` sets samples, similarity and the like. Logs are lines of JSON on standard
-    error; limits are set in --config. SIGTERM finishes what is under way.
+    The object `rangevote` of a request sets samples, similarity and other options. Logs are lines of JSON on
+    standard error; limits are set in --config. After SIGTERM, open requests are answered first.
     """
     for package in ("starlette", "uvicorn", "httptools", "httpx"):
         need(package, "web", "the service")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import webbrowser
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,12 @@ import click
 
 from rangevote.cli.options import HelpCommand, election_options, option, reading_options
 from rangevote.cli.output import open_output, refuse_input
-from rangevote.cli.progress import Bar, ItemCount, Notes, check_inputs
+from rangevote.cli.progress import Bar, Notes, check_inputs
 from rangevote.errors import UsageError, need
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
-    from rangevote.formats import Entry, Reading, ReadOptions
+    from rangevote.formats import ReadOptions
     from rangevote.web.app import Ballots, ElectionPage
 
 
@@ -26,15 +26,13 @@ if TYPE_CHECKING:
 @click.argument("ballots", nargs=-1, metavar="[BALLOTS]...")
 @election_options
 @option("--export FILE", "Write the page as one file that opens from disk, and exit.")
-@option("--limit", "Number of ballots in an exported file.", type=click.IntRange(min=1), default=100)
+@option("--limit N", "Number of ballots in an exported file.", type=click.IntRange(min=1), default=100)
 @option("--force", "Overwrite an existing file.")
+@option("--image-root DIR", "Folder of the images that sources or ids name. Default: that of the first file.")
+@option("--host ADDRESS", "Address to listen on.", default="127.0.0.1")
 @option(
-    "--image-root DIR", "Folder of the pictures that sources or ids name; that of the first file by default."
-)
-@option("--host TEXT", "Address to listen on.", default="127.0.0.1")
-@option(
-    "--port",
-    "Port to listen on; any free one by default.",
+    "--port N",
+    "Port to listen on. Default: any free one.",
     type=click.IntRange(0, 65535),
     default=0,
     show_default=False,
@@ -97,19 +95,8 @@ def _lists(paths: Sequence[str], reading: ReadOptions, quiet: bool) -> list[Ball
     lists = []
     for path, name in zip(paths, names_of(paths), strict=True):
         with read(path, reading) as entries:
-            lists.append(Ballots.read(name, _counted(entries, quiet)))
+            lists.append(Ballots.read(name, Bar(entries, "reading", quiet=quiet).track(entries)))
     return lists
-
-
-def _counted(entries: Reading, quiet: bool) -> Iterator[Entry]:
-    """The same, with a progress bar."""
-    bar = Bar(entries, "reading", quiet=quiet)
-    try:
-        for entry in entries:
-            yield entry
-            bar.advance()
-    finally:
-        bar.close()
 
 
 def _figure_1() -> list[Ballots]:
@@ -128,17 +115,8 @@ def export_page(page: ElectionPage, path: str, force: bool, quiet: bool, notes: 
     from rangevote.web.export_html import single_file
 
     with open_output(path, "-", {}, force=force) as out:
-        count = ItemCount(0, page.kept)
-        bar = Bar(count, "exporting", quiet=quiet)
-
-        def done() -> None:
-            count.position += 1
-            bar.advance()
-
-        try:
-            text = single_file(page, done)
-        finally:
-            bar.close()
+        with Bar(None, "exporting", quiet=quiet, total=page.kept) as bar:
+            text = single_file(page, bar.advance)
         out.write(text.encode())
         out.finish()
     total = page.about().ballots

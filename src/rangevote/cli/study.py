@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PORT = 8710
 FROM_0, FROM_1 = click.IntRange(min=0), click.IntRange(min=1)
 SIDES, COMBINE = click.Choice(["coin", "balanced"]), click.Choice(["median", "majority"])
-OUTPUT = option("-o --output FILE", "Output file; standard output by default.")
+OUTPUT = option("-o --output FILE", "Output file. Default: standard output.")
 FORCE = option("--force", "Overwrite an existing output file.")
 
 
@@ -53,23 +53,22 @@ def study() -> None:
 @option("-o --output FILE", "The study, for example study.db.", required=True)
 @option("--source FILE", "The inputs as text, one per line, or in JSON lines.")
 @option("--images FILE|DIR", "The inputs as images: a file with one path per line, or DIR/ID.jpg.")
-@option("--image-root DIR", "Folder of the images; that of the file of paths by default.")
+@option("--image-root DIR", "Folder of the images. Default: that of the file of paths.")
 @option("-n --items N", "Number of items to draw.", type=FROM_1, default=500)
 @option("--annotators N", "Number of people; each gets a link.", type=FROM_1, default=1)
-@option("--per-item N", "How many of them judge each item; all by default.", type=FROM_1)
-@option("--seed N", "Seed of items, order and sides; drawn at random by default.", type=FROM_0)
+@option("--per-item N", "How many of them judge each item. Default: all.", type=FROM_1)
+@option("--seed N", "Seed of items, order and sides. Default: drawn at random.", type=FROM_0)
 @option(
     "--sides NAME",
-    "coin, or balanced: half of every ten swapped.",
+    "How sides are drawn: coin, or balanced (half of every ten items are swapped).",
     type=SIDES,
     default="coin",
-    show_default=False,
 )
 @option("--checks N", "Number of attention checks to add.", type=FROM_0, default=0)
 @option("--repeats N", "Number of items to show twice.", type=FROM_0, default=0)
 @option(
     "--pass-share X",
-    "Exclude annotators who pass fewer of the checks, such as 0.8; nobody by default.",
+    "Exclude annotators who pass less than this share of the checks, such as 0.8. Default: nobody.",
     type=click.FloatRange(0, 1),
 )
 @option(
@@ -78,19 +77,19 @@ def study() -> None:
     type=COMBINE,
     default="median",
 )
-@option("--show-identical", "Show pairs of equal outputs; otherwise they count as ties.")
+@option("--show-identical", "Show pairs of equal outputs too. Default: they count as ties.")
 @option(
     "--mark-differences",
     "Mark the words in which the two outputs differ; annotators can switch it off.",
     name="differences",
 )
-@option("--completion-code CODE", "Shown to each annotator who has finished.")
+@option("--completion-code CODE", "Code shown to each annotator who has finished.")
 @option("--title TEXT", "Title of the page.")
-@option("--question TEXT", "Question above the five answers.")
-@option("--instructions FILE", "Text that explains the task.")
+@option("--question TEXT", "Question above the five possible answers.")
+@option("--instructions FILE", "File with the text that explains the task.")
 @option("--plain", "Read all files as text, even if they look like JSON.")
 @option("--force", "Replace a study in which nobody has judged.")
-@option("-q --quiet", "Print no notes.")
+@option("-q --quiet", "No notes or warnings.")
 def new(
     systems: tuple[str, ...],
     output: str,
@@ -109,7 +108,7 @@ def new(
     lines: {"id": "1", "outputs": {"beam": "...", "voted": "..."}, "source": "...", "image": "1.jpg"}.
 
     Everything is fixed here: items, sides, wording, how judgements are combined, who is excluded. The study
-    is complete when all have judged all their items.
+    is complete when all annotators have judged all their items.
     """
     from rangevote.study.create import StudyOptions, make_study
     from rangevote.study.store import create_file
@@ -191,9 +190,9 @@ def _summary(plan: StudyPlan, wanted: int) -> list[str]:
 )
 @click.argument("file", metavar="STUDY")
 @option("--port N", "Port; 0 takes a free one.", type=click.IntRange(0, 65535), default=PORT)
-@option("--host ADDRESS", "The address to listen on.", default="127.0.0.1")
+@option("--host ADDRESS", "Address to listen on.", default="127.0.0.1")
 @option("--public", "Allow an address that others can reach.")
-@option("--allow-host NAME", "A name that browsers may use; the first is in the links.", multiple=True)
+@option("--allow-host NAME", "Host name that browsers may use; the first is in the links.", multiple=True)
 @option("--proxy ADDRESS", "Address of your reverse proxy; its X-Forwarded-For header is trusted.")
 @option("-q --quiet", "Print only the links.")
 def serve(
@@ -205,10 +204,11 @@ def serve(
     proxy: str | None,
     quiet: bool,
 ) -> None:
-    """Show STUDY to its annotators until Ctrl-C. Prints a secret link for each on standard error.
+    """Show STUDY to its annotators until Ctrl-C.
 
-    You can stop and start it at any time: every judgement is on the disk before the page says so, and the
-    pages continue by themselves. A backup, STUDY.backup, is made at each start and end.
+    A secret link for each annotator is printed on standard error. You can stop and start the server at any
+    time: every judgement is on the disk before the page says so, and the pages continue by themselves. A
+    backup, STUDY.backup, is made at each start and end.
     """
     need("starlette", "web", "showing a study")
     from rangevote.study.app import study_app
@@ -263,7 +263,7 @@ def _print_links(store: Store, address: str, notes: Notes) -> None:
 @click.argument("file", metavar="STUDY")
 @option(
     "--to",
-    "html: a page in one file.",
+    "Format of the report; html is a page in one file.",
     name="format",
     type=click.Choice(["text", "markdown", "latex", "json", "html"]),
     default="text",
@@ -271,10 +271,10 @@ def _print_links(store: Store, address: str, notes: Notes) -> None:
 @OUTPUT
 @FORCE
 def report(file: str, format: str, output: str | None, force: bool) -> None:
-    """Report the result of STUDY: a verdict in words, sign tests, answers, agreement, disputed items,
-    annotators, sides, attention checks.
+    """Report the result of STUDY.
 
-    You can run it at any time; before the study is complete it says so.
+    The report has a verdict in words, sign tests, answers, agreement, disputed items, annotators, sides and
+    attention checks. You can run it at any time; it says if the study is not complete.
     """
     from rangevote.study.analysis import analyse
     from rangevote.study.report import as_data, as_html, as_text
@@ -292,7 +292,8 @@ def report(file: str, format: str, output: str | None, force: bool) -> None:
 @click.argument("file", metavar="STUDY")
 @option(
     "--to",
-    "jsonl, or by the name of the output (.csv); csv is for spreadsheets; record describes the study.",
+    "Format: csv is for spreadsheets, record describes the study. Default: by the name of the output (.csv), "
+    "otherwise jsonl.",
     name="format",
     type=click.Choice(["jsonl", "csv", "record"]),
 )
@@ -301,9 +302,10 @@ def report(file: str, format: str, output: str | None, force: bool) -> None:
 @OUTPUT
 @FORCE
 def export(file: str, format: str | None, history: bool, bom: bool, output: str | None, force: bool) -> None:
-    """Write the judgements of STUDY, with the sides as they were shown and the outputs.
+    """Write the judgements of STUDY.
 
-    In csv, texts are quoted, and those that a spreadsheet would run as a formula begin with an apostrophe.
+    Each judgement has the sides as they were shown and the outputs. In csv, texts are quoted, and those that
+    a spreadsheet would run as a formula begin with an apostrophe.
     """
     from rangevote.study.report import to_csv, to_jsonl, to_record
     from rangevote.study.store import take_snapshot

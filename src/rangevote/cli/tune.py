@@ -46,7 +46,11 @@ def list_option(flags: str, help: str, default: str | None, kind: type[str] | ty
     return option(f"{flags} LIST", help, default=default, callback=split)
 
 
-@click.command(cls=HelpCommand, sections=FILE_OF_VOTERS, example="rangevote tune dev.jsonl -o profile.toml")
+@click.command(
+    cls=HelpCommand,
+    sections={**FILE_OF_VOTERS, "Election": ("--scores", "--score-weights", "--tokenize", "--weights")},
+    example="rangevote tune dev.jsonl -o profile.toml",
+)
 @click.argument("ballots", nargs=-1, metavar="[BALLOTS]...")
 @option("-o --output FILE", "Where to write the profile, for example profile.toml.")
 @option(
@@ -56,24 +60,36 @@ def list_option(flags: str, help: str, default: str | None, kind: type[str] | ty
 )
 @option(
     "-r --references FILE",
-    "If the ballots have none: text, one per line, may be repeated; or JSON lines.",
+    "References, if the ballots have none: text with one per line, or JSON lines. Repeat it for several "
+    "references.",
     multiple=True,
 )
 @option(
     "--voters FILE",
-    "A file whose candidates vote and cannot be elected; several are a panel.",
+    "A file whose candidates vote and cannot be elected. Several such files are a panel.",
     multiple=True,
 )
 @list_option(
     "-s --similarities", "Similarities to try.", "overlap_1,overlap_2,overlap_3,overlap_1-4,precision_1-4"
 )
-@list_option("--exponents", "For n-gram measures without one in their name.", "0,0.25,0.5,0.75,1", float)
-@list_option("--temperatures", "Voters count P^(1/T).  [default: 0.5,1,2,4; a preset's own]", None, float)
-@list_option("--likelihoods", "Add x log P(c) / |c| to the votes for candidate c.", "0,0.2,0.4,0.8", float)
+@list_option(
+    "--exponents", "Exponents to try for n-gram measures that name none.", "0,0.25,0.5,0.75,1", float
+)
+@list_option(
+    "--temperatures",
+    "Temperatures to try: voters count P^(1/T). Default: 0.5,1,2,4, or the preset's.",
+    None,
+    float,
+)
+@list_option("--likelihoods", "Weights to try for log P(c) / |c|.", "0,0.2,0.4,0.8", float)
 @list_option("--scores", "Scores of candidates to try beside the votes, for example reward.", None)
-@list_option("--score-weights", "How much of each score is added to the votes.", "0.05,0.1,0.2,0.4", float)
-@list_option("--tokenize", "What n-grams are made of: words, space, 13a, chars, ...", "words")
-@list_option("--weights", "Weights to try, for example count,confidence.  [default: by what is known]", None)
+@list_option("--score-weights", "Weights to try for each of --scores.", "0.05,0.1,0.2,0.4", float)
+@list_option("--tokenize", "Units of n-grams to try: words, space, 13a, chars, ...", "words")
+@list_option(
+    "--weights",
+    "Weights of voters to try, for example count,confidence. Default: as in rangevote vote.",
+    None,
+)
 @option(
     "--max-risk X",
     "Also choose a threshold (--min-share of answers, otherwise --min-score) with which, with 95 % "
@@ -115,9 +131,9 @@ def tune(
     default is written. The scores of all settings go to standard output. Choose on a development set, never
     on the set that you report.
 
-    Several files are a panel, as in `rangevote vote`. The own outputs of each member are compared with the
+    Several files are a panel, as in `rangevote vote`. Each member's own outputs are compared with the
     panel's: if the best member is better, use it alone. With --shares agreement the profile has the members'
-    shares, which are found without references; without any references nothing else is chosen.
+    shares, which are found without references; if there are no references, nothing else is chosen.
     """
     from rangevote.election.settings import Settings
     from rangevote.evaluation.corpus import read_references
