@@ -6,7 +6,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import DataError
-from rangevote.generation.members import Escalation, parts
+from rangevote.generation.plan import Escalation, parts
 from rangevote.hypothesis import Hypothesis
 from rangevote.models.ngram import NgramModel
 

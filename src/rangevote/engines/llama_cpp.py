@@ -69,7 +69,7 @@ class LlamaCppEngine:
         """What the search finds for each input, best first, with the model's own log-probabilities."""
         from rangevote.engines.openai.generating import RequestBuilder, check_search
         from rangevote.generation.generate import Request
-        from rangevote.generation.members import derived_seed
+        from rangevote.generation.plan import derived_seed
 
         check_search(search, "llama_cpp")
         assert isinstance(search, Sampling)

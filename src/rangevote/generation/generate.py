@@ -20,8 +20,7 @@ from rangevote.election.sequential_test import rounds
 from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.election.streaming import Electorate
 from rangevote.errors import DataError, SetupError, UsageError, warn
-from rangevote.generation.members import seeded
-from rangevote.generation.plan import GenerationPlan, Model
+from rangevote.generation.plan import GenerationPlan, Model, seeded
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.models.protocol import Engine, Integers, LanguageModel, Step
 

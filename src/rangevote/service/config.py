@@ -20,8 +20,7 @@ from rangevote.election.settings import SCHEMA, Settings, check_option, override
 from rangevote.engines.openai.generating import DIALECTS
 from rangevote.errors import DataError, RangevoteError, UsageError, choose
 from rangevote.formats.jsonl import convert
-from rangevote.generation.members import Escalation
-from rangevote.generation.plan import CONFIDENCE
+from rangevote.generation.plan import CONFIDENCE, Escalation
 from rangevote.similarity import WITH_MODELS
 from rangevote.similarity.answers import UNSAFE
 from rangevote.similarity.base import Measure

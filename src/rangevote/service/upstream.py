@@ -31,7 +31,7 @@ from rangevote.engines.openai.sample_and_elect import (
 from rangevote.engines.openai.sampling import Samples, is_greedy
 from rangevote.errors import DataError, SetupError, UsageError
 from rangevote.formats.choices import CHAT, COMPLETIONS
-from rangevote.generation.members import Escalation
+from rangevote.generation.plan import Escalation
 from rangevote.hypothesis import Ballot
 from rangevote.service.config import ServiceConfig
 from rangevote.service.errors import ApiError, insufficient_votes, invalid, upstream_failure

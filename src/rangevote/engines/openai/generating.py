@@ -32,8 +32,7 @@ from rangevote.errors import DataError, UsageError, choose, warn
 from rangevote.formats.choices import CHAT, COMPLETIONS, ServerChoice, error_text
 from rangevote.formats.jsonl import parse
 from rangevote.generation.generate import Elected, ElectedBatches, Request
-from rangevote.generation.members import derived_seed
-from rangevote.generation.plan import GenerationPlan
+from rangevote.generation.plan import GenerationPlan, derived_seed
 
 #: Fields of a request that users cannot set.
 OURS = frozenset({"model", "messages", "prompt", "n", "stream", "stream_options", "best_of"})

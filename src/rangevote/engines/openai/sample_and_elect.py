@@ -28,7 +28,7 @@ from rangevote.engines.openai.client import Client, UpstreamError
 from rangevote.engines.openai.sampling import Samples, answered, sample
 from rangevote.errors import DataError, SetupError
 from rangevote.formats.choices import ServerChoice, Usage, hypothesis_of, usage_of
-from rangevote.generation.members import Escalation, derived_seed, parts
+from rangevote.generation.plan import Escalation, derived_seed, parts
 from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
 from rangevote.similarity.json_leaves import read_json
 
