@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rangevote.decoding import SearchBatch, search, search_batch
+from rangevote.decoding import SearchBatch, search
 from rangevote.decoding.beam import Beam
 from rangevote.decoding.diverse import DiverseBeam, DiverseDecoding
 from rangevote.decoding.sample import Sample, Sampling
 from rangevote.decoding.stochastic import StochasticBeam
 from rangevote.errors import DataError, UsageError
+from rangevote.hypothesis import Hypothesis
 from tests.decoding.compare import ranking
 from tests.decoding.every import EVERY
 from tests.decoding.models import Broken, InTorch, Mute
@@ -64,14 +65,6 @@ def test_nan_in_one_of_several_live_hypotheses_is_told_too(method, kind, vocab):
             search(model, ["b"], method)
 
 
-@pytest.mark.parametrize("method", EVERY, ids=str)
-def test_nan_of_a_single_token_is_told(method):
-    model = Broken(6, 3, seed=1)
-    model.where, model.tokens = ("a", ()), [4]
-    with pytest.raises(DataError, match=r"inputs\[0\]: .*NaN"):
-        search(model, ["a"], method)
-
-
 class Misled(TableModel):
     """Its log-probs are sound, its ranking is NaN for one token of the input "b"."""
 
@@ -88,14 +81,32 @@ def test_nan_in_the_models_ranking_is_told(method):
         search(Misled(6, 3, seed=1), ["a", "b"], method)
 
 
-def test_the_input_is_named_by_its_place_in_the_whole_run():
-    model = Broken(6, 3, seed=1)
-    model.where = ("b", ())
-    with pytest.raises(DataError, match=r"inputs\[102\]"):
-        search_batch(model, ["a", "c", "b"], Beam(3), range(100, 103))
+class Unreadable(TableModel):
+    """Cannot read the input "b"."""
+
+    def start(self, inputs):
+        if "b" in inputs:
+            raise DataError("is too long.", field=f"inputs[{inputs.index('b')}]")
+        return super().start(inputs)
 
 
-@pytest.mark.parametrize("inputs", ["a text", 7, {"a"}, np.zeros((2, 2)), iter(["a"])])
+class UnreadableByEngine:
+    """The same as an engine."""
+
+    def hypotheses(self, inputs, search):
+        if "b" in inputs:
+            raise DataError("is too long.", field=f"inputs[{inputs.index('b')}]")
+        return [[Hypothesis(text="x")] for _ in inputs]
+
+
+@pytest.mark.parametrize("model", [Unreadable(6, 3, seed=1), UnreadableByEngine()], ids=["model", "engine"])
+def test_an_input_that_cannot_be_read_is_named_by_its_number_in_the_whole_run(model):
+    with pytest.raises(DataError, match="too long") as caught:
+        search(model, ["a", "c", "d", "b"], "beam:3", max_rows=6)
+    assert caught.value.field == "inputs[3]"
+
+
+@pytest.mark.parametrize("inputs", ["a text", 7, iter(["a"])])
 def test_inputs_must_be_a_list(inputs):
     with pytest.raises(
         UsageError, match=r"inputs must be a list, got \w+; for one input give a list of one\."
@@ -103,7 +114,7 @@ def test_inputs_must_be_a_list(inputs):
         search(TableModel(3, 2, seed=0), inputs, Beam(2))
 
 
-@pytest.mark.parametrize("max_rows", [0, 2.5, "8", True])
+@pytest.mark.parametrize("max_rows", [0, 2.5, True])
 def test_max_rows_must_be_a_whole_number_from_1(max_rows):
     with pytest.raises(UsageError, match=r"max_rows must be a whole number from 1, got"):
         search(TableModel(3, 2, seed=0), ["a"], Beam(2), max_rows=max_rows)
@@ -129,28 +140,34 @@ def test_no_inputs_give_no_lists(method):
     assert search(TableModel(3, 2, seed=0), (), method) == []
 
 
-@pytest.mark.parametrize(("max_rows", "sizes"), [(25, [2, 2, 2, 1]), (3, [1] * 7)])
-def test_batches_hold_as_many_inputs_as_have_room(max_rows, sizes, monkeypatch):
-    model, seen = TableModel(3, 2, seed=0), []
-    start = model.start
-    monkeypatch.setattr(model, "start", lambda inputs: seen.append(len(inputs)) or start(inputs))
-    assert len(search(model, list("abcdefg"), Beam(10), max_rows=max_rows)) == 7
-    assert seen == sizes
-
-
 class Counting(TableModel):
-    """Keeps the largest number of rows that went through it at a time, and how many there were in all."""
+    """Keeps how many inputs it read at a time, and how many rows went through it: at most and in all."""
 
-    most, rows, read = 0, 0, 0
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self.read, self.most, self.rows = [], 0, 0
 
     def start(self, inputs):
-        self.read += len(inputs)
+        self.read.append(len(inputs))
         return super().start(inputs)
 
     def step(self, state, tokens):
         self.most = max(self.most, len(state.rows))
         self.rows += len(state.rows)
         return super().step(state, tokens)
+
+
+@pytest.mark.parametrize(("max_rows", "sizes"), [(25, [2, 2, 2, 1]), (3, [1] * 7)])
+def test_batches_hold_as_many_inputs_as_have_room(max_rows, sizes):
+    model = Counting(3, 2, seed=0)
+    assert len(search(model, list("abcdefg"), Beam(10), max_rows=max_rows)) == 7
+    assert model.read == sizes
+
+
+def test_the_parts_of_a_sum_share_one_reading():
+    model = Counting(3, 2, seed=0)
+    search(model, ["a", "b"], "beam:2+sample:3")
+    assert model.read == [2]
 
 
 @pytest.mark.parametrize("method", [*EVERY, Sample(100)], ids=str)
@@ -160,7 +177,7 @@ def test_no_more_rows_go_through_the_model_than_allowed(method, max_rows):
     search(model, list("abcde"), method, max_rows=max_rows)
     least = 1 if isinstance(method, Sampling) else method.size  # never less than one input's beam
     assert model.most <= max(max_rows, least)
-    assert model.read == 5  # every input is read once, however many samples are drawn
+    assert sum(model.read) == 5  # every input is read once, however many samples are drawn
 
 
 @pytest.mark.parametrize("method", [Sample(100), DiverseBeam(6, groups=3)], ids=str)
@@ -173,7 +190,7 @@ def test_a_prefix_that_hypotheses_share_goes_through_the_model_once(method):
 
 def test_a_reading_answers_again_and_again():
     model = Counting(6, 4, seed=0)
-    with SearchBatch(model, ["a", "b"], Beam(3), [0, 1]) as reading:
+    with SearchBatch(model, ["a", "b"], Beam(3), [0, 1], model.start(["a", "b"])) as reading:
         assert reading.all() == reading.all() == search(model, ["a", "b"], Beam(3))
 
 

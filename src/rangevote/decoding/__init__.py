@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from rangevote.decoding.beam import Beam, LengthNormalised
 from rangevote.decoding.diverse import DiverseBeam, DiverseDecoding
 from rangevote.decoding.sample import Epsilon, MinP, Nucleus, Sample, Sampling, TopK
 from rangevote.decoding.stochastic import StochasticBeam, StochasticBeamState
-from rangevote.errors import UsageError, choose
+from rangevote.errors import DataError, UsageError, choose
 from rangevote.hypothesis import Hypothesis
 from rangevote.models.protocol import Engine, LanguageModel, Step
 
@@ -38,6 +39,8 @@ SEARCHES: dict[str, type[Search]] = {
 NAMES = {kind: name for name, kind in SEARCHES.items()}
 #: Between the parts of a sum; a plus within a number is followed by a digit.
 _PLUS = re.compile(r"\s*\+\s*(?=[a-z_])")
+#: How a model names an input of its batch.
+_INPUT = re.compile(r"^inputs\[(\d+)\]")
 
 
 def get_search(spec: Search | str, **common: Any) -> Search:
@@ -135,18 +138,43 @@ def search(
     though never less than one input's beam; the result does not depend on it.
     """
     search = get_search(method)
-    if isinstance(inputs, (str, bytes)) or not isinstance(inputs, Sequence):
-        raise UsageError(
-            f"inputs must be a list, got {type(inputs).__name__}; for one input give a list of one."
-        )
-    if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
-        raise UsageError(f"max_rows must be a whole number from 1, got {max_rows!r}.")
+    check_inputs(inputs)
+    check_rows(max_rows)
     several, numbers = max(1, max_rows // search.size), range(len(inputs))
     hypotheses: list[list[Hypothesis]] = []
     for start in range(0, len(inputs), several):
         some = slice(start, start + several)
         hypotheses += search_batch(model, inputs[some], search, numbers[some], states, max_rows=max_rows)
     return hypotheses
+
+
+def check_inputs(inputs: Any) -> None:
+    """Refuse what is not a list."""
+    if isinstance(inputs, (str, bytes)) or not isinstance(inputs, Sequence):
+        raise UsageError(
+            f"inputs must be a list, got {type(inputs).__name__}; for one input give a list of one."
+        )
+
+
+def check_rows(max_rows: Any) -> None:
+    if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
+        raise UsageError(f"max_rows must be a whole number from 1, got {max_rows!r}.")
+
+
+def start_batch(model: LanguageModel[Any], inputs: Sequence[Any], numbers: Sequence[int]) -> Any:
+    """The model's fresh state after reading the inputs; errors name them by their `numbers` in the run."""
+    with _naming(numbers):
+        return model.start(inputs)
+
+
+@contextmanager
+def _naming(numbers: Sequence[int]) -> Iterator[None]:
+    """Name the inputs of a batch in errors by their numbers in the whole run."""
+    try:
+        yield
+    except DataError as error:
+        field = _INPUT.sub(lambda match: f"inputs[{numbers[int(match[1])]}]", error.field)
+        raise DataError(error.problem, field=field, where=error.where) from error
 
 
 def search_batch(
@@ -157,23 +185,30 @@ def search_batch(
     states: bool = False,
     stream: int = 0,
     max_rows: int = MAX_ROWS,
+    fresh: Any = None,
 ) -> list[list[Hypothesis]]:
-    """All hypotheses of one batch; those of a sum are its parts', one after the other."""
+    """All hypotheses of one batch; those of a sum are its parts', one after the other.
+
+    `fresh`: what `start_batch` returned for these inputs, if they were read before.
+    """
     if isinstance(model, Engine) and states:
         raise UsageError("an engine gives no hidden states; leave states out, and use another similarity.")
+    if fresh is None and not isinstance(model, Engine):
+        fresh = start_batch(model, inputs, numbers)
     parts = search.parts if isinstance(search, SearchSum) else (search,)
     hypotheses: list[list[Hypothesis]] = [[] for _ in inputs]
     for i, part in enumerate(parts):
         own_stream = stream + i * len(STREAMS)  # parts with one seed are different draws
         lists: Sequence[Sequence[Hypothesis]]
         if isinstance(model, Engine):
-            lists = model.hypotheses(inputs, part)
+            with _naming(numbers):
+                lists = model.hypotheses(inputs, part)
             if len(lists) != len(inputs):
                 raise UsageError(
                     f"the engine gave {len(lists)} lists of hypotheses for {len(inputs)} inputs."
                 )
         else:
-            with SearchBatch(model, inputs, part, numbers, states, own_stream) as reading:
+            with SearchBatch(model, inputs, part, numbers, fresh, states, own_stream) as reading:
                 lists = reading.all(max_rows)
         for listed, found in zip(hypotheses, lists, strict=True):
             listed += found
@@ -183,7 +218,8 @@ def search_batch(
 class SearchBatch:
     """A batch of inputs that the model has read once; hypotheses can be asked for again and again.
 
-    That is how samples are drawn in rounds: only the draws that are wanted, from one reading of the prompt.
+    That is how samples are drawn in rounds: only the draws that are wanted, from the one `fresh` state that
+    `start_batch` returned.
     """
 
     def __init__(
@@ -192,11 +228,11 @@ class SearchBatch:
         inputs: Sequence[Any],
         search: Search,
         numbers: Sequence[int],
+        fresh: Any,
         states: bool = False,
         stream: int = 0,
     ) -> None:
-        self._model, self._search = model, search
-        self._state = model.start(inputs)
+        self._model, self._search, self._state = model, search, fresh
         room = model.room(self._state)
         limits = np.full(len(inputs), search.max_new_tokens, dtype=np.int64)
         if room is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from rangevote.decoding import MAX_ROWS, STREAMS, SearchBatch, search_batch
+from rangevote.decoding import MAX_ROWS, STREAMS, SearchBatch, check_inputs, search_batch, start_batch
 from rangevote.decoding.base import Search
 from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
@@ -22,7 +21,7 @@ from rangevote.election.streaming import Electorate
 from rangevote.errors import DataError, SetupError, UsageError, warn
 from rangevote.generation.plan import GenerationPlan, Model, seeded
 from rangevote.hypothesis import Ballot, Hypothesis
-from rangevote.models.protocol import Engine, Integers, LanguageModel, Step
+from rangevote.models.protocol import Engine
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -83,10 +82,7 @@ def generate(
                 f"model {repr(name) + ' ' if name else ''}must be a language model, got {one!r:.60}; "
                 f"rangevote.load makes one of a name, a folder or a transformers model."
             )
-    if isinstance(inputs, (str, bytes)) or not isinstance(inputs, Sequence):
-        raise UsageError(
-            f"inputs must be a list, got {type(inputs).__name__}; for one input give a list of one."
-        )
+    check_inputs(inputs)
     requests = (Request.of(number, input) for number, input in enumerate(inputs))
     return [elected.result for elected in elections(model, requests, plan)]
 
@@ -98,8 +94,6 @@ def named(model: Model | Mapping[str, Model]) -> Mapping[str, Model]:
 
 T = TypeVar("T")
 
-#: How a model names an input of its batch.
-INPUT = re.compile(r"^inputs\[(\d+)\]")
 #: What torch says, in several wordings, when there is not enough memory.
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
@@ -199,7 +193,7 @@ def elect_batches(
 
 
 class BatchElections:
-    """Inputs that a model reads once, for the candidates and for the voters.
+    """Inputs that each model reads once, for the candidates and for the voters.
 
     Where the models are asked in turn, the next one reads those inputs on which the others did not agree.
     """
@@ -208,7 +202,7 @@ class BatchElections:
         self, models: Mapping[str, Model], requests: Sequence[Request], plan: GenerationPlan
     ) -> None:
         self._models, self._requests, self._plan = models, requests, plan
-        self._readings: dict[tuple[int, tuple[int, ...]], BatchReading | Engine] = {}
+        self._fresh: dict[tuple[int, tuple[int, ...]], Any] = {}  # (model, its inputs) -> state
         self._candidates: list[list[Hypothesis]] = [[] for _ in requests]
         self._voters: list[list[Hypothesis]] = [[] for _ in requests]
         self._electorates: dict[int, Electorate] = {}
@@ -216,43 +210,39 @@ class BatchElections:
         self._voting = 0.0  # seconds spent on votes while drawing voters
 
     def elect(self) -> list[Elected]:
-        plan, began = self._plan, perf_counter()
-        in_turn = [[name] for name in self._models] if plan.escalate else [list(self._models)]
+        plan, began, count = self._plan, perf_counter(), len(self._requests)
+        stages = [[name] for name in self._models] if plan.escalate else [list(self._models)]
         results: dict[int, Result] = {}
-        asked: list[tuple[str, ...]] = [() for _ in self._requests]
-        open_ones = list(range(len(self._requests)))
-        for number, stage in enumerate(in_turn, 1):
-            last = number == len(in_turn)
-            so_far = [name for names in in_turn[:number] for name in names]
-            settings = plan.settings
+        asked: list[tuple[str, ...]] = [()] * count
+        so_far: list[str] = []
+        undecided = list(range(count))
+        for stage in stages:
+            so_far += stage
+            last, settings = stage is stages[-1], plan.settings
             if plan.escalate and isinstance(settings.shares, Mapping):
                 settings = settings.replace(shares={name: settings.shares[name] for name in so_far})
             models = {name: self._models[name] for name in stage}
-            self._extend(self._candidates, plan.candidates, "candidates", models, open_ones, last)
+            voting = plan.voter_models or models
+            self._extend(self._candidates, "candidates", models, undecided, last)
             if plan.confidence is not None:
-                alpha = (1 - plan.confidence) / len(in_turn)
-                self._until_decided(plan.voter_models or models, open_ones, settings, 1 - alpha)
+                confidence = 1 - (1 - plan.confidence) / len(stages)
+                self._until_decided(voting, undecided, settings, confidence)
             elif plan.voters is not None:
-                self._extend(
-                    self._voters, plan.voters, "voters", plan.voter_models or models, open_ones, last
-                )
-            counting, undecided = perf_counter(), []
-            for i in open_ones:
+                self._extend(self._voters, "voters", voting, undecided, last)
+            counting = perf_counter()
+            for i in undecided:
                 asked[i] = tuple(so_far)
                 if self._candidates[i] or last:
                     results[i] = self._result(i, settings)
-                if not last and self._goes_on(results.get(i), i):
-                    undecided.append(i)
+            undecided = [i for i in undecided if not last and self._goes_on(i, results)]
             self._voting += perf_counter() - counting
-            self._readings.clear()
-            open_ones = undecided
-            if not open_ones:
+            self._fresh.clear()
+            if not undecided:
                 break
-        each = len(self._requests)
-        searching, voting = (perf_counter() - began - self._voting) / each, self._voting / each
+        searching, voted = (perf_counter() - began - self._voting) / count, self._voting / count
         return [
-            Elected(self._ballot(i), results[i], searching, voting, asked=asked[i] if plan.escalate else ())
-            for i in range(each)
+            Elected(self._ballot(i), results[i], searching, voted, asked=asked[i] if plan.escalate else ())
+            for i in range(count)
         ]
 
     def _ballot(self, i: int) -> Ballot:
@@ -267,10 +257,10 @@ class BatchElections:
         except DataError as error:
             raise error.at(f"inputs[{self._requests[i].number}]") from None
 
-    def _goes_on(self, result: Result | None, i: int) -> bool:
+    def _goes_on(self, i: int, results: Mapping[int, Result]) -> bool:
         """Whether the next model is asked about an input."""
         assert self._plan.escalate is not None
-        return result is None or self._plan.escalate.goes_on(result, i in self._certain)
+        return i not in results or self._plan.escalate.goes_on(results[i], i in self._certain)
 
     def _until_decided(
         self, models: Mapping[str, Model], wanted: Sequence[int], settings: Settings, confidence: float
@@ -279,7 +269,7 @@ class BatchElections:
 
         Which draws are made for an election does not depend on the others.
         """
-        plan, panel = self._plan, len(self._names("voters")) > 1
+        plan = self._plan
         assert plan.voters is not None
         self._certain.clear()
         wanted = [i for i in wanted if self._candidates[i]]
@@ -298,24 +288,22 @@ class BatchElections:
             self._voting += perf_counter() - began
             return not undecided
 
-        with ExitStack() as open_readings:
-            readings = {}
+        with ExitStack() as open_batches:
+            batches = {}
             for name, model in models.items():
                 try:
-                    readings[name] = open_readings.enter_context(self._drawing(name, model, wanted))
+                    batches[name] = open_batches.enter_context(self._drawing(name, model, wanted))
                 except (DataError, SetupError) as error:
-                    if not panel:
-                        raise
-                    warn(f"panel member {name!r} failed and is left out: {error}")
+                    self._leave_out("voters", name, error)
             for draws in rounds(plan.voters.size, decided=decided):
                 several = max(1, plan.max_rows // len(undecided))
                 places = [wanted.index(i) for i in undecided]
                 drawn: dict[int, list[Hypothesis]] = {i: [] for i in undecided}
-                for name, reading in readings.items():
+                for name, batch in batches.items():
                     for start in range(0, len(draws), several):
-                        lists = reading.draw(draws[start : start + several], places)
+                        lists = batch.draw(draws[start : start + several], places)
                         for i, place in zip(undecided, places, strict=True):
-                            drawn[i] += of_member(name, lists[place]) if panel else lists[place]
+                            drawn[i] += self._labelled("voters", name, lists[place])
                 began = perf_counter()
                 for i in undecided:
                     self._voters[i] += drawn[i]
@@ -325,22 +313,16 @@ class BatchElections:
                 decided()
 
     def _drawing(self, name: str, model: Model, wanted: Sequence[int]) -> SearchBatch:
-        plan, reading = self._plan, self._reading(model, wanted)
-        if isinstance(reading, Engine):
+        if isinstance(model, Engine):
             raise UsageError("adaptive voting draws from a model in rounds, which an engine does not let it.")
-        assert plan.voters is not None
-        search = plan.voters if len(self._names("voters")) == 1 else seeded(plan.voters, name)
-        inputs, numbers = reading.inputs, reading.numbers
-        return SearchBatch(reading, inputs, search, numbers, plan.states, STREAMS["voters"])
-
-    def _names(self, role: str) -> Sequence[str]:
-        """All models that are searched in this role."""
-        return list(self._plan.voter_models if role == "voters" and self._plan.voter_models else self._models)
+        inputs, numbers = self._inputs(wanted)
+        search, states = self._search_of("voters", name), self._plan.states
+        fresh = self._read(model, wanted)
+        return SearchBatch(model, inputs, search, numbers, fresh, states, STREAMS["voters"])
 
     def _extend(
         self,
         lists: list[list[Hypothesis]],
-        search: Search,
         role: str,
         models: Mapping[str, Model],
         wanted: Sequence[int],
@@ -348,108 +330,74 @@ class BatchElections:
     ) -> None:
         """Add what the models find; of a panel each is a member, and one that fails is left out."""
         failures: dict[int, DataError | SetupError] = {}
+
+        def add(name: str, model: Model, some: Sequence[int]) -> None:
+            """Where a batch fails, its inputs are tried one by one."""
+            try:
+                found = self._search(role, name, model, some)
+            except (DataError, SetupError) as error:
+                if len(some) == 1 or not self._is_panel(role):
+                    self._leave_out(role, name, error)
+                    failures[some[0]] = error
+                else:
+                    for i in some:
+                        add(name, model, [i])
+                return
+            for i, hypotheses in zip(some, found, strict=True):
+                lists[i] += self._labelled(role, name, hypotheses)
+
         for name, model in models.items():
-            self._add(lists, search, role, name, model, wanted, failures)
+            add(name, model, wanted)
         for i, failure in failures.items():
             if last and not lists[i]:
                 raise failure
 
-    def _add(
-        self,
-        lists: list[list[Hypothesis]],
-        search: Search,
-        role: str,
-        name: str,
-        model: Model,
-        wanted: Sequence[int],
-        failures: dict[int, DataError | SetupError],
-    ) -> None:
-        """Add what one model finds; where a batch fails, its inputs are tried one by one."""
-        panel = len(self._names(role)) > 1
-        try:
-            found = self._search(seeded(search, name) if panel else search, role, model, wanted)
-        except (DataError, SetupError) as error:
-            if not panel:
-                raise
-            if len(wanted) == 1:
-                warn(f"panel member {name!r} failed and is left out: {error}")
-                failures[wanted[0]] = error
-                return
-            for i in wanted:
-                self._add(lists, search, role, name, model, [i], failures)
-            return
-        for i, some in zip(wanted, found, strict=True):
-            lists[i] += of_member(name, some) if panel else some
+    def _is_panel(self, role: str) -> bool:
+        """Whether several models are searched in this role."""
+        others = self._plan.voter_models if role == "voters" else {}
+        return len(others or self._models) > 1
 
-    def _reading(self, model: Model, wanted: Sequence[int]) -> BatchReading | Engine:
-        if isinstance(model, Engine):
-            return model
-        key = id(model), tuple(wanted)
-        if key not in self._readings:
-            some = [self._requests[i] for i in wanted]
-            inputs, numbers = [one.input for one in some], [one.number for one in some]
-            self._readings[key] = BatchReading(model, inputs, numbers)
-        return self._readings[key]
+    def _leave_out(self, role: str, name: str, error: DataError | SetupError) -> None:
+        """Go on without a member of a panel; the only model must not fail."""
+        if not self._is_panel(role):
+            raise error
+        warn(f"panel member {name!r} failed and is left out: {error}")
 
-    def _search(
-        self, search: Search, role: str, model: Model, wanted: Sequence[int]
-    ) -> list[list[Hypothesis]]:
-        """All hypotheses of a search, at least one for each input."""
-        plan, reading = self._plan, self._reading(model, wanted)
+    def _labelled(self, role: str, name: str, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+        """The hypotheses with the name of their member, in a panel."""
+        if not self._is_panel(role):
+            return hypotheses
+        return [msgspec.structs.replace(one, member=name) for one in hypotheses]
+
+    def _search_of(self, role: str, name: str) -> Search:
+        search = self._plan.candidates if role == "candidates" else self._plan.voters
+        assert search is not None
+        return seeded(search, name) if self._is_panel(role) else search
+
+    def _inputs(self, wanted: Sequence[int]) -> tuple[list[Any], list[int]]:
+        """The inputs, and their numbers in the run."""
         requests = [self._requests[i] for i in wanted]
-        inputs = [one.input for one in requests] if isinstance(reading, Engine) else reading.inputs
-        numbers = [one.number for one in requests]
-        hypotheses = search_batch(reading, inputs, search, numbers, plan.states, STREAMS[role], plan.max_rows)
-        for request, some in zip(requests, hypotheses, strict=True):
-            if not some:
+        return [one.input for one in requests], [one.number for one in requests]
+
+    def _read(self, model: Model, wanted: Sequence[int]) -> Any:
+        """The fresh state of a model that has read these inputs; engines have none."""
+        key = id(model), tuple(wanted)
+        if key not in self._fresh and not isinstance(model, Engine):
+            self._fresh[key] = start_batch(model, *self._inputs(wanted))
+        return self._fresh.get(key)
+
+    def _search(self, role: str, name: str, model: Model, wanted: Sequence[int]) -> list[list[Hypothesis]]:
+        """All hypotheses of a search, at least one for each input."""
+        plan, search = self._plan, self._search_of(role, name)
+        inputs, numbers = self._inputs(wanted)
+        fresh = self._read(model, wanted)
+        hypotheses = search_batch(
+            model, inputs, search, numbers, plan.states, STREAMS[role], plan.max_rows, fresh
+        )
+        for number, found in zip(numbers, hypotheses, strict=True):
+            if not found:
                 filtered = "" if search.copy_filter is None else " that the copy filter lets pass"
                 raise DataError(
-                    f"the search {str(search)!r} found no {role}{filtered}.",
-                    field=f"inputs[{request.number}]",
+                    f"the search {str(search)!r} found no {role}{filtered}.", field=f"inputs[{number}]"
                 )
         return hypotheses
-
-
-def of_member(name: str, hypotheses: Iterable[Hypothesis]) -> list[Hypothesis]:
-    return [msgspec.structs.replace(one, member=name) for one in hypotheses]
-
-
-class BatchReading:
-    """The model, bound to one batch: every `start` gives the same fresh state.
-
-    A fresh state can be selected from any number of times, so candidates and voters share one reading of the
-    prompt. `numbers` are those of the inputs in the whole run, by which errors name them.
-    """
-
-    def __init__(self, model: LanguageModel[Any], inputs: Sequence[Any], numbers: Sequence[int]) -> None:
-        self._model, self.inputs, self.numbers = model, inputs, numbers
-        self._state: Any = None
-
-    def start(self, inputs: Sequence[Any]) -> Any:
-        assert inputs is self.inputs  # bound to one batch
-        if self._state is None:
-            try:
-                self._state = self._model.start(inputs)
-            except DataError as error:
-                field = INPUT.sub(lambda match: f"inputs[{self.numbers[int(match[1])]}]", error.field)
-                raise DataError(error.problem, field=field, where=error.where) from error
-        return self._state
-
-    @property
-    def ends(self) -> Sequence[int]:
-        return self._model.ends
-
-    def step(self, state: Any, tokens: Integers | None) -> Step[Any]:
-        return self._model.step(state, tokens)
-
-    def select(self, state: Any, rows: Integers) -> Any:
-        return self._model.select(state, rows)
-
-    def room(self, state: Any) -> Integers | None:
-        return self._model.room(state)
-
-    def text(self, tokens: Sequence[int]) -> str | None:
-        return self._model.text(tokens)
-
-    def source(self, input: Any) -> Sequence[int]:
-        return self._model.source(input)

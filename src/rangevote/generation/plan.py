@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from rangevote.decoding import MAX_ROWS, get_search
+from rangevote.decoding import MAX_ROWS, check_rows, get_search
 from rangevote.decoding.base import Search, SearchSum
 from rangevote.decoding.sample import Sampling
 from rangevote.election.result import SHARE_SLACK, Result
@@ -117,8 +117,7 @@ class GenerationPlan:
         """Check every option."""
         voters = usual_voters(settings) if voters is None else voters
         voting = None if voters is None else get_search(voters)
-        if isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
-            raise UsageError(f"max_rows must be a whole number from 1, got {max_rows!r}.")
+        check_rows(max_rows)
         confidence = _confidence(adaptive)
         if confidence is not None:
             _check_adaptive(settings, voting)
