@@ -386,8 +386,21 @@ def test_no_winner_is_shown_with_the_reason(page, show):
     assert page.inner_text(".none .label").lower() == "no winner"
     assert "no voter gave an answer" in page.inner_text("#why")
     assert page.locator(".badge.won").count() == 0
+    assert "there is no winner" in page.inner_text("#firm")
     page.wait_for_selector("#ballot-list .badge:has-text('no winner')")
     screenshot(page, "show-no-winner")
+
+
+def test_a_merged_object_is_shown_with_the_share_of_each_field(page, show):
+    texts = ['{"a": 1, "b": "x", "c": 1}', '{"a": 1, "b": "<b>", "c": 2}', '{"a": 2, "b": "<b>", "c": 3}']
+    show([ballot(texts)], rule="merge")
+    assert page.inner_text("#winner").split() == ["{", '"a":', "1,", '"b":', '"<b>"', "}"]
+    fields = [row.split() for row in page.locator("#merged-fields tr").all_inner_texts()]
+    assert fields == [["a", "67", "%"], ["b", "67", "%"], ["c", "no", "majority,", "left", "out"]]
+    assert "No single output says all of this" in page.inner_text("#why")
+    assert page.locator("#candidate-list .badge.won").all_inner_texts() == ["best whole output"]
+    assert violations(page) == []
+    screenshot(page, "show-merged")
 
 
 def test_a_text_of_many_words_is_cut_in_tables_and_scrolls_in_its_box(page, show):

@@ -24,7 +24,7 @@ from tests.web.samples import BALLOTS, DECOMPOSING, EVERY, FIGURE, MIXTURE, ball
 
 def shown(one: rv.Ballot, **options: Any) -> tuple[Result, dict[str, Any]]:
     elected = ElectedBallot(one, Settings(**options))
-    view = page.election(elected, 0, None, clusters.stability(elected.result), None)
+    view = page.election(elected, 0, None, clusters.stability(elected), None)
     return elected.result, msgspec.to_builtins(view)
 
 
@@ -44,11 +44,19 @@ def test_figure_1_is_shown_as_the_paper_has_it():
 
 
 def test_a_merged_object_is_shown_beside_the_best_whole_candidate():
-    listed = ['{"a": 1, "b": 1}', '{"a": 1, "b": 2}', '{"a": 2, "b": 1, "c": 3}']
-    result, view = shown(rv.Ballot([rv.Hypothesis(text) for text in listed]), rule="merge")
-    assert view["winner"] == result.index == 0
-    assert ('{"a":1,"b":1}', True) in [tuple(part) for part in view["why"]]
-    assert len(view["candidates"]["rows"]) == 3
+    listed = ['{"a": 1, "b": 1, "c": 1}', '{"a": 1, "b": 2, "c": 2}', '{"a": 2, "b": 2, "c": 3}']
+    result, view = shown(ballot(listed), rule="merge")
+    assert view["merged"] == {
+        "text": '{\n  "a": 1,\n  "b": 2\n}',
+        "shares": pytest.approx({"a": 2 / 3, "b": 2 / 3}),
+        "left_out": ("c",),
+        "equal": None,
+    }
+    assert view["winner"] == result.index == 1
+    assert view["stability"]["tried"] == 0  # fields are elected, not whole candidates
+    _, view = shown(ballot(['{"a": 1}', '{"a": 2}']), rule="merge")
+    assert view["merged"] is None
+    assert view["no_winner"] is not None
 
 
 @pytest.mark.parametrize("similarity", EVERY)

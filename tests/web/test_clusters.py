@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rangevote as rv
-from rangevote.election.elect import elect_ballot
 from rangevote.election.settings import Settings
 from rangevote.web import clusters
+from rangevote.web.api import ElectedBallot
 from tests.figure1 import WINNER
 from tests.web.samples import BALLOTS, EVERY, FIGURE, ballot
 
@@ -20,8 +20,8 @@ from tests.web.samples import BALLOTS, EVERY, FIGURE, ballot
 @given(one=BALLOTS, similarity=st.sampled_from(EVERY), x=st.sampled_from([None, 0.7]))
 def test_leaving_a_voter_out_gives_the_winner_of_an_election_without_it(one, similarity, x):
     options = {"similarity": similarity, "weights": "count", "likelihood": x}
-    result = elect_ballot(one, Settings(**options))
-    found = clusters.stability(result)
+    elected = ElectedBallot(one, Settings(**options))
+    result, found = elected.result, clusters.stability(elected)
     if len(one.candidates) < 2:
         assert "one voter" in found.why
         return
@@ -49,9 +49,9 @@ def test_leaving_a_voter_out_gives_the_winner_of_an_election_without_it(one, sim
 @pytest.mark.parametrize("x", [None, 0.01])
 def test_leaving_out_a_voter_of_nearly_all_weight_counts_the_others_exactly(x):
     texts, logprobs = ["x y", "a b c", "a b d"], [-1.0, -40.0, -39.9]
-    result = elect_ballot(ballot(texts, logprobs), Settings(similarity="overlap_1", likelihood=x))
-    assert result.weights[0] > 1 - 1e-15
-    found = clusters.stability(result)
+    elected = ElectedBallot(ballot(texts, logprobs), Settings(similarity="overlap_1", likelihood=x))
+    assert elected.result.weights[0] > 1 - 1e-15
+    found = clusters.stability(elected)
     options = {"voters": texts[1:], "voter_logprobs": logprobs[1:], "similarity": "overlap_1"}
     by_hand = rv.elect(texts, logprobs, likelihood=x, **options)
     [change] = found.changes
@@ -59,8 +59,12 @@ def test_leaving_out_a_voter_of_nearly_all_weight_counts_the_others_exactly(x):
     assert change.margin == pytest.approx(by_hand.margin, rel=1e-9)
 
 
-def test_without_voters_nothing_is_left_out():
-    assert clusters.stability(elect_ballot(FIGURE, Settings(rule="most_likely"))).why == "nobody voted."
+def test_without_voters_or_a_winner_nothing_is_left_out():
+    for options, why in (
+        ({"rule": "most_likely"}, "nobody voted."),
+        ({"min_score": 2}, "there is no winner."),
+    ):
+        assert clusters.stability(ElectedBallot(FIGURE, Settings(**options))).why == why
 
 
 def test_the_winner_under_each_measure_is_that_of_elect():
@@ -98,4 +102,4 @@ def test_pairs_that_take_too_long_are_left_to_the_command_line(monkeypatch):
     rows = {row.measure: row for row in clusters.winners(FIGURE, "x", Settings()).measures}
     assert rows["bleu_4"].why == "100 pairs are too many for a page; use rangevote vote."
     assert rows["overlap_2"].text == WINNER
-    assert clusters.stability(elect_ballot(FIGURE, Settings())).tried == 5
+    assert clusters.stability(ElectedBallot(FIGURE, Settings())).tried == 5

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, json
 
 from rangevote.election.elect import elect_ballot
 from rangevote.election.explain import FieldAgreement, NgramVotes, field_agreement
@@ -220,10 +220,21 @@ class BallotFields(Struct):
     image: str | None
 
 
+class MergedObject(Struct):
+    """What rule="merge" made of the candidates: JSON with line breaks, the share of each field by its path,
+    the paths without a majority, and the candidate that says the same, None where none does."""
+
+    text: str
+    shares: dict[str, float]
+    left_out: tuple[str, ...]
+    equal: int | None
+
+
 class Election(Struct, kw_only=True):
     """The election of one ballot. `no_winner` says why nobody is elected; then `elected` is empty and
-    `winner` is the candidate with the highest score. `why` is a sentence in parts (text, is quoted).
-    `shares` are those of a panel's members."""
+    `winner` is the candidate with the highest score. Where there is a `merged` object, it is elected, and
+    `winner` is the best whole candidate. `why` is a sentence in parts (text, is quoted). `shares` are those
+    of a panel's members."""
 
     ballot: BallotFields
     signature: str
@@ -237,6 +248,7 @@ class Election(Struct, kw_only=True):
     no_support: bool
     no_winner: str | None
     answers: dict[str, Any] | None
+    merged: MergedObject | None
     why: list[tuple[str, bool]]
     groups: list[Group]
     stability: Stability
@@ -378,6 +390,7 @@ def election(
         winner=result.leader,
         elected=list(result.elected),
         most_likely=likely[0] if likely else None,
+        merged=_merged(result),
         why=[(str(part), isinstance(part, Quote)) for part in why(result)],
         groups=_groups(result),
         stability=stability,
@@ -407,6 +420,14 @@ def quality(ballot: Ballot, result: Result) -> Quality | None:
     grades = get_similarity("chrf").matrix(chosen, Hypotheses.of(references, role="references"))
     best = (100 * grades.max(axis=0)).tolist()
     return Quality("chrF", best[0], None if likely is None else best[1])
+
+
+def _merged(result: Result) -> MergedObject | None:
+    merged = result.merged
+    if merged is None or merged.text is None or result.no_winner is not None:
+        return None
+    text = json.format(merged.text, indent=2)
+    return MergedObject(text, merged.shares, merged.left_out, merged.equal)
 
 
 def _groups(result: Result) -> list[Group]:

@@ -190,10 +190,9 @@ class ElectionPage:
         row = api.listed(ballot, number)
         try:
             elected = api.ElectedBallot(ballot, self._settings)
-            recounts = clusters.recounts(elected.result, elected.matrix)
             api.add_outcome(row, elected)
-            row.tried = len(recounts.tried)
-            row.same = int((recounts.winners == elected.result.leader).sum())
+            stability = clusters.stability(elected)
+            row.tried, row.same = stability.tried, stability.same
         except RangevoteError as error:
             row.error = str(error)
         return row
@@ -210,8 +209,7 @@ class ElectionPage:
             own = self._elect(number, list).result
             ranks = {str(index): rank for rank, index in enumerate(own.ranking[: api.LISTED], 1)}
             before = api.Before(own.leader, ranks)
-        stability = clusters.stability(elected.result, elected.matrix)
-        return api.election(elected, number, image, stability, before)
+        return api.election(elected, number, image, clusters.stability(elected), before)
 
     def grades(self, number: int, list: int, what_if: WhatIf = AS_IS, digits: int = api.DIGITS) -> api.Grades:
         return clusters.grades(self._elect(number, list, what_if), digits)

@@ -6,7 +6,7 @@ import math
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -201,54 +201,48 @@ def _won(name: str, settings: Settings, ballot: Ballot, voters: int) -> Won:
     )
 
 
-class Recounts(NamedTuple):
-    """The elections in which one voter each is left out."""
+def stability(elected: ElectedBallot) -> Stability:
+    """How often the winner stays without a single voter, and who wins otherwise.
 
-    voters: int  # with a weight
-    tried: list[int]  # those of most weight
-    scores: Array  # (tried, candidates)
-    winners: Array  # (tried,)
-
-
-def recounts(result: Result, matrix: Array | None = None) -> Recounts:
-    """Who would have won without each voter: score(c) less P(v) sim(v, c), the other weights summing to 1.
-
-    `matrix` are the grades of all voters, where they are at hand.
+    Without voter v, candidate c has score(c) less P(v) sim(v, c), the other weights summing to 1.
     """
+    result = elected.result
     voting = [int(v) for v in np.argsort(-result.weights, kind="stable") if result.weights[v] > 0]
-    tried = voting[: max(1, PAIRS // len(result.candidates))] if len(voting) > 1 else []
-    if not tried:
-        return Recounts(len(voting), [], np.zeros((0, len(result.candidates))), np.zeros(0, dtype=np.int64))
-    if matrix is None:
+    if why := _why_no_recount(result, len(voting)):
+        return Stability(voters=len(voting), why=why)
+    tried = voting[: max(1, PAIRS // len(result.candidates))]
+    if elected.matrix is None:
         grades = result.similarity.matrix(result.candidates, result.voters.pick(tried))
     else:
-        grades = matrix[tried]  # (tried, candidates)
-    left = _without(result, tried, grades)
+        grades = elected.matrix[tried]  # (tried, candidates)
+    left = _without(result, tried, grades)  # (tried, candidates)
     places = np.empty(len(result.candidates))  # among candidates of equal scores
     places[order(np.zeros(len(places)), result.candidates)] = np.arange(len(places))
     best = left.max(axis=1, keepdims=True)
-    return Recounts(len(voting), tried, left, np.where(left == best, places, np.inf).argmin(axis=1))
-
-
-def stability(result: Result, matrix: Array | None = None) -> Stability:
-    """How often the winner stays without a single voter, and who wins otherwise."""
-    voters, tried, left, winners = recounts(result, matrix)
-    if not tried:
-        why = "there is one voter; without it nobody votes." if voters else "nobody voted."
-        return Stability(voters=voters, why=why)
-    margins = left.max(axis=1) - _best_of_others(left, winners, result)
+    winners = np.where(left == best, places, np.inf).argmin(axis=1)  # (tried,)
+    margins = best[:, 0] - _best_of_others(left, winners, result)
     same = winners == result.leader
     changes = [
         Change(tried[row], float(result.weights[tried[row]]), int(winners[row]), finite(float(margins[row])))
         for row in np.flatnonzero(~same)[:CHANGES].tolist()
     ]
     return Stability(
-        voters=voters,
+        voters=len(voting),
         tried=len(tried),
         same=int(same.sum()),
         changes=changes,
         smallest_margin=finite(float(margins[same].min(initial=np.inf))),
     )
+
+
+def _why_no_recount(result: Result, voting: int) -> str | None:
+    if result.no_winner is not None:
+        return "there is no winner."
+    if result.merged is not None:
+        return "each field has its own election; its share says how firm it is."
+    if voting < 2:
+        return "there is one voter; without it nobody votes." if voting else "nobody voted."
+    return None
 
 
 def _without(result: Result, tried: Sequence[int], grades: Array) -> Array:

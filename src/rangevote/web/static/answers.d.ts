@@ -101,6 +101,14 @@ export interface Stability {
   why: string | null;
 }
 
+/** What rule="merge" made of the candidates: JSON, the share of each field by its path, the paths without a majority. */
+export interface MergedObject {
+  text: string;
+  shares: Record<string, number>;
+  left_out: string[];
+  equal: number | null;
+}
+
 /** api/ballots/N?list=L */
 export interface Election {
   ballot: { number: number; id: string | number | null; source: string | null; references: string[]; image: string | null };
@@ -115,6 +123,7 @@ export interface Election {
   no_support: boolean;
   no_winner: string | null;
   answers: Answers | null;
+  merged: MergedObject | null;
   why: [text: string, quoted: boolean][];
   groups: Group[];
   stability: Stability;

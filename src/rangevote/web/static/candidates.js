@@ -4,7 +4,7 @@ import { differing, flagged } from "./diff.js";
 import { read } from "./ngrams.js";
 import { memberColour, memberLegend, writers } from "./members.js";
 import { fixed, grouped, percent, probability } from "./numbers.js";
-import { bar, rowOf } from "./top.js";
+import { bar, leader, rowOf } from "./top.js";
 import { button, excerpt, faint, make, output, problem } from "./text.js";
 
 /** Groups that are shown before the reader asks for more. */
@@ -66,7 +66,9 @@ function known(rows, index) {
  */
 function head(election, scale, reorder) {
   const { total, rows } = election.candidates;
-  const note = faint(`Words that the winner does not have are marked. Bars go from ${fixed(scale.lowest)} to ${fixed(scale.best)}. `);
+  const first = leader(election) === "Elected" ? "winner" : "first candidate";
+  const note = faint(`Words that the ${first} does not have are marked. `);
+  if (scale.best > scale.lowest) note.append(`Bars go from ${fixed(scale.lowest)} to ${fixed(scale.best)}. `);
   if (total > rows.length) note.append(`The first ${grouped(rows.length)} of ${grouped(total)} by rank are listed. `);
   const choice = make("select", { id: "order-by" }, ...Object.keys(ORDERS).map((name) => make("option", { value: name }, name)));
   choice.addEventListener("change", () => reorder(choice.value));
@@ -134,7 +136,7 @@ function badges(group, row, election) {
   const badge = (kind, text, title) => found.push(make("span", { class: `badge ${kind}`, title: title ?? null }, text));
   if (group.candidates.length > 1) badge("", `× ${grouped(group.candidates.length)}`, "so many candidates that the measure cannot tell apart");
   const order = election.elected.indexOf(row.index);
-  if (order === 0) badge("won", "winner");
+  if (order === 0) badge("won", leader(election) === "Elected" ? "winner" : leader(election).toLowerCase());
   if (order > 0) badge("won", `elected ${order + 1}.`);
   if (election.most_likely !== null && group.candidates.includes(election.most_likely)) badge("likely", "most likely");
   if (!row.finished) badge("", "cut off", "the model did not end it");

@@ -32,7 +32,7 @@ export function showFirm(container, election, lists, names, list, without) {
   if (own instanceof Error) strip("Other measures", problem(own));
   else strip("Other measures", ...measureDots(own, election));
   strip("Without one voter", ...recounts(election, without));
-  strip("Lead", ...lead(election));
+  if (election.no_winner === null && !election.merged) strip("Lead", ...lead(election));
   const tables = make("details", { id: "firm-numbers" }, make("summary", {}, "Numbers"), ...winnerTable(lists, names, rowOf(election, election.winner).text));
   tables.append(...changeTable(election));
   container.replaceChildren(strips, tables);
@@ -48,7 +48,7 @@ function measureDots(own, election) {
     const title = same ? "elects the same" : `elects: ${one.text}`;
     return make("li", { class: same ? "dot same" : "dot other", title }, make("span", { class: "mark", "aria-hidden": "true" }), one.measure, make("span", { class: "hidden-visually" }, same ? " (the same)" : " (another)"));
   });
-  return [make("p", {}, `${grouped(agree.length)} of ${grouped(counts.length)} elect this output.`), make("ul", { class: "dots named", id: "measure-dots" }, ...items)];
+  return [make("p", {}, `${grouped(agree.length)} of ${grouped(counts.length)} elect ${election.merged ? "the best whole" : "this"} output.`), make("ul", { class: "dots named", id: "measure-dots" }, ...items)];
 }
 
 /** @param {import("./answers").Election} election @param {((voter: number) => void) | null} without */

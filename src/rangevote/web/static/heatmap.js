@@ -4,6 +4,8 @@
 const EDGE = { left: 58, top: 44 };
 const STRIP = 5;
 const CELL = { least: 5, most: 34 };
+/** Room that the title of the columns takes. */
+const TITLE = 120;
 
 /**
  * @typedef {object} Grid
@@ -50,7 +52,7 @@ export class HeatMap {
     const across = (this.box.clientWidth - EDGE.left - 2) / Math.max(columns.length, 1);
     const down = (innerHeight * 0.7 - EDGE.top - 2) / Math.max(rows.length, 1);
     this.size = Math.max(CELL.least, Math.min(CELL.most, Math.floor(Math.min(across, down))));
-    const width = EDGE.left + this.size * columns.length + 1;
+    const width = EDGE.left + Math.max(TITLE, this.size * columns.length + 1);
     const height = EDGE.top + this.size * rows.length + 1;
     const dense = Math.min(devicePixelRatio || 1, 2);
     this.canvas.width = Math.round(width * dense);

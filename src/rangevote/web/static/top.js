@@ -47,13 +47,41 @@ export function outcome(election) {
   for (const [part, quoted] of election.why) why.append(quoted ? make("q", {}, output(part)) : part);
   const votes = make("div", { id: "winner-votes" });
   const by = winner.member === null ? [] : [make("p", { id: "winner-member" }, memberBadge(winner.member))];
-  const after = election.no_winner === null
-    ? [labelled("Elected", "elected", text, ...by, votes), why, chips(election)]
-    : [labelled("No winner", "none", why), labelled(election.score ? "Highest score" : "First candidate", "best", text, ...by, votes), chips(election)];
+  let after = [labelled("Elected", "elected", text, ...by, votes), why, chips(election)];
+  if (election.no_winner !== null) after = [labelled("No winner", "none", why), labelled(leader(election), "best", text, ...by, votes), chips(election)];
+  if (election.merged) {
+    const none = make("p", { id: "why" }, election.merged.equal === null ? "No single output says all of this." : "");
+    after = [labelled("Elected, merged field by field", "elected", mergedObject(election.merged)), none, chips(election)];
+  }
   if (ballot.references.length) after.push(references(election));
   const box = make("div", { class: ballot.image === null ? "hero" : "hero pictured" });
   box.append(make("div", { class: "asked" }, ...before), make("div", { class: "answered" }, ...after));
   return box;
+}
+
+/**
+ * What the first candidate is called: where there is no winner, or one that was merged, it is not the winner.
+ * @param {import("./answers").Election} election
+ */
+export function leader({ no_winner, merged, score }) {
+  if (no_winner !== null) return score ? "Highest score" : "First candidate";
+  return merged && merged.equal === null ? "Best whole output" : "Elected";
+}
+
+/**
+ * The merged object, and how much of the vote each of its fields has.
+ * @param {import("./answers").MergedObject} merged
+ */
+function mergedObject({ text, shares, left_out }) {
+  const rows = Object.entries(shares).map(([path, share]) => fieldRow(path, bar(share, 1), percent(share)));
+  rows.push(...left_out.map((path) => fieldRow(path, "", "no majority, left out")));
+  const table = make("table", { class: "numbers", id: "merged-fields" }, make("caption", {}, "Share of the vote for each field"), make("tbody", {}, ...rows));
+  return make("div", { class: "columns" }, make("div", { id: "winner", class: "long code" }, output(text)), table);
+}
+
+/** @param {string} path @param {Node | string} support @param {string} words */
+function fieldRow(path, support, words) {
+  return make("tr", {}, make("th", { scope: "row" }, output(path || "the value")), make("td", { class: "wide" }, support), make("td", {}, words));
 }
 
 /** @param {string} label @param {string} name @param {...Node} children */
@@ -85,7 +113,9 @@ export function chips(election) {
     const what = `wins ${grouped(stability.same)} of ${grouped(stability.tried)} recounts without one voter`;
     chip(firm ? "firm" : "fragile", `${firm ? "Firm" : "Fragile"}: ${what}`, "Each voter is left out once; see “How firm” below.");
   }
-  if (margin === null) chip("", "No rival: all outputs are in one group", "The measure cannot tell the candidates apart.");
+  if (election.merged) {
+    if (margin !== null) chip("", `Smallest lead of a field ${small(margin)}`, "Over what stands against its value.");
+  } else if (margin === null) chip("", "No rival: all outputs are in one group", "The measure cannot tell the candidates apart.");
   else if (election.near_tie) chip("fragile", "Near-tie: rounding could have decided", `The lead is ${small(margin)}.`);
   else chip("", `Lead ${small(margin)} over the next group`, `Score ${fixed(election.score, 6)}.`);
   const many = groups.length === 1 ? "1 group" : `${grouped(groups.length)} groups`;
@@ -121,7 +151,7 @@ export function duel(election) {
   };
   const box = make("div", { class: "columns duel" });
   box.append(
-    side(election.no_winner === null ? "Elected" : "Highest score", "won", winner, flagged(one, differing(ours, theirs)), most, lowest),
+    side(leader(election), "won", winner, flagged(one, differing(ours, theirs)), most, lowest),
     side("Most likely", "likely", likely, flagged(other, differing(theirs, ours)), most, lowest),
   );
   return box;
@@ -172,7 +202,7 @@ export function bar(value, largest, kind = "score") {
  */
 export function wearVotes(container, below, election, parts, sayers) {
   const row = rowOf(election, election.winner);
-  if (!parts.earned || parts.earned.order.every((order) => order === 0) || row.more || !row.text.trim()) return;
+  if (election.merged || !parts.earned || parts.earned.order.every((order) => order === 0) || row.more || !row.text.trim()) return;
   const largest = fullShade(election, parts);
   const [words, ...told] = shaded(row, parts, sayers, largest);
   container.replaceChildren(words);
