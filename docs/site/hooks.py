@@ -3,7 +3,6 @@
 A page may hold, on a line of its own,
 
     <!-- include experiments/RESULTS.md: Heading / Heading below it -->    the part under that heading
-    <!-- code examples/translate.py -->                                    a file as a code block
     <!-- help -->                                                          the help of every command
     <!-- names -->                                                         in the repository: a page's entries
     <!-- options -->                                                       the options of an election
@@ -41,6 +40,8 @@ BESIDE = (
     "experiments/README.md",
     "experiments/RESULTS.md",
     "experiments/figures/*.svg",
+    "examples/*.md",
+    "examples/data/README.md",
     "examples/*.py",
     "examples/plugin/*.py",
     "examples/*.ipynb",
@@ -52,8 +53,8 @@ BESIDE = (
 _LINK = re.compile(r"(\]\()(?![a-z]+:|#|/)([^)\s#]+)(#[^)\s]*)?\)")
 _DRAWING = re.compile(r'<p><img [^>]*src="[^"]*?(assets/[a-z]+\.svg)"[^>]*></p>')
 _DIRECTIVE = re.compile(
-    r"^<!-- (include|code|help|names|options)(?: (\S+?))?(?:: (.+?))? -->$"
-    r"(?:\n(?:(?!<!-- (?:include|code|help|names|options)\b).*\n)*?<!-- end -->$)?",  # what it was then
+    r"^<!-- (include|help|names|options)(?: (\S+?))?(?:: (.+?))? -->$"
+    r"(?:\n(?:(?!<!-- (?:include|help|names|options)\b).*\n)*?<!-- end -->$)?",  # what it was then
     re.MULTILINE,
 )
 
@@ -125,10 +126,8 @@ def _filled(found: re.Match[str], uri: str, way: Way) -> str:
         return "" if way is _in_site else _names(found.string)
     path = ROOT / (name or "")
     if not path.is_file():
-        raise PluginError(f"{uri}: there is no file {name!r} to {kind}.")
+        raise PluginError(f"{uri}: there is no file {name!r} to include.")
     text = path.read_text(encoding="utf-8")
-    if kind == "code":
-        return f"```python\n{text}```"
     return _relinked(_part(text, heading or "", f"{uri}: {name}"), posixpath.dirname(name), uri, way)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PAGE = EXAMPLES.parent / "docs" / "examples.md"
+PAGE = EXAMPLES / "README.md"
 #: Needs vLLM and a graphics card.
 NOT_RUN = "with_vllm.py"
 
@@ -136,6 +136,6 @@ def test_what_is_not_run_uses_names_that_exist():
 def test_an_example_is_short_tested_and_on_the_page(path):
     text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) < 60
-    assert f"<!-- code examples/{path.name} -->" in PAGE.read_text(encoding="utf-8")
+    assert f"]({path.name})" in PAGE.read_text(encoding="utf-8")
     tests = "".join(p.read_text(encoding="utf-8") for p in Path(__file__).parents[1].rglob("test_*.py"))
     assert f'"{path.name}"' in tests
