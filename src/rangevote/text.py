@@ -42,9 +42,11 @@ IMAGE_ENDINGS = (*WEB_IMAGE_ENDINGS, ".bmp", ".tif", ".tiff")
 MAX_LINE_BYTES = 256 * 2**20
 #: Plain bytes per compressed byte above which a file is taken for a decompression bomb, once it has given so
 #: many plain bytes.
-MAX_EXPANSION, EXPANSION_FLOOR = 500, 2**26
+MAX_EXPANSION, EXPANSION_FLOOR = 500, 2**24
 #: Bytes asked for at a time; a pipe may give fewer.
 CHUNK = 2**18
+#: Bytes of a file that are read to see whether it is compressed; few, so that a bomb is found early.
+HEAD = 2**14
 #: What a Parquet file begins with, which is read from its end (`random_access`).
 PARQUET = b"PAR1"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
@@ -228,7 +230,7 @@ class Stream(Closing):
     def _plain(self) -> Iterator[bytes]:
         """Chunks after decompression; none is empty."""
         head = b""
-        while len(head) < 8 and (chunk := self._read(CHUNK)):  # enough to know every kind by
+        while len(head) < 8 and (chunk := self._read(HEAD)):  # enough to know every kind by
             head += chunk
         self._head = head
         raw = cast(BinaryIO, SimpleNamespace(read=self._read))

@@ -669,3 +669,13 @@ def test_bad_documents_are_named(fault: Fault, data: bytes, options: dict[str, A
 
 def test_an_empty_document_has_no_ballots(entries: Entries) -> None:
     assert entries(b" \n", format="json") == entries(b"[]", format="json") == []
+
+
+def test_scores_in_a_list_beside_texts_go_to_the_candidates_and_must_be_as_many(
+    ballots: Ballots, fault: Fault
+) -> None:
+    record = b'{"id": 1, "outputs": ["a", "b"], "reward": %s}'
+    [ballot] = ballots(record % b"[1, 5]", score_field=["reward"])
+    assert [candidate.scores for candidate in ballot.candidates] == [{"reward": 1.0}, {"reward": 5.0}]
+    error = fault(record % b"[1]", score_field=["reward"])
+    assert (error.field, error.problem) == ("reward", "1 scores for 2 texts")

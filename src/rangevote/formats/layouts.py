@@ -505,7 +505,10 @@ def _candidates(record: Record, layout: Layout, options: ReadOptions) -> tuple[s
         candidates = _scored(candidates, record, layout, options)
         for name in options.score_field:
             numbers = _unpacked(at(record, name))
-            if isinstance(numbers, list) and len(numbers) == len(candidates):
+            if isinstance(numbers, list):
+                if len(numbers) != len(candidates):
+                    problem = f"{len(numbers)} scores for {len(candidates)} texts"
+                    raise DataError(problem, field=name)
                 pairs = zip(candidates, numbers, strict=True)
                 candidates = [{**({"text": c} if isinstance(c, str) else c), name: x} for c, x in pairs]
     answers = [candidate for candidate in candidates if candidate is not None]

@@ -11,6 +11,7 @@ import os
 import re
 import warnings
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
@@ -429,9 +430,11 @@ def read_chunks(stream: Stream, format: str | None, options: ReadOptions, most: 
             if (batches := ballot_batches(stream, options)) is not None:
                 yield from batches
                 return
-        if format is not None and decoder_of(format, options) is not None:
+        if format is None:
+            deque(stream.chunks(), maxlen=0)  # raises what was met while looking for the format
+        elif decoder_of(format, options) is not None:
             yield from line_chunks(stream, options)
-        elif format is not None:
+        else:
             yield from entry_chunks(read_entries(stream, format, options), most)
     except DataError as error:
         error = error.placed(stream.name)
