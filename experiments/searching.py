@@ -20,7 +20,7 @@ from experiments.data import Items, beside, read_items
 from experiments.translator import Ctranslate2Model, open_model
 from rangevote.decoding import get_search, search_batch
 from rangevote.formats import read
-from rangevote.formats.ballot_writer import write_ballot
+from rangevote.formats.jsonl import write_ballot
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.text import write_atomically
 

@@ -13,8 +13,7 @@ from typing import Any
 from fuzz.targets import scratch_file
 from rangevote.errors import DataError, RangevoteError
 from rangevote.formats import Entry, ReadOptions, read
-from rangevote.formats.ballot_writer import write_ballot
-from rangevote.formats.jsonl import ballot_of, decode_ballot, decode_text, parse
+from rangevote.formats.jsonl import ballot_of, decode_ballot, decode_text, parse, write_ballot
 from rangevote.formats.prompts import ModelInput, read_inputs
 from rangevote.hypothesis import LOGPROB_SLACK, Ballot, Hypothesis
 from rangevote.text import open_stream

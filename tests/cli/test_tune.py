@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rangevote as rv
-from rangevote.formats.ballot_writer import write_ballot
+from rangevote.formats.jsonl import write_ballot
 from tests.cli.conftest import ballot, lines
 from tests.evaluation.test_risk_coverage import answered
 from tests.tuning.made_up import ballots

@@ -14,7 +14,7 @@ from rangevote.cli import cli
 from rangevote.election.rules import standardised
 from rangevote.election.settings import Settings, read_profile, write_tables
 from rangevote.errors import DataError, UsageError
-from rangevote.formats.ballot_writer import write_ballot
+from rangevote.formats.jsonl import write_ballot
 from rangevote.hypothesis import Hypotheses, Hypothesis
 from rangevote.tuning.tune import tune
 

@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 from experiments.settings import HERE
 
 from experiments import meaning
-from rangevote.formats.ballot_writer import write_ballot
+from rangevote.formats.jsonl import write_ballot
 from rangevote.hypothesis import Ballot, Hypothesis
 
 

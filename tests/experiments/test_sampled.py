@@ -16,7 +16,7 @@ from experiments.voting import read_outputs
 import rangevote as rv
 from experiments import translator
 from rangevote.decoding import get_search
-from rangevote.formats.ballot_writer import write_ballot
+from rangevote.formats.jsonl import write_ballot
 from rangevote.similarity import PRESETS
 
 SOURCES = {

@@ -8,7 +8,7 @@ from experiments.data import beside
 from experiments.voting import first, first_not_empty, read_outputs, reranked, vote, vote_with_voters
 
 import rangevote as rv
-from rangevote.formats.ballot_writer import write_ballot
+from rangevote.formats.jsonl import write_ballot
 from rangevote.text import write_atomically
 
 TEXTS = ["", "a dog", "a dog runs fast", "a dog runs", "a cat"]

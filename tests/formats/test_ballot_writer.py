@@ -9,8 +9,7 @@ import pytest
 
 from rangevote.errors import DataError, UnknownName
 from rangevote.formats import ReadOptions, read, writer
-from rangevote.formats.ballot_writer import write_ballot
-from rangevote.formats.jsonl import decode_ballot
+from rangevote.formats.jsonl import decode_ballot, write_ballot
 from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
 
 BALLOTS = [

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from rangevote.errors import DataError, UsageError
 from rangevote.formats import Entry, ReadOptions
-from rangevote.formats.ballot_writer import write_ballot
-from rangevote.formats.jsonl import ballot_of, decode_ballot, parse
+from rangevote.formats.jsonl import ballot_of, decode_ballot, parse, write_ballot
 from rangevote.hypothesis import Ballot, Hypothesis
 from tests.formats.ballots import ballots as any_ballots
 

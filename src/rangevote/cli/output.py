@@ -275,7 +275,7 @@ class ResultsAndBallots:
         self.leading: Sink = files[-1] if files else results
 
     def write(self, result: bytes, ballot: Ballot) -> None:
-        from rangevote.formats.ballot_writer import write_ballot
+        from rangevote.formats.jsonl import write_ballot
 
         if self.ballots is not None:
             self.ballots.write(write_ballot(ballot))

@@ -20,8 +20,7 @@ from typing import Any
 import msgspec
 
 from rangevote.errors import DataError
-from rangevote.formats.ballot_writer import refuse_others, write_ballot
-from rangevote.formats.jsonl import decode_text, parse
+from rangevote.formats.jsonl import decode_text, parse, refuse_others, write_ballot
 from rangevote.formats.layouts import IDS, LISTS, SOURCES, TEXTS, Located
 from rangevote.formats.logprobs import number
 from rangevote.formats.reader import ReadOptions

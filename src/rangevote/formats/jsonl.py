@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
 
 from rangevote.election.weights import MASS_SLACK, distinct_mass
 from rangevote.errors import DataError, UsageError, nearest
@@ -373,3 +374,50 @@ def kind_of(value: Any) -> str:
         return f"the number {value!r}"[:60]
     kind = {"dict": "object", "list": "array"}.get(type(value).__name__, type(value).__name__)
     return "null" if value is None else _KINDS.get(kind, kind)
+
+
+# Writing
+
+
+def write_ballot(ballot: Ballot) -> bytes:
+    """One line with its line end; P = 0 is written as `"prob": 0`, since JSON has no -Infinity."""
+    check(ballot)
+    try:
+        infinite = any(h.logprob == -math.inf for h in [*ballot.candidates, *(ballot.voters or ())])
+        if infinite or ballot.carry:
+            return json.dumps(_as_record(ballot), ensure_ascii=False).encode() + b"\n"
+        return msgspec.json.encode(ballot, enc_hook=listed) + b"\n"
+    except UnicodeEncodeError as error:
+        half = ord(error.object[error.start])
+        raise DataError(
+            f"a text contains a lone surrogate (U+{half:04X}), which is not a valid character"
+        ) from None
+
+
+def _as_record(ballot: Ballot) -> Any:
+    """What is carried stands beside the other fields; a probability of 0 has no logarithm in JSON."""
+    plain = msgspec.to_builtins(ballot, enc_hook=listed)
+    for name, value in plain.pop("carry", {}).items():
+        plain.setdefault(name, value)
+    for hypothesis in [*plain["candidates"], *plain.get("voters", ())]:
+        if hypothesis.get("logprob") == -math.inf:
+            del hypothesis["logprob"]
+            hypothesis["prob"] = 0
+    return plain
+
+
+def listed(value: Any) -> Any:
+    """Arrays of numpy and sequences of our own as lists."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"cannot write a {type(value).__name__}")
+
+
+def refuse_others(ballot: Ballot, format: str, voters: bool = False) -> None:
+    """Refuse what a format has no place for: carried fields, and voters unless it can have `voters`."""
+    if ballot.voters is not None and not voters:
+        raise DataError(f"the format {format!r} cannot have voters beside candidates", field="voters")
+    if ballot.carry:
+        raise DataError(f"the format {format!r} cannot have other fields than a ballot's", field="carry")

@@ -29,7 +29,7 @@ hypothesis, also an empty one; an id is the number of the source, from 0.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count, islice
@@ -38,11 +38,14 @@ from typing import NamedTuple
 import msgspec
 
 from rangevote.errors import DataError, UsageError
-from rangevote.formats.jsonl import accept, decode_text
+from rangevote.formats.jsonl import accept, decode_text, refuse_others
 from rangevote.formats.logprobs import Scale, number, scale_of, scored_ballot, total
 from rangevote.formats.reader import LOG_BASES, Entry, ReadOptions, entry_at
-from rangevote.hypothesis import Ballot
+from rangevote.hypothesis import Ballot, Hypothesis, check_logprob
 from rangevote.text import Stream, open_stream
+
+#: A function from a ballot to the bytes of its lines.
+Writer = Callable[[Ballot], bytes]
 
 BAR = "|||"
 _NUMBER = r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|inf(?:inity)?|nan)"
@@ -278,3 +281,85 @@ def _mbrs_entries(stream: Stream, size: int, options: ReadOptions, scale: Scale 
         if scores is not None and any(value.strip() for value in values):
             problem = f"there are more lines in {scores.name} than in {stream.name}"
             yield Entry(scores.name, error=DataError(problem, where=scores.name))
+
+
+# Writing
+
+
+def moses_writer() -> Writer:
+    """Marian's `id ||| text ||| F0= logprob ||| logprob`; ballots without an id are numbered."""
+    numbers = count()
+
+    def write(ballot: Ballot) -> bytes:
+        number = next(numbers)
+        name = str(number if ballot.id is None else ballot.id)
+        if len(name.split()) != 1 or BAR in name:
+            raise DataError(f"{name!r} cannot be an id in the format 'moses'", field="id")
+        refuse_others(ballot, "moses")
+        return b"".join(_moses_line(name, h, i) for i, h in enumerate(ballot.candidates))
+
+    return write
+
+
+def flat_writer(format: str) -> Writer:
+    """mbrs: one text per line, or one log-probability, equally many for each ballot."""
+    size: int | None = None
+
+    def line_of(hypothesis: Hypothesis, index: int) -> str:
+        if format == "mbrs":
+            return _one_line(hypothesis, index, format)
+        return repr(_known_logprob(hypothesis, index, format))
+
+    def write(ballot: Ballot) -> bytes:
+        nonlocal size
+        refuse_others(ballot, format)
+        lines = [line_of(h, i) for i, h in enumerate(ballot.candidates)]
+        size = len(lines) if size is None else size
+        if len(lines) != size:
+            raise DataError(
+                f"has {len(lines)} candidates where the first ballot has {size}; the format "
+                f"{format!r} needs equally many",
+                field="candidates",
+            )
+        return "".join(f"{line}\n" for line in lines).encode()
+
+    return write
+
+
+def _moses_line(name: str, hypothesis: Hypothesis, index: int) -> bytes:
+    text = _one_line(hypothesis, index, "moses")
+    if BAR in text:
+        raise DataError(f"contains {BAR!r}, which separates fields there", field=f"candidates[{index}].text")
+    if hypothesis.sampled or hypothesis.weight is not None:
+        raise DataError(
+            "is a sample or has a weight, while the format 'moses' has probabilities only; keep it "
+            "in the format 'jsonl'",
+            field=f"candidates[{index}]",
+        )
+    score = repr(_known_logprob(hypothesis, index, "moses"))
+    return f"{name} {BAR} {text} {BAR} F0= {score} {BAR} {score}\n".encode()
+
+
+def _known_logprob(hypothesis: Hypothesis, index: int, format: str) -> float:
+    if hypothesis.logprob is None:
+        raise DataError(
+            f"has no log-probability, which the format {format!r} needs", field=f"candidates[{index}].logprob"
+        )
+    return float(check_logprob(hypothesis.logprob, f"candidates[{index}].logprob"))
+
+
+def _one_line(hypothesis: Hypothesis, index: int, format: str) -> str:
+    text = None if hypothesis.tool_calls else hypothesis.text
+    if text is None:
+        raise DataError(f"has no text, which the format {format!r} needs", field=f"candidates[{index}].text")
+    if "\n" in text or text.endswith("\r"):
+        raise DataError(
+            f"contains a line end, which the format {format!r} cannot", field=f"candidates[{index}].text"
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise DataError(
+            "contains a lone surrogate, which is not a valid character", field=f"candidates[{index}].text"
+        ) from None
+    return text

@@ -27,8 +27,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rangevote.errors import DataError, need
-from rangevote.formats.ballot_writer import listed, refuse_others, write_ballot
-from rangevote.formats.jsonl import BALLOT_FIELDS, ROLES, ballot_of, report_unknown
+from rangevote.formats.jsonl import (
+    BALLOT_FIELDS,
+    ROLES,
+    ballot_of,
+    listed,
+    refuse_others,
+    report_unknown,
+    write_ballot,
+)
 from rangevote.formats.layouts import Located, steps, with_carry
 from rangevote.formats.logprobs import ballot_scale
 from rangevote.formats.reader import Chunk, Entry, ReadOptions

@@ -27,8 +27,7 @@ from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError, RangevoteError
 from rangevote.evaluation.panel_report import PanelCount, PanelSummary, with_found_shares
-from rangevote.formats.ballot_writer import write_ballot
-from rangevote.formats.jsonl import decode_ballot
+from rangevote.formats.jsonl import decode_ballot, write_ballot
 from rangevote.formats.reader import Entry, ReadOptions
 from rangevote.hypothesis import Ballot
 from rangevote.text import WEB_IMAGE_ENDINGS
