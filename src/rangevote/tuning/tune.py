@@ -6,9 +6,8 @@ bootstrap): the spread of a setting's scores is its interval.
 The best of many settings looks better than it is, since it was also the luckiest. Two numbers allow for that:
 
 * `p`: the probability that the *best* of all settings gains as much by chance. The winners of a setting and
-of
-  the default are swapped on random ballots, or all winners of a ballot change places: if no setting is better
-  than the default, this changes nothing but chance (`rangevote.evaluation.significance.best_of_many`).
+  of the default are swapped on random ballots, or all winners of a ballot change places: if no setting is
+  better than the default, this changes nothing but chance (`evaluation.significance.best_of_many`).
 * `unseen`: in each resample the best setting is chosen on the ballots that were drawn, and its gain over the
   default is measured on those that were not (on average 37 % of them).
 
@@ -318,39 +317,38 @@ def tune(
         winners.add(ballot, results, own)
     rows, signature = winners.statistics(chosen_metric, units or WordUnits())
     elected: Indices = np.array(winners.indices)  # (ballots, settings): index into rows
-    size = len(elected)
+    known = np.flatnonzero((elected >= 0).all(axis=0)).tolist()  # settings with a winner in every ballot
+    base = sum(number < len(choices) for number in known)  # the default stands behind the choices
+    _check_choices(len(choices), base)
     members = winners.members()
-    known = [number for number in range(len(settings)) if winners.complete(number)]
-    possible = _possible(choices, [settings[number] for number in known])
-    base = len(possible)  # the default stands behind the choices
-    known += range(len(settings), len(settings) + len(members))
-    settings += [replace(default, member=name) for name in members]
-    elected = np.column_stack([elected, *(winners.own_of(name, settings.index(default)) for name in members)])
+    first = len(known)  # the members stand behind all others
+    own_outputs = [winners.own_of(name, settings.index(default)) for name in members]
+    elected = np.column_stack([elected[:, known], *own_outputs])
+    confidences = np.array(winners.scores)[:, known]
+    settings = [settings[number] for number in known] + [replace(default, member=name) for name in members]
+
+    size = len(elected)
     choosing = answering = np.arange(size)
-    differ = (elected[:, known[:base]] != elected[:, [known[base]]]).any()
+    differ = (elected[:, :base] != elected[:, [base]]).any()
     if max_risk is not None and differ and size > 1:  # otherwise there is nothing to choose
         choosing, answering = halves(size, seed)
-    elected_there = elected[choosing][:, known]
-    totals, drawn, left_out = resample(rows[elected_there], chosen_metric, resamples, seed)
+    there = elected[choosing]
+    totals, drawn, left_out = resample(rows[there], chosen_metric, resamples, seed)
 
     def p_values(numbers: Sequence[int], base: int) -> Array:
-        systems = elected_there[:, list(numbers)], elected_there[:, base]
+        systems = there[:, list(numbers)], there[:, base]
         outputs = rows, np.array(winners.ballots)
         return best_of_many(chosen_metric.score, *outputs, *systems, resamples=resamples, seed=seed)
 
-    others = range(base + 1, len(known))
-    p = np.concatenate([p_values(range(base), base), [1.0], p_values(others, base)])
+    others = range(base + 1, len(settings))
+    p = [*p_values(range(base), base), 1.0, *p_values(others, base)]
+
+    def gain(number: int, over: int) -> tuple[float, Interval]:
+        return float(totals[number] - totals[over]), interval(drawn[:, number] - drawn[:, over])
+
     tried = [
-        Tried(
-            settings[known[i]].name,
-            settings[known[i]],
-            float(totals[i]),
-            interval(drawn[:, i]),
-            float(totals[i] - totals[base]),
-            interval(drawn[:, i] - drawn[:, base]),
-            float(p[i]),
-        )
-        for i in range(len(known))
+        Tried(setting.name, setting, float(totals[i]), interval(drawn[:, i]), *gain(i, base), float(p[i]))
+        for i, setting in enumerate(settings)
     ]
     unseen = gain_on_unseen(drawn[:, :base], left_out[:, :base], left_out[:, base])
     better = [i for i in range(base) if p[i] < LEVEL and totals[i] > totals[base]]
@@ -358,27 +356,21 @@ def tune(
     if better and (unseen is None or unseen.gain > 0):
         chosen = max(better, key=lambda i: totals[i])
 
-    best_member, first = None, len(known) - len(members)
+    best_member = None
     if members:
-        numbers = range(first, len(known))
-        best = max(numbers, key=lambda i: totals[i])
+        best = first + int(totals[first:].argmax())
+        p_best = p_values(range(first, len(settings)), chosen)[best - first]
         best_member = BestMember(
-            members[best - first],
-            float(totals[best]),
-            float(totals[best] - totals[chosen]),
-            interval(drawn[:, best] - drawn[:, chosen]),
-            float(p_values(numbers, chosen)[best - first]),
+            members[best - first], float(totals[best]), *gain(best, chosen), float(p_best)
         )
 
     risks = None
     if curve or max_risk is not None:
-        number = known[chosen]
-        setting = settings[number]
+        setting = settings[chosen]
         votes_alone = not setting.likelihood and setting.score is None
         option = "min_share" if votes_alone and _compares_answers(setting) else "min_score"
-        confidences = np.array([row[number] for row in winners.scores])
-        losses = 1 - chosen_metric.score(rows[elected[answering, number]]) / 100
-        risks = risk_curve(confidences[answering], losses, option, max_risk)
+        losses = 1 - chosen_metric.score(rows[elected[answering, chosen]]) / 100
+        risks = risk_curve(confidences[answering, chosen], losses, option, max_risk)
 
     tuning = Tuning(
         tried[chosen],
@@ -393,7 +385,7 @@ def tune(
         resamples,
         seed,
         {"normalize": normalize, "merge": merge, "shares": shares},
-        tuple(_gains(possible, totals, drawn, p_values)),
+        tuple(_gains(settings[:base], totals, gain, p_values)),
         risks,
         tuple(tried[first:]),
         best_member,
@@ -430,7 +422,7 @@ def agreement_profile(found: Agreement, options: Mapping[str, Any]) -> str:
 def _gains(
     settings: Sequence[Setting],
     scores: Array,
-    drawn: Array,
+    gain: Callable[[int, int], tuple[float, Interval]],
     p_values: Callable[[Sequence[int], int], Array],
 ) -> Iterator[OptionGain]:
     """The best setting with each weights, and with each score, against the best with the first ones."""
@@ -445,29 +437,27 @@ def _gains(
         best = {value: max(some, key=lambda i: scores[i]) for value, some in numbers.items()}
         (first, base), *others = best.items()
         for value, i in others:
-            gain, draws = float(scores[i] - scores[base]), interval(drawn[:, i] - drawn[:, base])
             p = float(p_values(numbers[value], base)[numbers[value].index(i)])
-            yield OptionGain(option, value, first, gain, draws, p)
+            yield OptionGain(option, value, first, *gain(i, base), p)
 
 
 def _compares_answers(setting: Setting) -> bool:
     return get_similarity(setting.similarity, setting.tokenize).answers
 
 
-def _possible(choices: list[Setting], known: list[Setting]) -> list[Setting]:
-    """The choices that elect somebody in every ballot: all but those that lack log-probabilities."""
-    possible = [setting for setting in choices if setting in known]
+def _check_choices(tried: int, possible: int) -> None:
+    """Of the settings tried, those are possible that elect somebody in every ballot: likelihood needs
+    log-probabilities."""
     if not possible:
         raise DataError(
             "is missing for some candidates; likelihood needs it. Give it, or have 0 among the likelihoods.",
             field="candidates[].logprob",
         )
-    if len(possible) < len(choices):
+    if possible < tried:
         warn(
-            f"some candidates have no log-probability, so {len(choices) - len(possible)} settings with "
-            f"likelihood were left out; give it, or use likelihoods=[0] (--likelihoods 0)."
+            f"some candidates have no log-probability, so {tried - possible} settings with likelihood were "
+            f"left out; give it, or use likelihoods=[0] (--likelihoods 0)."
         )
-    return possible
 
 
 def metric_of(name: str) -> Metric:
@@ -521,10 +511,6 @@ class Winners:
         """A member's own output of each ballot, (ballots,); where it has none, that of the setting `default`,
         so that it is compared where it has some."""
         return [own.get(member, row[default]) for own, row in zip(self.own, self.indices, strict=True)]
-
-    def complete(self, setting: int) -> bool:
-        """Whether the setting has a winner in every ballot."""
-        return all(row[setting] >= 0 for row in self.indices)
 
     def statistics(self, metric: Metric, units: WordUnits) -> tuple[Array, str]:
         """The sentence statistics of every text, shape (texts, statistics), and the metric's signature."""
