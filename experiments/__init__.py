@@ -16,6 +16,6 @@ measuring.py           outputs -> numbers and significance                 (step
 
 findings.py            results/*.json as tables and claims ask for it; the methods' names
 paper.py, claims.py    the numbers of the paper's tables; what it says, and whether it was found here
-tables.py, page.py     results/*.json -> RESULTS.md and its figures
+tables.py, page.py     results/*.json -> RESULTS.md, TABLES.md and figures
 prepare_mscoco.py      MSCOCO as the captions experiment reads it
 """

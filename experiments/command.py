@@ -58,7 +58,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--data", metavar="FOLDER", help="data sets [$RANGEVOTE_DATA, ../shared/data]")
     found.add_argument("--list", action="store_true", help="show the steps and what is done, run nothing")
     found.add_argument(
-        "--render", action="store_true", help="only write RESULTS.md and figures from results/"
+        "--render", action="store_true", help="only write RESULTS.md, TABLES.md and figures from results/"
     )
     return found
 

@@ -1,4 +1,5 @@
-"""RESULTS.md and its figures, from the recorded results alone (and the notes of `notes-<experiment>.md`)."""
+"""RESULTS.md, TABLES.md and their figures, from the recorded results alone (and the notes of
+`notes-<experiment>.md`): what was found, and every number behind it."""
 
 from __future__ import annotations
 
@@ -21,13 +22,18 @@ from rangevote.evaluation.plot import Curve, Panel, plot_curves
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, escape_markdown, to_markdown
 from rangevote.text import write_atomically
 
-PAGE, FIGURES = "RESULTS.md", "figures"
+PAGE, TABLE_PAGE, FIGURES = "RESULTS.md", "TABLES.md", "figures"
 _HEAD = """# Results of the paper's experiments
 
 Made from `results/*.json` by `python experiments/run.py --render`; a test compares the two, so change the
 numbers by running the experiments. Where there are several seeds a number is their mean, and what stands
 behind ± is the standard deviation over seeds. In bold: the best of a column (of lengths: the nearest to the
 references). Baselines choose the most likely output, by some account; voting elects it.
+"""
+_TABLES_HEAD = """# All tables of the paper's experiments
+
+Made with [RESULTS.md](RESULTS.md), which says what was found. Here are the numbers of every method, k and
+system, the settings and the durations. Stars: \\* p < 0.05, \\*\\* p < 0.01, \\*\\*\\* p < 0.001.
 """
 _NOTHING = """
 No run has been recorded yet. `make reproduce NAME=captions` and `make reproduce NAME=translation` make them.
@@ -46,26 +52,31 @@ def write_page(results: Path, folder: Path) -> None:
         draw(found, folder / FIGURES)
     if (samples := results / "samples.json").is_file():
         draw_samples(json.loads(samples.read_bytes()), folder / FIGURES)
-    text = rendered(results, folder).encode()
-    with write_atomically(folder / PAGE) as file:
-        file.write(text)
+    for name, text in rendered(results, folder).items():
+        with write_atomically(folder / name) as file:
+            file.write(text.encode())
 
 
-def rendered(results: Path, folder: Path) -> str:
-    """The text of the page; notes are looked for in `folder`."""
-    parts, every = [_HEAD], recorded(results)
-    if every:
-        parts += ["\n", *(f"{block.rstrip()}\n\n" for block in summary(every, results, folder))]
+def rendered(results: Path, folder: Path) -> dict[str, str]:
+    """The texts of the pages by their names; notes are looked for in `folder`."""
+    every = recorded(results)
+    blocks = [_HEAD, *(summary(every, results, folder) if every else [_NOTHING])]
+    tables = [_TABLES_HEAD]
     for found in every:
-        parts += ["\n", *(f"{block.rstrip()}\n\n" for block in _blocks(found, folder))]
-    if len(parts) == 1:
-        parts.append(_NOTHING)
-    return "".join(parts).rstrip() + "\n"
+        blocks += _findings(found, folder)
+        tables += _numbers(found)
+    pages = {PAGE: blocks, TABLE_PAGE: tables}
+    return {name: "\n\n".join(map(str.rstrip, parts)) + "\n" for name, parts in pages.items()}
 
 
-def _blocks(found: Findings, folder: Path) -> Iterator[str]:
-    """An experiment, block by block."""
-    yield f"## {found.settings['title']} ({found.data['scale']})"
+def _heading(found: Findings) -> str:
+    return f"## {found.settings['title']} ({found.data['scale']})"
+
+
+def _findings(found: Findings, folder: Path) -> Iterator[str]:
+    """What an experiment found, block by block."""
+    yield _heading(found)
+    yield f"All numbers: [{TABLE_PAGE}]({TABLE_PAGE})."
     claims = _claims(found)
     if claims.rows:
         yield "### What the paper says, and what was found"
@@ -73,10 +84,26 @@ def _blocks(found: Findings, folder: Path) -> Iterator[str]:
     notes = folder / f"notes-{found.experiment}-{found.data['scale']}.md"
     if notes.is_file():
         yield notes.read_text(encoding="utf-8")
-    yield from _tables(found)
     yield from _figures(found)
     yield "### Significance"
-    yield from _comparisons(found)
+    report = found.settings["report"]
+    yield (
+        f"Paired bootstrap ({report['resamples']:,} resamples, two-tailed) of "
+        f"{escape_markdown(report['metric'])}, over all seeds with the same sentences drawn for each. Which "
+        "measure and k are the best is seen on the test set, as in the paper, so p-values of a best are a "
+        "little too small. "
+        "\\* p < 0.05, \\*\\* p < 0.01, \\*\\*\\* p < 0.001."
+    )
+    best = [one for one in _comparisons(found) if "k =" not in one["asked"]]
+    yield to_markdown(tables.comparisons(found, best, "Each at its best k"))
+
+
+def _numbers(found: Findings) -> Iterator[str]:
+    """Every number of an experiment, block by block."""
+    yield _heading(found)
+    yield from _tables(found)
+    every = [one for one in _comparisons(found) if "k =" in one["asked"] and one["ours"][1] > 1]
+    yield to_markdown(tables.comparisons(found, every, "Against the best baseline of each k"))
     yield from _other_systems(found)
     yield "### Settings and durations"
     yield settings_lines(found)
@@ -129,21 +156,10 @@ def _figures(found: Findings) -> Iterator[str]:
         yield f"![{escape_markdown(picture.text)}]({FIGURES}/{name}.svg)"
 
 
-def _comparisons(found: Findings) -> Iterator[str]:
-    """The paper's questions, then every k."""
-    listed = found.data["systems"][found.main]["comparisons"]
-    report = found.settings["report"]
-    yield (
-        f"Paired bootstrap ({report['resamples']:,} resamples, two-tailed) of "
-        f"{escape_markdown(report['metric'])}, over all seeds with the same sentences drawn for each. Which "
-        "measure and k are the best is seen on the test set, as in the paper, so p-values of a best are a "
-        "little too small. "
-        "\\* p < 0.05, \\*\\* p < 0.01, \\*\\*\\* p < 0.001."
-    )
-    best = [one for one in listed if "k =" not in one["asked"]]
-    yield to_markdown(tables.comparisons(found, best, "Each at its best k"))
-    every = [one for one in listed if "k =" in one["asked"] and one["ours"][1] > 1]
-    yield to_markdown(tables.comparisons(found, every, "Against the best baseline of each k"))
+def _comparisons(found: Findings) -> list[dict[str, Any]]:
+    """The paper's questions, then those of every k."""
+    compared: list[dict[str, Any]] = found.data["systems"][found.main]["comparisons"]
+    return compared
 
 
 def _other_systems(found: Findings) -> Iterator[str]:

@@ -39,6 +39,7 @@ BESIDE = (
     "benchmarks/results.png",
     "experiments/README.md",
     "experiments/RESULTS.md",
+    "experiments/TABLES.md",
     "experiments/figures/*.svg",
     "examples/*.md",
     "examples/data/README.md",

@@ -14,9 +14,12 @@ from tests.docs.blocks import DOCS, ROOT
 from tests.figure1 import CAPTIONS as FIGURE
 from tests.figure1 import PROBABILITIES, TOTAL
 
-EXPERIMENTS = (ROOT / "experiments" / "RESULTS.md").read_text(encoding="utf-8")
+EXPERIMENTS = [
+    (ROOT / "experiments" / name).read_text(encoding="utf-8").split("\n## ")
+    for name in ("RESULTS.md", "TABLES.md")
+]
 CAPTIONS, TRANSLATION = (
-    next(chapter for chapter in EXPERIMENTS.split("\n## ") if chapter.startswith(title))
+    "\n".join(next(part for part in page if part.startswith(title)) for page in EXPERIMENTS)
     for title in ("Image captioning on Flickr8k", "Machine translation on Multi30k")
 )
 BENCHMARKS = (ROOT / "benchmarks" / "RESULTS.md").read_text(encoding="utf-8")

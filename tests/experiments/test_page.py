@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from experiments.page import FIGURES, PAGE, rendered, write_page
+from experiments.page import FIGURES, PAGE, TABLE_PAGE, rendered, write_page
 from experiments.settings import HERE
 
 from tests.experiments.made_up import results
@@ -21,8 +21,13 @@ def recorded(tmp_path):
     return folder
 
 
-def test_the_page_of_the_repository_was_made_from_its_results():
-    assert (HERE / PAGE).read_text(encoding="utf-8") == rendered(HERE / "results", HERE)
+def test_the_pages_of_the_repository_were_made_from_its_results():
+    for name, text in rendered(HERE / "results", HERE).items():
+        assert (HERE / name).read_text(encoding="utf-8") == text
+
+
+def test_the_page_of_findings_is_one_that_can_be_read():
+    assert len((HERE / PAGE).read_text(encoding="utf-8").splitlines()) < 900
 
 
 def test_the_figures_of_the_page_are_there_and_not_too_large():
@@ -43,7 +48,7 @@ def test_every_figure_that_the_page_shows_was_drawn(recorded, tmp_path):
 
 
 def test_the_papers_numbers_stand_beside_ours(recorded, tmp_path):
-    told = rendered(recorded, tmp_path)
+    told = rendered(recorded, tmp_path)[TABLE_PAGE]
     [line] = [line for line in told.splitlines() if line.startswith("| Diverse beam search | **24.04**")]
     cells = [cell.strip() for cell in line.strip("|").split("|")[1:]]
     assert cells[:6] == [f"{cell}±0.00" for cell in cells[6:]]  # our made-up numbers are the paper's
@@ -59,7 +64,7 @@ def test_of_one_k_nothing_is_told_about_growing_beams(recorded, tmp_path):
     (recorded / "translation-local.json").unlink()
     write_page(recorded, tmp_path)
     text = (tmp_path / PAGE).read_text()
-    assert "BLEU-4" in text
+    assert "BLEU-4" in (tmp_path / TABLE_PAGE).read_text()
     assert "What the paper says" not in text
     assert f"]({FIGURES}/" not in text
     assert not list((tmp_path / FIGURES).iterdir())
@@ -67,8 +72,8 @@ def test_of_one_k_nothing_is_told_about_growing_beams(recorded, tmp_path):
 
 def test_notes_are_part_of_the_page(recorded, tmp_path):
     (tmp_path / "notes-captions-local.md").write_text("Why it is so.\n")
-    assert "\nWhy it is so.\n" in rendered(recorded, tmp_path)
+    assert "\nWhy it is so.\n" in rendered(recorded, tmp_path)[PAGE]
 
 
 def test_without_results_the_page_says_so(tmp_path):
-    assert "No run has been recorded yet" in rendered(tmp_path, tmp_path)
+    assert "No run has been recorded yet" in rendered(tmp_path, tmp_path)[PAGE]
