@@ -130,7 +130,9 @@ def last_number(text: str) -> str | None:
         box = boxed(text)
         if box is None or re.search(r"\\[A-Za-z]|[<>≤≥]", _BOX_COMMANDS.sub("", box)):
             return None
-        text = re.split("=|≈|\\approx", box)[-1]
+        *sides, text = re.split(r"=|≈|\\approx", box)
+        if any(re.search(r",(?!\d{3})", side) for side in sides):  # x = 3, y = 4
+            return None
     for written, plainly in REWRITES:
         text = written.sub(plainly, text)
     runs = list(_RUN.finditer(text))
@@ -183,7 +185,9 @@ _LETTER = rf"(?:(?<!\w)[(\[*_`\"“']{{1,3}}[A-Z][.):]?[)\]*_`\"”']{{1,3}}(?!\
 _LIST = rf"{_LETTER}(?:(?:, *{_LETTER}){{0,8}},? +(?:and|or|nor|&) +{_LETTER})"
 _IS = r"(?:is|are|was|were|seems?)"
 _ADVERB = r"(?: +(?:both|all|also|clearly|obviously|definitely|simply|just))*"
-#: Letters that are no choice: excluded, or several.
+#: A small letter that is marked as a choice: (b), or b) at the beginning of a line.
+_SMALL = re.compile(r"(?m)(?<![\w)])\([a-h]\)|^[^\w\n(]*[a-h]\)")
+#: Letters that are not a choice: excluded, only supposed, or several.
 STRUCK = (
     re.compile(
         r"(?i:\b(?:not|never|neither|nor|cannot|rather than|instead of|rul\w+ out|eliminat\w+"
@@ -191,6 +195,7 @@ STRUCK = (
         r"(?i: +(?:be|to|confused|with|the|options?|choices?|answers?|either|correct|right))*"
         rf" +(?:{_LIST}|{_LETTER})"
     ),
+    re.compile(rf"(?i:\bwould be(?: option| choice)?) +{_LETTER} +if\b"),
     re.compile(
         rf"(?:{_LIST}|{_LETTER}) +(?:(?:{_IS}|does|do|can|could|would)(?:n['’]t|{_ADVERB} +not)\b"
         r"|can(?:not|['’]t)\b"
@@ -245,7 +250,7 @@ def choice(text: str) -> str | None:
     Where a negation excludes a letter ('not A', '(A) is wrong'), or several are left, it is none of them.
     Other letters are words, such as I and A, and are no answers.
     """
-    text = unicodedata.normalize("NFKC", text)
+    text = _SMALL.sub(lambda match: match[0].upper(), unicodedata.normalize("NFKC", text))
     for struck in STRUCK:
         text = struck.sub(lambda match: "…" * len(match[0]), text)
     stated = [match for form in STATED for match in form.finditer(text)]

@@ -54,6 +54,7 @@ def math_answer(text: str) -> Hashable:
 
     box = boxed(text)
     looked_at = text[-LOOKED_AT:] if box is None else rf"\boxed{{{box}}}"
+    looked_at = looked_at.replace(r"\varnothing", r"\emptyset")
     too_much = _TOO_MUCH.search(looked_at)
     try:
         found = None if too_much else _parsed(looked_at, box)
@@ -99,7 +100,7 @@ def _values(found: Any) -> Hashable:
         return ("list", *map(_values, found))
     if isinstance(found, sympy.Equality):
         return ("equal", frozenset({_values(found.lhs), _values(found.rhs)}))
-    if isinstance(found, sympy.Symbol):
+    if isinstance(found, sympy.Symbol) and str(found) != "i":
         return ("name", str(found).casefold())
     endless = (sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit)
     if isinstance(found, sympy.Expr) and not found.has(*endless):
@@ -116,8 +117,10 @@ def _values(found: Any) -> Hashable:
 
 
 def _number_of(name: str) -> Any:
-    """A number between 1 and 2 that belongs to a symbol."""
+    """The imaginary unit for i; for another symbol a number between 1 and 2 of its own."""
     import sympy
 
+    if name == "i":
+        return sympy.I
     digest = hashlib.sha256(name.encode()).digest()
     return sympy.Rational(2**64 + int.from_bytes(digest[:8], "big"), 2**64)
