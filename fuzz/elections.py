@@ -104,7 +104,7 @@ def kernels(data: bytes) -> None:
 def _counts(index: Any, weights: Any, bleu: bool) -> list[Any]:
     counts = [index.tally(weights, 0.25, False), index.grades(1.0, False)]
     if bleu:
-        counts += [index.bleu_tally(weights, True, False), index.chrf_grades(2.0, False)]
+        counts += [index.tally(weights, 0.0, False, "smoothed_bleu"), index.grades(2.0, False, "chrf")]
     return counts
 
 

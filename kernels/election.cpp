@@ -69,14 +69,7 @@ bool Elections::hold(const ElectionPlan &plan, const Side &candidates, const Sid
     if (voters) index_->add(voters->texts);
     const bool own = !voters;
     out.scores.resize(candidates.size());
-    const double *weights = out.weights.data();
-    double *scores = out.scores.data();
-    switch (plan.formula) {
-    case Formula::family: index_->tally(weights, plan.parameter, own, scores); break;
-    case Formula::bleu: index_->bleu_tally(weights, false, own, scores); break;
-    case Formula::smoothed_bleu: index_->bleu_tally(weights, true, own, scores); break;
-    case Formula::chrf: index_->chrf_tally(weights, plan.parameter, own, scores); break;
-    }
+    index_->tally(plan.formula, plan.parameter, out.weights.data(), own, out.scores.data());
     out.supported = false;
     for (std::size_t c = 0; c < out.scores.size(); ++c) {  // a text gives itself at most its own weight
         out.scores[c] = rounded(out.scores[c]);

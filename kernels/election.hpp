@@ -30,13 +30,12 @@ struct Side {
     void clear();
 };
 
-enum class Formula { family, bleu, smoothed_bleu, chrf };
 enum class Weighting { usual, probability, count };  // usual: election/weights.py, default_weights
 
 struct ElectionPlan {
     Features features;
     Formula formula;
-    double parameter;  // the exponent a of the family, beta of chrF
+    double parameter;
     Weighting weighting;
     double temperature;
     bool temperature_given;

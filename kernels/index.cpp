@@ -194,7 +194,8 @@ int unit_bits(const double *masses, std::size_t number) {
     return 60 - std::max(0, length - 21);
 }
 
-void Index::tally(const double *weights, double a, bool own, double *scores) const {
+// plain.py, Index.tally
+void Index::tally_family(const double *weights, double a, bool own, double *scores) const {
     check();
     const Sequences &voters = electorate(own);
     std::fill(scores, scores + candidates(), 0.0);

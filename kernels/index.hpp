@@ -12,6 +12,7 @@
 namespace rangevote {
 
 enum class Unit { space, words, chars, ids };
+enum class Formula { family, bleu, smoothed_bleu, chrf };
 
 // The items (n-grams, or in a bag n-grams with their occurrence number) of many sequences at one order.
 struct Items {
@@ -67,14 +68,10 @@ public:
     // Whether two candidates have the same items at every order: no voter can tell them apart.
     bool same_items(std::size_t one, std::size_t other) const;
 
-    // score(c) of the linear family (plain.py, Index.tally); scores has one place for each candidate.
-    void tally(const double *weights, double a, bool own, double *scores) const;
+    // score(c), one for each candidate. `parameter`: the exponent a of the family, beta of chrF.
+    void tally(Formula formula, double parameter, const double *weights, bool own, double *scores) const;
     // Grades of all pairs, row by row (voters x candidates).
-    void grades(double a, bool own, double *out) const;
-    void bleu_grades(bool smooth, bool own, double *out) const;
-    void chrf_grades(double beta, bool own, double *out) const;
-    void bleu_tally(const double *weights, bool smooth, bool own, double *scores) const;
-    void chrf_tally(const double *weights, double beta, bool own, double *scores) const;
+    void grades(Formula formula, double parameter, bool own, double *out) const;
 
     Unit unit() const { return features_.unit; }
     std::mutex &mutex() const { return mutex_; }
@@ -98,10 +95,9 @@ private:
     void emit_short(Level &level, Items &items, Id known);
     Id occurrence(Level &level, Id gram, bool &fresh);
     void check() const;
-    template <class Formula, class Take> void each_block(bool own, Formula &&formula, Take &&take) const;
-    template <class Formula> void grade_pairs(bool own, Formula &&formula, double *out) const;
-    template <class Formula>
-    void tally_pairs(const double *weights, bool own, Formula &&formula, double *scores) const;
+    void tally_family(const double *weights, double a, bool own, double *scores) const;
+    template <class Grader, class Take> void each_block(bool own, Grader &&grader, Take &&take) const;
+    template <class Take> void each_grade(Formula formula, double parameter, bool own, Take &&take) const;
     const Sequences &electorate(bool own) const { return own ? candidates_ : added_; }
 
     Features features_;

@@ -59,6 +59,14 @@ Unit unit_named(const std::string &name) {
     throw std::invalid_argument("unit must be space, words, chars or ids, not " + name);
 }
 
+Formula formula_named(const std::string &name) {
+    if (name == "family") return Formula::family;
+    if (name == "bleu") return Formula::bleu;
+    if (name == "smoothed_bleu") return Formula::smoothed_bleu;
+    if (name == "chrf") return Formula::chrf;
+    throw std::invalid_argument("formula must be family, bleu, smoothed_bleu or chrf, not " + name);
+}
+
 // Runs work with the GIL released; one thread at a time in each Index.
 template <class Work> void run(const Index &index, Work &&work) {
     nb::gil_scoped_release release;
@@ -103,22 +111,22 @@ Scores array(std::unique_ptr<double[]> data, std::initializer_list<std::size_t> 
 }
 
 // Sizes are read inside the lock: another thread may be adding voters.
-template <class Work> Scores vector_of(const Index &index, const Weights &weights, bool own, Work &&work) {
+Scores tally(const Index &index, const Weights &weights, double parameter, bool own, const std::string &formula) {
     auto scores = room(index.candidates());
     run(index, [&] {
         if (weights.shape(0) != index.voters(own)) throw std::invalid_argument("one weight for each voter");
-        work(weights.data(), scores.get());
+        index.tally(formula_named(formula), parameter, weights.data(), own, scores.get());
     });
     return array(std::move(scores), {index.candidates()});
 }
 
-template <class Work> Scores matrix_of(const Index &index, bool own, Work &&work) {
+Scores grades(const Index &index, double parameter, bool own, const std::string &formula) {
     std::size_t rows = 0;
     std::unique_ptr<double[]> grades;
     run(index, [&] {
         rows = index.voters(own);
         grades = room(rows * index.candidates());
-        work(grades.get());
+        index.grades(formula_named(formula), parameter, own, grades.get());
     });
     return array(std::move(grades), {rows, index.candidates()});
 }
@@ -246,12 +254,8 @@ public:
     Election(const std::string &unit, std::vector<int> orders, bool bag, bool short_sequences,
              const std::string &formula, double parameter, const std::string &weights, double temperature,
              bool temperature_given, double likelihood)
-        : plan_{Features{unit_named(unit), std::move(orders), bag, short_sequences}, Formula::family, parameter,
+        : plan_{Features{unit_named(unit), std::move(orders), bag, short_sequences}, formula_named(formula), parameter,
                 Weighting::usual, temperature, temperature_given, likelihood} {
-        if (formula == "bleu") plan_.formula = Formula::bleu;
-        else if (formula == "smoothed_bleu") plan_.formula = Formula::smoothed_bleu;
-        else if (formula == "chrf") plan_.formula = Formula::chrf;
-        else if (formula != "family") throw std::invalid_argument("no such formula: " + formula);
         if (weights == "probability") plan_.weighting = Weighting::probability;
         else if (weights == "count") plan_.weighting = Weighting::count;
         else if (weights != "usual") throw std::invalid_argument("no such weights: " + weights);
@@ -303,27 +307,6 @@ NB_MODULE(_kernels, m) {
              nb::arg("short"))
         .def_prop_ro("voters", [](const Index &index) { return index.voters(false); })
         .def("add", &add, nb::arg("sequences"))
-        .def("tally",
-             [](const Index &i, const Weights &w, double a, bool own) {
-                 return vector_of(i, w, own, [&](auto *in, auto *out) { i.tally(in, a, own, out); });
-             }, nb::arg("weights"), nb::arg("a"), nb::arg("own"))
-        .def("bleu_tally",
-             [](const Index &i, const Weights &w, bool smooth, bool own) {
-                 return vector_of(i, w, own, [&](auto *in, auto *out) { i.bleu_tally(in, smooth, own, out); });
-             }, nb::arg("weights"), nb::arg("smooth"), nb::arg("own"))
-        .def("chrf_tally",
-             [](const Index &i, const Weights &w, double beta, bool own) {
-                 return vector_of(i, w, own, [&](auto *in, auto *out) { i.chrf_tally(in, beta, own, out); });
-             }, nb::arg("weights"), nb::arg("beta"), nb::arg("own"))
-        .def("grades",
-             [](const Index &i, double a, bool own) {
-                 return matrix_of(i, own, [&](auto *out) { i.grades(a, own, out); });
-             }, nb::arg("a"), nb::arg("own"))
-        .def("bleu_grades",
-             [](const Index &i, bool smooth, bool own) {
-                 return matrix_of(i, own, [&](auto *out) { i.bleu_grades(smooth, own, out); });
-             }, nb::arg("smooth"), nb::arg("own"))
-        .def("chrf_grades", [](const Index &i, double beta, bool own) {
-            return matrix_of(i, own, [&](auto *out) { i.chrf_grades(beta, own, out); });
-        }, nb::arg("beta"), nb::arg("own"));
+        .def("tally", &tally, nb::arg("weights"), nb::arg("parameter"), nb::arg("own"), nb::arg("formula") = "family")
+        .def("grades", &grades, nb::arg("parameter"), nb::arg("own"), nb::arg("formula") = "family");
 }

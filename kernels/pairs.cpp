@@ -80,7 +80,7 @@ double root(double x, std::size_t n) {
     return n == 4 ? std::sqrt(std::sqrt(x)) : std::pow(x, 1.0 / static_cast<double>(n));
 }
 
-// A formula has load(first, last) for the candidates of a block and grade(matches, v, out) for one
+// A grader has load(first, last) for the candidates of a block and grade(matches, v, out) for one
 // voter with all 64 of them (those past the last candidate are ignored).
 
 // sim(v, c) = mean over orders of |v and c| / (|v|^(1-a) |c|^a).
@@ -207,7 +207,7 @@ public:
 }  // namespace
 
 // Calls take(v, first, last, grades) for every voter and block of candidates.
-template <class Formula, class Take> void Index::each_block(bool own, Formula &&formula, Take &&take) const {
+template <class Grader, class Take> void Index::each_block(bool own, Grader &&grader, Take &&take) const {
     check();
     const Sequences &voters = electorate(own);
     std::vector<BlockRows> rows;
@@ -218,46 +218,41 @@ template <class Formula, class Take> void Index::each_block(bool own, Formula &&
     for (std::size_t first = 0; first < candidates(); first += BLOCK) {
         const std::size_t last = std::min(first + BLOCK, candidates());
         for (std::size_t k = 0; k < features_.orders.size(); ++k) rows[k].load(candidates_.orders[k], first, last);
-        formula.load(first, last);
+        grader.load(first, last);
         for (std::size_t v = 0; v < voters.lengths.size(); ++v) {
             for (std::size_t k = 0; k < features_.orders.size(); ++k) rows[k].count(voters.orders[k], v, by_order[k]);
-            formula.grade(by_order, v, grades);
+            grader.grade(by_order, v, grades);
             take(v, first, last, grades);
         }
     }
 }
 
-template <class Formula> void Index::grade_pairs(bool own, Formula &&formula, double *out) const {
-    each_block(own, formula, [&](std::size_t v, std::size_t first, std::size_t last, const double *grades) {
-        std::copy(grades, grades + (last - first), out + v * candidates() + first);
-    });
+template <class Take> void Index::each_grade(Formula formula, double parameter, bool own, Take &&take) const {
+    const Sequences &voters = electorate(own);
+    switch (formula) {
+    case Formula::family: return each_block(own, Family(candidates_, voters, parameter), take);
+    case Formula::bleu: return each_block(own, Bleu(candidates_, voters, false), take);
+    case Formula::smoothed_bleu: return each_block(own, Bleu(candidates_, voters, true), take);
+    case Formula::chrf: return each_block(own, Chrf(candidates_, voters, parameter), take);
+    }
 }
 
-template <class Formula>
-void Index::tally_pairs(const double *weights, bool own, Formula &&formula, double *scores) const {
+void Index::grades(Formula formula, double parameter, bool own, double *out) const {
+    each_grade(formula, parameter, own,
+               [&](std::size_t v, std::size_t first, std::size_t last, const double *grades) {
+                   std::copy(grades, grades + (last - first), out + v * candidates() + first);
+               });
+}
+
+void Index::tally(Formula formula, double parameter, const double *weights, bool own, double *scores) const {
+    if (formula == Formula::family) return tally_family(weights, parameter, own, scores);  // linear
     std::vector<std::int64_t> votes((candidates() / BLOCK + 1) * BLOCK, 0);
     const int bits = unit_bits(weights, voters(own));
-    each_block(own, formula, [&](std::size_t v, std::size_t first, std::size_t, const double *grades) {
+    each_grade(formula, parameter, own, [&](std::size_t v, std::size_t first, std::size_t, const double *grades) {
         for (std::size_t j = 0; j < BLOCK; ++j) // scaling by a power of two is exact: before or after
             votes[first + j] += std::llrint(std::ldexp(1.0, bits) * (weights[v] * grades[j]));
     });
     for (std::size_t c = 0; c < candidates(); ++c) scores[c] = std::ldexp(static_cast<double>(votes[c]), -bits);
-}
-
-void Index::grades(double a, bool own, double *out) const {
-    grade_pairs(own, Family(candidates_, electorate(own), a), out);
-}
-void Index::bleu_grades(bool smooth, bool own, double *out) const {
-    grade_pairs(own, Bleu(candidates_, electorate(own), smooth), out);
-}
-void Index::chrf_grades(double beta, bool own, double *out) const {
-    grade_pairs(own, Chrf(candidates_, electorate(own), beta), out);
-}
-void Index::bleu_tally(const double *weights, bool smooth, bool own, double *scores) const {
-    tally_pairs(weights, own, Bleu(candidates_, electorate(own), smooth), scores);
-}
-void Index::chrf_tally(const double *weights, double beta, bool own, double *scores) const {
-    tally_pairs(weights, own, Chrf(candidates_, electorate(own), beta), scores);
 }
 
 }  // namespace rangevote

@@ -64,9 +64,9 @@ def test_one_long_voter_does_not_blur_the_count_of_many_short_ones(kernel, a):
 def test_bleu_and_chrf_of_long_texts_stay_finite(kernel):
     text = " ".join(map(str, range(N // 2)))
     words = kernel.Index([text, text + " x"], "space", [1, 2, 3], True, False)
-    for smooth in (False, True):
-        grades = words.bleu_grades(smooth, True)
+    for formula in ("bleu", "smoothed_bleu"):
+        grades = words.grades(0.0, True, formula)
         assert grades[0, 0] == grades[1, 1] == 1.0
         assert 0.9999 < grades[1, 0] < 1
     letters = kernel.Index([text[:N]], "chars", [1, 2], True, False)
-    assert letters.chrf_grades(2.0, True)[0, 0] == pytest.approx(1.0, abs=1e-15)
+    assert letters.grades(2.0, True, "chrf")[0, 0] == pytest.approx(1.0, abs=1e-15)

@@ -21,6 +21,7 @@ from rangevote.kernel.words import words
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Item = Hashable  # an n-gram, or in a bag an n-gram with its occurrence number
+Pair = tuple[dict[Item, None], dict[Item, None]]  # the items of a voter and of a candidate at one order
 BITS = 60
 
 #: unit -> what a text is made of
@@ -145,8 +146,6 @@ class Index:
         """The items of one candidate, in the order of its text."""
         return self._candidates[order][candidate]
 
-    # overlap_n, precision_n and their family: linear
-
     def votes(self, order: int, weights: Sequence[float], a: float, own: bool) -> tuple[dict[Item, int], int]:
         """A[g] = sum of P(v) / |v|^(1-a) over the voters that have item g, in units of 2^-bits."""
         voters = self._electorate(own)[order]
@@ -162,79 +161,74 @@ class Index:
                     votes[item] = votes.get(item, 0) + worth
         return votes, bits
 
-    def tally(self, weights: Array, a: float, own: bool) -> Array:
-        """score(c) = mean over orders of sum of A[g] over c's items, divided by |c|^a."""
+    def tally(self, weights: Array, parameter: float, own: bool, formula: str = "family") -> Array:
+        """score(c), shape (candidates,), by "family", "bleu", "smoothed_bleu" or "chrf". The parameter is the
+        exponent a of the family, beta of chrF.
+
+        In the family score(c) is the mean over orders of sum of A[g] over c's items, divided by |c|^a.
+        """
+        if formula != "family":
+            return count_votes(weights, self.grades(parameter, own, formula))
         scores = [0.0] * len(self._candidate_lengths)
         for order, candidates in enumerate(self._candidates):
-            votes, bits = self.votes(order, weights.tolist(), a, own)
+            votes, bits = self.votes(order, weights.tolist(), parameter, own)
             for c, items in enumerate(candidates):
                 if items:
                     won = sum(votes.get(item, 0) for item in items)
-                    scores[c] += _scaled(won, bits, len(items), a)
+                    scores[c] += _scaled(won, bits, len(items), parameter)
         return np.array([score / len(self.orders) for score in scores], dtype=np.float64)
 
-    def grades(self, a: float, own: bool) -> Array:
-        """sim(v, c) = mean over orders of |v and c| / (|v|^(1-a) |c|^a); shape (voters, candidates)."""
-        total = np.zeros((len(self._electorate(own)[0]), len(self._candidate_lengths)))
-        for order, candidates in enumerate(self._candidates):
-            for v, voter in enumerate(self._electorate(own)[order]):
-                for c, candidate in enumerate(candidates):
-                    shared = len(voter.keys() & candidate.keys())
-                    if shared and a == 0:
-                        total[v, c] += shared / len(voter)
-                    elif shared:
-                        total[v, c] += shared * math.pow(len(voter), a - 1.0) * math.pow(len(candidate), -a)
+    def grades(self, parameter: float, own: bool, formula: str = "family") -> Array:
+        """sim(v, c), shape (voters, candidates)."""
+        lengths = self._candidate_lengths if own else self._added_lengths
+        grades = np.zeros((len(lengths), len(self._candidate_lengths)))
+        for v, voter_length in enumerate(lengths):
+            for c, length in enumerate(self._candidate_lengths):
+                voters, candidates = self._electorate(own), self._candidates
+                pairs = [(voters[k][v], candidates[k][c]) for k in range(len(self.orders))]
+                if formula == "family":
+                    grades[v, c] = self._family(pairs, parameter)
+                elif formula == "chrf":
+                    grades[v, c] = self._chrf(pairs, voter_length, length, parameter)
+                else:
+                    grades[v, c] = self._bleu(pairs, voter_length, length, formula == "smoothed_bleu")
+        return grades
+
+    def _family(self, pairs: Sequence[Pair], a: float) -> float:
+        """The mean over orders of |v and c| / (|v|^(1-a) |c|^a)."""
+        total = 0.0
+        for voter, candidate in pairs:
+            shared = len(voter.keys() & candidate.keys())
+            if shared and a == 0:
+                total += shared / len(voter)
+            elif shared:
+                total += shared * math.pow(len(voter), a - 1.0) * math.pow(len(candidate), -a)
         return total / len(self.orders)
 
-    # BLEU and chrF: every pair
+    def _bleu(self, pairs: Sequence[Pair], voter_length: int, length: int, smooth: bool) -> float:
+        """BLEU of the candidate with the voter as its only reference."""
+        matches, totals = 1.0, 1.0
+        for n, (voter, candidate) in zip(self.orders, pairs, strict=True):
+            add = 1 if smooth and n > 1 else 0
+            matches *= len(voter.keys() & candidate.keys()) + add
+            totals *= max(length - n + 1, 0) + add
+        if not matches:
+            return 0.0
+        brevity = 1.0 if length >= voter_length else math.exp(1 - voter_length / length)
+        return root(matches, len(pairs)) / root(totals, len(pairs)) * brevity
 
-    def bleu_grades(self, smooth: bool, own: bool) -> Array:
-        """BLEU of each candidate against each voter as the only reference; (voters, candidates)."""
-        lengths = self._candidate_lengths if own else self._added_lengths
-        grades = np.zeros((len(lengths), len(self._candidate_lengths)))
-        for v, voter_length in enumerate(lengths):
-            for c, length in enumerate(self._candidate_lengths):
-                matches, totals = 1.0, 1.0
-                for order, n in enumerate(self.orders):
-                    add = 1 if smooth and n > 1 else 0
-                    matches *= len(self._shared(order, v, c, own)) + add
-                    totals *= max(length - n + 1, 0) + add
-                if matches > 0:
-                    brevity = 1.0 if length >= voter_length else math.exp(1 - voter_length / length)
-                    n = len(self.orders)
-                    grades[v, c] = root(matches, n) / root(totals, n) * brevity
-        return grades
-
-    def chrf_grades(self, beta: float, own: bool) -> Array:
-        """chrF of each candidate against each voter as the only reference; (voters, candidates)."""
-        lengths = self._candidate_lengths if own else self._added_lengths
-        grades = np.zeros((len(lengths), len(self._candidate_lengths)))
-        factor = beta * beta
-        for v, voter_length in enumerate(lengths):
-            for c, length in enumerate(self._candidate_lengths):
-                precision = recall = 0.0
-                for order, n in enumerate(self.orders):
-                    shared = len(self._shared(order, v, c, own))
-                    if shared:
-                        precision += shared / (length - n + 1)
-                        recall += shared / (voter_length - n + 1)
-                if precision > 0:
-                    effective = sum(n <= min(length, voter_length) for n in self.orders)
-                    grades[v, c] = ((1.0 + factor) * precision * recall) / (
-                        effective * (factor * precision + recall)
-                    )
-        return grades
-
-    def bleu_tally(self, weights: Array, smooth: bool, own: bool) -> Array:
-        """Votes counted over `bleu_grades`."""
-        return count_votes(weights, self.bleu_grades(smooth, own))
-
-    def chrf_tally(self, weights: Array, beta: float, own: bool) -> Array:
-        """Votes counted over `chrf_grades`."""
-        return count_votes(weights, self.chrf_grades(beta, own))
-
-    def _shared(self, order: int, v: int, c: int, own: bool) -> set[Item]:
-        return self._electorate(own)[order][v].keys() & self._candidates[order][c].keys()
+    def _chrf(self, pairs: Sequence[Pair], voter_length: int, length: int, beta: float) -> float:
+        """F_beta of the mean precision and the mean recall over the orders that both sides have."""
+        precision = recall = 0.0
+        for n, (voter, candidate) in zip(self.orders, pairs, strict=True):
+            shared = len(voter.keys() & candidate.keys())
+            if shared:
+                precision += shared / (length - n + 1)
+                recall += shared / (voter_length - n + 1)
+        if not precision:
+            return 0.0
+        factor, effective = beta * beta, sum(n <= min(length, voter_length) for n in self.orders)
+        return ((1.0 + factor) * precision * recall) / (effective * (factor * precision + recall))
 
 
 def _scaled(won: int, bits: int, size: int, a: float) -> float:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 import string
-from abc import abstractmethod
 from collections.abc import Hashable, Sequence
 from copy import copy
 
@@ -45,19 +44,14 @@ class IndexMeasure(Measure):
 
     bag = True
     tokenize: Tokenise = DEFAULT_UNIT
+    #: By which formula the kernels count, and its parameter (`Index.tally`).
+    formula = "family"
+    parameter = 0.0
 
     @property
     def features(self) -> Hashable:
         """What is counted; polls of measures with the same features can share it (`IndexPoll.under`)."""
         return (tuple(self.orders), self.bag, self.short, self.tokenize)
-
-    @abstractmethod
-    def count(self, index: Index, weights: Array, own: bool) -> Array:
-        """score(c), shape (candidates,); `own`: the candidates are the voters."""
-
-    @abstractmethod
-    def grade(self, index: Index, own: bool) -> Array:
-        """sim(v, c), shape (voters, candidates)."""
 
     def poll(self, candidates: Hypotheses) -> IndexPoll:
         return IndexPoll(self, candidates)
@@ -117,11 +111,11 @@ class IndexPoll:
     def tally(self, weights: Array) -> Array:
         if not self._measure.linear:
             check_pairs(self._voters, len(self._candidates))
-        return self._measure.count(self._index, weights, self._own)
+        return self._index.tally(weights, self._measure.parameter, self._own, self._measure.formula)
 
     def matrix(self) -> Array:
         check_pairs(self._voters, len(self._candidates), matrix=True)
-        return self._measure.grade(self._index, self._own)
+        return self._index.grades(self._measure.parameter, self._own, self._measure.formula)
 
 
 class Ngrams(IndexMeasure):
@@ -139,15 +133,10 @@ class Ngrams(IndexMeasure):
                 f"orders have no gaps."
             )
         self.orders, self.bag, self.a, self.tokenize = list(orders), bag, a, tokenize
+        self.parameter = a
         first, last = orders[0], orders[-1]
         kind = "precision" if bag else "overlap"
         self.name = f"{kind}_{first}" + (f"-{last}" if last > first else "") + (f"@{short(a)}" if a else "")
-
-    def count(self, index: Index, weights: Array, own: bool) -> Array:
-        return index.tally(weights, self.a, own)
-
-    def grade(self, index: Index, own: bool) -> Array:
-        return index.grades(self.a, own)
 
 
 class Bleu(IndexMeasure):
@@ -161,14 +150,9 @@ class Bleu(IndexMeasure):
         check_tokeniser(tokenize)
         if not 1 <= order <= 50:
             raise UsageError(f"bleu_{order}: the order must be from 1 to 50.")
-        self.orders, self.smooth, self.tokenize = list(range(1, order + 1)), smooth, tokenize
-        self.name = f"{'smoothed_' if smooth else ''}bleu_{order}"
-
-    def count(self, index: Index, weights: Array, own: bool) -> Array:
-        return index.bleu_tally(weights, self.smooth, own)
-
-    def grade(self, index: Index, own: bool) -> Array:
-        return index.bleu_grades(self.smooth, own)
+        self.orders, self.tokenize = list(range(1, order + 1)), tokenize
+        self.formula = "smoothed_bleu" if smooth else "bleu"
+        self.name = f"{self.formula}_{order}"
 
 
 class Chrf(IndexMeasure):
@@ -178,11 +162,12 @@ class Chrf(IndexMeasure):
     """
 
     tokenize = "chars"
+    formula = "chrf"
 
     def __init__(self, order: int = 6, beta: float = 2.0) -> None:
         if not 1 <= order <= 50 or not 0 <= beta <= 100:
             raise UsageError(f"chrf: order {order} must be from 1 to 50, beta {beta} from 0 to 100.")
-        self.orders, self.beta = list(range(1, order + 1)), beta
+        self.orders, self.parameter = list(range(1, order + 1)), beta
         usual = order == 6 and beta == 2.0
         self.name = "chrf" if usual else f"chrf_{order}b{short(beta)}"
 
@@ -190,12 +175,6 @@ class Chrf(IndexMeasure):
         if candidates.texts is None and len(candidates):
             raise DataError("chrf compares characters and needs texts.", field=candidates.role)
         return super().poll(candidates)
-
-    def count(self, index: Index, weights: Array, own: bool) -> Array:
-        return index.chrf_tally(weights, self.beta, own)
-
-    def grade(self, index: Index, own: bool) -> Array:
-        return index.chrf_grades(self.beta, own)
 
 
 class ChrfPlusPlus(Measure):
@@ -240,8 +219,8 @@ class ChrfPlusPlus(Measure):
             lengths = [np.array([len(side) for side in texts], dtype=int) for texts in (own, others)]
             both = np.minimum(np.minimum.outer(*lengths), last)  # orders that both have n-grams of
             orders += both
-            precision += both * index.chrf_grades(self._precision, False)
-            recall += both * index.chrf_grades(self._recall, False)
+            precision += both * index.grades(self._precision, False, "chrf")
+            recall += both * index.grades(self._recall, False, "chrf")
         factor = self.beta**2
         below = orders * (factor * precision + recall)
         above = (1 + factor) * precision * recall
@@ -272,11 +251,7 @@ def chrf_words(text: str) -> list[str]:
 
 def formula_of(measure: object) -> tuple[str, float] | None:
     """What elections in one call name a measure, and its parameter; None where they do not know it."""
-    if type(measure) is Ngrams:
-        return "family", measure.a
-    if type(measure) is Bleu:
-        return "smoothed_bleu" if measure.smooth else "bleu", 0.0
-    return ("chrf", measure.beta) if type(measure) is Chrf else None
+    return (measure.formula, measure.parameter) if type(measure) in (Ngrams, Bleu, Chrf) else None
 
 
 def overlap(argument: str, tokenize: Tokenise) -> Ngrams:
