@@ -26,8 +26,7 @@ from rangevote.similarity.answers import get_key
 from rangevote.similarity.base import Measure
 from rangevote.similarity.exact import Exact
 from rangevote.similarity.json_leaves import canonical
-from rangevote.similarity.neural import NeuralMeasure, Scored
-from rangevote.similarity.vectors import Embedding
+from rangevote.similarity.neural import Scored
 
 #: Which value of a column is the best: "closest" is the one nearest to the references' own.
 Best = Literal["highest", "lowest", "closest", ""]
@@ -259,23 +258,15 @@ def learned(name: str) -> Metric:
     mean over them. That of embedding:MODEL is the cosine to the references, in percent.
     """
     measure = get_similarity(name)
-    if isinstance(measure, Embedding):
-        build = partial(mean_scores, signature=measure.name, score=partial(cosines, measure))
-        return Metric(f"cosine by {name.partition(':')[2]} (%)", build, mean)
-    if not isinstance(measure, NeuralMeasure):
+    if measure.scores is None:
         raise UsageError(f"{name!r} is a similarity of two texts; it is not a metric.")
     build = partial(mean_scores, signature=measure.name, score=measure.scores)
+    kind, _, model = name.partition(":")
+    if kind == "embedding":
+        return Metric(f"cosine by {model} (%)", build, mean)
     needs: Need = "references and sources" if measure.reads_source else "references"
     best: Best = "highest" if measure.higher_is_better else "lowest"
     return Metric(name, build, mean, needs, best, decimals=4)
-
-
-def cosines(measure: Embedding, texts: Sequence[Scored], known: dict[str, Array]) -> Array:
-    """Of candidates to references, in percent; `known` keeps the vector of every text."""
-    candidates = measure.vectors([text.candidate for text in texts], known)
-    references = measure.vectors([text.reference for text in texts], known)
-    result: Array = 100 * np.einsum("ij,ij->i", candidates, references)
-    return result
 
 
 def mean_scores(

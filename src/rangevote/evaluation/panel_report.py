@@ -7,7 +7,6 @@ import warnings
 from base64 import b64encode
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
 
 import numpy as np
 from msgspec import Struct
@@ -27,7 +26,6 @@ from rangevote.evaluation.tables import Cell, Column, Table, TableRow, between, 
 from rangevote.formats.reader import Entry
 from rangevote.hypothesis import Array, Ballot
 from rangevote.similarity.base import same_content
-from rangevote.similarity.exact import Exact
 from rangevote.text import escape_controls
 
 #: Members that wrote the same text in this share of their common ballots are called copies.
@@ -231,8 +229,9 @@ def panel_report(
     `gold` is the field with the right answer, which the ballots carry, or "references". Where shares are by
     agreement, they are found again without the member that is left out.
     """
-    settings = _remembering(settings)
-    measure, ballots = settings.measure, [entry.get() for entry in entries]
+    measure, ballots = settings.measure.remembering(), [entry.get() for entry in entries]
+    if measure is not settings.measure:  # every text stands in as many elections as there are members
+        settings = settings.replace(similarity=measure)
     if gold is not None and not measure.answers:
         raise UsageError(
             f"--gold is for answers, and {measure.name} compares texts; use a key (-s exact:last_number)."
@@ -260,15 +259,6 @@ def panel_report(
                 keys = [_winner(elect_ballot(ballot, shared)) for ballot in ballots]
                 report.accuracy_by_agreement = _share_right(keys, rights)
     return report
-
-
-def _remembering(settings: Settings) -> Settings:
-    """The same with a measure that looks for the answer in each text once: every text stands in as many
-    elections as there are members."""
-    measure = settings.measure
-    if not isinstance(measure, Exact) or measure.key is None or hasattr(measure.key, "prepare"):
-        return settings
-    return settings.replace(similarity=Exact(cache(measure.key), name=measure.name))
 
 
 def _check_members(ballots: Sequence[Ballot]) -> None:

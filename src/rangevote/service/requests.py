@@ -21,7 +21,6 @@ from rangevote.errors import DataError, RangevoteError
 from rangevote.formats.jsonl import convert
 from rangevote.service.config import RequestOptions, ServiceConfig
 from rangevote.service.errors import ApiError, invalid
-from rangevote.similarity.ngram import Ngrams
 
 Endpoint = Literal["chat", "completions", "responses"]
 Prompt = str | list[int]
@@ -207,7 +206,8 @@ def read_request(
         passed["prompt"] = prompts[0]
     options = _options(read.rangevote, profile or (None if alias is None else alias.profile), config)
     settings = options.settings(1)
-    if asks_for_json(passed) and settings.merging is None and isinstance(settings.measure, Ngrams):
+    by_ngrams = settings.measure.orders and settings.measure.decomposes
+    if asks_for_json(passed) and settings.merging is None and by_ngrams:
         options = options.changed({"tokenize": "json", **options.election})
     if settings.merging is not None and (schema := _schema(passed)) is not None:
         options = msgspec.structs.replace(options, election={**options.election, "schema": schema})

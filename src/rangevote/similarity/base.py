@@ -12,7 +12,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from copy import copy
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -71,6 +71,11 @@ class Measure(ABC):
     decomposes: bool = False
     #: Whether hypotheses are compared by their decoder states.
     needs_states: bool = False
+    #: Where a model grades, its own scores of (source, candidate, reference); whether it reads the source,
+    #: and whether the higher score is the better one.
+    scores: Callable[[Sequence[Any], dict[str, Any]], Array] | None = None
+    reads_source: bool = False
+    higher_is_better: bool = True
     #: What sequences are made of, and the orders of their n-grams, in sets or bags; `Index` explains `short`.
     tokenize: Tokenise | None = None
     orders: Sequence[int] = ()
@@ -114,6 +119,18 @@ class Measure(ABC):
 
     def about(self, source: str | None) -> Measure:
         """The measure for hypotheses about this source; most do not look at it."""
+        return self
+
+    def features(self, candidates: Hypotheses) -> Hashable:
+        """What a poll among these candidates counts: measures with the same features can share one."""
+        return self.name, self.signature_on(candidates)
+
+    def under(self, poll: Poll) -> Poll:
+        """A poll of a measure with the same features, under this measure; nothing is read again."""
+        return poll
+
+    def remembering(self) -> Measure:
+        """The measure for texts that stand in several elections; it looks for the answer in each once."""
         return self
 
 

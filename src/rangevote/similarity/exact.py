@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import cache
 
 import numpy as np
 
@@ -40,6 +41,11 @@ class Exact(Measure):
         if hasattr(self.key, "prepare"):
             self.key.prepare(answer for answer in answers if answer is not None)
         return [None if answer is None else self.key(answer) for answer in answers]
+
+    def remembering(self) -> Exact:
+        if self.key is None or hasattr(self.key, "prepare"):
+            return self
+        return Exact(cache(self.key), name=self.name)
 
 
 class ExactPoll:

@@ -86,10 +86,6 @@ class NeuralMeasure(Measure):
 
     lowest = -1.0
     model: str
-    #: Whether the model reads the source as well.
-    reads_source = False
-    #: Whether the model's own scores are better the higher they are.
-    higher_is_better = True
     source: str | None = None
 
     def poll(self, candidates: Hypotheses) -> PairPoll:

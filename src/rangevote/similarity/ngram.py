@@ -24,7 +24,7 @@ from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import Index
 from rangevote.kernel.plain import items_of
-from rangevote.similarity.base import Measure, check_pairs, refuse_argument, short
+from rangevote.similarity.base import Measure, Poll, check_pairs, refuse_argument, short
 from rangevote.similarity.pairwise import PairPoll
 from rangevote.similarity.units import (
     DEFAULT_UNIT,
@@ -48,10 +48,13 @@ class IndexMeasure(Measure):
     formula = "family"
     parameter = 0.0
 
-    @property
-    def features(self) -> Hashable:
-        """What is counted; polls of measures with the same features can share it (`IndexPoll.under`)."""
+    def features(self, candidates: Hypotheses) -> Hashable:
         return (tuple(self.orders), self.bag, self.short, self.tokenize)
+
+    def under(self, poll: Poll) -> Poll:
+        other = copy(poll)
+        other._measure = self  # type: ignore[attr-defined]
+        return other
 
     def poll(self, candidates: Hypotheses) -> IndexPoll:
         return IndexPoll(self, candidates)
@@ -101,12 +104,6 @@ class IndexPoll:
         except (UnicodeEncodeError, OverflowError):
             refuse_unreadable(voters)
             raise
-
-    def under(self, measure: IndexMeasure) -> IndexPoll:
-        """The votes so far under another measure with the same features; nothing is read again."""
-        other = copy(self)
-        other._measure = measure
-        return other
 
     def tally(self, weights: Array) -> Array:
         if not self._measure.linear:
@@ -251,7 +248,9 @@ def chrf_words(text: str) -> list[str]:
 
 def formula_of(measure: object) -> tuple[str, float] | None:
     """What elections in one call name a measure, and its parameter; None where they do not know it."""
-    return (measure.formula, measure.parameter) if type(measure) in (Ngrams, Bleu, Chrf) else None
+    if not isinstance(measure, IndexMeasure) or type(measure) not in (Ngrams, Bleu, Chrf):
+        return None
+    return measure.formula, measure.parameter
 
 
 def overlap(argument: str, tokenize: Tokenise) -> Ngrams:

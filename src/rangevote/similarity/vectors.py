@@ -17,7 +17,7 @@ from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import counted, unit_bits
 from rangevote.models.hub import quiet, refuse_unreachable
 from rangevote.similarity.base import Measure, check_pairs, refuse_argument
-from rangevote.similarity.neural import LazyModel, folder_of, import_package, one_line, shared_model
+from rangevote.similarity.neural import LazyModel, Scored, folder_of, import_package, one_line, shared_model
 from rangevote.similarity.units import Tokenise, texts_of
 
 #: Hypotheses, and the number of dimensions where it is known -> unit vectors, (hypotheses, dim).
@@ -172,6 +172,13 @@ class Embedding(Measure):
         nothing = np.zeros(size)
         rows = [known.get(text, nothing) for text in texts]
         return np.array(rows, dtype=np.float64).reshape(len(texts), size)
+
+    def scores(self, texts: Sequence[Scored], vectors: dict[str, Array]) -> Array:
+        """The cosine of each candidate to its reference in percent, shape (texts,)."""
+        candidates = self.vectors([text.candidate for text in texts], vectors)
+        references = self.vectors([text.reference for text in texts], vectors)
+        cosines: Array = np.einsum("ij,ij->i", candidates, references)
+        return 100 * cosines
 
     def _encode(self, texts: list[str]) -> Array:
         """Unit vectors of texts, all different and none empty, shape (texts, dim)."""

@@ -19,7 +19,7 @@ from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, get_similarity
 from rangevote.similarity.base import Poll, short
-from rangevote.similarity.ngram import IndexMeasure, IndexPoll, Ngrams
+from rangevote.similarity.ngram import Ngrams
 from rangevote.similarity.units import DEFAULT_UNIT
 
 #: 5 measures x 5 exponents x 4 temperatures x 4 likelihoods: 400 settings.
@@ -247,14 +247,8 @@ class SharedCounts:
     def poll(self, setting: Setting) -> Poll:
         """The poll of a setting's measure, with all voters in it."""
         measure = get_similarity(setting.similarity, setting.tokenize)
-        # measures with the same key can share a poll
-        key: Hashable = measure.name, measure.signature_on(self._candidates)
-        if isinstance(measure, IndexMeasure):
-            key = measure.features
-        if key not in self._polls:
-            self._polls[key] = measure.about(self._source).poll(self._candidates)
-            self._polls[key].add(self._voters)
-        poll = self._polls[key]
-        if isinstance(measure, IndexMeasure) and isinstance(poll, IndexPoll):
-            return poll.under(measure)
-        return poll
+        features = measure.features(self._candidates)
+        if features not in self._polls:
+            self._polls[features] = measure.about(self._source).poll(self._candidates)
+            self._polls[features].add(self._voters)
+        return measure.under(self._polls[features])
