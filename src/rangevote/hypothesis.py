@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from types import NoneType
 from typing import Any, overload
 
 import msgspec
 import numpy as np
+from msgspec.structs import astuple
 
 from rangevote.errors import DataError, UsageError, shown
 
@@ -105,42 +106,49 @@ class Ballot(msgspec.Struct, frozen=True, omit_defaults=True):
 class Hypotheses(Sequence[Hypothesis]):
     """Hypotheses as columns, checked once: the form in which similarities receive them.
 
-    Every column is as long as the list, or None where no hypothesis has the field; inside `tokens`
-    single entries may be None. `logprobs` is a float64 array in which an unknown value is NaN;
-    `complete` tells that there is none. `members` has the member of a panel that each one belongs to.
-    Tool calls (`tool_calls`, where any hypothesis has some) stand among the texts as JSON. `role` is the
-    name that error messages use.
+    Every column is as long as the list, or None where no hypothesis has the field; entries of `tokens`,
+    `numbers` (the log-probabilities), `states` and `tool_calls` may be None. `logprobs` are the same numbers
+    as an array in which an unknown one is NaN. `weights` has NaN for members of a panel without weights.
+    `members` has the member of a panel that each one belongs to. Tool calls stand among the texts as JSON.
+    `role` is the name that error messages use.
     """
 
     # not a dataclass: msgspec would write one as an object, not as a list
     __slots__ = (
-        *("complete", "logprobs", "members", "role", "rows", "sampled"),
+        *("_logprobs", "members", "numbers", "role", "rows", "sampled"),
         *("states", "texts", "tokens", "tool_calls", "weights"),
     )
 
     def __init__(
         self,
         texts: list[str] | None,
-        tokens: list[Sequence[int] | None] | None = None,
-        logprobs: Array | None = None,
+        numbers: Sequence[float | None] | None = None,
+        *,
+        role: str = "candidates",
+        tokens: Sequence[Sequence[int] | None] | None = None,
         states: list[Sequence[float] | None] | None = None,
         weights: Array | None = None,
         sampled: bool = False,
         rows: Sequence[Hypothesis] | None = None,
-        role: str = "candidates",
-        complete: bool | None = None,
-        members: list[str] | None = None,
-        tool_calls: list[Sequence[ToolCall] | None] | None = None,
+        members: Sequence[str] | None = None,
+        tool_calls: Sequence[Sequence[ToolCall] | None] | None = None,
     ) -> None:
-        self.texts, self.tokens, self.logprobs, self.states = texts, tokens, logprobs, states
-        self.weights, self.sampled, self.rows, self.role = weights, sampled, rows, role
-        self.members, self.tool_calls = members, tool_calls
-        if complete is None:
-            complete = logprobs is not None and not bool(np.isnan(logprobs).any())
-        self.complete = complete
+        self.texts, self.numbers, self.role, self.tokens, self.states = texts, numbers, role, tokens, states
+        self.weights, self.sampled, self.rows, self.members = weights, sampled, rows, members
+        self.tool_calls = tool_calls
+        self._logprobs: Array | None = None
 
-    def _replace(self, **changes: Any) -> Hypotheses:
-        return Hypotheses(**{name: getattr(self, name) for name in self.__slots__} | changes)
+    @property
+    def complete(self) -> bool:
+        """Whether every log-probability is known."""
+        return self.numbers is not None and None not in self.numbers
+
+    @property
+    def logprobs(self) -> Array | None:
+        """The log-probabilities as float64, made when they are first asked for."""
+        if self._logprobs is None and self.numbers is not None:
+            self._logprobs = np.array(self.numbers, dtype=np.float64)  # None becomes NaN
+        return self._logprobs
 
     @classmethod
     def of(
@@ -156,29 +164,27 @@ class Hypotheses(Sequence[Hypothesis]):
         `role` is the name that error messages use. `logprobs` gives the log-probabilities of items
         that do not carry their own; of a panel by member too.
         """
-        if isinstance(items, Hypotheses):
-            if logprobs is not None:
-                raise UsageError(f"the {role} are checked already and bring their own log-probabilities.")
-            return items
-        _refuse_tables(items, role)
-        if isinstance(items, Mapping) and not any(map(_is_number, items.values())):
-            return cls._of_panel(items, logprobs, role)
-        values_lost = isinstance(items, Mapping) and logprobs is None
-        if isinstance(items, (str, bytes)) or not isinstance(items, Iterable) or values_lost:
-            raise UsageError(
-                f"{role} is one {type(items).__name__}, not a list: pass a list of texts, token-id lists or "
-                f"Hypothesis objects, or such a list for each member of a panel; log-probabilities of texts "
-                f"go into logprobs=."
-            )
-        if isinstance(logprobs, Mapping):
-            raise UsageError(f"the log-probabilities of the {role} are given by member, but they are a list.")
-        values = list(items)
+        if type(items) is not list:
+            if isinstance(items, Hypotheses):
+                if logprobs is not None:
+                    raise UsageError(f"the {role} are checked already and bring their own log-probabilities.")
+                return items
+            _refuse_tables(items, role)
+            if isinstance(items, Mapping) and not any(map(_is_number, items.values())):
+                return cls._of_panel(items, logprobs, role)
+            values_lost = isinstance(items, Mapping) and logprobs is None
+            if isinstance(items, (str, bytes)) or not isinstance(items, Iterable) or values_lost:
+                raise UsageError(
+                    f"{role} is one {type(items).__name__}, not a list: pass a list of texts, token-id lists "
+                    f"or Hypothesis objects, or such a list for each member of a panel; log-probabilities of "
+                    f"texts go into logprobs=."
+                )
+        values: list[Any] = list(items)
         kinds = set(map(type, values))
         if kinds == {str}:
-            column = _logprobs_of(logprobs, len(values), role)
-            return cls(values, logprobs=column, role=role)  # type: ignore[arg-type]
+            return cls(values, _logprobs_of(logprobs, len(values), role), role=role)
         rows = values if kinds == {Hypothesis} else [_row(item, i, role) for i, item in enumerate(values)]
-        return cls._from_rows(rows, logprobs, role)  # type: ignore[arg-type]
+        return cls._from_rows(rows, logprobs, role)
 
     @classmethod
     def _of_panel(
@@ -193,30 +199,34 @@ class Hypotheses(Sequence[Hypothesis]):
                 raise UsageError(
                     f"{option} names {name!r}, which is not a member; the members are {list(members)!r}."
                 )
+        given: list[Any] = [] if logprobs is None else [logprobs.get(name) for name in members]
+        listed: list[Any] = list(members.values())
+        texts, numbers = _flat(listed), _flat(given)
+        one_each = not given or (numbers and list(map(len, given)) == list(map(len, listed)))
+        if set(map(type, texts)) == set(map(type, members)) == {str} and one_each and _usual(numbers):
+            names = [name for name, some in members.items() for _ in some]
+            return cls(texts, numbers or None, role=role, members=names)
         lists = [
-            cls.of(listed, (logprobs or {}).get(name), role=f"{role}[{name!r}]").of_member(name)
-            for name, listed in members.items()
+            cls.of(some, (logprobs or {}).get(name), role=f"{role}[{name!r}]").of_member(name)
+            for name, some in members.items()
         ]
-        return concatenate([listed for listed in lists if len(listed)], role)
+        return concatenate([part for part in lists if len(part)], role)
 
     @classmethod
     def _from_rows(
-        cls, rows: list[Hypothesis], logprobs: Iterable[float | None] | None, role: str
+        cls, rows: Sequence[Hypothesis], logprobs: Logprobs | Mapping[str, Logprobs], role: str
     ) -> Hypotheses:
-        texts, tokens = _present([row.text for row in rows]), _present([row.tokens for row in rows])
-        scores, weights = _present([row.logprob for row in rows]), _present([row.weight for row in rows])
-        members, calls = _present([row.member for row in rows]), _present([row.tool_calls for row in rows])
-        plain = tokens is weights is members is calls is None and not any(row.scores for row in rows)
-        if not (plain and set(map(type, texts or [None])) == {str}):
+        columns = [_present(column) for column in zip(*map(astuple, rows), strict=True)] or [None] * 12
+        texts, tokens, numbers, states, _, sampled, weights, ranks, members, calls, *others = columns
+        plain = tokens is weights is ranks is calls is None and others == [None, None]
+        if not (plain and set(map(type, [*(texts or [None]), *(members or ())])) == {str}):
             check_rows(rows, role)  # else there is nothing in them to check but log-probabilities
         if calls is not None:
             texts = [str(row.content) if row.tool_calls else row.text for row in rows]
         if members is not None:
             _check_members(members, role)
-        if weights is not None and None in weights:
-            if members is None:
-                _check_weight(None, f"{role}[{weights.index(None)}].weight")
-            weights = None  # each member is weighed for itself: `by_member`
+        if weights is not None and None in weights and members is None:
+            _check_weight(None, f"{role}[{weights.index(None)}].weight")
         if texts is not None and None in texts:
             if tokens is not None and None in tokens:
                 raise DataError(
@@ -225,22 +235,20 @@ class Hypotheses(Sequence[Hypothesis]):
                     field=f"{role}[{texts.index(None)}]",
                 )
             texts = None
-        if logprobs is not None:
-            if scores is not None:
-                raise UsageError(
-                    f"log-probabilities of the {role} are given twice: in the Hypothesis objects "
-                    f"and as an argument. Give them once."
-                )
-            scores = list(logprobs)
+        if logprobs is not None and numbers is not None:
+            raise UsageError(
+                f"log-probabilities of the {role} are given twice: in the Hypothesis objects "
+                f"and as an argument. Give them once."
+            )
         return cls(
             texts,
-            tokens,
-            _logprobs_of(scores, len(rows), role),
-            _present([row.state for row in rows]),
-            None if weights is None else np.array(weights, dtype=np.float64),
-            True in [row.sampled for row in rows],
-            rows,
-            role,
+            _logprobs_of(numbers if logprobs is None else logprobs, len(rows), role),
+            role=role,
+            tokens=tokens,
+            states=states,
+            weights=None if weights is None else np.array(weights, dtype=np.float64),
+            sampled=sampled is not None and True in sampled,
+            rows=rows,
             members=members,
             tool_calls=calls,
         )
@@ -266,15 +274,13 @@ class Hypotheses(Sequence[Hypothesis]):
 
     def logprob(self, index: int) -> float | None:
         """The log-probability of one hypothesis, None where it is not known."""
-        if self.logprobs is None or math.isnan(self.logprobs[index]):
-            return None
-        return float(self.logprobs[index])
+        return None if self.numbers is None else self.numbers[index]
 
     def known_logprobs(self, needed_by: str, instead: str) -> Array:
         """All log-probabilities; the first that is not known is named, with what to do instead."""
         if self.logprobs is not None and self.complete:
             return self.logprobs
-        index = 0 if self.logprobs is None else int(np.flatnonzero(np.isnan(self.logprobs))[0])
+        index = 0 if self.numbers is None else self.numbers.index(None)
         raise DataError(
             f"is not known, which {needed_by} needs; give it, or {instead}.",
             field=f"{self.role}[{index}].logprob",
@@ -296,12 +302,14 @@ class Hypotheses(Sequence[Hypothesis]):
     def pick(self, indices: Sequence[int]) -> Hypotheses:
         """A list of some of them, with the same columns."""
         some = list(indices)
+        names = ("texts", "numbers", "tokens", "states", "rows", "members", "tool_calls")
         columns: dict[str, Any] = {
-            name: column[some] if isinstance(column, np.ndarray) else [column[i] for i in some]
-            for name in ("texts", "tokens", "states", "rows", "members", "tool_calls", "logprobs", "weights")
-            if (column := getattr(self, name)) is not None
+            name: [column[i] for i in some] for name in names if (column := getattr(self, name)) is not None
         }
-        return self._replace(**columns, complete=None)
+        weights = None if self.weights is None else self.weights[some]
+        return Hypotheses(
+            columns.pop("texts", None), role=self.role, sampled=self.sampled, weights=weights, **columns
+        )
 
     def only(self, index: int) -> Hypotheses:
         """A list of this one hypothesis, with the same columns."""
@@ -312,7 +320,7 @@ class Hypotheses(Sequence[Hypothesis]):
         if not isinstance(member, str):
             raise UsageError(f"the name of a member must be a text, got {type(member).__name__} {member!r}.")
         if self.rows is None:
-            return self._replace(members=[member] * len(self))
+            return Hypotheses(self.texts, self.numbers, role=self.role, members=[member] * len(self))
         for i, other in enumerate(self.members or ()):
             if other != member:
                 raise DataError(f"is {other!r}, but given as {member!r}.", field=f"{self.role}[{i}].member")
@@ -345,16 +353,13 @@ def concatenate(lists: Sequence[Hypotheses], role: str = "voters") -> Hypotheses
     """One list of all of them."""
     if not lists or any(part.texts is None or part.rows is not None for part in lists):
         return Hypotheses.of([row for part in lists for row in part], role=role)
-    members = _present([m for part in lists for m in (part.members or repeat(None, len(part)))])
-    if members is not None:
-        _check_members(members, role)
-    logprobs = None
-    if any(part.logprobs is not None for part in lists):
-        logprobs = np.concatenate(
-            [np.full(len(part), np.nan) if part.logprobs is None else part.logprobs for part in lists]
-        )
-    texts = [text for part in lists for text in part.texts or ()]
-    return Hypotheses(texts, logprobs=logprobs, role=role, members=members)
+    columns = {
+        name: _present([x for part in lists for x in getattr(part, name) or repeat(None, len(part))])
+        for name in ("texts", "numbers", "members")
+    }
+    if columns["members"] is not None:
+        _check_members(columns["members"], role)
+    return Hypotheses(columns["texts"], columns["numbers"], role=role, members=columns["members"])
 
 
 def _row(item: object, index: int, role: str) -> Hypothesis:
@@ -410,32 +415,49 @@ def _refuse_tables(items: object, role: str) -> None:
         )
 
 
-def _present(column: list[Any]) -> list[Any] | None:
+def _present(column: Sequence[Any]) -> list[Any] | None:
     """The column, or None where there is nothing but None in it."""
     try:
-        return None if column.count(None) == len(column) else column
+        return None if column[0] is None and column.count(None) == len(column) else list(column)
     except ValueError:  # an array in it, which has no single answer to `== None`
-        return column
+        return list(column)
 
 
-def _logprobs_of(values: Iterable[float | None] | None, size: int, role: str) -> Array | None:
-    """Log-probabilities as float64, unknown ones as NaN; anything impossible is named and refused."""
+def _logprobs_of(
+    values: Logprobs | Mapping[str, Logprobs], size: int, role: str
+) -> Sequence[float | None] | None:
+    """Log-probabilities, unknown ones as None; anything impossible is named and refused."""
     if values is None:
         return None
-    numbers = values.tolist() if hasattr(values, "tolist") else values  # numpy, torch
-    if isinstance(numbers, str) or not isinstance(numbers, Iterable):
-        hint = f" Did you mean similarity={numbers!r}?" if isinstance(numbers, str) else ""
-        raise UsageError(f"the log-probabilities of the {role} must be a list, got {numbers!r}.{hint}")
-    numbers = list(numbers)
+    if type(values) is not list:
+        values = values.tolist() if hasattr(values, "tolist") else values  # numpy, torch
+        if isinstance(values, Mapping):
+            raise UsageError(f"the log-probabilities of the {role} are given by member, but they are a list.")
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            hint = f" Did you mean similarity={values!r}?" if isinstance(values, str) else ""
+            raise UsageError(f"the log-probabilities of the {role} must be a list, got {values!r}.{hint}")
+    numbers: tuple[Any, ...] = tuple(values)
     if len(numbers) != size:
         raise UsageError(f"{size} {role} but {len(numbers)} log-probabilities; give exactly one for each.")
-    return np.array([_logprob(value, i, role) for i, value in enumerate(numbers)], dtype=np.float64)
+    return numbers if _usual(numbers) else [_logprob(value, i, role) for i, value in enumerate(numbers)]
 
 
-def _logprob(value: object, index: int, role: str) -> float:
-    """One log-probability, checked; None becomes NaN (not known)."""
+def _usual(numbers: Sequence[Any]) -> bool:
+    """Whether these are log-probabilities of which there is nothing to refuse or to round."""
+    return not numbers or (
+        set(map(type, numbers)) == {float} and max(numbers) <= 0.0 and not math.isnan(sum(numbers))
+    )
+
+
+def _flat(lists: Iterable[Any]) -> list[Any]:
+    """One list of all of them; empty unless each is a list."""
+    return list(chain.from_iterable(lists)) if set(map(type, lists)) <= {list} else []
+
+
+def _logprob(value: object, index: int, role: str) -> float | None:
+    """One log-probability, checked; None is one that is not known."""
     if value is None:
-        return math.nan
+        return None
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise DataError(
             f"expected a number, got {type(value).__name__} {value!r}.", field=f"{role}[{index}].logprob"
@@ -491,7 +513,7 @@ def check_rows(rows: Sequence[Hypothesis], role: str, *, typed: bool = False) ->
             type(row.text) is not str
             or row.weight is not None
             or row.ranked_by is not None
-            or row.member is not None
+            or type(row.member) not in (NoneType, str)
             or row.tool_calls is not None
             or row.token_logprobs is not None
             or row.scores is not None
@@ -560,7 +582,7 @@ def _check_calls(calls: object, field: str) -> None:
             )
 
 
-def _check_members(members: list[Any], role: str) -> None:
+def _check_members(members: Sequence[Any], role: str) -> None:
     if None in members:
         raise DataError(
             "is not given while others have one; in a panel every output belongs to a member.",

@@ -198,7 +198,7 @@ def test_a_panel_is_held_in_one_call() -> None:
         rv.elect(["a b", "a c"], voters=rows),
         rv.elect(["a b", "a c"], voters=panel),
     ]
-    assert all("_left" in result.__dict__ for result in held)
+    assert all("margin" in result.__dict__ for result in held)
     assert [result.member is None for result in held] == [False] * 4 + [True] * 2
     assert all(result.members == ("m0",) for result in held[:2])
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, repeat
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from msgspec.structs import astuple
 
 from rangevote.election.panel import AGREEMENT, PanelShares, panel_of, warn_of_self_election
 from rangevote.election.preprocess import prepare
@@ -26,7 +22,7 @@ from rangevote.election.weights import (
     weigh,
 )
 from rangevote.errors import DataError, UsageError, warn
-from rangevote.hypothesis import Array, Ballot, Hypotheses, Hypothesis, Listed, Logprobs
+from rangevote.hypothesis import Array, Ballot, Hypotheses, Listed, Logprobs
 from rangevote.parallel import map_in_order
 from rangevote.similarity.base import pair_limit, short
 
@@ -61,15 +57,11 @@ def elect(
     'one'
     """
     settings = settings_of(options)
-    if not isinstance(candidates, Ballot):
-        given = candidates, logprobs, voters, voter_logprobs
-        [(answer, panel)] = _answers([given], settings)
-        if answer is None:
-            return _warn_of_voters(_elect_general(settings, given))
-        return _warn_of_voters(counted_result(answer, _copied(given), settings, panel))
-    if logprobs is not None or voters is not None or voter_logprobs is not None:
-        raise UsageError("a Ballot brings its own voters and log-probabilities; give it alone.")
-    return _warn_of_voters(elect_ballot(candidates, settings))
+    if isinstance(candidates, Ballot):
+        if logprobs is not None or voters is not None or voter_logprobs is not None:
+            raise UsageError("a Ballot brings its own voters and log-probabilities; give it alone.")
+        return _warn_of_voters(elect_ballot(candidates, settings))
+    return _warn_of_voters(_elect(_sides(settings, candidates, logprobs, voters, voter_logprobs)))
 
 
 def elect_many(
@@ -107,9 +99,12 @@ def _warn_of_voters(result: Result) -> Result:
         for name in result.panel.left_out:
             missing = f"panel member {name!r} has no {result.voters.role}"
             warn(f"{missing}; its share was divided among the others.")
-    if "probability" not in result.weighting or sum(map(math.exp, result.voter_logprobs())) <= 1.0:
+    voters, weighting = result.voters, result.weighting
+    if "probability" not in weighting or (
+        weighting == "probability" and sum(map(math.exp, voters.numbers or ())) <= 1.0  # type: ignore[arg-type]
+    ):
         return result
-    mass = max(distinct_mass(part) for _, part in result.voters.by_member())
+    mass = max(distinct_mass(part) for _, part in voters.by_member())
     if mass > 1 + MASS_SLACK:
         warn(
             f"the probabilities of the voters sum to {mass:.4g}, more than 1: they are not natural-log sums "
@@ -118,12 +113,17 @@ def _warn_of_voters(result: Result) -> Result:
     return result
 
 
+class Sides(NamedTuple):
+    """Who stands and who votes (None: those who stand), checked, and the options of their election."""
+
+    candidates: Hypotheses
+    voters: Hypotheses | None
+    settings: Settings
+
+
 def elect_ballot(ballot: Ballot | Listed | Panel, settings: Settings) -> Result:
     """The election of one ballot, or among the candidates of a list."""
-    (result,) = elect_each([ballot], settings)
-    if isinstance(result, Exception):
-        raise result
-    return result
+    return _elect(_ballot_sides(ballot, settings))
 
 
 def elect_each(
@@ -131,166 +131,108 @@ def elect_each(
 ) -> Iterator[Result | Exception]:
     """Elections of ballots: one call into the kernels for the usual ones, the others as they are asked for;
     errors are given, not raised."""
-    lists = list(map(_lists, ballots))
-    for ballot, given, (answer, panel) in zip(ballots, lists, _answers(lists, settings), strict=True):
+    checked: list[Sides | Exception] = []
+    for ballot in ballots:
         try:
-            if answer is not None:
-                yield counted_result(answer, _copied(given), settings, panel)
-            else:
-                source = ballot.source if isinstance(ballot, Ballot) else None
-                yield _elect_general(settings, given, source)
+            checked.append(_ballot_sides(ballot, settings))
+        except Exception as error:
+            checked.append(error)
+    answers = iter(_answers([sides for sides in checked if isinstance(sides, Sides)]))
+    for sides in checked:
+        try:
+            yield sides if isinstance(sides, Exception) else _result(sides, *next(answers))
         except Exception as error:
             yield error
 
 
-#: Candidates, their log-probabilities where they do not carry them, voters and theirs, as they were given.
-Lists = tuple[Any, Any, Any, Any]
+def _elect(sides: Sides) -> Result:
+    [answer] = _answers([sides])
+    return _result(sides, *answer)
 
 
-def _lists(ballot: Ballot | Listed | Panel) -> Lists:
+def _ballot_sides(ballot: Ballot | Listed | Panel, settings: Settings) -> Sides:
     if isinstance(ballot, Ballot):
-        return ballot.candidates, None, ballot.voters, None
-    return ballot, None, None, None
+        return _sides(settings.about(ballot.source), ballot.candidates, voters=ballot.voters)
+    return _sides(settings, ballot)
 
 
-def _answers(
-    lists: Sequence[Lists], settings: Settings
-) -> Iterable[tuple[Answer | None, PanelShares | None]]:
-    """What one call into the kernels says, and the panels; None of those elections that the general way has
-    to hold, since they need a warning, an error or a choice."""
-    if settings.one_call is not None:
-        usual = settings.always_one_call
-        columns = [
-            _columns(given, settings) if usual or not _needs_general(settings, given) else (False, None, None)
-            for given in lists
-        ]
-        with suppress(MemoryError):  # of one ballot, which the general way finds
-            return zip(settings.one_call.many(columns), map(itemgetter(2), columns), strict=True)
-    return [(None, None)] * len(lists)
-
-
-#: Fields of hypotheses that an election in one call reads, and those it ignores; the others must be None.
-_READ = ("text", "logprob", "tokens", "finished", "sampled")
-_IGNORED = ("state", "ranked_by", "token_logprobs", "scores")
-_MEMBER = Hypothesis.__struct_fields__.index("member")
-_read_columns = itemgetter(*map(Hypothesis.__struct_fields__.index, _READ))
-_other_columns = itemgetter(
-    *(i for i, name in enumerate(Hypothesis.__struct_fields__) if name not in (*_READ, *_IGNORED, "member"))
-)
-
-
-def _columns(given: Lists, settings: Settings) -> tuple[Any, Any, PanelShares | None]:
-    """The columns of candidates and voters as the kernels take them: False for what they do not take, None
-    for voters where the candidates vote; and the panel of those who vote."""
-    candidates, logprobs, voters, voter_logprobs = given
-    standing, members = _side(candidates, logprobs)
-    voting = None
-    if voters is not None:
-        if members is not None and set(map(type, members)) != {str}:
-            return False, None, None
-        voting, members = _side(voters, voter_logprobs)
-    elif voter_logprobs is not None:
-        return False, None, None
-    if members is None:
-        return standing if settings.shares is None else False, voting, None
-    numbered = settings.one_call_panel(members)
-    if numbered is None or not (standing and voting is not False):
-        return False, None, None
-    numbers, shares, panel = numbered
-    columns = standing if voting is None else voting
-    columns = (*columns[:5], *(None,) * (5 - len(columns)), numbers, shares, *columns[7:])
-    return (columns, None, panel) if voting is None else (standing, columns, panel)
-
-
-def _side(listed: Any, logprobs: Any) -> tuple[Any, tuple[Any, ...] | None]:
-    """The columns of one list, and its members where it has any."""
-    if type(listed) is dict and (logprobs is None or type(logprobs) is dict):
-        return _panel_side(listed, logprobs)
-    kinds = set(map(type, listed)) if type(listed) is list else set()
-    if kinds == {Hypothesis} and logprobs is None:
-        columns = tuple(zip(*map(astuple, listed), strict=True))
-        members = columns[_MEMBER]
-        none = members[0] is None and members.count(None) == len(members)
-        read = (*_read_columns(columns), None, None, *_other_columns(columns))
-        return read, None if none else members
-    if kinds == {str} and logprobs is None:
-        return (tuple(listed), None), None
-    if kinds == {str} and type(logprobs) is list and len(logprobs) == len(listed):
-        return (tuple(listed), tuple(logprobs)), None
-    return False, None
-
-
-def _panel_side(
-    listed: dict[Any, Any], logprobs: dict[Any, Any] | None
-) -> tuple[Any, tuple[Any, ...] | None]:
-    """The same of lists by member; those of a member without outputs are for the general way."""
-    lists = list(listed.values())
-    if not lists or set(map(type, lists)) != {list} or not all(lists):
-        return False, None
-    texts, numbers = tuple(chain.from_iterable(lists)), None
-    if set(map(type, texts)) != {str}:
-        return False, None
-    if logprobs is not None:
-        known = [logprobs.get(name) for name in listed]
-        if set(map(type, known)) != {list} or list(map(len, known)) != list(map(len, lists)):  # type: ignore[arg-type]
-            return False, None
-        numbers = tuple(chain.from_iterable(known))  # type: ignore[arg-type]
-        if len(logprobs) > len(listed):
-            return False, None
-    members = chain.from_iterable(repeat(name, len(some)) for name, some in listed.items())
-    return (texts, numbers), tuple(members)
-
-
-def _copied(given: Lists) -> Lists:
-    """Tuples, since the caller may change the lists; those by member as one list."""
-    candidates, logprobs, voters, theirs = given
-    return (*_copy(candidates, logprobs, "candidates"), *_copy(voters, theirs, "voters"))
-
-
-def _copy(listed: Any, logprobs: Any, role: str) -> tuple[Any, Any]:
-    if isinstance(listed, dict):
-        texts = list(chain.from_iterable(listed.values()))
-        members = [name for name, some in listed.items() for _ in some]
-        numbers = None if logprobs is None else [x for name in listed for x in logprobs[name]]
-        column = None if numbers is None else np.array(numbers, dtype=np.float64)
-        complete = numbers is not None and numbers[0] is not None  # all are known, or none is
-        return Hypotheses(texts, None, column, None, None, False, None, role, complete, members), None
-    return None if listed is None else tuple(listed), None if logprobs is None else tuple(logprobs)
-
-
-def _needs_general(settings: Settings, given: Lists) -> bool:
-    """Whether the pairs may be too many for a measure, or the preset warns of the voters."""
-    candidates, _, voters, _ = given
-    if settings.preset == "consensus" and voters is None:
-        return True
-    if settings.measure.linear:
-        return False
-    standing, voting = (_size(listed) for listed in (candidates, candidates if voters is None else voters))
-    return standing * voting > pair_limit()
-
-
-def _size(listed: Any) -> int:
-    """How many there are, where they are lists; others are for the general way."""
-    if isinstance(listed, dict):
-        return sum(map(_size, listed.values()))
-    return len(listed) if isinstance(listed, list) else 0
-
-
-def _elect_general(settings: Settings, given: Lists, source: str | None = None) -> Result:
-    candidates, logprobs, voters, voter_logprobs = given
+def _sides(
+    settings: Settings,
+    candidates: Listed | Panel,
+    logprobs: Logprobs | Mapping[str, Logprobs] = None,
+    voters: Listed | Panel | None = None,
+    voter_logprobs: Logprobs | Mapping[str, Logprobs] = None,
+) -> Sides:
     if voters is None and voter_logprobs is not None:
         raise UsageError("voter_logprobs without voters; give the voters, or use logprobs.")
-    columns = Hypotheses.of(candidates, logprobs)
-    settings = settings.about(source)
-    electors = None if voters is None else Hypotheses.of(voters, voter_logprobs, role="voters")
-    panel, present = (candidates, columns) if electors is None else (voters, electors)
-    if (
-        isinstance(panel, Mapping)
-        and settings.shares is None
-        and 0 < len(set(present.members or ())) < len(panel)
-    ):
-        settings = settings.replace(shares=dict.fromkeys(panel, 1.0))  # those without outputs are named
-    return elect_columns(columns, electors, settings)
+    standing = Hypotheses.of(candidates, logprobs)
+    voting = None if voters is None else Hypotheses.of(voters, voter_logprobs, role="voters")
+    panel, members = (candidates, standing.members) if voting is None else (voters, voting.members)
+    if members is None or settings.shares is not None or not isinstance(panel, Mapping):
+        return Sides(standing, voting, settings)
+    if len(set(members)) < len(panel):  # name those without outputs
+        settings = settings.replace(shares=dict.fromkeys(panel, 1.0))
+    return Sides(standing, voting, settings)
+
+
+def _answers(all_sides: Sequence[Sides]) -> list[tuple[Answer | None, PanelShares | None]]:
+    """What one call into the kernels says, and the panels; None of those elections that need a warning, an
+    error or a choice, which `elect_columns` makes."""
+    columns = [_columns(*sides) for sides in all_sides]
+    one_call = all_sides[0].settings.one_call if all_sides else None
+    try:
+        answers = [None] * len(columns) if one_call is None else one_call.many(columns)
+    except MemoryError:  # of one ballot, which `elect_columns` finds
+        answers = [None] * len(columns)
+    return [(answer, panel) for answer, (_, _, panel) in zip(answers, columns, strict=True)]
+
+
+def _columns(
+    candidates: Hypotheses, voters: Hypotheses | None, settings: Settings
+) -> tuple[Any, Any, PanelShares | None]:
+    """The columns of candidates and voters as the kernels take them: False for what they do not take, None
+    for voters where the candidates vote; and the panel of those who vote."""
+    refused = (False, None, None)
+    if settings.one_call is None or (settings.preset == "consensus" and voters is None):
+        return refused
+    electors = candidates if voters is None else voters
+    if not settings.measure.linear and len(candidates) * len(electors) > pair_limit():
+        return refused
+    panel = None
+    if electors.members is not None or settings.shares is not None:
+        try:
+            panel = panel_of(electors, settings.shares)
+        except (DataError, UsageError):
+            return refused
+    if voters is None:
+        return _side(candidates, panel), None, panel
+    return _side(candidates, None), _side(voters, panel), panel
+
+
+def _side(listed: Hypotheses, panel: PanelShares | None) -> Any:
+    """Text, log-probability, tokens, finished, sampled, number of the member; and each member's share."""
+    rows = listed.rows
+    if listed.texts is None or listed.weights is not None or listed.tool_calls is not None:
+        return False
+    columns: list[Any] = [listed.texts, listed.numbers, listed.tokens]
+    if rows is not None:
+        columns += [[row.finished for row in rows], [row.sampled for row in rows]]
+    if panel is not None:
+        number = {name: i for i, name in enumerate(panel.shares)}
+        columns += [None] * (5 - len(columns))
+        columns += [map(number.__getitem__, listed.members or ()), panel.shares.values()]
+    return tuple([None if column is None else tuple(column) for column in columns])
+
+
+def _result(sides: Sides, answer: Answer | None, panel: PanelShares | None) -> Result:
+    if answer is None:
+        return elect_columns(*sides)
+    result = counted_result(answer, *sides, panel)
+    if panel is not None and sides.voters is None:
+        warn_of_self_election(panel, sides.candidates)
+    if result.no_support:
+        warn(NO_SUPPORT)
+    return result
 
 
 def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: Settings) -> Result:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from rangevote.errors import DataError, UsageError, shown, warn
@@ -62,9 +63,9 @@ def check_shares(name: str, shares: Shares | str) -> None:
 def warn_of_self_election(panel: PanelShares, candidates: Hypotheses) -> None:
     """Warn of a member whose only candidate the others cannot outvote. (Of two members with equal shares
     neither outvotes the other.)"""
-    for name, share in panel.shares.items():
-        most = 0.5 if len(panel.shares) > 2 else math.nextafter(0.5, 1.0)
-        if len(panel.shares) > 1 and share >= most and (candidates.members or []).count(name) == 1:
+    most = 0.5 if len(panel.shares) > 2 else math.nextafter(0.5, 1.0)
+    for name in [name for name, share in panel.shares.items() if share >= most and len(panel.shares) > 1]:
+        if (candidates.members or []).count(name) == 1:
             warn(
                 f"the member {name!r} has one output and at least half of the shares, so that it elects "
                 f"itself: the others cannot outvote it. Give it a smaller share, or more outputs."
@@ -85,20 +86,25 @@ def panel_of(voters: Hypotheses, shares: Shares | str | None) -> PanelShares | N
                 "or each of them a member."
             )
         return None
+    if shares is None:
+        return _equal_shares(frozenset(voters.members))
     present = sorted(set(voters.members))
-    given = dict.fromkeys(present, 1.0) if shares is None else shares
     for name in present:
-        if name not in given:
+        if name not in shares:
             raise DataError(
-                f"{name!r} has no share; shares are given for {', '.join(map(repr, given))}.",
+                f"{name!r} has no share; shares are given for {', '.join(map(repr, shares))}.",
                 field=f"{voters.role}[{voters.members.index(name)}].member",
             )
-    if not any(given[name] for name in present):
-        given = {name: 1.0 if name in present else share for name, share in given.items()}
-    largest = max(given[name] for name in present)  # their sum neither overflows nor vanishes
-    scaled = {name: given[name] / largest for name in present}
+    largest = max(shares[name] for name in present)  # their sum neither overflows nor vanishes
+    scaled = {name: shares[name] / largest if largest else 1.0 for name in present}
     total = math.fsum(scaled.values())
     return PanelShares(
         {name: share / total for name, share in scaled.items()},
-        tuple(sorted(name for name in given if name not in scaled)),
+        tuple(sorted(name for name in shares if name not in scaled)),
     )
+
+
+@lru_cache(maxsize=64)
+def _equal_shares(members: frozenset[str]) -> PanelShares:
+    """Kept for the next ballot, which most often has the same members."""
+    return PanelShares(dict.fromkeys(sorted(members), 1.0 / len(members)), ())

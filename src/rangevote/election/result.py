@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from rangevote.election.panel import warn_of_self_election
 from rangevote.election.rules import order
-from rangevote.errors import warn
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
 from rangevote.similarity.base import same_content, short
 from rangevote.text import finite
@@ -72,8 +70,6 @@ NEAR_TIE = 1e-9
 #: What an election in one call says: winner, score, margin, whether anybody got a vote, whether the weights
 #: are probabilities (else counts), and the float64 of scores, weights and own likelihoods in a row.
 Answer = tuple[int, float, float | None, bool, bool, bytes]
-#: Fields of such an election that are made when they are first used.
-_LAZY = ("scores", "weights", "candidates", "voters")
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,39 +106,6 @@ class Result:
     all_weights: Array | None = None  # (voters,), before a rule left some out
     merged: Merged | None = None  # what rule="merge" merged
 
-    def __getattr__(self, name: str) -> Any:
-        """What an election in one call has left to be made."""
-        if name not in _LAZY or "_left" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        candidates, logprobs, voters, voter_logprobs = self.__dict__["_left"][0]
-        made: Any
-        if name == "candidates":
-            made = Hypotheses.of(candidates, logprobs)
-        elif name == "voters":
-            made = self.candidates if voters is None else Hypotheses.of(voters, voter_logprobs, role="voters")
-        else:
-            made = self._numbers(_LAZY.index(name))
-        self.__dict__[name] = made
-        return made
-
-    def _numbers(self, part: int) -> Array:
-        """Scores, weights or own likelihoods, of the numbers that came one after the other."""
-        (candidates, _, voters, _), numbers = self.__dict__["_left"]
-        sizes = [len(candidates), len(candidates if voters is None else voters), len(candidates)]
-        return np.frombuffer(numbers, np.float64, sizes[part], 8 * sum(sizes[:part]))
-
-    def voter_logprobs(self) -> list[float]:
-        """The voters' log-probabilities, where all are known; an election in one call keeps its lists."""
-        if "_left" in self.__dict__:
-            candidates, logprobs, voters, theirs = self.__dict__["_left"][0]
-            known = logprobs if voters is None else theirs
-            rows = candidates if voters is None else voters
-            if not isinstance(rows, Hypotheses):
-                return [row.logprob for row in rows] if known is None else known
-            return [] if rows.logprobs is None else rows.logprobs.tolist()
-        column = self.voters.logprobs
-        return [] if column is None else column.tolist()
-
     @property
     def similarity(self) -> Measure:
         """The measure by which the voters graded."""
@@ -151,11 +114,7 @@ class Result:
     @property
     def signature(self) -> str:
         """Names all that can change the result."""
-        if "_left" not in self.__dict__:
-            return self.settings.signature(self.weighting, self.candidates, len(self.voters), self.panel)
-        candidates, _, voters, _ = self.__dict__["_left"][0]
-        before, between, after = self.settings.one_call_signature(self.weighting, self.panel)
-        return f"{before}{len(candidates)}{between}{len(candidates if voters is None else voters)}{after}"
+        return self.settings.signature(self.weighting, self.candidates, len(self.voters), self.panel)
 
     @property
     def index(self) -> int | None:
@@ -198,18 +157,12 @@ class Result:
         return tuple(sorted({str(self._member(i)) for i in self._winning_group}))
 
     def _member(self, index: int) -> str | None:
-        if "candidates" in self.__dict__:
-            return None if self.candidates.members is None else self.candidates.members[index]
-        item: str | Hypothesis = self.__dict__["_left"][0][0][index]
-        return None if isinstance(item, str) else item.member
+        return None if self.candidates.members is None else self.candidates.members[index]
 
     def _content(self, index: int) -> str | Sequence[int]:
         if self.merged is not None and self.merged.text is not None:
             return self.merged.text
-        if "candidates" in self.__dict__:
-            return self.candidates.content(index)
-        item: str | Hypothesis = self.__dict__["_left"][0][0][index]
-        return item if isinstance(item, str) else item.content
+        return self.candidates.content(index)
 
     @cached_property
     def score(self) -> float:
@@ -271,13 +224,10 @@ class Result:
     def _winning_group(self) -> list[int]:
         """The candidates that the similarity cannot tell from the leader, in their order."""
         scores, best = self.scores.tolist(), self.score
-        left = self.__dict__.get("_left")  # in one call somebody votes, and columns are made if needed
-        every = not (left or len(self.voters)) or self.evidence is not None
+        every = not len(self.voters) or self.evidence is not None
         same = [i for i, score in enumerate(scores) if every or score == best]
         if len(same) > 1:  # only equal scores can be of one group, where voters alone gave them
-            rows = left[0][0] if left else self.candidates
-            few = rows.pick(same) if isinstance(rows, Hypotheses) else Hypotheses.of([rows[i] for i in same])
-            keys = self.similarity.keys(few) if left else self._keys(few)
+            keys = self._keys(self.candidates.pick(same))
             group = keys[same.index(self.leader)]
             same = [i for i, key in zip(same, keys, strict=True) if key == group]
         return same
@@ -437,29 +387,29 @@ def first(result: Result, number: int) -> tuple[int, ...]:
 
 
 def counted_result(
-    answer: Answer, kept: Sequence[Any], settings: Settings, panel: PanelShares | None
+    answer: Answer,
+    candidates: Hypotheses,
+    voters: Hypotheses | None,
+    settings: Settings,
+    panel: PanelShares | None,
 ) -> Result:
-    """The result of an election in one call (`Settings.one_call`), of which only the answer is there.
-
-    `kept` are candidates, log-probabilities, voters and their log-probabilities, as tuples or None. Their
-    columns, the arrays and the signature are made when they are asked for.
-    """
+    """The result of an election in one call (`Settings.one_call`)."""
     index, score, margin, supported, by_probability, numbers = answer
+    electors = candidates if voters is None else voters
+    column, first, last = np.frombuffer(numbers), len(candidates), len(candidates) + len(electors)
     result = Result.__new__(Result)
-    made = result.__dict__  # filled name by name, which takes a third of the time of `update`
+    made = result.__dict__  # filled name by name, which takes a third of the time of `Result(...)`
+    made["candidates"] = candidates
+    made["voters"] = electors
+    made["scores"] = column[:first]
+    made["weights"] = column[first:last]
     made["elected"] = (index,)
+    made["settings"] = settings
+    made["weighting"] = "probability" if by_probability else "count"
+    made["panel"] = panel
+    made["no_support"] = not supported
     made["score"] = score
     made["margin"] = margin
-    made["no_support"] = not supported
-    if panel is not None and kept[2] is None and max(panel.shares.values()) >= 0.5:
-        made["_left"] = (kept, numbers)
-        warn_of_self_election(panel, result.candidates)
-    if not supported:
-        warn(NO_SUPPORT)
-    made["settings"] = settings
-    made["panel"] = panel
-    made["weighting"] = "probability" if by_probability else "count"
-    made["_left"] = (kept, numbers)
     if settings.own_likelihood:
-        made["evidence"] = result._numbers(2)
+        made["evidence"] = column[last:]
     return result

@@ -21,7 +21,7 @@ import hashlib
 import importlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from os import PathLike
@@ -43,7 +43,7 @@ from msgspec.structs import force_setattr
 
 from rangevote import __version__
 from rangevote.election.merge import Merging
-from rangevote.election.panel import AGREEMENT, PanelShares, Shares, check_shares, panel_of
+from rangevote.election.panel import AGREEMENT, PanelShares, Shares, check_shares
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, evidence
 from rangevote.election.weights import CONFIDENCE, WEIGHTS
 from rangevote.errors import DataError, SetupError, UsageError, choose, nearest, need, shown
@@ -70,8 +70,8 @@ PLAIN = frozenset({str, int, float, bool, type(None)})
 ONE_CALL_OPTIONS = frozenset(
     {"similarity", "preset", "weights", "temperature", "likelihood", "tokenize", "shares"}
 )
-#: Panels whose numbers are kept for the next election.
-MOST_PANELS = 64
+#: Signatures that are kept for the next election.
+MOST_SIGNATURES = 64
 #: The cutoff of rule="cluster" and rule="merge", if none is given.
 CLUSTERED = 0.5
 #: How rule="merge" grades whole samples: by the values that two have in common.
@@ -487,50 +487,6 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             self.own_likelihood,
         )
 
-    @cached_property
-    def _panels(self) -> dict[tuple[Any, ...], tuple[Any, ...]]:
-        return {}
-
-    def one_call_panel(
-        self, members: tuple[Any, ...]
-    ) -> tuple[tuple[int, ...], tuple[float, ...], PanelShares] | None:
-        """The members of voters by number, the share of each, and the panel; None of what the general way has
-        to refuse. Most ballots of a file have the same members, so that they are kept."""
-        if (kept := self._panels.get(members)) is None:
-            if set(map(type, members)) != {str} or isinstance(self.shares, str):
-                return None
-            try:
-                panel = panel_of(Hypotheses([], members=list(members)), self.shares)
-            except DataError:
-                return None
-            assert panel is not None
-            number = {name: i for i, name in enumerate(panel.shares)}
-            kept = tuple(number[name] for name in members), tuple(panel.shares.values()), panel
-            if len(self._panels) >= MOST_PANELS:
-                self._panels.clear()
-            self._panels[members] = kept
-        return kept
-
-    @cached_property
-    def _one_call_signatures(self) -> dict[tuple[Any, ...], list[str]]:
-        return {}
-
-    def one_call_signature(self, weights: str, panel: PanelShares | None) -> list[str]:
-        """The signature of an election in one call, around the numbers of candidates and voters."""
-        key = (weights,) if panel is None else (weights, panel.left_out, *panel.shares.items())
-        if (kept := self._one_call_signatures.get(key)) is None:
-            on = self.measure.signature_on(Hypotheses([""]))  # these have texts
-            if len(self._one_call_signatures) >= MOST_PANELS:
-                self._one_call_signatures.clear()
-            kept = self._one_call_signatures[key] = self.signature_around(weights, on, panel)
-        return kept
-
-    @cached_property
-    def always_one_call(self) -> bool:
-        """Whether nothing in the lists has to be looked at before an election at once: how many pairs they
-        make, or who votes."""
-        return self.measure.linear and self.preset != "consensus"
-
     def replace(self, **options: Unpack[ElectionOptions]) -> Settings:
         """The same with other options."""
         return msgspec.structs.replace(self, **options)
@@ -551,13 +507,21 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         self, weighting: str, candidates: Hypotheses, voters: int, panel: PanelShares | None = None
     ) -> str:
         """Names all that can change a result: `rv:0.3|sim:overlap_2|on:words|w:probability|T:1|...`."""
-        on = self.measure.signature_on(candidates)
-        before, between, after = self.signature_around(weighting, on, panel)
-        return f"{before}{len(candidates)}{between}{voters}{after}"
+        key = (weighting, candidates.texts is None, panel and (panel.left_out, *panel.shares.items()))
+        if (kept := self._signatures.get(key)) is None:
+            if len(self._signatures) >= MOST_SIGNATURES:
+                self._signatures.clear()
+            on = self.measure.signature_on(candidates)
+            kept = self._signatures[key] = self._spell_signature(weighting, on, panel)
+        return f"{kept}cand:{len(candidates)}|vot:{voters}|tie:score,logprob,first"
 
-    def signature_around(self, weighting: str, on: str, panel: PanelShares | None = None) -> list[str]:
-        """What stands before, between and after the numbers of candidates and voters; `on`: what n-grams are
-        made of."""
+    @cached_property
+    def _signatures(self) -> dict[Hashable, str]:
+        """Signatures but for their numbers of candidates and voters, since most ballots share one."""
+        return {}
+
+    def _spell_signature(self, weighting: str, on: str, panel: PanelShares | None) -> str:
+        """What stands before the numbers of candidates and voters; `on`: what n-grams are made of."""
         measure = self.measure
         parts = [f"rv:{_SERIES}", f"sim:{escaped(measure.name)}"]
         if on:
@@ -587,7 +551,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
                 parts.append(f"{option.sign}:{short(value) if is_number(value) else value}")
         if panel is not None:
             parts.append(str(panel))
-        return ["|".join([*parts, "cand:"]), "|vot:", "|tie:score,logprob,first"]
+        return "|".join([*parts, ""])
 
 
 def _declared() -> Iterator[Option]:

@@ -23,7 +23,7 @@ MASS_SLACK = 1e-3
 def default_weights(voters: Hypotheses) -> str:
     """One rule everywhere: importance where every voter has such a weight; count for samples and
     where a log-probability is not known; else probability."""
-    if voters.weights is not None:
+    if voters.weights is not None and not np.isnan(voters.weights).any():
         return "importance"
     return "probability" if voters.complete and not voters.sampled else "count"
 
@@ -86,7 +86,7 @@ def equal(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
 
 def importance(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
     """The voters' own weights, for samples drawn without replacement (stochastic beam search)."""
-    if voters.weights is None:
+    if voters.weights is None or np.isnan(voters.weights).any():
         raise DataError(
             "is not known, which weights='importance' needs (field `weight` of each voter).",
             field=f"{voters.role}[0].weight",
