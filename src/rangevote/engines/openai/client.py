@@ -13,14 +13,12 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from types import TracebackType
+from itertools import count
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import anyio
 import httpx
@@ -120,10 +118,6 @@ class Client:
         if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
             raise UsageError(f"concurrency must be a whole number from 1, got {concurrency!r}.")
         self.base_url, self._key = checked_url(base_url), checked_key(key)
-        try:
-            httpx.URL(self.base_url)
-        except httpx.InvalidURL as error:
-            raise UsageError(f"the base URL {self.base_url!r} is not valid: {error}.") from None
         self.limits = limits or CallLimits()
         timeout = httpx.Timeout(self.limits.read, connect=self.limits.connect, pool=None)
         self._extensions = {"timeout": timeout.as_dict()}
@@ -145,9 +139,7 @@ class Client:
         self._http = self._transport or httpx.AsyncHTTPTransport(trust_env=False, limits=connections)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         http, self._http = self._http, None
         assert http is not None
         await http.aclose()
@@ -187,30 +179,25 @@ class Client:
     async def _repeat(
         self, method: str, path: str, body: Mapping[str, Any] | None, deadline: float | None
     ) -> dict[str, Any]:
-        async with self._turn(deadline) as until:
+        """Call in turn. A turn is kept through the pauses: a busy server gets fewer calls."""
+        try:
+            with anyio.fail_after(None if deadline is None else deadline - time.monotonic()):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise self._late() from None
+        try:
+            until = min(time.monotonic() + self.limits.total, math.inf if deadline is None else deadline)
             content = None if body is None else msgspec.json.encode(body)  # not before: many may wait
-            for repetition in range(self.limits.retries):
+            for repetition in count():
                 try:
                     return await self._request(method, path, content, until)
                 except UpstreamError as error:
                     pause = _pause(repetition, error.retry_after)
                     again = error.transient and (error.kind != "rate" or self.limits.busy_again)
-                    if not again or time.monotonic() + pause >= until:
+                    if not again or repetition >= self.limits.retries or time.monotonic() + pause >= until:
                         raise
                 await asyncio.sleep(pause)
-            return await self._request(method, path, content, until)
-
-    @asynccontextmanager
-    async def _turn(self, deadline: float | None) -> AsyncIterator[float]:
-        """Until when to call. A turn is kept through the pauses: a busy server gets fewer calls."""
-        left = math.inf if deadline is None else deadline - time.monotonic()
-        with anyio.move_on_after(left) as waiting:
-            await self._turns.acquire()
-        if waiting.cancelled_caught:
-            raise self._late()
-        try:
-            until = time.monotonic() + self.limits.total
-            yield until if deadline is None else min(until, deadline)
+            raise AssertionError
         finally:
             self._turns.release()
 
@@ -241,13 +228,22 @@ class Client:
 
     async def _answer(self, response: httpx.Response) -> dict[str, Any]:
         """The JSON object of a response, or the error that it stands for."""
-        content = await self._content(response)
         if response.status_code != 200:
-            raise self._refusal(response.status_code, response.headers, content)
+            raise self._refusal(response, await _beginning(response))
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise self._malformed("compressed its answer though asked not to")
+        content, most = bytearray(), self.limits.response_bytes
         try:
+            async for chunk in response.aiter_raw():  # counted while it comes in
+                content += chunk
+                if len(content) > most:
+                    raise self._malformed(f"answered with more than {most:,} bytes", "too_large")
             # Parsing blocks the event loop, so long answers are parsed in a thread.
-            long = len(content) > LONG
-            answer = await anyio.to_thread.run_sync(parse, content) if long else parse(content)
+            body, long = bytes(content), len(content) > LONG
+            answer = await anyio.to_thread.run_sync(parse, body) if long else parse(body)
+        except (httpx.RemoteProtocolError, httpx.ReadError) as error:
+            what = "closed the connection before the response was complete"
+            raise self._malformed(what, "not_json", repr(error)) from error
         except DataError as error:
             detail = f"{response.headers.get('content-type', '')}: {error.problem}: {content[:200]!r}"
             raise self._malformed("answered with something that is not JSON", "not_json", detail) from None
@@ -255,35 +251,15 @@ class Client:
             raise self._malformed("answered with JSON that is not an object")
         return answer
 
-    async def _content(self, response: httpx.Response) -> bytes:
-        """The body, counted while it comes in; of an error only the beginning."""
-        ok = response.status_code == 200
-        if ok and response.headers.get("content-encoding", "identity") != "identity":
-            raise self._malformed("compressed its answer though asked not to")
-        most, content = self.limits.response_bytes if ok else ERROR_BYTES, bytearray()
-        try:
-            async for chunk in response.aiter_raw():
-                content += chunk
-                if len(content) > most:
-                    if ok:
-                        raise self._malformed(f"answered with more than {most:,} bytes", "too_large")
-                    break
-        except (httpx.RemoteProtocolError, httpx.ReadError) as error:
-            if ok:
-                detail = repr(error)
-                raise self._malformed(
-                    "closed the connection before the response was complete", "not_json", detail
-                ) from error
-        return bytes(content[:most])
-
     def _late(self) -> UpstreamError:
         return UpstreamError(f"{self.base_url} did not answer in time.", kind="timeout")
 
     def _malformed(self, what: str, kind: ErrorKind = "shape", detail: str = "") -> UpstreamError:
         return UpstreamError(f"{self.base_url} {what}.", kind=kind, status=200, detail=detail)
 
-    def _refusal(self, status: int, headers: Mapping[str, str], content: bytes) -> UpstreamError:
+    def _refusal(self, response: httpx.Response, content: bytes) -> UpstreamError:
         """The error that a status other than 200 stands for."""
+        status, headers = response.status_code, response.headers
         if 300 <= status < 400:
             return UpstreamError(
                 f"{self.base_url} answered with a redirect ({status}), which is not followed; "
@@ -316,14 +292,13 @@ def checked_url(url: str) -> str:
     'http://127.0.0.1:8000/v1'
     """
     try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        host = None
-    if not host or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
+        parts = httpx.URL(url)
+    except (httpx.InvalidURL, UnicodeError):
+        parts = httpx.URL()
+    if not parts.host or parts.scheme not in ("http", "https") or not url.isprintable() or " " in url:
         shown = url.rpartition("@")[2][:200]  # without a login
         raise UsageError(f"the base URL must look like http://127.0.0.1:8000/v1, got {shown!r}.")
-    if parts.username is not None or parts.password is not None:
+    if parts.userinfo:
         raise UsageError(
             "the base URL contains a user name or password; keys come from the environment or a file."
         )
@@ -338,6 +313,19 @@ def checked_key(key: str | None) -> str | None:
     if key is not None and (not key or not key.isascii() or not key.isprintable() or " " in key):
         raise UsageError("the API key is empty or contains spaces, line ends or letters beyond ASCII.")
     return key
+
+
+async def _beginning(response: httpx.Response) -> bytes:
+    """The first bytes of an error's body, as far as they come."""
+    content = bytearray()
+    try:
+        async for chunk in response.aiter_raw():
+            content += chunk
+            if len(content) > ERROR_BYTES:
+                break
+    except (httpx.RemoteProtocolError, httpx.ReadError):
+        pass
+    return bytes(content[:ERROR_BYTES])
 
 
 def retry_seconds(value: str) -> float | None:
