@@ -1,4 +1,4 @@
-"""COMET: how many texts an election encodes and what it takes, beside comet-mbr and mbrs, on a tiny random model.
+"""COMET: how many texts an election encodes, beside comet-mbr and mbrs, on a tiny random model.
 
 Runs among the peers, where unbabel-comet is; rangevote comes from src/.
 """
@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from common import ONE_THREAD, REAL, ROOT, machine_line, say, table, versions
+from common import ONE_THREAD, REAL, ROOT, Row, chapter, say, spread, versions
 
 os.environ |= {"HF_HUB_OFFLINE": "1", "TQDM_DISABLE": "1", **ONE_THREAD}
 sys.path.insert(0, str(ROOT / "src"))
@@ -170,34 +170,19 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 def page(data: dict[str, Any]) -> str:
-    """The chapter."""
     rows = []
     for case in data["measured"]:
-        count, ours = case["lists"], case["sides"][OURS]
+        count, ours, found = case["lists"], case["sides"][OURS], []
         for name, side in case["sides"].items():
             ratios = [a / b for a, b in zip(side["times"], ours["times"], strict=True)]
-            rows.append(
-                [
-                    f"{case['kind']}, k = {case['k']}",
-                    name,
-                    f"{side['encoded'] / count:.1f}",
-                    f"{statistics.median(side['times']) * 1e3:.1f} ms",
-                    f"{statistics.median(ratios):.2f} x ({min(ratios):.2f} to {max(ratios):.2f})",
-                    f"{side['same']} of {count}",
-                ]
-            )
-    head = ["lists", "who", "encodings an election", "CPU an election", "times ours", "winner as ours"]
-    # ruff: noqa: E501  (lines of the page)
-    return f"""# How much does COMET encode?
-
-Written by `make bench NAME=comet`; do not edit. A regression model of COMET's with random weights ({LAYERS} layers, {HIDDEN} dimensions), the same
-for all, in one process and on one thread; every voter counts once. Scoring all pairs by `comet-score` would encode 3 k^2 texts; all three
-here encode the source and each text once, rangevote those that are the same only once. In a large model encoding is most of the time;
-in this tiny one the estimates of the k^2 pairs, which all make, are a third of it at k = 100. The command `comet-mbr` itself asks for a GPU
-and float16, so its two functions `build_embeddings` and `mbr_decoding` are called, in float32; it encodes texts of several sources in one
-batch, which tells in small elections, and leaves out what a candidate would give itself, so it may elect another. Lists are generated (all
-texts differ) or samples of a translator from English to German (some are the same).
-
-{machine_line(data)}
-
-{table(head, rows)}"""
+            took = f"{statistics.median(side['times']) * 1e3:.1f} ms, {spread(ratios, '.2f', ' x')} ours"
+            same = f"same winner {side['same']} of {count}"
+            found.append(f"{name} {side['encoded'] / count:.1f} encodings, {took}, {same}")
+        rows.append(Row(f"{case['kind']}, k = {case['k']}", "", "; ".join(found)))
+    about = f"""A regression model of COMET's with random weights ({LAYERS} layers, {HIDDEN} dimensions),
+        the same for all, in one process and on one thread; every voter counts once. All three encode the
+        source and each text once, rangevote those that are the same only once; scoring all pairs by
+        `comet-score` would encode 3 k^2 texts. `comet-mbr` is its functions `build_embeddings` and
+        `mbr_decoding` in float32; it leaves out what a candidate would give itself, so it may elect
+        another. Lists are generated (all texts differ) or a translator's samples."""
+    return chapter("How much does COMET encode?", about, data, {"": rows})

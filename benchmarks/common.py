@@ -12,8 +12,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
@@ -155,18 +156,47 @@ def versions(*packages: str) -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in packages}
 
 
-def machine_line(data: dict[str, Any]) -> str:
-    """When, on what, and with what a run was made."""
+MARKS = {True: "yes", False: "**no**", None: "-"}
+
+
+class Row(NamedTuple):
+    """One line of a chapter; `why` says what a target that is not reached was missed by."""
+
+    what: str
+    must: str
+    measured: str
+    reached: bool | None = None
+    why: str = ""
+
+
+def compared(what: str, values: Sequence[float], limit: float, *, least: bool = False, why: str = "") -> Row:
+    """A ratio that must be at most (or at least) `limit`, measured in several rounds."""
+    middle = median(values)
+    reached = middle >= limit if least else middle <= limit
+    return Row(what, f"{'>=' if least else '<='} {limit:g} x", spread(values, ".2f", " x"), reached, why)
+
+
+def spread(values: Sequence[float], format: str, unit: str = "") -> str:
+    """The median, with the lowest and the highest in brackets."""
+    low_to_high = f" ({min(values):{format}} to {max(values):{format}})" if len(values) > 1 else ""
+    return f"{median(values):{format}}{unit}{low_to_high}"
+
+
+def chapter(title: str, about: str, data: Mapping[str, Any], tables: Mapping[str, Iterable[Row]]) -> str:
+    """A chapter: what was measured, when and on what, and one table for each heading ("" has none)."""
     machine = data["machine"]
     load = " and ".join(f"{value:.1f}" for value in machine["load"])
     versions = ", ".join(f"{name} {number}" for name, number in data["versions"].items())
-    return (
-        f"{data['date']}, {machine['cpu']}, {machine['cores']} cores, {machine['system']}; "
-        f"load average {load} before and after, {data['seconds'] / 60:.0f} minutes.\n{versions}."
+    when = (
+        f"{data['date']}, {machine['cpu']}, {machine['cores']} cores, {machine['system']}; load average "
+        f"{load} before and after, {data['seconds'] / 60:.0f} minutes; {versions}."
     )
-
-
-MARKS = {True: "yes", False: "**no**", None: "-"}
+    parts = [f"# {title}", f"{' '.join(about.split())} {when}"]
+    for heading, rows in tables.items():
+        cells = [(r.what, r.must, r.measured, MARKS[r.reached], "" if r.reached else r.why) for r in rows]
+        parts += [f"## {heading}"] * bool(heading)
+        parts.append(table(("what", "must", "measured", "reached", "why not"), cells).rstrip())
+    return "\n\n".join(parts) + "\n"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -193,8 +223,9 @@ CHAPTERS = [
 ]
 HEAD = """# What was measured
 
-Each chapter is written by the command beside it; do not edit. What is measured and how to read it:
-[README.md](README.md). Chapters come from runs of their own: ratios compare within a chapter only.
+Each chapter is written by `make bench NAME=...`; do not edit. What is measured and how to read it:
+[README.md](README.md). Chapters come from runs of their own: ratios compare within a chapter only. Of values
+with a range in brackets, the first is the median of the rounds.
 """
 
 
@@ -202,9 +233,7 @@ def write_chapter(name: str, page: str, path: Path = RESULTS) -> None:
     """Put a page, from its `# title` on, instead of the chapter `name`."""
     kept = {**read_chapters(path), name: _deeper(page)}
     known = [chapter for chapter in CHAPTERS if chapter in kept]
-    contents = "".join(
-        f"* [{_title(kept[chapter])}](#{chapter}): `make bench NAME={chapter}`\n" for chapter in known
-    )
+    contents = "Chapters: " + ", ".join(f"[{chapter}](#{chapter})" for chapter in known) + ".\n"
     parts = [HEAD, contents]
     parts += [f'<a id="{chapter}"></a>\n\n{kept[chapter].strip()}\n' for chapter in known]
     path.write_text("\n".join(parts), encoding="utf-8")
@@ -219,7 +248,3 @@ def read_chapters(path: Path = RESULTS) -> dict[str, str]:
 
 def _deeper(page: str) -> str:
     return re.sub(r"^#(?=#* )", "##", page, flags=re.MULTILINE)
-
-
-def _title(chapter: str) -> str:
-    return chapter.strip().partition("\n")[0].lstrip("# ")

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import gzip
 import os
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from common import ONE_THREAD, ROOT, machine_line, say, table, versions
+from common import ONE_THREAD, ROOT, Row, chapter, compared, say, spread, versions
 
-# before torch and CTranslate2 are imported: else CTranslate2 takes a thread for each core, and those that wait use CPU time
+# before torch and CTranslate2 are imported: otherwise CTranslate2 takes a thread for each core, and those
+# that wait use CPU time
 os.environ |= {"HF_HUB_OFFLINE": "1", **ONE_THREAD}
 DATA = ROOT.parent / "shared" / "data"
 MODEL, INPUTS = DATA / "opus-mt-en-fr", DATA / "newstest-en-fr" / "newstest2013.en.gz"
@@ -118,44 +118,23 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 def page(data: dict[str, Any]) -> str:
-    """The chapter."""
-    rows, inputs = [], data["inputs"]
+    rows, inputs, own = list[Row](), data["inputs"], 0.0
+    why = "both sides are bound by the float32 multiplication, ten rows at a time; int8 is not"
     for size, measured in data["settings"].items():
+        own += sum(measured[JUDGED]["times"])
         for name, side in measured.items():
+            if name == REFERENCE:
+                continue
             ratios = [a / b for a, b in zip(measured[REFERENCE]["times"], side["times"], strict=True)]
-            middle = statistics.median(ratios)
-            goal = (
-                [f">= {TARGET} x", "yes" if middle >= TARGET else "**no**"] if name == JUDGED else ["", "-"]
-            )
-            spread = f"{middle:.2f} x ({min(ratios):.2f} to {max(ratios):.2f})"
-            outputs = f"{side['best']} of {inputs}, {side['shared']} of {K * inputs}"
-            each = f"{sum(side['times']) / inputs:.2f} s"
-            rows.append([size, name, goal[0], spread, goal[1], each, outputs])
-    head = ["at a time", "k = 10", "must reach", "as fast as transformers", "reached", "CPU a sentence"]
-    sizes = list(data["settings"])
-    cost = {
-        name: [sum(data["settings"][size][name]["times"]) / inputs for size in sizes]
-        for name in (REFERENCE, JUDGED)
-    }
-    ours, theirs = (", ".join(f"{each:.2f}" for each in cost[name]) for name in (JUDGED, REFERENCE))
-    best = {name: min(each) for name, each in cost.items()}
-    around = 1 - data["own"] / (sum(cost[JUDGED]) * inputs)
-    # ruff: noqa: E501  (lines of the page)
-    return f"""# How fast are engines?
-
-Written by `make bench NAME=engines`; do not edit. OPUS-MT en-fr (Marian), newstest2013 sentences of 5 to 25 words, beams of
-{K}, at most {NEW} tokens, no length penalty, one thread; CPU time, all sides on the same inputs in turn, {", ".join(sizes)} sentences in one
-call (rangevote takes 25 by itself); the median of the rounds' ratios, lowest and highest in brackets. An engine ends its beams by its
-own rule, so its lists may differ in the last places.
-
-{machine_line(data)}
-
-{table([*head, "same best, same outputs"], rows)}
-Of the time of CTranslate2 in float32, {around:.1%} is rangevote's around it: tokens, texts, lists. It gains by many rows: a sentence costs it
-{ours} s at {", ".join(sizes)} at a time, and transformers, which goes on with sentences that are done, {theirs} s. Each at its best
-number, CTranslate2 is {best[REFERENCE] / best[JUDGED]:.2f} x as fast. One at a time, ten rows are
-multiplied by all weights at each token, and there both are bound by the float32 multiplication itself: on an AMD EPYC it is
-94 % of CTranslate2's time (81 % with 25 at a time; `perf`, oneDNN), which neither MKL (`CT2_USE_MKL=1`: 7 % less one at a time, 33 % more
-with 8) nor AVX-512 (2 % less) changes. int8 does. Two threads on two cores that others use took eight times the CPU time: set
-`OMP_NUM_THREADS=1` there.
-"""
+            what = f"{name}, {size} at a time"
+            row = Row(what, "", spread(ratios, ".2f", " x"))
+            if name == JUDGED:
+                row = compared(what, ratios, TARGET, least=True, why=why)
+            cost = f"{sum(side['times']) / inputs:.2f} s a sentence"
+            same = f"same best {side['best']} of {inputs}, same outputs {side['shared']} of {K * inputs}"
+            rows.append(row._replace(measured=f"{row.measured}, {cost}; {same}"))
+    about = f"""As fast as transformers: OPUS-MT en-fr (Marian), newstest2013 sentences of 5 to 25 words,
+        beams of {K}, at most {NEW} tokens, no length penalty, one thread; CPU time, all sides on the same
+        inputs in turn. An engine ends its beams by its own rule, so its lists may differ in the last places.
+        Of the time of CTranslate2 in float32, {1 - data["own"] / own:.1%} is rangevote's around it."""
+    return chapter("How fast are engines?", about, data, {"": rows})

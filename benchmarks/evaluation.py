@@ -8,10 +8,10 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import generate
-from common import MARKS, machine_line, say, table, versions
+from common import Row, chapter, say, versions
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
@@ -24,16 +24,6 @@ SENTENCES, K = 1_000, 100
 ROUNDS = 3
 #: A part of the elections is enough to tell what all of them one by one would take.
 SEPARATE = 20
-
-
-class Row(NamedTuple):
-    """A line of the table; times in CPU seconds."""
-
-    what: str
-    asked: str
-    ours: float
-    limit: float | None
-    theirs: str
 
 
 def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
@@ -77,9 +67,8 @@ def bootstrap(listed: list[rv.Ballot]) -> tuple[list[Row], str]:
     row = Row(
         "paired bootstrap of BLEU, 2 systems, statistics of sentences included",
         "< 1 s",
-        statistics.median(ours),
-        1.0,
-        f"sacrebleu {statistics.median(theirs):.2f} s ({ratio:.1f} x)",
+        f"{statistics.median(ours):.2f} s; sacrebleu {statistics.median(theirs):.2f} s ({ratio:.1f} x)",
+        statistics.median(ours) < 1.0,
     )
     return [row], f"BLEU of the second system: {mine:.4f} here, {peer:.4f} by sacrebleu."
 
@@ -104,9 +93,8 @@ def tuning(listed: list[rv.Ballot]) -> tuple[list[Row], str]:
     row = Row(
         f"rangevote.tune, {len(settings)} settings x {SENTENCES:,} ballots of k = {K}, one thread",
         "< 60 s on 2 cores",
-        statistics.median(ours),
-        60.0,
-        f"elections alone, one by one: {whole:.1f} s",
+        f"{statistics.median(ours):.2f} s; elections alone, one by one: {whole:.1f} s",
+        statistics.median(ours) < 60.0,
     )
     return [row], f"Wall time of the last tuning: {walls[-1]:.1f} s. Chosen: {tuned.chosen.setting.name}."
 
@@ -123,18 +111,7 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 def page(data: dict[str, Any]) -> str:
+    about = f"CPU time, median of {ROUNDS} rounds, on generated lists ({SENTENCES:,} ballots, `generate.py`)."
     rows = [Row(*row) for row in data["rows"]]
-    cells = [
-        (row.what, row.asked, f"{row.ours:.2f} s", MARKS[row.limit and row.ours < row.limit], row.theirs)
-        for row in rows
-    ]
-    return f"""# How fast are evaluation and tuning?
-
-Written by `make bench NAME=evaluation`; do not edit. CPU time, median of {ROUNDS} rounds, on generated
-lists ({SENTENCES:,} ballots, `generate.py`).
-
-{machine_line(data)}
-
-{table(("what", "must reach", "measured", "reached", "the other"), cells)}
-{" ".join(data["notes"])}
-"""
+    about = " ".join([about, *data["notes"]])
+    return chapter("How fast are evaluation and tuning?", about, data, {"": rows})

@@ -11,12 +11,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import random
 import sys
-from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import NamedTuple
 
 GRAMMAR = {
@@ -134,32 +131,6 @@ def _text(sentence: Sentence) -> str:
     return " ".join(word.text for word in sentence)
 
 
-def describe(made: list[Ballot]) -> dict[str, float]:
-    """Means over ballots: what the data look like, to be printed beside every measurement."""
-    shares, overlaps, masses, words, grams = [], [], [], [], []
-    for texts, logprobs in made:
-        split = [text.split() for text in texts]
-        top = Counter(split[0])
-        probabilities = [math.exp(p) for p in logprobs]
-        masses.append(sum(probabilities))
-        shares.append(max(probabilities) / sum(probabilities))
-        words.append(_mean([len(w) for w in split]))
-        overlaps.append(_mean([(Counter(w) & top).total() / max(len(w), 1) for w in split]))
-        grams.append(len({pair for w in split for pair in pairwise(w)}))
-    return {
-        "ballots": len(made),
-        "words": _mean(words),
-        "overlap with top-1": _mean(overlaps),
-        "distinct bigrams": _mean(grams),
-        "share of top-1": _mean(shares),
-        "sum of P": _mean(masses),
-    }
-
-
-def _mean(values: list[float] | list[int]) -> float:
-    return sum(values) / len(values)
-
-
 def lines(made: list[Ballot]) -> Iterator[str]:
     """The ballots as the JSON Lines that `rangevote vote` reads."""
     for number, (texts, logprobs) in enumerate(made, start=1):
@@ -181,7 +152,6 @@ def main() -> None:
     else:
         with open(options.output, "w", encoding="utf-8") as file:
             file.writelines(lines(made))
-    print(json.dumps(describe(made)), file=sys.stderr)
 
 
 if __name__ == "__main__":

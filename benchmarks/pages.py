@@ -23,17 +23,7 @@ from typing import Any
 
 import generate
 import pages_judging as judging
-from common import (
-    MARKS,
-    ROOT,
-    SCRATCH,
-    command_line,
-    environment,
-    machine_line,
-    say,
-    table,
-    versions,
-)
+from common import ROOT, SCRATCH, Row, chapter, command_line, environment, say, spread, versions
 
 ITEMS, ROUNDS, STARTS = 30, 3, 5
 SIZES = (100, 1_000)
@@ -55,27 +45,13 @@ new MutationObserver(() => {
   }
 }).observe(document, { attributes: true, subtree: true, attributeFilter: ["data-ready", "data-complete"] });
 """
-METHOD = """## How it was measured
-
-* Everything runs on one machine, one thing after the other. Wall time. While one page is judged on, the
-  servers of the others are up and idle.
-* Install: a new virtual environment of the Python named above. Megabytes are what `du` says of
-  `site-packages`, with byte code, less what the empty environment has (pip, setuptools).
-* Start-up: from starting the process to the end of the first good answer to `GET /`, asked for every 5 ms;
-  one start before them is not counted.
-* Pages: from the start of the navigation to the end of the frame that shows the candidates, or the last part
-  of the page. Each time a new server that has counted nothing, and a new browser context.
-* Judging: the annotator is a script, so this is what the pages themselves take; people read first. Texts of
-  about 20 words from `generate.py`, the same for all; the same answers, a fifth of them ties, in the same
-  order. An answer counts when the server has acknowledged it: rangevote says "Saved" and shows the next item;
-  Potato loads the next item and tells its page that it can be judged (`potato:instance-ready`). In every
-  round all take their turn, each as a new annotator. Afterwards what the servers have stored is compared with
-  what was meant.
-* Actions: a key, a click and a drag are one each. The mouse is where it has to be at once. For a tie Potato's
-  slider is dragged away and back: a digit, a click on its centre and Next alone do not go on.
-* Potato's review mode waits 350 ms before it goes on, as it comes; a slider needs that, since the first step
-  of a tie would be taken as the answer. It is set to 0 for the radio buttons.
-"""
+ABOUT = """`rangevote show` and `rangevote study serve` (the `web` extra) in Chromium, and beside the latter
+Potato in an environment of its own. Wall time, one thing after the other. Install: what `du` says of
+`site-packages` less that of an empty environment. Start-up: to the end of the first answer to `GET /`.
+Pages: from the start of the navigation to the frame that shows the candidates, or the last part. Judging:
+the annotator is a script, so this is what the pages themselves take; a fifth of the answers are ties; an
+answer counts when the server has acknowledged it, and what was stored is compared with what was meant. A
+key, a click and a drag are one action each."""
 
 Data = dict[str, Any]
 Command = Callable[[int], Sequence[str | Path]]
@@ -236,95 +212,47 @@ def measure(quick: bool) -> Data:
 
 
 def page(data: Data) -> str:
-    parts = [
-        "# What do the pages take?\n\n"
-        "Written by `make bench NAME=pages`; do not edit. `rangevote show` and `rangevote study serve` "
-        "(the `web`\nextra) in Chromium, and beside the latter Potato "
-        f"{data['versions']['Potato']}, in an environment of its own (`setup.sh`).\n"
-        f"\n{machine_line(data)}",
-        *(_targets(data), _install(data["install"]), _start_up(data["servers"])),
-        *(_pages(data["servers"]), _judging(data), METHOD),
-    ]
-    return "\n".join(part.rstrip() + "\n" for part in parts)
+    rows = [*_targets(data), *_install(data["install"]), *_start_up(data["servers"]), *_judging(data)]
+    return chapter("What do the pages take?", ABOUT, data, {"": rows})
 
 
-def _targets(data: Data) -> str:
-    ready = median(one["ready"] for one in data["servers"]["show, 1,000 candidates"]["pages"]) / 1000
+def _targets(data: Data) -> list[Row]:
+    rows = []
+    for name, one in data["servers"].items():
+        if one["pages"] and "1,000" in name:
+            ready, complete = ([page[part] / 1000 for page in one["pages"]] for part in ("ready", "complete"))
+            measured = f"{spread(ready, '.2f', ' s')}, everything {spread(complete, '.2f', ' s')}"
+            rows.append(Row(f"{name}: shown", "<= 2 s", measured, median(ready) <= 2.0))
     tie = max(_actions(data["judging"]["rangevote, digit saves at once"], tie=True))
-    rows = [
-        (
-            "page of 1,000 candidates: the candidates are shown",
-            *("<= 2 s", f"{ready:.2f} s", MARKS[ready <= 2.0]),
-        ),
-        ("keystrokes for a tie, saved and the next item shown", "1", str(tie), MARKS[tie == 1]),
-    ]
-    return "## Targets\n\n" + table(("what", "must reach", "measured", "reached"), rows)
+    rows.append(Row("keystrokes for a tie, saved and the next item shown", "1", str(tie), tie == 1))
+    return rows
 
 
-def _install(install: Data) -> str:
-    empty = install.pop("empty")
-    megabytes = {name: (one["kilobytes"] - empty["kilobytes"]) / 1024 for name, one in install.items()}
-    rows = [
-        (name, str(len(set(one["versions"]) - set(empty["versions"]))), f"{megabytes[name]:.1f} MB")
-        for name, one in install.items()
-    ]
-    added = sorted(set(install["rangevote[web]"]["versions"]) - set(install["rangevote"]["versions"]))
-    grown = megabytes["rangevote[web]"] - megabytes["rangevote"]
-    note = f"\nThe `web` extra adds {grown:.1f} MB in {len(added)} packages: {', '.join(added)}.\n"
-    if "Potato" in megabytes:
-        ratio = megabytes["Potato"] / megabytes["rangevote[web]"]
-        note += (
-            f"Potato takes {ratio:.1f} times what rangevote[web] takes, and "
-            f"{megabytes['Potato'] / grown:.0f} times what the extra adds.\n"
-        )
-    return "## Install\n\n" + table(("", "packages", "on the disk"), rows) + note
+def _install(install: Data) -> Iterator[Row]:
+    empty = install["empty"]
+    for name, one in install.items():
+        if name != "empty":
+            size = (one["kilobytes"] - empty["kilobytes"]) / 1024
+            packages = len(set(one["versions"]) - set(empty["versions"]))
+            yield Row(f"{name}: install", "", f"{size:.1f} MB, {packages} packages")
 
 
-def _start_up(servers: Data) -> str:
-    rows = [(name, _spread(one["seconds"], ".2f", " s")) for name, one in servers.items()]
-    return "## Start-up\n\n" + table(("server", "to the first answer: median (lowest to highest)"), rows)
-
-
-def _pages(servers: Data) -> str:
-    rows = []
+def _start_up(servers: Data) -> Iterator[Row]:
     for name, one in servers.items():
-        if one["pages"]:
-            times = [[page[part] / 1000 for page in one["pages"]] for part in ("ready", "complete")]
-            cells = [_spread(values, ".2f", " s") for values in times]
-            rows.append((name, f"{one['pages'][0]['rows']:,}", *cells))
-    head = ("page", "rows", "candidates shown", "everything complete")
-    return "## The election page\n\n" + table(head, rows)
+        yield Row(f"{name}: first answer", "", spread(one["seconds"], ".2f", " s"))
 
 
-def _judging(data: Data) -> str:
+def _judging(data: Data) -> Iterator[Row]:
     speeds = {name: _per_minute(one) for name, one in data["judging"].items()}
-    ours = [values for name, values in speeds.items() if name.startswith("rangevote")]
-    rows = []
+    ours = next(iter(speeds.values()))
     for name, one in data["judging"].items():
-        times = [
-            _spread([a / b for a, b in zip(mine, speeds[name], strict=True)], ".1f", " x")
-            if name.startswith("Potato")
-            else "-"
-            for mine in ours
-        ]
-        actions = [f"{mean(_actions(one, tie)):.3g}" for tie in (True, False)]
+        ratios = [a / b for a, b in zip(ours, speeds[name], strict=True)]
+        tie, other = (f"{mean(_actions(one, tie)):.3g}" for tie in (True, False))
         right = sum(judged["right"] for judged in one["rounds"])
         given = sum(len(judged["values"]) for judged in one["rounds"])
-        rows.append((name, _spread(speeds[name], ".0f"), *times, *actions, f"{right} of {given}"))
-    head = (
-        *("page", "judgements a minute", "digit and Enter is quicker by", "digit at once is quicker by"),
-        *("actions for a tie", "for another answer", "stored as meant"),
-    )
-    note = (
-        f"{data['items']} items, rounds: {data['rounds']}; the median, lowest and highest in brackets; "
-        "ratios within a round.\n\n"
-    )
-    return "## Judging\n\n" + note + table(head, rows)
-
-
-def _spread(values: list[float], format: str, unit: str = "") -> str:
-    low_to_high = f" ({min(values):{format}} to {max(values):{format}})" if len(values) > 1 else ""
-    return f"{median(values):{format}}{unit}{low_to_high}"
+        measured = f"{spread(speeds[name], '.0f')} a minute, the first is {median(ratios):.1f} x as quick"
+        actions = f"{tie} actions for a tie, {other} for others; {right} of {given} stored as meant"
+        yield Row(name, "", f"{measured}; {actions}")
 
 
 def _actions(result: Data, tie: bool) -> list[int]:

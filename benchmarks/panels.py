@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from common import REAL, command_line, machine_line, run, say, versions
-from small import _row, lists
+from common import REAL, Row, chapter, command_line, compared, run, say, spread, versions
+from small import lists
 
 import rangevote as rv
 from rangevote.election.agreement import AgreementTable
@@ -56,6 +56,16 @@ def in_memory(rounds: int) -> dict[str, list[float]]:
     return ratios
 
 
+def merged(rounds: int) -> list[float]:
+    """CPU seconds of merging 16 objects of 8 fields, a few of which differ."""
+    draw, times = random.Random(3), []
+    for _ in range(rounds):
+        objects = [{f"f{i}": draw.choice((1, 1, 1, "x", [2, 3])) for i in range(8)} for _ in range(16)]
+        texts = [msgspec.json.encode(one).decode() for one in objects]
+        times.append(spent(lambda some: rv.elect(some, rule="merge").merged, [texts] * 10) / 10)
+    return times
+
+
 def write_answers(path: Path, ballots: int) -> Path:
     """Members that are right in 30 to 95 of 100 ballots, and else give one of 29 other answers."""
     draw = random.Random(1)
@@ -94,28 +104,23 @@ def measure(quick: bool) -> dict[str, Any]:
         vote = [*command_line(), "vote", path, "-o", out, "--force", "-q", "-s", "exact:last_number"]
         pairs = [(run([*vote, "--shares", "agreement"]).cpu, run(vote).cpu) for _ in range(3)]
         data["files"] = [agreement / equal for agreement, equal in pairs]
+    data["merge"] = merged(3 if quick else 9)
     data["table"] = shares_alone(10_000 if quick else 100_000)
     data["versions"] = versions("rangevote", "numpy")
     return data
 
 
 def page(data: dict[str, Any]) -> str:
-    """The chapter."""
     rows = [
-        _row(f"{name}: {MEMBERS} members with {EACH} candidates against one list", ratios, MOST)
+        compared(f"{name}: {MEMBERS} members with {EACH} candidates against one list", ratios, MOST)
         for name, ratios in data["memory"].items()
     ]
-    size = f"{data['ballots']:,} ballots of {ANSWERING} members"
-    rows.append(_row(f"vote --shares agreement against equal shares, {size}", data["files"], MOST_OF_VOTE))
-    table = "\n".join(["| what | at most | measured | reached |", "| --- | --- | --- | --- |", *rows])
-    return f"""# What does a panel cost?
-
-Written by `make bench NAME=panels`; do not edit. CPU time, one process. The lists are real beams of 100
-(Multi30k), cut into members; medians, lowest and highest in brackets. The answers are drawn; both runs of
-`vote` go from file to file, and that with shares by agreement reads the file twice.
-Shares of 100,000 ballots of {ANSWERING} members whose answers are known already: {data["table"]:.1f} s.
-
-{machine_line(data)}
-
-{table}
-"""
+    what = f"vote --shares agreement against equal shares, {data['ballots']:,} ballots of {ANSWERING} members"
+    rows.append(compared(what, data["files"], MOST_OF_VOTE))
+    rows.append(Row(f"shares of 100,000 ballots of {ANSWERING} members", "", f"{data['table']:.1f} s"))
+    milliseconds = [1e3 * one for one in data["merge"]]
+    rows.append(Row("rule merge: 16 objects of 8 fields", "", spread(milliseconds, ".2f", " ms")))
+    about = """CPU time, one process. The lists are real beams of 100 (Multi30k), cut into members. The
+        answers are drawn; both runs of `vote` go from file to file, and that with shares by agreement reads
+        the file twice."""
+    return chapter("What does a panel cost?", about, data, {"": rows})

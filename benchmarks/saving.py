@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from common import REAL, ROOT, machine_line, say, table, versions
+from common import REAL, ROOT, Row, chapter, say, versions
 
 sys.path.insert(0, str(ROOT))
 from tests.engines.openai.upstream import Asked, Reply, Upstream, choice
@@ -121,44 +121,24 @@ def page(data: dict[str, Any]) -> str:
     found, size, rows = data["found"], data["questions"], []
     for name, _, _, compared in SETTINGS:
         mine, whole = found[name], found.get(compared)
-        cells = [name, f"{sum(one['right'] for one in mine) / size:.1%}"]
         totals = {key: sum(one[key] for one in mine) for key in ("samples", "large", "words")}
-        cells += [f"{totals[key] / size:.1f}" for key in ("samples", "large")] + [
-            f"{totals['words'] / size:,.0f}"
-        ]
-        if whole is None:
-            cells += ["", "", ""]
-        else:
+        right = f"{sum(one['right'] for one in mine) / size:.1%} right"
+        drawn = f"{totals['samples'] / size:.1f} samples ({totals['large'] / size:.1f} large)"
+        row = Row(name, "", f"{right}, {drawn}, {totals['words'] / size:,.0f} words")
+        if whole is not None:
             same = sum(one["answer"] == other["answer"] for one, other in zip(mine, whole, strict=True))
-            cells.append(f"{same / size:.1%}")
-            for key in ("samples", "words"):
-                cells.append(f"{1 - totals[key] / sum(one[key] for one in whole):.0%}")
-        rows.append(cells)
-    head = [
-        "setting",
-        "right",
-        "samples",
-        "of these large",
-        "words",
-        "same answer",
-        "samples saved",
-        "words saved",
-    ]
-    escalated = [sum(one["large"] > 0 for one in found[name]) / size for name, *_ in SETTINGS[-2:]]
-    return f"""# What does the service save by stopping early and by stages?
-
-{machine_line(data)}
-The numbers do not depend on the machine: every sample has its seed.
-
-{size} questions of GSM8K, elected by `exact:last_number`. The model's servers are scripted: a sample of
-`small` is one of four stored texts of gpt-3.5-turbo for that question, one of `large` of gpt-4o-mini, drawn
-with replacement by the seed. So there are at most four different samples: many of them show what stopping
-saves, not what a model would say, and four draws agree more often than the four texts do. Samples and words
-of answers are means for each question;
-"same answer" and what was saved are compared with the setting that draws all: for stages, 4 samples of each.
-
-{table(head, rows)}
-Stages asked the large model in {escalated[0]:.0%} of the questions if all four small samples had to agree,
-and in {escalated[1]:.0%} if three were enough. They stand in for both models together; where the large model
-is far better than the small one, it may be better alone.
-"""
+            samples, words = (
+                1 - totals[key] / sum(one[key] for one in whole) for key in ("samples", "words")
+            )
+            asked = sum(one["large"] > 0 for one in mine) / size
+            saved = f"same answer {same / size:.1%}; saved {samples:.0%} of samples, {words:.0%} of words"
+            row = row._replace(measured=f"{row.measured}; {saved}; large asked in {asked:.0%}")
+        rows.append(row)
+    about = f"""The numbers do not depend on the machine: every sample has its seed. {size} questions of
+        GSM8K, elected by `exact:last_number`. The model's servers are scripted: a sample of `small` is one
+        of four stored texts of gpt-3.5-turbo for that question, one of `large` of gpt-4o-mini, drawn with
+        replacement by the seed. So there are at most four different samples: many of them show what
+        stopping saves, not what a model would say. Means for each question; what was saved is compared with
+        the setting that draws all (for stages, 4 of each)."""
+    title = "What does the service save by stopping early and by stages?"
+    return chapter(title, about, data, {"": rows})

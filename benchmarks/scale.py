@@ -8,27 +8,25 @@ import re
 import subprocess
 import time
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import scale_ballots
-from common import MARKS, SCRATCH, command_line, environment, machine_line, say, table, versions
+from common import SCRATCH, Row, chapter, command_line, environment, say, versions
 
 from rangevote.formats import read
 from rangevote.formats.parquet import write_parquet
 
 #: Memory within which 10 GB of ballots must be voted on.
 LIMIT = 500 * 2**20
-HEAD = (
-    f"Written by `make bench NAME=scale`; do not edit. Generated ballots (`scale_ballots.py`: "
-    f"{scale_ballots.K} hypotheses of about 20 words, `overlap_2`), from file to file. Memory is the "
-    "largest sum over all processes of a run at a time; CPU is theirs together, start-up included. The "
-    "results of a file are the same bytes in every row. Ballots/s are of wall time, with whatever else the "
-    "machine had to do."
-)
+ABOUT = f"""Generated ballots (`scale_ballots.py`: {scale_ballots.K} hypotheses of about 20 words,
+`overlap_2`), from file to file. Memory is the largest sum over all processes of a run at a time; CPU is
+theirs together, start-up included. The results of a file are the same bytes in every row. Ballots a second
+are of wall time."""
 
 
-class Row(NamedTuple):
+class Run(NamedTuple):
     """One run: what it was, and what it took."""
 
     name: str
@@ -40,11 +38,12 @@ class Row(NamedTuple):
     digest: str
 
 
-def vote(name: str, path: Path, ballots: int, *options: object) -> Row:
+def vote(name: str, path: Path, ballots: int, *options: object, fresh: bool = True) -> Run:
     """Measure one run."""
     say(name)
     out = SCRATCH / "scale-out.jsonl"
-    out.unlink(missing_ok=True)
+    if fresh:
+        out.unlink(missing_ok=True)
     command = [*command_line(), "vote", path, "-o", out, "-q", *map(str, options)]
     began, before, memory = time.perf_counter(), _children_cpu(), 0
     process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL)
@@ -60,7 +59,18 @@ def vote(name: str, path: Path, ballots: int, *options: object) -> Row:
             lines += block.count(b"\n")
     assert lines == ballots, (lines, ballots)
     say(f"  {memory / 2**20:.0f} MB, {cpu:.1f} s CPU, {wall:.1f} s")
-    return Row(name, ballots, path.stat().st_size, memory, cpu, wall, digest.hexdigest())
+    return Run(name, ballots, path.stat().st_size, memory, cpu, wall, digest.hexdigest())
+
+
+def resumed(path: Path, ballots: int, seconds: float) -> Run:
+    """A run that is killed after so many seconds, and what resuming it takes."""
+    out = SCRATCH / "scale-out.jsonl"
+    out.unlink(missing_ok=True)
+    process = subprocess.Popen([*command_line(), "vote", path, "-o", out, "-q"], env=environment())
+    time.sleep(seconds)
+    process.kill()
+    process.wait()
+    return vote("smaller file, resumed after a kill half way", path, ballots, "--resume", fresh=False)
 
 
 def measure(quick: bool) -> dict[str, Any]:
@@ -80,6 +90,9 @@ def measure(quick: bool) -> dict[str, Any]:
         vote("the same as Parquet, one process", parquet, ballots),
         vote(f"the same as Parquet, {cores} workers", parquet, ballots, "--workers", 0),
     ]
+    if find_spec("ray"):
+        rows.append(vote("smaller file, Ray on this machine", path, ballots, "--engine", "ray"))
+    rows.append(resumed(path, ballots, rows[0].wall / 2))
     assert len({row.digest for row in rows}) == 1, "other results"
     path.unlink()
     parquet.unlink()
@@ -87,23 +100,13 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 def page(data: dict[str, Any]) -> str:
-    head = ["run", "ballots", "input", "memory", "within 500 MB", "ballots/s", "CPU s per million"]
-    cells = [
-        (
-            row.name,
-            f"{row.ballots:,}",
-            f"{row.size / 10**9:.2f} GB",
-            f"{row.memory / 2**20:.0f} MB",
-            MARKS[row.memory <= LIMIT],
-            f"{row.ballots / row.wall:,.0f}",
-            f"{row.cpu * 10**6 / row.ballots:.1f}",
-        )
-        for row in (Row(*values) for values in data["rows"])
-    ]
-    return (
-        "\n".join(["# What do many ballots cost?", "", HEAD, "", machine_line(data), "", table(head, cells)])
-        + "\n"
-    )
+    rows = []
+    for run in (Run(*values) for values in data["rows"]):
+        rate = f"{run.ballots / run.wall:,.0f} a second"
+        cost = f"{run.cpu * 10**6 / run.ballots:.1f} s of CPU per million, {rate}"
+        what = f"{run.name}: {run.ballots:,} ballots, {run.size / 10**9:.2f} GB"
+        rows.append(Row(what, "<= 500 MB", f"{run.memory / 2**20:.0f} MB, {cost}", run.memory <= LIMIT))
+    return chapter("What do many ballots cost?", ABOUT, data, {"": rows})
 
 
 def _children_cpu() -> float:

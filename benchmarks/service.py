@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import common
-from common import MARKS, machine_line, say, table
+from common import Row, chapter, say
 from service_load import (
     OPTILLM,
     Client,
@@ -46,7 +46,7 @@ class Size:
     throughput: int = 4_000
     memory: int = 50_000
     seconds: float = 20.0
-    burst: int = 1_000
+    burst: int = 2_000
     long: float = 30.0
 
 
@@ -182,97 +182,51 @@ def versions() -> dict[str, str]:
     return {"Python": platform.python_version(), **ours, "optillm": peer}
 
 
+ABOUT = """Everything runs on one machine over loopback, each server in a process of its own; the model's
+server has its answers ready (100 words each, 16 a request). Added latency is the time of a request less
+that of the same call made directly just before, by one client; requests a second are with 16 clients that
+never rest. optillm's `bon` makes one call for all samples and one for the grade of each, its
+`self_consistency` draws five samples one after the other; these calls cost nothing here, and seconds of a
+real model."""
+
+
 def page(data: dict[str, Any]) -> str:
-    rows = [(what, must, measured, MARKS[reached]) for what, must, measured, reached in targets(data)]
-    head = f"""# What does the election service add, and what does it bear?
-
-Written by `make bench NAME=service`; do not edit. Everything runs on one machine over loopback, each server
-in a process of its own; the model's server has its answers ready (100 words each, 16 a request).
-
-{machine_line(data)}
-
-{table(("what", "must reach", "measured", "reached"), rows)}"""
-    return "\n".join([head, *beside(data), "", *borne(data)]) + "\n"
+    title = "What does the election service add, and what does it bear?"
+    return chapter(title, ABOUT, data, {"": [*targets(data), *beside(data)]})
 
 
-def targets(data: dict[str, Any]) -> Iterator[tuple[str, str, str, bool]]:
-    """What is measured, what must be reached, what was, and whether it is enough."""
-    added, memory, over = data["latency"]["rangevote"], data["memory"], data["overload"]
+def targets(data: dict[str, Any]) -> Iterator[Row]:
+    size, added, memory, over = data["size"], data["latency"]["rangevote"], data["memory"], data["overload"]
     what = f"added latency, p50, n = {added['samples']}, 100-word answers"
-    yield what, "<= 1.5 ms", ms(added["p50"]), added["p50"] <= 0.0015
-    what = f"memory after {data['size']['memory']:,} requests, against a tenth of them"
+    yield Row(what, "<= 1.6 ms", ms(added["p50"]), added["p50"] <= 0.0016)
+    what = f"memory after {size['memory']:,} requests, against a tenth of them"
     grown = f"{memory['warm']:.1f} -> {memory['end']:.1f} MB"
-    yield what, f"no growth (within {NOISE:.0f} MB)", grown, memory["end"] - memory["warm"] <= NOISE
-    only = set(over["statuses"]) <= {"200", "503"} and "503" in over["statuses"]
-    yield "4 x capacity: answers", "200 or 503 alone", shares(over["statuses"]), only
+    must = f"no growth (within {NOISE:.0f} MB)"
+    yield Row(what, must, grown, memory["end"] - memory["warm"] <= NOISE)
     for part, name in (
-        ("overload", "4 x capacity"),
-        ("burst", f"{data['size']['burst']:,} requests at once"),
-        ("long", "64 x 20,000-token samples"),
+        ("overload", f"4 x capacity ({over['capacity']:.0f} a second)"),
+        ("burst", f"{size['burst']:,} connections at once"),
+        ("long", "64 x 20,000-word samples"),
     ):
-        p99 = data[part]["healthz"]["p99"]
-        yield f"{name}: /healthz p99", "< 50 ms", ms(p99), p99 < 0.05
+        found = data[part]
+        if statuses := found.get("statuses"):
+            only = set(statuses) <= {"200", "503"} and "503" in statuses
+            counts = ", ".join(f"{count:,} x {status}" for status, count in sorted(statuses.items()))
+            yield Row(f"{name}: answers", "200 or 503 alone", counts, only)
+        p99, most = found["healthz"]["p99"], f"{found['memory']:.0f} MB at most"
+        yield Row(f"{name}: /healthz p99", "< 50 ms", f"{ms(p99)}, {most}", p99 < 0.05)
 
 
-def beside(data: dict[str, Any]) -> list[str]:
-    """optillm in the same run."""
-    lines = [
-        "## Beside optillm",
-        "",
-        "Added latency is the time of a request without that of the same call made directly just before, by "
-        "one client. Requests a second are with 16 clients that never rest. optillm's `bon` makes one call "
-        "for all samples and then one for the grade of each; its `self_consistency` draws five samples "
-        "one after the other. These further calls cost nothing here, where the model answers at once; "
-        "of a real model each takes seconds.",
-        "",
-        "| | samples | added p50 | added p99 | requests a second | processor a request | memory |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+def beside(data: dict[str, Any]) -> Iterator[Row]:
     for name, added in data["latency"].items():
         rate = data["throughput"][name]
-        if error := added.get("error") or rate.get("error"):
-            lines.append(f"| {name} | {error} | | | | | |")
-            continue
-        cells = [name, str(added["samples"]), ms(added["p50"]), ms(added["p99"])]
-        cells += [f"{rate['rate']:.0f}", ms(rate["cpu"]), f"{rate['memory']:.0f} MB"]
-        lines.append(f"| {' | '.join(cells)} |")
-    direct = data["latency"]["rangevote"]["direct"]
-    return [*lines, "", f"The call made directly takes {ms(direct)} (p50)."]
-
-
-def borne(data: dict[str, Any]) -> list[str]:
-    """Load beyond what can be answered."""
-    size, over, burst, long = data["size"], data["overload"], data["burst"], data["long"]
-    return [
-        "## Too much",
-        "",
-        f"* **4 x capacity.** The model takes {data['model seconds']} s a call, so 16 elections in flight "
-        f"answer {over['capacity']:.0f} requests a second; {4 * over['capacity']:.0f} a second came for "
-        f"{size['seconds']:.0f} s. Answered: {over['rate']:.1f} a second; {shares(over['statuses'])}. "
-        f"{health(over)}, at most {over['memory']:.0f} MB.",
-        f"* **{size['burst']:,} at once.** {shares(burst['statuses'])}; {health(burst)}; at most "
-        f"{burst['memory']:.0f} MB ({burst['before']:.0f} MB before).",
-        f"* **64 samples of 20,000 words** a request, from two clients: {long['answers']} answers, p50 "
-        f"{long['p50']:.2f} s; {health(long)}; at most {long['memory']:.0f} MB.",
-        f"* **Memory** over {size['memory']:,} requests ({data['memory']['rate']:.0f} a second): "
-        + ", ".join(f"{megabytes:.1f}" for _, megabytes in data["memory"]["seen"][::5])
-        + " MB.",
-    ]
-
-
-def health(part: dict[str, Any]) -> str:
-    times = part["healthz"]
-    return (
-        f"/healthz p50 {ms(times['p50'])}, p99 {ms(times['p99'])}, longest {ms(times['max'])} "
-        f"({times['asked']} times)"
-    )
-
-
-def shares(statuses: dict[str, int]) -> str:
-    """Statuses and how often they came; 0 is a connection without an answer, -1 what could not be sent."""
-    names = {"0": "no answer", "-1": "not sent"}
-    return ", ".join(f"{count:,} x {names.get(status, status)}" for status, count in statuses.items())
+        measured = added.get("error") or rate.get("error")
+        if measured is None:
+            latency = f"added p50 {ms(added['p50'])}, p99 {ms(added['p99'])}"
+            cost = f"{rate['rate']:.0f} requests a second, {ms(rate['cpu'])} of processor each"
+            measured = f"{latency}; {cost}; {rate['memory']:.0f} MB"
+        yield Row(f"{name}, {added.get('samples', '?')} samples", "", measured)
 
 
 def ms(seconds: float) -> str:
-    return f"{seconds * 1000:.2f} ms"
+    return f"{seconds * 1e3:.2f} ms"

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
-from common import ROOT, machine_line, say, table, versions
+from common import ROOT, Row, chapter, say, versions
 from scipy.stats import beta
 
 sys.path.insert(0, str(ROOT))
@@ -90,80 +90,60 @@ def errors(rule: Rule, name: str, alpha: float) -> tuple[int, int]:
     return wrong, decided
 
 
-def error_table() -> str:
-    rows = []
+def error_rows() -> Iterator[Row]:
     for name in CLOSE:
         say(f"errors: {name}")
-        cells = [name]
+        found, reached = [], True
         for alpha in ALPHAS:
             wrong, decided = errors(declared, name, alpha)
-            cells += [f"{wrong / ERRORS:.1%} of {alpha:.0%}", f"{decided / ERRORS:.0%}"]
-        for rule in (beta_posterior, agreement):
-            wrong, _ = errors(rule, name, 0.05)
-            cells.append(f"{wrong / ERRORS:.1%}")
-        rows.append(cells)
-    head = ["case", "wrong", "decided", "wrong", "decided", "wrong, Beta 0.95", "wrong, 75 % agree"]
-    return table(head, rows)
+            found.append(f"{wrong / ERRORS:.1%} (decided {decided / ERRORS:.0%})")
+            reached &= wrong / ERRORS <= alpha
+        others = [f"{errors(rule, name, 0.05)[0] / ERRORS:.1%}" for rule in (beta_posterior, agreement)]
+        measured = f"{' and '.join(found)}; Beta 0.95 {others[0]}, 75 % agree {others[1]}"
+        must = " and ".join(f"<= {alpha:.0%}" for alpha in ALPHAS)
+        yield Row(f"{name}: wrong at confidence 0.9 and 0.99", must, measured, reached)
 
 
-def speed_table() -> tuple[str, str]:
-    rows, shares_of = [], []
+def speed_rows() -> Iterator[Row]:
+    """Mean voters until the decision, over the cases of so many rivals."""
+    rules: dict[str, Rule] = {
+        "now": declared,
+        "before": union_bound,
+        "Beta 0.95": beta_posterior,
+        "75 % agree": agreement,
+        "always 40": partial(fixed, number=40),
+    }
     for rivals in RIVALS:
-        ratios = []
-        for name, draw in cases(rivals).items():
-            say(f"voters: {rivals} rivals, {name}")
-            rules = {"now": declared, "before": union_bound, "beta": beta_posterior, "75": agreement}
-            rules["fixed"] = partial(fixed, number=40)
-            voters: dict[str, list[int]] = {rule: [] for rule in rules}
-            wrong = dict.fromkeys(rules, 0)
+        voters: dict[str, list[int]] = {name: [] for name in rules}
+        wrong = dict.fromkeys(rules, 0)
+        for case, draw in cases(rivals).items():
+            say(f"voters: {rivals} rivals, {case}")
             for seed in range(SPEED):
                 grades, winner = shuffled(draw, seed, MOST)
-                for rule, ask in rules.items():
-                    outcome = ask(grades, 0.01)
-                    voters[rule].append(outcome.voters or MOST)
-                    wrong[rule] += outcome.winner not in (None, winner)
-            mean = {rule: float(np.mean(counts)) for rule, counts in voters.items()}
-            ratios.append(mean["now"] / mean["before"])
-            others = [f"{mean[one]:.0f} ({wrong[one] / SPEED:.1%})" for one in ("beta", "75", "fixed")]
-            rows.append(
-                [
-                    str(rivals),
-                    name,
-                    f"{mean['before']:.0f}",
-                    f"{mean['now']:.0f} ({wrong['now'] / SPEED:.1%})",
-                    f"{ratios[-1]:.0%}",
-                    *others,
-                ]
-            )
-        shares_of.append(f"{rivals}: {np.mean(ratios):.0%}")
-    head = ["rivals", "case", "before", "now", "now / before"]
-    head += ["Beta 0.95", "75 % agree", "always 40"]
-    return table(head, rows), ", ".join(shares_of)
+                for name, rule in rules.items():
+                    outcome = rule(grades, 0.01)
+                    voters[name].append(outcome.voters or MOST)
+                    wrong[name] += outcome.winner not in (None, winner)
+        cells = [
+            f"{name} {np.mean(voters[name]):.0f} ({wrong[name] / len(voters[name]):.1%})" for name in rules
+        ]
+        share = wrong["now"] / len(voters["now"])
+        yield Row(f"{rivals} rivals: voters (wrong)", "<= 1 % wrong", ", ".join(cells), share <= 0.01)
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    speeds, averages = speed_table()
     return {
-        "errors": error_table(),
-        "speeds": speeds,
-        "averages": averages,
+        "errors": list(error_rows()),
+        "speeds": list(speed_rows()),
         "versions": versions("rangevote"),
     }
 
 
 def page(data: dict[str, Any]) -> str:
-    return f"""# When is a sample enough?
-
-{machine_line(data)}
-Every electorate has its seed: the numbers do not depend on the machine.
-
-A wrong winner may ever be named with probability 1 - confidence, asked after every voter. {ERRORS:,}
-electorates of up to 150 voters in each case, whose best is hardly better; at confidence 0.9 (first two
-columns) and 0.99 (next two), and by the rules of thumb of others.
-
-{data["errors"]}
-Voters until the decision at confidence 0.99, where the lead is clear: the mean over {SPEED} electorates of up
-to {MOST} voters, in brackets how many were decided wrongly. `before` shared the error out among the rivals.
-Now / before, by the number of rivals, on average over the cases: {data["averages"]}.
-
-{data["speeds"]}"""
+    about = f"""Every electorate has its seed: the numbers do not depend on the machine. A wrong winner may
+        ever be named with probability 1 - confidence, asked after every voter: {ERRORS:,} electorates of up
+        to 150 voters in each case, whose best is hardly better. Voters until the decision at confidence
+        0.99 where the lead is clear: the mean over {SPEED} electorates of up to {MOST} voters in each case;
+        `before` shared the error out among the rivals."""
+    rows = [Row(*row) for row in (*data["errors"], *data["speeds"])]
+    return chapter("When is a sample enough?", about, data, {"": rows})
