@@ -158,7 +158,7 @@ def test_a_chunk_says_what_each_of_its_elections_says(options: Any) -> None:
                 ballot = entry.get()
                 voters = None if ballot.voters is None else Hypotheses.of(ballot.voters, role="voters")
                 result = elect_columns(Hypotheses.of(ballot.candidates), voters, settings)
-                assert line == result_line(ballot, result, shape)
+                assert line == result_line(ballot, result, shape, where=entry.where)
 
 
 def test_pairs_beyond_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,8 @@ def test_one_filter_of_an_lm_eval_log_is_read(ballots: Ballots) -> None:
     assert "'strict-match' are read" in warnings[0]
     [first, _] = ballots(lines(*rows), filter="flexible-extract")
     assert texts(first) == ["flexible-extract 0"]
+    assert ballots(lines(*rows), filter="flexible", warn=warnings.append) == []
+    assert warnings[2].endswith("'flexible'; they have: strict-match, flexible-extract")
     [ballot] = ballots(lines(rows[0] | {"filter": "none"}))
     assert texts(ballot) == ["strict-match 0"]
 

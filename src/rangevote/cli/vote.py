@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from itertools import tee
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import click
@@ -245,13 +245,7 @@ class Voting:
         """Decode, elect, encode; a bad ballot becomes a line too, so that input and output keep in step."""
         from rangevote.election.elect import elect_each
         from rangevote.formats.reader import chunk_entries
-        from rangevote.formats.result_writer import (
-            ResultLine,
-            empty_line,
-            error_line,
-            is_changed,
-            result_line,
-        )
+        from rangevote.formats.result_writer import ResultLine, empty_line, error_line, result_line
 
         entries, shape = list(chunk_entries(chunk, self.format, self.reading)), self.shape
         ballots = [entry.ballot for entry in entries if entry.ballot is not None]
@@ -262,13 +256,12 @@ class Voting:
             try:
                 ballot = entry.get()
                 if self.allow_empty and not ballot.candidates:
-                    yield empty_line(ballot, shape)
+                    yield empty_line(entry, ballot, shape)
                 else:
                     result = next(results)
                     if isinstance(result, Exception):
                         raise result
-                    line = result_line(ballot, result, shape)
-                    yield line._replace(changed=is_changed(ballot, result)) if self.compare else line
+                    yield result_line(ballot, result, shape, where=entry.where, compare=self.compare)
             except DataError as error:
                 yield error_line(entry, error, shape)
             except MemoryError:
@@ -286,19 +279,18 @@ class Voting:
         self, chunks: Iterator[Chunk], sink: Sink, workers: int, notes: Notes
     ) -> Generator[ResultLine, None, None]:
         """The lines of all chunks in order, each id once, without those that an earlier run has written."""
-        from rangevote.formats.reader import Entry, SeenIds, chunk_entries, repeated
+        from rangevote.formats.reader import Entry, SeenIds, repeated
         from rangevote.formats.result_writer import error_line
 
         seen = SeenIds() if self.reading.unique_ids else None
-        to_elect, elected = tee(self._left(chunks, sink, seen))
-        voted = self._pool(to_elect, workers, notes) if workers > 1 else map(self.elect, to_elect)
-        for lines, chunk in zip(voted, elected, strict=False):
-            for i, line in enumerate(lines):
-                if line.id is None or seen is None or seen.add(line.id):
-                    yield line
-                else:
-                    where = list(chunk_entries(chunk, self.format, self.reading))[i].where
-                    yield error_line(Entry(where, id=line.id), repeated(line.id, where), self.shape)
+        left = self._left(chunks, sink, seen)
+        voted = self._pool(left, workers, notes) if workers > 1 else map(self.elect, left)
+        for line in chain.from_iterable(voted):
+            if line.id is None or seen is None or seen.add(line.id):
+                yield line
+            else:
+                error = repeated(line.id, line.where)
+                yield error_line(Entry(line.where, id=line.id), error, self.shape)
 
     def _pool(self, chunks: Iterator[Chunk], workers: int, notes: Notes) -> Iterator[list[ResultLine]]:
         from rangevote.parallel import map_in_order

@@ -296,6 +296,13 @@ def recognise(records: Sequence[Record], options: ReadOptions) -> ReadOptions | 
                         f"the answers of the filter {options.filter!r} are read, which comes first; --filter "
                         f"chooses another."
                     )
+            filters = [record["filter"] for record in records if isinstance(record.get("filter"), str)]
+            if len(filters) > 1 and options.filter not in filters:
+                options.report(
+                    f"no record so far has the filter {options.filter!r}; they have: "
+                    f"{', '.join(dict.fromkeys(filters))}",
+                    key="filter",
+                )
             return options
     keys = [name for name in (*IDS, *SOURCES) if name in first and name != text]
     if text is None or not keys:

@@ -604,7 +604,8 @@ def _with_layout(stream: Stream, first: Record, options: ReadOptions) -> ReadOpt
     from rangevote.formats.layouts import recognise
 
     layout = recognise([first], options)
-    if layout is not None and layout.group_by != options.group_by:  # what repeats is seen in more of them
+    if layout is not None and (layout.group_by != options.group_by or options.filter):
+        # what repeats, and which filters there are, is seen in more of them
         records = map(_object, stream.peek(LOOK).split(b"\n"))
         layout = recognise([record for record in records if record is not None], options)
     return layout or options

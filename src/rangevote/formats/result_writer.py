@@ -59,7 +59,7 @@ class ResultLine(NamedTuple):
     candidates it has, its id, whether another candidate than the most likely won (None: not known), whether
     it has several candidates that are all equal, and whether nobody was elected. Of a panel: the members that
     won, all that voted and those without outputs, and whether the winner is the only output of a member with
-    half of the vote or more, though others said something else."""
+    half of the vote or more, though others said something else. `where` is the place of the ballot."""
 
     content: bytes
     error: RangevoteError | None = None
@@ -72,15 +72,22 @@ class ResultLine(NamedTuple):
     voted: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     alone: bool = False
+    where: str = ""
 
 
 _encode = msgspec.json.Encoder().encode
 
 
 def result_line(
-    ballot: Ballot, result: Result, shape: ResultShape, more: Mapping[str, Any] | None = None
+    ballot: Ballot,
+    result: Result,
+    shape: ResultShape,
+    more: Mapping[str, Any] | None = None,
+    where: str = "",
+    compare: bool = False,
 ) -> ResultLine:
-    """The line of one election, with more fields that are known of it."""
+    """The line of one election, with more fields that are known of it; `compare` the winner with the most
+    likely candidate."""
     if shape.text:
         content = str(result).replace("\r\n", " ").replace("\n", " ").replace("\r", " ").encode()
     elif shape.pair:
@@ -95,9 +102,11 @@ def result_line(
         None,
         len(ballot.candidates),
         ballot.id,
-        all_equal=all_equal,
-        no_winner=result.no_winner is not None,
-        members=result.members,
+        is_changed(ballot, result) if compare else None,
+        all_equal,
+        result.no_winner is not None,
+        result.members,
+        where=where,
     )
     panel = result.panel
     if panel is None:
@@ -108,10 +117,10 @@ def result_line(
     return line._replace(voted=tuple(panel.shares), left_out=panel.left_out, alone=alone)
 
 
-def empty_line(ballot: Ballot, shape: ResultShape) -> ResultLine:
+def empty_line(entry: Entry, ballot: Ballot, shape: ResultShape) -> ResultLine:
     """The line of a ballot without candidates, where that is allowed."""
     fields = dict.fromkeys(FIELDS) | {"id": ballot.id} | ballot.carry
-    return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n", id=ballot.id)
+    return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n", id=ballot.id, where=entry.where)
 
 
 def error_line(entry: Entry, error: DataError, shape: ResultShape) -> ResultLine:
@@ -119,7 +128,7 @@ def error_line(entry: Entry, error: DataError, shape: ResultShape) -> ResultLine
     placed = error.placed(entry.where)
     id, carry = (None, {}) if entry.ballot is None else (entry.ballot.id, entry.ballot.carry)
     fields = {"id": entry.id if entry.ballot is None else id, "error": str(placed)} | carry
-    return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n", placed, id=id)
+    return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n", placed, id=id, where=entry.where)
 
 
 def result_fields(ballot: Ballot, result: Result, shape: ResultShape) -> dict[str, Any]:
