@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 pytest.importorskip("tokenizers")
 
 from experiments.command import collect, main, run_experiment, settings_of
-from experiments.page import PAGE, rendered
+from experiments.page import PAGE, TABLE_PAGE, rendered
 from experiments.plan import Plan
 from experiments.settings import Folders
 
@@ -129,7 +129,7 @@ def test_sampled_voters_elect_by_settings_that_the_development_set_chose(done):
             assert numbers["methods"]["chosen"][k]["bleu"] == settings[development["chosen"]][k]["bleu"]
             consensus = settings["overlap_1-4, L = 0.4, voters: half"]
             assert numbers["methods"]["consensus"][k]["bleu"] == consensus[k]["bleu"]
-    assert "by sampled voters" in (done.folder / PAGE).read_text(encoding="utf-8")
+    assert "by sampled voters" in (done.folder / TABLE_PAGE).read_text(encoding="utf-8")
 
 
 def test_every_k_has_its_own_list_kept_as_ballots(done):
@@ -146,7 +146,7 @@ def test_every_k_has_its_own_list_kept_as_ballots(done):
 
 def test_the_page_is_what_the_results_render_to(done):
     text = (done.folder / PAGE).read_text(encoding="utf-8")
-    assert text == rendered(done.folders.results, done.folder)
+    assert text == rendered(done.folders.results, done.folder)[PAGE]
     assert done.settings.title in text
 
 
