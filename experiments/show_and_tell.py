@@ -43,11 +43,6 @@ class ShowAndTellOptions:
         if not 0 <= self.dropout < 1:
             raise UsageError(f"dropout {self.dropout}; it goes from 0 to below 1.")
 
-    def least(self, vocabulary: int) -> int:
-        """A number of weights that no network of this shape is below: those of its largest matrix."""
-        widest = max(self.units, self.embedding)
-        return max(2 * self.features * self.units, 4 * self.units * widest, vocabulary * widest)
-
 
 class ShowAndTellNet(nn.Module):
     """The network: features and words -> hidden states of the LSTM -> logits."""

@@ -29,7 +29,8 @@ from experiments.checkpoint import (
     save_checkpoint,
     write_card,
 )
-from experiments.training_record import Log, Position, Progress, State, check_fingerprint, in_order, locked
+from experiments.steps import say
+from experiments.training_record import Log, Position, State, check_fingerprint, in_order
 from experiments.transformer import padded
 from experiments.vocabulary import END, PAD, START, Vocabulary
 from rangevote.errors import DataError, UsageError
@@ -202,13 +203,9 @@ class Run:
         """Train to the end, from where an earlier run stopped; the folder then holds the best model."""
         self.position = self._state.load(self.net, self._optimizer) or Position()
         log = Log(self.folder, self.position.step)
-        progress = Progress(self.total, self.options.epochs, quiet=quiet)
-        try:
-            with torch.random.fork_rng():
-                while self.position.epoch < self.options.epochs and not self._stopped():
-                    self._epoch(log, progress)
-        finally:
-            progress.close()
+        with torch.random.fork_rng():
+            while self.position.epoch < self.options.epochs and not self._stopped():
+                self._epoch(log, quiet)
 
     def finish(self) -> None:
         """Mark the best model as final; what only an unfinished run needs goes away."""
@@ -224,21 +221,20 @@ class Run:
         rng = np.random.default_rng([options.seed, epoch])
         return batches(self._examples.lengths, options.batch_tokens, rng, mixed=options.mixed)
 
-    def _epoch(self, log: Log, progress: Progress) -> None:
+    def _epoch(self, log: Log, quiet: bool) -> None:
         """The rest of an epoch."""
         options, epoch = self.options, self.position.epoch
         plan = self._plan(epoch)
         for batch in plan[self.position.batch :]:
-            loss, tokens = self._advance(batch)
+            self._advance(batch)
             at = self.position
-            progress.step(at.step, epoch, loss, tokens)
             last = at.batch == len(plan)
             if last:
                 self.position = at = replace(at, epoch=epoch + 1, batch=0)
             every = options.evaluate_every
             evaluate = at.step % every == 0 or at.step == self.total if every else last
             if evaluate:
-                self._evaluate(log, progress, epoch)
+                self._evaluate(log, epoch, quiet)
             elif at.counted == options.log_every:
                 log.write({"step": at.step, "epoch": epoch + 1, **self._mean_loss()})
             if evaluate or (options.save_every and at.step % options.save_every == 0):
@@ -246,8 +242,8 @@ class Run:
             if self._stopped():
                 return
 
-    def _advance(self, batch: Integers) -> tuple[float, int]:
-        """One step: its loss, and the number of target tokens."""
+    def _advance(self, batch: Integers) -> None:
+        """One step."""
         began, at = time.monotonic(), self.position
         loss, tokens = self._step(*self._examples.take(batch), at.step + 1)
         if not math.isfinite(loss):
@@ -264,7 +260,6 @@ class Run:
             tokens=at.tokens + tokens,
             seconds=at.seconds + time.monotonic() - began,
         )
-        return loss, tokens
 
     def _step(self, inputs: Tensor, tokens: Tensor, number: int) -> tuple[float, int]:
         """Forward, backward, and a move of the weights; `number` counts from 1."""
@@ -306,7 +301,7 @@ class Run:
             found = [self._loss(*batch) for batch in self._dev]
         return math.fsum(float(total) for total, _ in found) / sum(count for _, count in found)
 
-    def _evaluate(self, log: Log, progress: Progress, epoch: int) -> None:
+    def _evaluate(self, log: Log, epoch: int, quiet: bool) -> None:
         """Development loss; the best model so far is kept."""
         loss, at = self.dev_loss(), self.position
         if not math.isfinite(loss):
@@ -315,7 +310,9 @@ class Run:
         mean = self._mean_loss()
         seconds = round(at.seconds, 1)
         log.write({"step": at.step, "epoch": epoch + 1, **mean, "dev_loss": loss, "seconds": seconds})
-        progress.evaluated(at.step, epoch, mean["loss"], loss, better)
+        if not quiet:
+            losses = f"loss {mean['loss']:.3f}  dev {loss:.4f}{' *' if better else ''}"
+            say(f"epoch {epoch + 1}/{self.options.epochs}  step {at.step:,}/{self.total:,}  {losses}")
         if better:
             self.position = replace(self.position, best=loss, best_step=at.step, waited=0)
             save_checkpoint(self.model, self.folder, self._facts(finished=False))
@@ -373,16 +370,15 @@ def train(
     prepare: Prepare, options: TrainingOptions, folder: Path, fingerprint: str, *, quiet: bool = False
 ) -> Model:
     """The best model of the run with this `fingerprint`, which begins, goes on, or has ended already."""
-    with locked(folder):
-        if not _ended(folder, fingerprint):
-            # The caller's own random numbers are left as they were.
-            with torch.random.fork_rng():
-                torch.manual_seed(options.seed)
-                model, examples, dev = prepare()
-            run = Run(model, examples, dev, options, folder, fingerprint)
-            run.run(quiet=quiet)
-            run.finish()
-        return load_checkpoint(folder, device=options.device)
+    if not _ended(folder, fingerprint):
+        folder.mkdir(parents=True, exist_ok=True)
+        with torch.random.fork_rng():  # the caller's own random numbers are left as they were
+            torch.manual_seed(options.seed)
+            model, examples, dev = prepare()
+        run = Run(model, examples, dev, options, folder, fingerprint)
+        run.run(quiet=quiet)
+        run.finish()
+    return load_checkpoint(folder, device=options.device)
 
 
 def _ended(folder: Path, fingerprint: str) -> bool:

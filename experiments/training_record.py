@@ -1,4 +1,4 @@
-"""The files of a run beside its checkpoint (`training.safetensors`, `log.jsonl`), and its progress line.
+"""The files of a run beside its checkpoint (`training.safetensors`, `log.jsonl`).
 
 The state of a run is one file, replaced in one move: whenever a run is killed, the file is complete.
 """
@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import sys
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -151,80 +148,6 @@ def _step(line: str) -> float:
         return float(json.loads(line)["step"])
     except (ValueError, TypeError, KeyError):
         return float("inf")
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """One run at a time in a folder; the lock goes with the process, however it ends."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SetupError(f"cannot make the folder {folder}: {error.strerror or error}.") from error
-    try:
-        import fcntl
-    except ImportError:  # Windows: two runs in one folder are the user's to avoid
-        yield
-        return
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(number)
-        raise SetupError(f"another run trains in {folder}; wait for it, or take another folder.") from None
-    try:
-        yield
-    finally:
-        os.close(number)
-
-
-class Progress:
-    """On a terminal a line that is written over; elsewhere a line for each evaluation; when quiet nothing."""
-
-    STEP = 0.5  # seconds between two looks of the line
-
-    def __init__(self, total: int, epochs: int, *, quiet: bool) -> None:
-        """`total`: steps of the whole run."""
-        self._total, self._epochs = total, epochs
-        self._loud, self._terminal = not quiet, sys.stderr.isatty()
-        self._begun = self._shown = time.monotonic()
-        self._steps = self._tokens = 0
-        self._width = 0
-
-    def step(self, step: int, epoch: int, loss: float, tokens: int) -> None:
-        """One more step, with so many tokens."""
-        self._steps += 1
-        self._tokens += tokens
-        now = time.monotonic()
-        if self._loud and self._terminal and now - self._shown >= self.STEP:
-            self._shown = now
-            self._write(self.line(step, epoch, f"loss {loss:.3f}", now - self._begun), end="")
-
-    def evaluated(self, step: int, epoch: int, loss: float, dev_loss: float, better: bool) -> None:
-        """An evaluation is done."""
-        if self._loud:
-            losses = f"loss {loss:.3f}  dev {dev_loss:.4f}{' *' if better else ''}"
-            self._write(self.line(step, epoch, losses, time.monotonic() - self._begun), end="\n")
-
-    def line(self, step: int, epoch: int, losses: str, seconds: float) -> str:
-        """What is shown after `seconds` of this run; speed and time left know nothing of earlier ones."""
-        seconds = max(seconds, 1e-9)
-        left = (self._total - step) * seconds / max(1, self._steps)
-        return (
-            f"epoch {epoch + 1}/{self._epochs}  step {step:,}/{self._total:,}  {losses}  "
-            f"{self._tokens / seconds:,.0f} tokens/s  {duration(left)} left"
-        )
-
-    def _write(self, line: str, end: str) -> None:
-        start = "\r" if self._terminal else ""
-        sys.stderr.write(f"{start}{line:<{self._width}}{end}")
-        sys.stderr.flush()
-        self._width = 0 if end else len(line)
-
-    def close(self) -> None:
-        """Leave the line that is not finished."""
-        if self._width:
-            sys.stderr.write("\n")
-            self._width = 0
 
 
 def duration(seconds: float) -> str:

@@ -46,10 +46,6 @@ class TransformerOptions:
         if not 0 <= self.dropout < 1:
             raise UsageError(f"dropout {self.dropout}; it goes from 0 to below 1.")
 
-    def least(self, vocabulary: int) -> int:
-        """A number of weights that no network of this shape is below: those of its largest matrices."""
-        return self.dimension * max(self.layers * max(self.dimension, self.inner), vocabulary)
-
 
 #: `base` and `big` as in table 3 of the paper; `small` for tens of thousands of sentences; `tiny` for trials.
 PRESETS = {

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rangevote.errors import DataError, SetupError, UsageError, need
+from rangevote.errors import DataError, UsageError, need
 from rangevote.text import write_atomically
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Bpe:
             initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
             show_progress=False,
         )
-        found.train_from_iterator((" " + _whole(text) for text in texts), trainer)
+        found.train_from_iterator((" " + text for text in texts), trainer)
         return cls(found)
 
     def __len__(self) -> int:
@@ -130,7 +130,7 @@ class Bpe:
 
     def encode(self, text: str) -> list[int]:
         """The numbers of the parts."""
-        return [token + len(MARKS) for token in self._tokenizer.encode(" " + _whole(text)).ids]
+        return [token + len(MARKS) for token in self._tokenizer.encode(" " + text).ids]
 
     def decode(self, tokens: Sequence[int]) -> str:
         """The parts joined; bytes that make no character become U+FFFD."""
@@ -160,37 +160,13 @@ def write_vocabulary(vocabulary: Vocabulary, path: str | os.PathLike[str]) -> No
 
 def read_vocabulary(path: str | os.PathLike[str]) -> Vocabulary:
     """Read what `write_vocabulary` wrote."""
-    try:
-        found = json.loads(Path(path).read_bytes())
-        return VOCABULARIES[found["kind"]].from_json(found)
-    except OSError as error:
-        raise SetupError(
-            f"cannot read the vocabulary {os.fspath(path)}: {error.strerror or error}."
-        ) from error
-    except (SetupError, KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # the tokenizers library raises plain exceptions, and panics
-        raise SetupError(
-            f"{os.fspath(path)} is damaged or no vocabulary of rangevote ({error!r:.80}). "
-            f"Copy or train the model again."
-        ) from error
+    found = json.loads(Path(path).read_bytes())
+    return VOCABULARIES[found["kind"]].from_json(found)
 
 
 def _check_size(size: int, least: int) -> None:
     if size < least:
         raise UsageError(f"a vocabulary of {size} tokens; give {least} or more.")
-
-
-def _whole(text: str) -> str:
-    """The text, if it can be written in UTF-8."""
-    if not isinstance(text, str):
-        raise UsageError(f"expected a text, got {type(text).__name__}.")
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise DataError(f"the text {text[:40]!r} contains a lone surrogate") from None
-    return text
 
 
 def next_token(logits: Tensor) -> Tensor:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from experiments.vocabulary import (
     END,
@@ -19,8 +17,6 @@ from experiments.vocabulary import (
 )
 from hypothesis import given
 from hypothesis import strategies as st
-
-from rangevote.errors import DataError, SetupError, UsageError
 
 TEXTS = ["ein Hund läuft", "zwei Hunde laufen über die Straße", "a dog runs", "two dogs run over the street"]
 
@@ -78,33 +74,6 @@ def test_both_kinds_come_back_from_their_files(bpe, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content",
-    [
-        *("", "[]", "{", '{"kind": "words"}', '{"kind": "nouns"}', '{"kind": "bpe", "tokenizer": {}}'),
-        '{"kind": "words", "words": ["a", "a"]}',
-    ],
-)
-def test_a_file_that_is_no_vocabulary_is_refused(tmp_path, content):
-    if "bpe" in content:
-        pytest.importorskip("tokenizers", reason="needs tokenizers: pip install 'rangevote[models]'")
-    path = tmp_path / "vocabulary.json"
-    path.write_text(content)
-    with pytest.raises(SetupError, match=r"vocabulary\.json is damaged or no vocabulary"):
-        read_vocabulary(path)
-
-
-def test_sizes_and_texts_that_cannot_be_meant_are_refused(bpe):
-    with pytest.raises(UsageError, match="a vocabulary of 0 tokens; give 1 or more"):
-        Words.train(TEXTS, 0)
-    with pytest.raises(UsageError, match="a vocabulary of 100 tokens; give 260 or more"):
-        Bpe.train(TEXTS, 100)
-    with pytest.raises(DataError, match="contains a lone surrogate"):
-        bpe.encode("a \ud800")
-    with pytest.raises(UsageError, match="expected a text, got list"):
-        bpe.encode(["a"])
-
-
-@pytest.mark.parametrize(
     ("text", "words"),
     [
         ("A child in a pink dress .", "a child in a pink dress"),
@@ -115,17 +84,3 @@ def test_sizes_and_texts_that_cannot_be_meant_are_refused(bpe):
 )
 def test_plain_words_are_lower_case_without_punctuation(text, words):
     assert plain_words(text) == words
-
-
-def test_a_tokenizer_at_which_the_library_panics_is_refused(bpe, tmp_path, monkeypatch):
-    monkeypatch.setenv("RUST_BACKTRACE", "0")
-    found = bpe.to_json()
-    found["tokenizer"]["model"] |= {
-        "vocab": {"a": 0, "b": 1, "ab": 1},
-        "merges": [["a", "b"]],
-        "continuing_subword_prefix": "###",
-    }
-    path = tmp_path / "vocabulary.json"
-    path.write_text(json.dumps(found))
-    with pytest.raises(SetupError, match=r"vocabulary.json is damaged or no vocabulary of rangevote"):
-        read_vocabulary(path)
