@@ -14,15 +14,15 @@ from tests.engines.openai.upstream import LOGPROBS, Asked, Behaviour, Upstream, 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 
 
-def body(kind: str, seed: int, behaviour: str = "well") -> Any:
+def body(kind: str, seed: int) -> Any:
     """What a server answers to a request for five choices with log-probabilities."""
     asked = Asked(PATHS[kind], {}, {"model": "tiny", "n": 5, "seed": seed, "logprobs": 1}, 0.0)
-    return getattr(Behaviour(), behaviour)(asked).body
+    return Behaviour().well(asked).body
 
 
-def line(id: str, body: Any, status: int = 200) -> str:
+def line(id: str, body: Any) -> str:
     """One line of such a file."""
-    response = {"status_code": status, "request_id": f"vllm-batch-{id}", "body": body}
+    response = {"status_code": 200, "request_id": f"vllm-batch-{id}", "body": body}
     return json.dumps({"id": f"vllm-{id}", "custom_id": id, "response": response, "error": None}) + "\n"
 
 
@@ -59,26 +59,6 @@ def test_they_are_converted_to_ballots_that_elect_the_same(run, batch, tmp_path)
     assert run("vote", ballots, "--scores").out == run("vote", batch, "--scores").out
 
 
-def test_a_request_that_failed_is_told_or_skipped(run, tmp_path):
-    path = tmp_path / "batch_output.jsonl"
-    failed = line("r2", {"error": {"message": "the prompt is too long"}}, 400)
-    path.write_text(line("r1", body("chat", 1)) + failed + line("r3", body("chat", 3)))
-    done = run("vote", path)
-    assert done.code == 3
-    assert f"{path}:2: request 'r2' failed with status 400: the prompt is too long" in done.err
-    done = run("vote", path, "--on-error", "skip")
-    assert (done.code, ["error" in one for one in done.results()]) == (4, [False, True, False])
-
-
-def test_a_log_probability_that_is_not_known_is_left_out_and_the_sample_counts(run, tmp_path):
-    path, ballots = tmp_path / "batch_output.jsonl", tmp_path / "ballots.jsonl"
-    path.write_text(line("r1", body("chat", 1, "unlikely")))
-    assert run("convert", path, "-o", ballots).code == 0
-    [found] = map(json.loads, ballots.read_text().splitlines())
-    assert ["logprob" in one for one in found["candidates"]] == [False, True, True, True, True]
-    assert run("vote", path).code == 0
-
-
 @pytest.mark.parametrize(
     ("kind", "asked", "options"),
     [
@@ -107,16 +87,3 @@ def test_a_batch_of_requests_is_asked_as_it_stands(run, tmp_path, kind, asked, o
     assert sent.path == PATHS[kind]
     assert {name: sent.body[name] for name in asked} == asked
     assert (sent.body["model"], sent.body["n"]) == ("tiny", 5)  # options of the command, not of the file
-
-
-def test_refusals_are_left_out_with_a_note_and_a_request_of_nothing_else_ends_the_run(run, tmp_path):
-    path = tmp_path / "batch_output.jsonl"
-    refusal = {"message": {"content": None, "refusal": "No."}, "finish_reason": "stop"}
-    answer = {"message": {"content": "yes"}, "finish_reason": "stop"}
-    path.write_text(line("r1", {"choices": [refusal, answer]}) + line("r2", {"choices": [answer, refusal]}))
-    done = run("vote", path)
-    assert ([one["winner"] for one in done.results()], done.err.count("is left out")) == (["yes", "yes"], 1)
-    assert run("vote", path, "-q").err == ""
-    path.write_text(line("r1", {"choices": [refusal, refusal]}))
-    done = run("vote", path)
-    assert (done.code, f"{path}:1: response.body.choices: every choice is a refusal" in done.err) == (3, True)

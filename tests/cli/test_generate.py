@@ -48,18 +48,6 @@ def test_a_line_of_text_is_an_input_and_a_line_of_json_its_result(run, prompts, 
         assert line["signature"] == result.signature
 
 
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        (["-o", "x.parquet"], "cannot write x.parquet as Parquet, only as JSON lines: give it another name."),
-        (["--ballots", "x.csv"], "cannot write x.csv as CSV, only as JSON lines: give it another name."),
-    ],
-)
-def test_what_cannot_be_written_as_asked_is_refused(run, prompts, asked, message):
-    done = run("generate", "-m", "speaker", "-i", prompts, *asked)
-    assert (done.code, message in done.err) == (2, True), done.err
-
-
 @pytest.mark.skipif(os.name != "posix", reason="links and descriptors as on Unix")
 def test_results_and_ballots_go_through_links_and_open_descriptors(run, prompts, tmp_path):
     link = tmp_path / "link"
@@ -74,28 +62,18 @@ def test_results_and_ballots_go_through_links_and_open_descriptors(run, prompts,
 
 
 @pytest.mark.parametrize(
-    "search",
+    ("similarity", "search"),
     [
-        [],
-        ["--voters", "sample:200", "--adaptive", "0.9"],
-        ["--candidates", "sample:9", "--voters", "beam:5", "--seed", "4"],
-        ["-s", "states"],
+        ("overlap_1", ["--voters", "sample:200", "--adaptive", "0.9"]),
+        ("overlap_1", ["--candidates", "sample:9", "--voters", "beam:5", "--seed", "4"]),
+        ("states", []),
     ],
 )
-def test_voting_on_the_kept_ballots_gives_the_same_bytes(run, prompts, speaker, tmp_path, search):
-    kept, election = tmp_path / "nbest.jsonl", ["--scores", "--explain", "-s", "overlap_1"]
+def test_voting_on_the_kept_ballots_gives_the_same_bytes(run, prompts, speaker, tmp_path, similarity, search):
+    kept, election = tmp_path / "nbest.jsonl", ["--scores", "--explain", "-s", similarity]
     done = run("generate", "-m", "speaker", "-i", prompts, "--ballots", kept, *election, *search)
     assert (done.code, done.err) == (0, "")
-    again = run("vote", kept, *election, *_without_searches(search))
-    assert again.out == done.out
-
-
-def _without_searches(options: list[str]) -> list[str]:
-    kept = list(options)
-    for name in ("--candidates", "--voters", "--adaptive", "--seed"):
-        if name in kept:
-            del kept[kept.index(name) : kept.index(name) + 2]
-    return kept
+    assert run("vote", kept, *election).out == done.out
 
 
 def test_ballots_hold_ids_sources_references_candidates_and_voters(run, tmp_path, speaker):
@@ -211,19 +189,15 @@ def test_adaptive_without_a_number_is_a_confidence_of_99_percent(run, prompts, s
     assert {len(result.voters) for result in results} != {300}
 
 
-def test_the_model_is_asked_for_as_told(run, prompts, speaker):
-    run("generate", "-m", "some/model", "-i", prompts, "--device", "cpu", "--dtype", "float32", "--no-chat")
-    run("generate", "-m", "other", "-i", prompts)
-    assert speaker.asked == [("some/model", "cpu", "float32", False), ("other", None, None, True)]
-
-
 def test_conversations_and_token_ids_reach_the_model_as_they_are(run, speaker, tmp_path):
     data = tmp_path / "in.jsonl"
     chat = [{"role": "user", "content": "who?"}]
     data.write_text("".join(json.dumps(row) + "\n" for row in ({"messages": chat}, {"input": [1, 2]})))
-    done = run("generate", "-m", "speaker", "-i", data)
+    loading = ("--device", "cpu", "--dtype", "float32", "--no-chat")
+    done = run("generate", "-m", "some/model", "-i", data, *loading)
     assert (done.code, done.err) == (0, "")
     assert speaker.read == [chat, [1, 2]]
+    assert speaker.asked == [("some/model", "cpu", "float32", False)]
 
 
 def test_images_are_given_as_a_folder_or_a_list(run, speaker, tmp_path):
@@ -322,6 +296,8 @@ def test_an_input_whose_search_finds_nothing_is_named_by_its_line(run, speaker, 
         (["--max-rows", "0"], 2, "max_rows must be a whole number from 1"),
         (["--resume"], 2, "--resume needs -o FILE"),
         (["--ballots", "-"], 2, "--ballots needs a file"),
+        (["-o", "x.parquet"], 2, "cannot write x.parquet as Parquet, only as JSON lines"),
+        (["--ballots", "x.csv"], 2, "cannot write x.csv as CSV, only as JSON lines"),
         (["--field", "prompt"], 2, "is read as lines of text; if it has JSON, use --format jsonl"),
         (["-o", "same.jsonl", "--ballots", "same.jsonl"], 2, "the same file"),
         (["-o", "no/such/folder/out.jsonl"], 5, "no such file or directory"),
@@ -538,33 +514,3 @@ def test_a_folder_answers_texts_and_token_ids(run, folder, tmp_path):
     assert [line["winner"] for line in done.results() if "winner" in line] == [
         result.winner for result in results
     ]
-
-
-@pytest.fixture
-def captioner(tmp_path: Path) -> Path:
-    """A tiny model that sees."""
-    pytest.importorskip("transformers")
-    from tests.models.huggingface.tiny import make, make_processor, make_tokenizer
-
-    path = tmp_path / "captioner"
-    for part in (make("vit-gpt2"), make_tokenizer(), make_processor()):
-        part.save_pretrained(path)
-    return path
-
-
-def test_images_of_a_folder_are_described_and_what_is_none_is_skipped(run, captioner, tmp_path):
-    image = pytest.importorskip("PIL.Image")
-    photos = tmp_path / "photos"
-    photos.mkdir()
-    for i, name in enumerate(("b.png", "a.png")):
-        image.new("RGB", (9, 7), (90 * i, 10, 200)).save(photos / name)
-    (photos / "c.png").write_bytes(b"no image")
-    options = ["--max-new-tokens", "4", "--candidates", "beam:3"]
-    done = run("generate", "-m", captioner, "-i", photos, *options, "--on-error", "skip")
-    assert done.code == 4
-    assert [line["id"] for line in done.results()] == ["a.png", "b.png", "c.png"]
-    assert "cannot be read as an image" in done.results()[2]["error"]
-    search = rv.Beam(3, max_new_tokens=4)
-    paths = [str(photos / name) for name in ("a.png", "b.png")]
-    results = rv.generate(rv.load(captioner), paths, candidates=search)
-    assert [line["winner"] for line in done.results()[:2]] == [result.winner for result in results]
