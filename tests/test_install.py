@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+import rangevote
+from tests.wheels import CONSTRAINED, LEFT_OUT, ROOT, done
 
 # An editable install of the package under test must not answer for the copy in `target`.
 ALONE = """
@@ -34,44 +34,19 @@ def without_compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("bash", "sh", "env", "uname"):
         if found := shutil.which(name):
             (tools / name).symlink_to(found)
-    ignore = shutil.ignore_patterns(
-        ".git", ".venv*", "build", "*.so", "__pycache__", ".*_cache", ".experiments", "tests", "benchmarks"
-    )
-    shutil.copytree(ROOT, source, ignore=ignore)
-    environment = {
-        **os.environ,
-        "PATH": str(tools),
-        "CXX": "/nonexistent/c++",
-        "CC": "/nonexistent/cc",
-        "PIP_CONSTRAINT": str(ROOT / "constraints.txt"),
-    }
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--target",
-        str(target),
-        str(source),
-    ]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    hidden = {"PATH": str(tools), "CXX": "/nonexistent/c++", "CC": "/nonexistent/cc"}
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target, source]
+    done(pip, env={**CONSTRAINED, **hidden})
     return target
 
 
 def test_an_install_without_a_compiler_works_and_says_what_it_lacks(without_compiler):
     assert not list(without_compiler.glob("rangevote/_kernels*.so"))
     code = ALONE.format(target=str(without_compiler))
-    environment = {**os.environ, "RANGEVOTE_PURE": "0"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    compiled, why, scores = done.stdout.splitlines()
+    said = done([sys.executable, "-c", code], env={**os.environ, "RANGEVOTE_PURE": "0"})
+    compiled, why, scores = said.splitlines()
     assert compiled == "False"
     assert "Install a C++17 compiler and reinstall" in why
-
-    import rangevote
-
     ours = rangevote.elect(["a b", "a c", "a b c"], [-1.0, -1.5, -2.0]).scores.tolist()
     assert scores == str(ours)  # the same bits

@@ -26,12 +26,8 @@ BALLOT = '{"id": 1, "candidates": ["a dog runs", "a dog sits", "a dog runs", "ca
 
 def declared() -> dict[str, str]:
     """The extras in pyproject.toml, with their packages."""
-    table = (
-        (ROOT / "pyproject.toml")
-        .read_text()
-        .partition("[project.optional-dependencies]")[2]
-        .partition("\n[")[0]
-    )
+    text = (ROOT / "pyproject.toml").read_text()
+    table = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
     return dict(re.findall(r"^([a-z_]+) = \[(.*?)\]$", table, re.MULTILINE | re.DOTALL))
 
 
@@ -198,17 +194,8 @@ def test_the_source_archive_installs_and_votes(archive, tmp_path):
 def test_a_source_archive_holds_what_a_build_needs_and_no_tests(archive):
     with tarfile.open(archive) as opened:
         names = {name.partition("/")[2] for name in opened.getnames()}
-    kernels = {
-        f"kernels/{file.name}" for file in (ROOT / "kernels").iterdir() if file.suffix in (".cpp", ".hpp")
-    }
+    kernels = {f"kernels/{file.name}" for file in (ROOT / "kernels").glob("*.[ch]pp")}
     assert kernels
-    needed = {
-        "pyproject.toml",
-        "CMakeLists.txt",
-        "README.md",
-        "LICENSE",
-        "PKG-INFO",
-        "src/rangevote/py.typed",
-    }
-    assert needed | kernels <= names
+    needed = {"pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", "PKG-INFO"}
+    assert needed | kernels | {"src/rangevote/py.typed"} <= names
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/"))]

@@ -10,15 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 LEFT_OUT = (
-    ".git",
-    ".venv*",
-    "build",
-    "*.so",
-    "__pycache__",
-    ".*_cache",
-    ".experiments",
-    ".benchmarks",
-    "tests",
+    *(".git", ".venv*", "build", "*.so", "__pycache__", ".*_cache", ".experiments", ".benchmarks", "tests"),
 )
 CONSTRAINED = {**os.environ, "PIP_CONSTRAINT": str(ROOT / "constraints.txt")}
 
