@@ -117,12 +117,19 @@ def demo(similarity: str, model: str | None, export: str | None) -> None:
             _answers(console, model, similarity, export)
 
 
+def figure_1() -> Ballot:
+    """The ten captions of the paper's figure 1."""
+    captions = [Hypothesis(text, logprob=math.log(p)) for text, p in FIGURE_1.items()]
+    source = "a photograph (figure 1 of Borgeaud and Emerson 2020: ten captions found by beam search)"
+    return Ballot(captions, id="figure 1", source=source)
+
+
 def _figure_1(console: Console, similarity: str) -> None:
     from rich.table import Table
 
     from rangevote.election.elect import elect
 
-    result = elect(list(FIGURE_1), [math.log(p) for p in FIGURE_1.values()], similarity=similarity)
+    result = elect(figure_1(), similarity=similarity)
     console.print("Captions of one image (figure 1), and how they vote for each other:\n")
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("caption")
@@ -272,8 +279,7 @@ def _write_page(path: str, answers: Mapping[str, list[Hypothesis]], drawn: list[
     from rangevote.election.settings import Settings
     from rangevote.web.app import Ballots, ElectionPage
 
-    captions = [Hypothesis(text, logprob=math.log(p)) for text, p in FIGURE_1.items()]
-    ballots = [Ballot(captions, id="figure 1"), Ballot(drawn, id="open question", source=QUESTION)]
+    ballots = [figure_1(), Ballot(drawn, id="open question", source=QUESTION)]
     for number, (country, capital) in enumerate(CAPITALS.items()):
         listed = [
             msgspec.structs.replace(some[number], member=prompt.format("..."))

@@ -230,11 +230,9 @@ def _json_file(context: click.Context, option: click.Parameter, path: str | None
     from rangevote.formats.jsonl import parse
 
     try:
-        return parse(Path(path).read_bytes())
-    except OSError as error:
-        raise SetupError(f"cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
+        return parse(read_file(path).encode())
     except DataError as error:
-        raise error.at(path) from None
+        raise error.placed(path) from None
 
 
 def _numbers_by_name(
@@ -413,18 +411,22 @@ def _number_or(option: str, value: str | None, words: Sequence[str]) -> str | fl
         raise UsageError(f"--{option} is {value!r}; it must be {', '.join(words)} or a number.") from None
 
 
-def read_secret(path: str) -> str:
-    """The text of a file that nobody else may read."""
+def read_file(path: str) -> str:
+    """The text of a file that an option names."""
     try:
-        with Path(path).open(encoding="utf-8") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            if os.name == "posix" and mode & 0o077:
-                raise SetupError(f"{path} can be read by others (mode {mode:04o}). Use: chmod 600 {path}")
-            return file.read(2**20)
+        return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise SetupError(f"cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
     except UnicodeDecodeError:
         raise DataError("is not UTF-8 text.", where=path) from None
+
+
+def read_secret(path: str) -> str:
+    """The text of a file that nobody else may read."""
+    text, mode = read_file(path), stat.S_IMODE(os.stat(path).st_mode)
+    if os.name == "posix" and mode & 0o077:
+        raise SetupError(f"{path} can be read by others (mode {mode:04o}). Use: chmod 600 {path}")
+    return text
 
 
 def secret_from_environment(name: str, environment: Mapping[str, str] = os.environ) -> str:

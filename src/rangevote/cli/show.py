@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 import webbrowser
 from collections.abc import Sequence
@@ -63,12 +62,13 @@ def show(
     matched by the ballots' ids. Without a file, the page shows figure 1 of the paper.
     """
     need("starlette", "web", "a page in the browser")
-    from rangevote.web.app import ElectionPage
+    from rangevote.cli.demo import figure_1
+    from rangevote.web.app import Ballots, ElectionPage
 
     notes = Notes(quiet=quiet)
     check_inputs(ballots)
     refuse_input(export, ballots)
-    lists = _lists(ballots, reading, quiet) if ballots else _figure_1()
+    lists = _lists(ballots, reading, quiet) if ballots else [Ballots("figure 1", [figure_1()])]
     kept = None if export is None else limit
     page = ElectionPage(lists, settings, kept=kept, images=_images(ballots, image_root))
     for name, number in page.unmatched():
@@ -97,17 +97,6 @@ def _lists(paths: Sequence[str], reading: ReadOptions, quiet: bool) -> list[Ball
         with read(path, reading) as entries:
             lists.append(Ballots.read(name, Bar(entries, "reading", quiet=quiet).track(entries)))
     return lists
-
-
-def _figure_1() -> list[Ballots]:
-    """The ten captions of the paper's figure 1, as `rangevote demo` has them."""
-    from rangevote.cli.demo import FIGURE_1
-    from rangevote.hypothesis import Ballot, Hypothesis
-    from rangevote.web.app import Ballots
-
-    captions = [Hypothesis(text=text, logprob=math.log(p)) for text, p in FIGURE_1.items()]
-    source = "a photograph (figure 1 of Borgeaud and Emerson 2020: ten captions found by beam search)"
-    return [Ballots("figure 1", [Ballot(captions, id="figure 1", source=source)])]
 
 
 def export_page(page: ElectionPage, path: str, force: bool, quiet: bool, notes: Notes) -> None:

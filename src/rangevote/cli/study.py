@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rangevote.cli.compare import parse_systems
-from rangevote.cli.options import HelpCommand, epilog, format_by_name, option
+from rangevote.cli.options import HelpCommand, epilog, format_by_name, option, read_file
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import SetupError, UsageError, need
@@ -114,7 +114,7 @@ def new(
     from rangevote.study.store import create_file
 
     if instructions is not None:
-        options["instructions"] = _read(Path(instructions))
+        options["instructions"] = read_file(instructions).strip()
     wanted = StudyOptions(**{name: value for name, value in options.items() if value is not None})
     notes, path = Notes(quiet=quiet), Path(output)
     _check_replaceable(path, force)
@@ -125,15 +125,6 @@ def new(
         notes.tell(line)
     notes.tell(f"the study's digest is {made.digest()}; quote it to register the study.")
     notes.tell(f"show it to the annotators with: rangevote study serve {output}")
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise SetupError(f"cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
-    except UnicodeDecodeError:
-        raise SetupError(f"cannot read {path}: it is not UTF-8.") from None
 
 
 def _check_replaceable(path: Path, force: bool) -> None:
