@@ -135,6 +135,8 @@ def test_the_elections_are_written_as_a_page_that_opens_from_disk(run, model, tm
     parts = [zlib.decompress(base64.b64decode(part)).decode() for part in json.loads(answers).values()]
     listed = [QUESTION, *list(FIGURE_1)[:3], *CAPITALS]
     assert [text for text in listed if not any(text in part for part in parts)] == []
+    [first] = [shown for part in parts if (shown := json.loads(part).get("api/ballots/0?list=0"))]
+    assert "|sim:overlap_2|" in first["signature"]  # the page elects as the command does
     done = run("demo", "--export", page)
     assert (done.code, "--export belongs to --model" in done.err) == (2, True)
 

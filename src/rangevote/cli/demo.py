@@ -184,9 +184,9 @@ def _answers(console: Console, model: str, similarity: str, export: str | None) 
     console.print(_firm(result))
     console.print(f"\nThe model took {spent:.0f} s. {LIMITS}")
     if export is not None:
-        _write_page(export, answers, drawn)
+        _write_page(export, answers, drawn, similarity)
         console.print(
-            f"\nThe elections as a page, by words and with equal shares: open {export} in a browser."
+            f"\nThe elections as a page, by {similarity} and with equal shares: open {export} in a browser."
         )
 
 
@@ -273,7 +273,9 @@ def _firm(result: Result) -> str:
     return f"How firm: {margin}; {sum(same)} of {len(OTHERS)} measures elect the same ({', '.join(OTHERS)})."
 
 
-def _write_page(path: str, answers: Mapping[str, list[Hypothesis]], drawn: list[Hypothesis]) -> None:
+def _write_page(
+    path: str, answers: Mapping[str, list[Hypothesis]], drawn: list[Hypothesis], similarity: str
+) -> None:
     from rangevote.cli.progress import Notes
     from rangevote.cli.show import export_page
     from rangevote.election.settings import Settings
@@ -287,7 +289,7 @@ def _write_page(path: str, answers: Mapping[str, list[Hypothesis]], drawn: list[
         ]
         ballots.append(Ballot(listed, id=country, source=f"The capital of {country} (right: {capital})"))
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    page = ElectionPage([Ballots("demo", ballots)], Settings(), kept=len(ballots))
+    page = ElectionPage([Ballots("demo", ballots)], Settings(similarity=similarity), kept=len(ballots))
     export_page(page, path, force=True, quiet=True, notes=Notes(quiet=True))
 
 
