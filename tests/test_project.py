@@ -125,14 +125,17 @@ def test_vote_enters_the_files_on_the_page_and_no_others(tmp_path):
         path.write_text("".join(row % i for i in range(3)))
 
     def entered(*options: object) -> set[str]:
-        arguments = ["vote", data, "-o", tmp_path / "out.jsonl", "--force", *options]
+        arguments = ["vote", "-o", tmp_path / "out.jsonl", "--force", *options]
         return files_entered(lambda: run_command(list(map(str, arguments))))
 
-    assert entered() == usual
+    assert entered(data) == usual
     assert len(usual) <= 16
+    second.write_text('{"candidates": [{"text": "a", "prob": 0.5}], "x": 1}\n{"id": 5}\n')  # unusual, and bad
+    assert entered(second, "--on-error", "skip") - usual <= {"errors.py"}
+    second.write_text(data.read_text())
     others_entered: set[str] = set()
     for options in (["-s", "rouge_l"], ["--cutoff", "0.5"], ["--voters", data, "--voters", second]):
-        found = entered(*options)
+        found = entered(data, *options)
         assert len(found) <= 24, options
         others_entered |= found - usual
     assert others_entered == others

@@ -92,14 +92,6 @@ def test_a_second_file_brings_the_voters(run, three, tmp_path):
     assert results[2]["no_support"] is True
 
 
-def test_voters_of_another_ballot_are_refused(run, three, tmp_path):
-    voters = tmp_path / "samples.jsonl"
-    voters.write_bytes(lines(ballot("a", "x"), ballot("z", "x"), ballot("c", "x")))
-    done = run("vote", three, "--voters", voters)
-    assert done.code == 3
-    assert "nbest.jsonl:2: has no voters: none of 'samples' has a ballot with its id" in done.err
-
-
 def test_several_winners_by_reweighted_range_voting(run, three):
     result = run("vote", three, "--rule", "reweighted", "--winners", 2).results()[0]
     assert len(result["winners"]) == 2

@@ -22,16 +22,6 @@ ROWS = [
 ]
 
 
-def test_one_sample_a_line_needs_no_option(run):
-    data = lines(*({"prompt_id": id, "completion": text} for id, text in ROWS))
-    done = run("vote", "-", *OVERLAP, stdin=data)
-    assert [(result["id"], result["winner"]) for result in done.results()] == [
-        ("p1", "a dog runs"),
-        ("p2", "yes"),
-    ]
-    assert (done.code, done.err) == (0, "")
-
-
 def test_csv_in_and_csv_out_with_what_is_carried(run, tmp_path):
     source, output = tmp_path / "samples.csv", tmp_path / "winners.csv"
     with source.open("w", newline="") as file:

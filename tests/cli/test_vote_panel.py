@@ -56,14 +56,6 @@ def test_members_of_one_ballot_file_are_a_panel(run):
     assert done.results()[0]["winner"] == "a"
 
 
-def test_files_without_ids_go_by_position(run, tmp_path):
-    for name in ("stand", "a", "b"):
-        (tmp_path / f"{name}.jsonl").write_bytes(lines({"candidates": [name, "x"]}, {"candidates": [name]}))
-    voters = ["--voters", tmp_path / "a.jsonl", "--voters", tmp_path / "b.jsonl"]
-    done = run("vote", tmp_path / "stand.jsonl", *voters, "--text", "-s", "exact")
-    assert (done.code, done.out) == (0, b"x\nstand\n")
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -81,19 +73,6 @@ def test_what_cannot_be_a_panel_is_a_usage_error(run, files, arguments, message)
     done = run("vote", files / "stand.jsonl", *(argument.format(files) for argument in arguments))
     assert done.code == 2
     assert message in done.err
-
-
-def test_a_ballot_that_no_member_has_and_a_bad_line_are_bad_data(run, files):
-    voters = ["--voters", files / "a.jsonl", "--voters", files / "b.jsonl"]
-    done = run("vote", *voters, stdin=lines({"id": "7", "candidates": ["a"]}))
-    assert done.code == 3
-    assert "none of its ballots has the id of one in another file: its first id is '7'" in done.err
-    done = run("vote", *voters, stdin=lines(*({"id": i, "candidates": ["a"]} for i in "17")))
-    assert done.code == 3
-    assert "has no voters: none of 'a', 'b' has a ballot with its id" in done.err
-    (files / "b.jsonl").write_bytes(b'{"id": 1, "candidates": 3}\n')
-    done = run("vote", files / "stand.jsonl", *voters)
-    assert (done.code, f"{files / 'b.jsonl'}:1" in done.err) == (3, True)
 
 
 # Several files whose candidates stand
@@ -125,11 +104,6 @@ def test_candidates_of_several_files_stand_and_each_file_has_its_share(run, pane
     assert results[3]["winner"] == "x y"
     assert (results[4]["winner"], results[4]["left_out"]) == ("only b", ["a", "c"])
     assert run("vote", *panel, "-s", "exact", "--scores", "--workers", 2).out == done.out
-
-
-def test_shares_of_files_that_stand_are_given_by_name(run, panel):
-    done = run("vote", *panel, "-s", "exact", "--shares", "a=2,b=1,c=1", "--scores")
-    assert done.results()[0]["scores"] == pytest.approx([1 / 4, 1 / 4, 1 / 2, 1 / 2])
 
 
 def test_standard_input_may_be_a_member(run, panel):

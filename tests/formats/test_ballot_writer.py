@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rangevote.errors import DataError, UnknownName
+from rangevote.errors import DataError
 from rangevote.formats import ReadOptions, read, writer
 from rangevote.formats.jsonl import decode_ballot, write_ballot
 from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
@@ -96,8 +96,3 @@ def test_flat_text_needs_lists_of_one_size() -> None:
     write(BALLOTS[0])
     with pytest.raises(DataError, match="has 1 candidates where the first ballot has 2; the format"):
         write(Ballot([Hypothesis("a")]))
-
-
-def test_an_unknown_writer_gets_the_nearest_name() -> None:
-    with pytest.raises(UnknownName, match=r"unknown output format 'mose'. Did you mean 'moses'\?"):
-        writer("mose")

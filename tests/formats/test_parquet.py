@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import io
-import json
 import math
 import warnings
 from pathlib import Path
@@ -187,19 +186,6 @@ def test_columns_of_another_kind_are_named_row_by_row():
 def test_a_timestamp_as_id_is_kept_as_text():
     (entry,) = entries(rows({"id": datetime.datetime(2026, 1, 2, 3, 4), "candidates": ["a"]}))
     assert str(entry.get().id).startswith("2026-01-02 03:04:00")
-
-
-def test_prob_is_read_as_in_the_ballot_file():
-    found = entries(rows({"candidates": [{"text": "a", "prob": 0.5}, {"text": "b", "prob": 0.0}]}))
-    assert [h.logprob for h in found[0].get().candidates] == [math.log(0.5), -math.inf]
-
-
-def test_probabilities_over_one_are_doubted_as_in_the_ballot_file():
-    row = {"candidates": [{"text": "a", "logprob": -0.2}, {"text": "b", "logprob": -0.2}]}
-    line = io.BytesIO(json.dumps(row).encode())
-    for source in (rows(row), line):
-        with pytest.raises(DataError, match="probabilities"):
-            next(iter(read(source, ReadOptions(strict=True)))).get()
 
 
 def test_scores_are_rescaled_as_the_options_say():
