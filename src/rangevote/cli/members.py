@@ -46,8 +46,8 @@ class PanelFiles(NamedTuple):
         from rangevote.formats import join, read
 
         # a field to carry may be in one of the files only
-        found = {("carry", path) for path in reading.carried.values()}
-        others = replace(reading, warned={*reading.warned, *found})
+        reported = {("carry", path) for path in reading.carried.values()}
+        others = replace(reading, warned={*reading.warned, *reported})
         standing = {
             name: files.enter_context(read(path, others if i else reading))
             for i, (name, path) in enumerate(self.standing.items())
@@ -145,21 +145,21 @@ def find_shares(files: ExitStack, panel: PanelFiles, reading: ReadOptions, setti
 
 
 def member_table(
-    shares: Mapping[str, float], found: Agreement | None = None, wins: Counter[str] | None = None
+    shares: Mapping[str, float], agreement: Agreement | None = None, wins: Counter[str] | None = None
 ) -> Table:
     """A row for each member: its share, how often it agrees with the others, how often it wins."""
     from rangevote.evaluation.tables import Cell, Column, Table, TableRow
 
     columns = [Column("share", decimals=3)]
-    columns += [] if found is None else [Column("agrees (%)", decimals=1), Column("one voice with")]
+    columns += [] if agreement is None else [Column("agrees (%)", decimals=1), Column("one voice with")]
     columns += [] if wins is None else [Column("wins", decimals=0)]
     total = math.fsum(shares.values())
     rows = []
     for name in sorted(shares, key=lambda name: (-shares[name], -(wins or Counter())[name], name)):
         cells = [Cell(shares[name] / total)]
-        if found is not None:
-            p = found.agreement.get(name, math.nan)
-            twins = next((group for group in found.twins if name in group), ())
+        if agreement is not None:
+            p = agreement.agreement.get(name, math.nan)
+            twins = next((group for group in agreement.twins if name in group), ())
             cells += [Cell(None if math.isnan(p) else 100 * p)]
             cells += [Cell(", ".join(twin for twin in twins if twin != name))]
         cells += [] if wins is None else [Cell(wins[name])]

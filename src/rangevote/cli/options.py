@@ -25,7 +25,7 @@ COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 #: Shares that are found from all ballots; election/panel.py has it too, and loads numpy.
 AGREEMENT: Final = "agreement"
 #: What formats are called; the endings of names that promise a table are among them.
-CALLED = {"jsonl": "JSON lines", "parquet": "Parquet", "csv": "CSV", "tsv": "TSV", "xlsx": "Excel"}
+FORMAT_NAMES = {"jsonl": "JSON lines", "parquet": "Parquet", "csv": "CSV", "tsv": "TSV", "xlsx": "Excel"}
 
 
 #: The sections of `--help` and the options in them: the same word stands in the same place everywhere.
@@ -308,11 +308,12 @@ def format_by_name(output: str | None, *formats: str, option: str = "") -> str:
     ending = Path(output or "").suffix.lower().removeprefix(".")
     if ending in formats:
         return ending
-    if ending in CALLED and ending != "jsonl":
-        others = " or ".join(CALLED[format] for format in formats)
+    if ending in FORMAT_NAMES and ending != "jsonl":
+        others = " or ".join(FORMAT_NAMES[format] for format in formats)
         choose = f", or choose the format with {option}" if option else ""
         raise UsageError(
-            f"cannot write {output} as {CALLED[ending]}, only as {others}: give it another name{choose}."
+            f"cannot write {output} as {FORMAT_NAMES[ending]}, only as {others}: give it another "
+            f"name{choose}."
         )
     return formats[0]
 

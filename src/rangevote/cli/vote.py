@@ -18,8 +18,8 @@ import click
 from rangevote import __version__
 from rangevote.cli.options import (
     AGREEMENT,
-    CALLED,
     FILE_OF_VOTERS,
+    FORMAT_NAMES,
     HelpCommand,
     check_one_winner,
     election_options,
@@ -170,7 +170,8 @@ def vote(
     written = to or format_by_name(output, *OUTPUT_FORMATS, option="--to")
     if shape.text and (to or written != "jsonl"):
         raise UsageError(
-            f"--text writes lines of text, not {CALLED.get(written, written)}; leave one of the two out."
+            f"--text writes lines of text, not {FORMAT_NAMES.get(written, written)}; leave one of the two "
+            f"out."
         )
     if written == "preferences":
         shape, remembered = _pairs(output, shape, settings), {**remembered, "to": written}
@@ -184,17 +185,19 @@ def vote(
     most = 1 if workers == 1 and "-" in inputs else ENTRIES
     refuse_input(output, inputs)
     with ExitStack() as files:
-        found = None
+        by_agreement = None
         if panel is not None and settings.shares == AGREEMENT:
-            found = find_shares(files, panel, reading, settings)
-            remembered["shares"] = {**dict.fromkeys(panel.members, 0.0), **found.agreement.shares}
+            by_agreement = find_shares(files, panel, reading, settings)
+            remembered["shares"] = {**dict.fromkeys(panel.members, 0.0), **by_agreement.agreement.shares}
             settings = settings.replace(shares=remembered["shares"])
-            notes.tell(f"shares by agreement over {found.note} (rounds: {found.agreement.rounds}).")
+            notes.tell(
+                f"shares by agreement over {by_agreement.note} (rounds: {by_agreement.agreement.rounds})."
+            )
         source = "-" if "-" in inputs else ballots[0]
         sink = files.enter_context(
             open_output(output, source, remembered, resume=resume, force=force, table=table)
         )
-        begun = None if found is None else found.begun
+        begun = None if by_agreement is None else by_agreement.begun
         if begun is None and panel is not None and len(inputs) > 1:
             begun = panel.read(files, reading)
         if begun is not None:
@@ -212,8 +215,8 @@ def vote(
         counts = _write_all(
             lines, sink, bar, notes, skip=skip, require_nonempty=require_nonempty, pairs=shape.pair
         )
-    if counts.wins or found is not None:
-        counts.tell_members(notes, settings, None if found is None else found.agreement)
+    if counts.wins or by_agreement is not None:
+        counts.tell_members(notes, settings, None if by_agreement is None else by_agreement.agreement)
     return _exit_code(counts.skipped, bar.items)
 
 
@@ -367,14 +370,14 @@ class RunCounts:
                 f"shares were divided among the others there."
             )
 
-    def tell_members(self, notes: Notes, settings: Settings, found: Agreement | None) -> None:
+    def tell_members(self, notes: Notes, settings: Settings, agreement: Agreement | None) -> None:
         """How often each member of the panel won; who said the same as the winner won too."""
         from rangevote.cli.members import member_table
         from rangevote.evaluation.tables import render
 
         shares = settings.shares if isinstance(settings.shares, Mapping) else dict.fromkeys(self.wins, 1.0)
         notes.tell("members of the panel:")
-        notes.show(render(member_table(shares, found, self.wins)))
+        notes.show(render(member_table(shares, agreement, self.wins)))
 
 
 def _write_all(

@@ -131,10 +131,10 @@ def _finish(output: str) -> tuple[int, int]:
     if not _exists(output):  # Ray makes no folder for no rows
         return 0, 0
     system, name = _located(output)
-    found = dataset.dataset(name, filesystem=system)
-    errors = found.count_rows(filter=dataset.field("error").is_valid())
+    results = dataset.dataset(name, filesystem=system)
+    errors = results.count_rows(filter=dataset.field("error").is_valid())
     system.open_output_stream(f"{name}/_SUCCESS").close()
-    return found.count_rows(), errors
+    return results.count_rows(), errors
 
 
 def _located(path: str) -> tuple[Any, str]:

@@ -119,45 +119,45 @@ def choices_of(body: object) -> list[ServerChoice]:
 
     A `DataError` says what does not have the expected shape.
     """
-    given = convert(body, Completion).choices
-    return [read_choice(one, f"choices[{i}]") for i, one in enumerate(_distinct(given))]
+    choices = _distinct(convert(body, Completion).choices)
+    return [read_choice(choice, f"choices[{i}]") for i, choice in enumerate(choices)]
 
 
-def _distinct(given: Sequence[RawChoice]) -> Iterator[RawChoice]:
+def _distinct(choices: Sequence[RawChoice]) -> Iterator[RawChoice]:
     """Each choice once: the same index with the same content is one choice sent twice.
 
     Servers that do not number their choices give all the same index: then nothing is left out, since equal
     samples count; and nothing where all are different.
     """
-    numbers = [one.index if type(one.index) is int else None for one in given]
+    numbers = [c.index if type(c.index) is int else None for c in choices]
     if len(set(numbers)) in (0, 1, len(numbers)):
-        yield from given
+        yield from choices
         return
     seen: set[tuple[int | None, str]] = set()
-    for number, one in zip(numbers, given, strict=True):
-        message = one.message
-        key = (number, str(one.text if message is None else (message.content, message.tool_calls)))
+    for number, choice in zip(numbers, choices, strict=True):
+        message = choice.message
+        key = (number, str(choice.text if message is None else (message.content, message.tool_calls)))
         if number is None or key not in seen:
-            yield one
+            yield choice
         seen.add(key)
 
 
-def read_choice(given: RawChoice, field: str, *, strict: bool = False) -> ServerChoice:
+def read_choice(raw: RawChoice, field: str, *, strict: bool = False) -> ServerChoice:
     """A choice. Tool calls that cannot be read are left out, as is a sum with a token of P > 1; with
     `strict` the first is an error, and the second is left to the caller."""
-    text, kind = _text(given, field)
-    message, calls = given.message, tuple[ToolCall, ...]()
+    text, kind = _text(raw, field)
+    message, calls = raw.message, tuple[ToolCall, ...]()
     if message is not None and kind == "tool_calls":
         try:
             calls = tool_calls_of(message.tool_calls, message.function_call, f"{field}.message")
         except DataError:
             if strict:
                 raise
-    listed = () if message is None else (message.reasoning_content, message.reasoning)  # one of two names
-    reasoning = next((one for one in listed if isinstance(one, str) and one), "")
+    texts = () if message is None else (message.reasoning_content, message.reasoning)  # one of two names
+    reasoning = next((text for text in texts if isinstance(text, str) and text), "")
     if kind == "text" and text and not reasoning:
-        reasoning, text = split_reasoning(text, ended(given.finish_reason))
-    values = _logprobs(given.logprobs)
+        reasoning, text = split_reasoning(text, ended(raw.finish_reason))
+    values = _logprobs(raw.logprobs)
     most = math.inf if strict else LOGPROB_SLACK
     known = [value for value in values if type(value) in (int, float) and UNKNOWN < value <= most]
     complete = kind == "text" and known and len(known) == len(values)
@@ -165,23 +165,23 @@ def read_choice(given: RawChoice, field: str, *, strict: bool = False) -> Server
         text,
         min(math.fsum(known), 0.0) if complete and max(known) <= LOGPROB_SLACK else None,
         None if reasoning else len(values) or None,
-        given.finish_reason,
+        raw.finish_reason,
         kind,
         reasoning,
         known if complete else None,
         calls,
-        given,
+        raw,
     )
 
 
-def _text(given: RawChoice, field: str) -> tuple[str | None, ChoiceKind]:
-    if given.finish_reason == "error":  # what came before is not an answer
+def _text(raw: RawChoice, field: str) -> tuple[str | None, ChoiceKind]:
+    if raw.finish_reason == "error":  # what came before is not an answer
         return None, "null"
-    message = given.message
+    message = raw.message
     if message is None:
-        if given.text is None:
+        if raw.text is None:
             raise DataError("has neither message nor text", field=field)
-        return given.text, "text"
+        return raw.text, "text"
     if message.refusal:
         return message.refusal, "refusal"
     content = message.content
@@ -246,7 +246,9 @@ def hypothesis_of(choice: ServerChoice, *, sampled: bool = True) -> Hypothesis:
 
 def hypotheses_in(choices: Iterable[ServerChoice], *, sampled: bool = True) -> list[Hypothesis]:
     """The choices that have text or call tools; refusals and null content are left out."""
-    return [hypothesis_of(one, sampled=sampled) for one in choices if one.kind in ("text", "tool_calls")]
+    return [
+        hypothesis_of(choice, sampled=sampled) for choice in choices if choice.kind in ("text", "tool_calls")
+    ]
 
 
 def usage_of(body: Mapping[str, Any], choices: Sequence[ServerChoice] = ()) -> Usage:

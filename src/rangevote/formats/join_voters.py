@@ -31,8 +31,8 @@ def join(
     for place, first in enumerate(stand):
         for number, entry in first:
             id = _id(entry)
-            found = {file: file.take(id, number) for file in (*stand[place + 1 :], *vote)}
-            yield _joined({first: entry, **found}, stand, vote)
+            records = {file: file.take(id, number) for file in (*stand[place + 1 :], *vote)}
+            yield _joined({first: entry, **records}, stand, vote)
     for file in vote:
         unused = 0
         for _, entry in file:
@@ -134,9 +134,9 @@ def _meet(one: _File, other: _File) -> bool:
     return any(e.ballot is None or other.find(_id(e), number) is not None for number, e in one.look())
 
 
-def _joined(found: Mapping[_File, Entry | None], stand: Sequence[_File], vote: Sequence[_File]) -> Entry:
+def _joined(records: Mapping[_File, Entry | None], stand: Sequence[_File], vote: Sequence[_File]) -> Entry:
     """The ballot of these records of the files."""
-    parts = {file: entry for file, entry in found.items() if entry is not None}
+    parts = {file: entry for file, entry in records.items() if entry is not None}
     id = next((id for entry in parts.values() if (id := _id(entry)) is not None), None)
     for entry in parts.values():
         if entry.ballot is None:

@@ -348,10 +348,10 @@ def read_records(records: Iterable[Located], options: ReadOptions) -> Iterator[E
     rows = _to_the_end(records)
     head = list(islice(rows, HEAD))
     shown = [row.record for row in head if row.error is None]
-    found = recognise(shown, options)
-    if found is None:
+    recognised = recognise(shown, options)
+    if recognised is None:
         raise unknown_layout(shown[0])
-    options = found
+    options = recognised
     layout, scale = layout_of(options)
     rows = (row for row in chain(head, rows) if not _left_out(row.record, options))
     if options.group_by is not None:

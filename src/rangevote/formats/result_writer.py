@@ -261,15 +261,15 @@ class ResultRows:
         row = table_row(msgspec.json.decode(line))
         return self.finish() + delimited_line((row.get(name) for name in self._names), self._format)
 
-    def _on_screen(self, found: dict[str, Any]) -> bytes:
+    def _on_screen(self, fields: dict[str, Any]) -> bytes:
         """A line for the screen, with the members where the first result has some."""
         if self._panel is None:
-            self._panel = "member" in found
+            self._panel = "member" in fields
             self._header = _screen_line("id", "margin", "winner", "member" if self._panel else None)
-        margin = "" if found.get("margin") is None else f"{found['margin']:.4f}"
-        shown = next((found[n] for n in ("error", "winner", "no_winner") if found.get(n) is not None), "")
-        members = ",".join(found.get("members") or [found.get("member") or ""])
-        return self.finish() + _screen_line(found["id"], margin, shown, members if self._panel else None)
+        margin = "" if fields.get("margin") is None else f"{fields['margin']:.4f}"
+        shown = next((fields[n] for n in ("error", "winner", "no_winner") if fields.get(n) is not None), "")
+        members = ",".join(fields.get("members") or [fields.get("member") or ""])
+        return self.finish() + _screen_line(fields["id"], margin, shown, members if self._panel else None)
 
     def finish(self) -> bytes:
         """The header, if no row has brought it yet."""
@@ -315,16 +315,16 @@ def _row_groups(lines: Iterable[bytes], kinds: Mapping[str, str]) -> Iterator[li
 
 def _kinds(lines: Iterable[bytes], names: Sequence[str]) -> dict[str, str]:
     """What columns have: integers, numbers or truth values if all their values are, else texts, or JSON."""
-    found: dict[str, set[str]] = {name: set() for name in names}
+    seen: dict[str, set[str]] = {name: set() for name in names}
     for line in lines:
         fields = msgspec.json.decode(line)
         for name in names:
             if (value := fields.get(name)) is not None:
                 large = type(value) is int and not -(2**63) <= value < 2**63
-                found[name].add("text" if large else _KINDS.get(type(value), "text"))
+                seen[name].add("text" if large else _KINDS.get(type(value), "text"))
     return {
         name: "number" if kinds == {"integer", "number"} else kinds.pop() if len(kinds) == 1 else "text"
-        for name, kinds in found.items()
+        for name, kinds in seen.items()
     }
 
 
