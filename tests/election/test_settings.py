@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from pathlib import Path
 from typing import get_args, get_type_hints
@@ -181,3 +182,10 @@ def test_a_profile_that_cannot_be_read_is_named(tmp_path):
         rv.read_profile(tmp_path / "none.toml")
     with pytest.raises(SetupError, match=r"cannot read .*null"):
         rv.read_profile("a\0b")
+
+
+@pytest.mark.parametrize("function", [rv.elect, rv.elect_many, rv.Electorate, rv.agreement_shares])
+def test_signatures_name_every_option_with_its_default_so_that_editors_complete_them(function):
+    shown = inspect.signature(function).parameters
+    assert {name: shown[name].default for name in SCHEMA} == {o.name: o.default for o in SCHEMA.values()}
+    assert not any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in shown.values())

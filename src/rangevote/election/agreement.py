@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rangevote.election.preprocess import prepare
-from rangevote.election.settings import Settings, settings_of
+from rangevote.election.settings import Settings, settings_of, with_option_names
 from rangevote.election.weights import weigh_members
 from rangevote.errors import DataError, warn
 from rangevote.hypothesis import Array, Ballot, Hypotheses, Listed
@@ -112,6 +112,7 @@ def member_votes(
     return votes
 
 
+@with_option_names
 def agreement_shares(
     ballots: Iterable[Ballot | Listed | Mapping[str, Listed]], **options: Unpack[ElectionOptions]
 ) -> Agreement:

@@ -13,7 +13,13 @@ from rangevote.election.panel import AGREEMENT, PanelShares, panel_of, warn_of_s
 from rangevote.election.preprocess import prepare
 from rangevote.election.result import NO_SUPPORT, Answer, Result, counted_result, with_thresholds
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
-from rangevote.election.settings import ElectionOptions, Settings, has_temperature, settings_of
+from rangevote.election.settings import (
+    ElectionOptions,
+    Settings,
+    has_temperature,
+    settings_of,
+    with_option_names,
+)
 from rangevote.election.weights import (
     MASS_SLACK,
     default_weights,
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
 Panel = Mapping[str, Listed]
 
 
+@with_option_names
 def elect(
     candidates: Ballot | Listed | Panel,
     logprobs: Logprobs | Mapping[str, Logprobs] = None,
@@ -64,6 +71,7 @@ def elect(
     return _warn_of_voters(_elect(_sides(settings, candidates, logprobs, voters, voter_logprobs)))
 
 
+@with_option_names
 def elect_many(
     ballots: Iterable[Ballot | Listed | Panel], *, threads: int = 1, **options: Unpack[ElectionOptions]
 ) -> Iterator[Result]:

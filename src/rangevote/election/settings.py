@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import inspect
 import json
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from typing import (
     Any,
     Literal,
     TypedDict,
+    TypeVar,
     cast,
     get_args,
     get_origin,
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
 Weights = str | Sequence[float] | None
 Grader = str | Similarity | Callable[[Any, Any], Any]
 Check = Callable[[str, Any], object]
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: Types of options that settings can be found by again.
 PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -385,7 +388,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
                         f"{name} does not apply to rule='merge', which makes one object; leave it out."
                     )
         elif self.schema is not None:
-            raise UsageError("schema is for rule='merge'; add it (--rule merge), or leave the schema out.")
+            raise UsageError("schema is for rule='merge'; set that rule, or leave the schema out.")
         similarity, preset = self.similarity, self.preset
         if preset is None and similarity is None:
             preset = DEFAULT_PRESET
@@ -569,6 +572,24 @@ def _declared() -> Iterator[Option]:
 SCHEMA: dict[str, Option] = {option.name: option for option in _declared()}
 #: Those that a request to the service may set.
 CLIENT_OPTIONS = [option.name for option in SCHEMA.values() if option.client]
+
+
+def with_option_names(function: F) -> F:
+    """Replace `**options` in the signature of a function by the options themselves, which IPython completes
+    and `help` shows."""
+    signature = inspect.signature(function)
+    named = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    named += [
+        inspect.Parameter(
+            option.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=option.default,
+            annotation=ElectionOptions.__annotations__[option.name],
+        )
+        for option in SCHEMA.values()
+    ]
+    function.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
+    return function
 
 
 def settings_of(options: ElectionOptions) -> Settings:

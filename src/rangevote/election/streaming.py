@@ -25,7 +25,7 @@ from rangevote.election.sequential_test import (
     rounds,
     sole_survivor,
 )
-from rangevote.election.settings import ElectionOptions, Settings, settings_of
+from rangevote.election.settings import ElectionOptions, Settings, settings_of, with_option_names
 from rangevote.election.weights import default_weights, weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis, Listed, Logprobs, concatenate
@@ -50,6 +50,7 @@ class Electorate:
     'it is 5'
     """
 
+    @with_option_names
     def __init__(
         self,
         candidates: Listed | Panel | None = None,
