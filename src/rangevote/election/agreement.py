@@ -169,13 +169,13 @@ class AgreementTable:
             )
         count.merge_twins()
         shares, rounds, converged = _fixed_point(count)
-        own = dict[int, float]()
+        by_member = dict[int, float]()
         for voice, share in zip(count.voices, shares, strict=True):
             parts = voice.of or (voice,)
-            own |= {m: share / len(parts) / len(part.members) for part in parts for m in part.members}
+            by_member |= {m: share / len(parts) / len(part.members) for part in parts for m in part.members}
         agreement = count.agreements(shares)
         found = Agreement(
-            {name: own.get(m, 0.0) for m, name in enumerate(names)},
+            {name: by_member.get(m, 0.0) for m, name in enumerate(names)},
             {name: agreement.get(m, math.nan) for m, name in enumerate(names)},
             tuple(tuple(names[m] for m in voice.members) for voice in count.voices if len(voice.members) > 1),
             rounds,
@@ -209,8 +209,8 @@ class AgreementTable:
         voices = []
         for number, name in enumerate(names):
             member = self._members[name]
-            own = order[ends[member] : ends[member + 1]]
-            voices.append(Voice((number,), cells[own], parts[own] / PART))
+            votes = order[ends[member] : ends[member + 1]]
+            voices.append(Voice((number,), cells[votes], parts[votes] / PART))
         return voices
 
 
@@ -331,9 +331,9 @@ class _Count:
         elected = (votes >= top[self._ballots]) & known[self._ballots]
         found = [(self.voices[i], *self._distribution(self.voices[i])) for i in group]
         same, agreed, met = 0.0, 0.0, 0.0
-        for i, (one, own, sums) in enumerate(found):
+        for i, (one, answers, sums) in enumerate(found):
             table = np.zeros(len(votes))
-            table[one.cells] = own
+            table[one.cells] = answers
             for other, parts, others_sums in found[:i]:
                 alike = np.minimum(table[other.cells], parts) * known[self._ballots[other.cells]]
                 both = known & (sums > 0) & (others_sums > 0)

@@ -267,10 +267,10 @@ def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: S
         )
     weighting, weights = weigh(electors, settings.weights, settings.vote_temperature, given, settings.shares)
     if settings.weights is None:
-        for indices, own in given.by_member():
-            _report_weighting(default_weights(own), weights[indices], own)
+        for indices, part in given.by_member():
+            _report_weighting(default_weights(part), weights[indices], part)
     evidence, merging = settings.evidence(candidates), settings.merging
-    contest = Contest(candidates, electors, weights, settings.measure, own=evidence, merging=merging)
+    contest = Contest(candidates, electors, weights, settings.measure, evidence=evidence, merging=merging)
     return conclude(contest, weighting, settings)
 
 
@@ -320,7 +320,7 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
         outcome.elected,
         settings,
         weighting,
-        contest.own,
+        contest.evidence,
         panel,
         outcome.no_winner,
         no_support=contest.no_support and settings.merging is None,

@@ -150,11 +150,11 @@ def field_agreement(result: Result, index: int) -> tuple[FieldAgreement, ...] | 
     structured = measure.staged and candidate.tool_calls is not None
     if not structured and measure.name != "exact:json" and measure.tokenize != "json":
         return None
-    [own] = _leaves(candidate)
+    [leaves_of_candidate] = _leaves(candidate)
     weighed = zip(_leaves(result.voters), result.weights.tolist(), strict=True)
     others = [(leaves, weight) for leaves, weight in weighed if leaves]
     fields = []
-    for path, value in own.items():
+    for path, value in leaves_of_candidate.items():
         same = [weight for leaves, weight in others if leaves.get(path) == value]
         fields.append(FieldAgreement(path, value, len(same), len(others), math.fsum(same)))
     return tuple(fields)

@@ -21,8 +21,8 @@ def prepare(hypotheses: Hypotheses, normalize: str | None, merge: bool) -> Hypot
     if normalize:
         rows = [_normalised(row, normalize) for row in rows]
     if merge:
-        for indices, own in hypotheses.by_member():  # equal texts of two members are two voters
-            merged = _merged([rows[i] for i in indices], set(repeated(own)), own.role)
+        for indices, part in hypotheses.by_member():  # equal texts of two members are two voters
+            merged = _merged([rows[i] for i in indices], set(repeated(part)), part.role)
             for i, row in zip(indices, merged, strict=True):
                 rows[i] = row
     return Hypotheses.of(rows, role=hypotheses.role)

@@ -34,16 +34,16 @@ class Contest:
     weights: Array = field(default_factory=lambda: np.zeros(0))  # (voters,), summing to 1
     similarity: Measure | None = None
     poll: Poll | None = None  # with all voters in it; opened when votes are first counted
-    own: Array | None = None  # (candidates,), the part of each score that no voter gives: `evidence`
+    evidence: Array | None = None  # (candidates,), the part of each score that no voter gives
     merging: Merging | None = None  # how rule="merge" merges
     votes: Array | None = None  # (candidates,), those that were counted first, under all weights
 
     def scores(self, weights: Array, part: float = 1.0) -> Array:
-        """score(c) = sum of weight * sim(v, c) + part * own(c), each rounded, shape (candidates,)."""
+        """score(c) = sum of weight * sim(v, c) + part * evidence(c), each rounded, shape (candidates,)."""
         votes = rounded(self.tally(weights))
         if self.votes is None:
             self.votes = votes
-        return votes if self.own is None else votes + rounded(part * self.own)
+        return votes if self.evidence is None else votes + rounded(part * self.evidence)
 
     @property
     def no_support(self) -> bool:
@@ -156,7 +156,7 @@ def group_keys(contest: Contest, scores: Array) -> list[Hashable]:
     candidates, similarity = contest.candidates, contest.similarity
     if similarity is None:
         return same_content(candidates)
-    if contest.own is not None:
+    if contest.evidence is not None:
         return similarity.keys(candidates)
     listed = scores.tolist()
     times = Counter(listed)

@@ -72,8 +72,8 @@ class Electorate:
         self._candidates = prepare(checked, settings.normalize, settings.merge)
         if not len(self._candidates) and not self._open:
             raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
-        own = settings.evidence(self._candidates)
-        self._own = np.zeros(len(self._candidates)) if own is None else own
+        evidence = settings.evidence(self._candidates)
+        self._evidence = np.zeros(len(self._candidates)) if evidence is None else evidence
         if self._candidates.tool_calls is not None:
             self._settings = settings.with_tool_calls()
         self._poll = self._settings.measure.poll(self._candidates)
@@ -170,9 +170,9 @@ class Electorate:
         weighting, weights = weigh(
             electors, settings.weights, settings.vote_temperature, voters, settings.shares
         )
-        own = settings.evidence(self._candidates)
+        evidence = settings.evidence(self._candidates)
         contest = Contest(
-            self._candidates, electors, weights, settings.measure, self._poll, own, settings.merging
+            self._candidates, electors, weights, settings.measure, self._poll, evidence, settings.merging
         )
         return conclude(contest, weighting, settings)
 
@@ -231,11 +231,11 @@ class Electorate:
             dealt, ends = deal(self._ends)
             return dealt, ends, np.ones(len(dealt))
         whose = np.array(voters.members)
-        own = [np.flatnonzero(whose == name) for name in (*panel.shares, *panel.left_out)]
-        dealt, ends = deal([min(int(np.searchsorted(mine, end)) for mine in own) for end in self._ends])
+        of_member = [np.flatnonzero(whose == name) for name in (*panel.shares, *panel.left_out)]
+        dealt, ends = deal([min(int(np.searchsorted(mine, end)) for mine in of_member) for end in self._ends])
         shares = np.array([*panel.shares.values(), *(0.0 for _ in panel.left_out)])
-        rows = np.stack([mine[dealt] for mine in own], axis=1)  # (rounds, members)
-        return rows.ravel(), ends * len(own), np.tile(shares / shares.max(), len(dealt))
+        rows = np.stack([mine[dealt] for mine in of_member], axis=1)  # (rounds, members)
+        return rows.ravel(), ends * len(of_member), np.tile(shares / shares.max(), len(dealt))
 
     def _stages_decided(self, alpha: float, within: float) -> bool:
         """Calls of tools are elected in up to three stages, each of which has its part of the error: to
@@ -264,7 +264,7 @@ class Electorate:
 
     def _grades(self) -> tuple[Array, Array]:
         """What voters give to each group (voters, groups), and what is the group's own (groups,)."""
-        own = self._own[self._firsts]
+        own = self._evidence[self._firsts]
         return self._poll.matrix()[:, self._firsts], np.where(own > -math.inf, own, 0.0)
 
     def _answers(self, dealt: Integers) -> tuple[Array, Array]:
@@ -290,8 +290,8 @@ class Electorate:
         A group without any probability can win nothing, unless all are like that.
         """
         keys = self._settings.measure.keys(self._candidates)
-        likeliest = order(self._own, self._candidates).tolist()
-        possible = [i for i in likeliest if self._own[i] > -math.inf] or likeliest
+        likeliest = order(self._evidence, self._candidates).tolist()
+        possible = [i for i in likeliest if self._evidence[i] > -math.inf] or likeliest
         return sorted({keys[i]: i for i in reversed(possible)}.values())
 
     def _width(self) -> float:

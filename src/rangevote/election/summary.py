@@ -219,11 +219,11 @@ def _elected(result: Result, likely: int | None) -> list[str]:
     words = passage.text.split() if said.joint else list(passage.text)
     if _matches(words, beside)[0] < len(words):
         return [*sentence, ", as the most likely does not."]
-    own = shared_passage(said, least, beside)
-    if own is None:
+    second = shared_passage(said, least, beside)
+    if second is None:
         return [*sentence, "."]
-    more = f", and {own.voters:,} ({_percent(own.share)}) "
-    return [*sentence, more, Quote(own.text), ", as the most likely does not."]
+    more = f", and {second.voters:,} ({_percent(second.share)}) "
+    return [*sentence, more, Quote(second.text), ", as the most likely does not."]
 
 
 def _majority(result: Result) -> list[str]:

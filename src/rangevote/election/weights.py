@@ -186,9 +186,9 @@ def weigh_members(
     """The voters of each member, the name of their weighting, and their weights, which sum to 1."""
     if not (weights is None or isinstance(weights, str)):
         _given(voters, weights)  # one for each voter
-    for (indices, own), (_, own_given) in zip(voters.by_member(), given.by_member(), strict=True):
+    for (indices, part), (_, part_given) in zip(voters.by_member(), given.by_member(), strict=True):
         some = weights if weights is None or isinstance(weights, str) else [weights[i] for i in indices]
-        yield indices, *_weigh(own, some, temperature, own_given)
+        yield indices, *_weigh(part, some, temperature, part_given)
 
 
 def _weigh(
