@@ -29,6 +29,7 @@ from rangevote.evaluation.tables import (
     escape_markdown,
     render,
     stars,
+    to_html,
 )
 from rangevote.study.analysis import VALUES, Findings, JudgedItem, Person, Split, analyse
 from rangevote.study.plan import COMBINE, StudyPlan
@@ -177,7 +178,7 @@ def _disputed(findings: Findings) -> list[Table]:
 def as_text(findings: Findings, format: str = "text") -> str:
     """The report in a format of `rangevote.evaluation.tables`."""
     escape = {"markdown": escape_markdown, "latex": escape_latex}.get(format, str)
-    words = [escape(verdict(findings)), escape(agreement_words(findings))]
+    words = [escape(text) for text in (verdict(findings), agreement_words(findings))]
     listed = [render(table, format).rstrip("\n") for table in [*tables(findings), *_disputed(findings)]]
     return "\n\n".join([*words, *listed]) + "\n"
 
@@ -280,17 +281,15 @@ def as_html(findings: Findings) -> str:
     style = "".join((folder / name).read_text(encoding="utf-8") for folder, name in files)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    result, *others = tables(findings)
     items = findings.judged_items
     disputed = sum(item.disagreement > 0 for item in items)
     first = f"{disputed:,} of {len(items):,} are judged differently and come first. " if disputed else ""
     about = f"<p>{first}Words that only one of the two outputs has are marked.</p>"
     body = [
-        f"<h1>{escape(result.title)}</h1>",
+        f"<h1>{escape(findings.plan.title)}</h1>",
         f'<p class="{"verdict" if findings.complete else "verdict banner"}">{escape(verdict(findings))}</p>',
         f"<p>{escape(agreement_words(findings))}</p>",
-        _html_table(result),
-        *(f"<h2>{escape(table.title)}</h2>{_html_table(table)}" for table in others),
+        *map(to_html, tables(findings)),
         *([f"<h2>Items</h2>{about}"] if items else []),
         *(_html_item(item, answer_names(findings)) for item in items),
         f'<p class="faint">Made with {escape(findings.plan.software)}. Digest of the study: '
@@ -300,24 +299,9 @@ def as_html(findings: Findings) -> str:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(result.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{escape(findings.plan.title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(body)
         + "\n</main>\n</body>\n</html>\n"
-    )
-
-
-def _html_table(table: Table) -> str:
-    names = [table.corner, *(column.name for column in table.columns)]
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
-    rows = "".join(
-        f'<tr><th scope="row">{name}</th>{"".join(f"<td>{text}</td>" for text in texts)}</tr>'
-        for name, *texts in table.texts(escape, "{}", escape)
-    )
-    notes = "".join(f"<li>{escape(note)}</li>" for note in table.notes)
-    return (
-        f'<div class="scroll" role="group" tabindex="0" aria-label="{escape(table.title)}"><table>'
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
-        + (f'<ul class="notes">{notes}</ul>' if notes else "")
     )
 
 

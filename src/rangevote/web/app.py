@@ -5,9 +5,10 @@ from __future__ import annotations
 import sqlite3
 import weakref
 from base64 import b64encode
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any, Literal
@@ -152,9 +153,8 @@ class ElectionPage:
         self._lists, self._images = lists, images
         self._settings = with_found_shares(settings, (Entry(lists[0].name, ballot) for ballot in lists[0]))
         self.kept = len(lists[0]) if kept is None else min(kept, len(lists[0]))
-        self._elected: OrderedDict[tuple[int, int, WhatIf], api.ElectedBallot] = OrderedDict()
-        self._panels: dict[int, PanelSummary] = {}
-        self._lock, self._counting = Lock(), Lock()
+        self._elect = lru_cache(KEPT)(self._held)
+        self.members = cache(self._members)
 
     def about(self) -> api.About:
         """The lists, and how elections are held."""
@@ -205,7 +205,7 @@ class ElectionPage:
         image = None if self.image(number, list) is None else f"api/ballots/{number}/image?list={list}"
         before = None
         if what_if != AS_IS:
-            own = self._elect(number, list).result
+            own = self._elect(number, list, AS_IS).result
             ranks = {str(index): rank for rank, index in enumerate(own.ranking[: api.LISTED], 1)}
             before = api.Before(own.leader, ranks)
         return api.election(elected, number, image, clusters.stability(elected), before)
@@ -241,19 +241,16 @@ class ElectionPage:
                     continue
         return None
 
-    def members(self, list: int) -> PanelSummary:
+    def _members(self, list: int) -> PanelSummary:
         """What the members of the panel did in a list; elections that fail are not counted."""
         ballots = self._lists[_index(list, len(self._lists), "lists")]
-        with self._counting:
-            if list not in self._panels:
-                count, found = PanelCount(self._settings), None
-                for number in range(min(COUNTED, len(ballots))):
-                    with suppress(RangevoteError):
-                        count.add(ballots[number], elect_ballot(ballots[number], self._settings))
-                with suppress(DataError):  # no two members have answers to the same ballot
-                    found = count.agreement()
-                self._panels[list] = count.summary(len(ballots), found)
-            return self._panels[list]
+        count, found = PanelCount(self._settings), None
+        for ballot in islice(ballots, COUNTED):
+            with suppress(RangevoteError):
+                count.add(ballot, elect_ballot(ballot, self._settings))
+        with suppress(DataError):  # no two members have answers to the same ballot
+            found = count.agreement()
+        return count.summary(len(ballots), found)
 
     def _ballot(self, number: int, list: int) -> Ballot | None:
         """The ballot of a list that belongs to ballot `number` of the first: the one with its id, or, where
@@ -266,21 +263,11 @@ class ElectionPage:
         other = number if ballot.id is None and not wanted.ids else wanted.find(str(ballot.id))
         return wanted[other] if other is not None and other < len(wanted) else None
 
-    def _elect(self, number: int, list: int, what_if: WhatIf = AS_IS) -> api.ElectedBallot:
-        key = (number, list, what_if)
-        with self._lock:
-            if key in self._elected:
-                self._elected.move_to_end(key)
-                return self._elected[key]
+    def _held(self, number: int, list: int, what_if: WhatIf) -> api.ElectedBallot:
         ballot = self._ballot(number, list)
         if ballot is None:
             raise NotFound(f"the list {self._lists[list].name} has no such ballot.")
-        elected = api.ElectedBallot(*what_if.apply(ballot, self._settings))
-        with self._lock:
-            self._elected[key] = elected
-            while len(self._elected) > KEPT:
-                self._elected.popitem(last=False)
-        return elected
+        return api.ElectedBallot(*what_if.apply(ballot, self._settings))
 
     def general(self) -> Iterator[tuple[str, object]]:
         """Each path of the page that belongs to no single ballot, with its answer, for an export."""
