@@ -12,6 +12,7 @@ import os
 import re
 import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -271,20 +272,30 @@ class Snapshot:
         return self.study.pairs[row.pair]
 
 
-def take_snapshot(path: Path) -> Snapshot:
-    """Read all in one transaction, also while people are judging."""
+@contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """One transaction that reads, also while people are judging."""
     db = connect(path, writing=False)
     try:
         db.execute("BEGIN")
-        study, digest = read_study(db, path)
-        rows = _structs(db, Judgement, "judgement ORDER BY id")
-        _check_sides(rows, study, path)
-        finished = frozenset(number for (number,) in db.execute("SELECT annotator FROM finish"))
-        return Snapshot(study, digest, rows, finished)
+        yield db
     except sqlite3.DatabaseError as error:
         raise file_error(path, error) from None
     finally:
         db.close()
+
+
+def take_snapshot(path: Path) -> Snapshot:
+    with _reading(path) as db:
+        study, digest = read_study(db, path)
+        rows = _structs(db, Judgement, "judgement ORDER BY id")
+        _check_sides(rows, study, path)
+        return Snapshot(study, digest, rows, _finished(db))
+
+
+def _finished(db: sqlite3.Connection) -> frozenset[int]:
+    """The annotators that closed their answers."""
+    return frozenset(number for (number,) in db.execute("SELECT annotator FROM finish"))
 
 
 def _check_sides(rows: Sequence[Judgement], study: Study, path: Path) -> None:
@@ -300,15 +311,11 @@ def _check_sides(rows: Sequence[Judgement], study: Study, path: Path) -> None:
 def has_judgements(path: Path) -> bool:
     """Whether a file is a study in which somebody has judged."""
     try:
-        db = connect(path, writing=False)
+        connect(path, writing=False).close()
     except DataError:
         return False
-    try:
+    with _reading(path) as db:  # a study that is damaged is an error: it may have some
         return db.execute("SELECT 1 FROM judgement LIMIT 1").fetchone() is not None
-    except sqlite3.DatabaseError as error:
-        raise damaged(path, error) from None
-    finally:
-        db.close()
 
 
 class NotSaved(SetupError):
@@ -391,6 +398,7 @@ class Store:
             raise
         self._file = os.stat(path).st_ino
         self._assignments = {assignment.handle: assignment for assignment in self.study.assignments}
+        self._assigned = Counter(assignment.annotator for assignment in self.study.assignments)
 
     def close(self) -> None:
         """Let go of the file, and leave one that needs no log beside it, to be read from anywhere."""
@@ -451,40 +459,35 @@ class Store:
 
     def progress(self) -> list[Progress]:
         """How far each annotator is: what who runs the study may see before its end, and no result."""
-        answers = (
-            "SELECT annotator, cannot, comment IS NOT NULL, received, duration_ms FROM judgement "  # noqa: S608
-            f"WHERE {_GIVEN}"
-        )
         visits = "SELECT annotator, max(opened) FROM visit GROUP BY annotator"
         rows, opened, finished = self._read(
             lambda db: (
-                db.execute(answers).fetchall(),
+                _structs(db, Judgement, f"judgement WHERE {_GIVEN}"),
                 dict(db.execute(visits).fetchall()),
-                {number for (number,) in db.execute("SELECT annotator FROM finish")},
+                _finished(db),
             )
         )
         listed = []
         for number, who in enumerate(self.study.annotators):
-            mine = [row for row in rows if row[0] == number]
-            spent = [row[4] for row in mine if row[4] is not None]
+            mine = [row for row in rows if row.annotator == number]
+            spent = [row.duration_ms for row in mine if row.duration_ms is not None]
             listed.append(
                 Progress(
                     name=who.name,
-                    assigned=sum(one.annotator == number for one in self.study.assignments),
+                    assigned=self._assigned[number],
                     judged=len(mine),
-                    cannot=sum(row[1] for row in mine),
-                    comments=sum(row[2] for row in mine),
+                    cannot=sum(row.cannot for row in mine),
+                    comments=sum(row.comment is not None for row in mine),
                     seconds=median(spent) / 1000 if spent else None,
                     opened=opened.get(number),
-                    last=max((row[3] for row in mine), default=None),
+                    last=max((row.received for row in mine), default=None),
                     finished=number in finished,
                 )
             )
         return listed
 
     def finished(self, annotator: int) -> bool:
-        query = "SELECT 1 FROM finish WHERE annotator = ?"
-        return self._read(lambda db: db.execute(query, (annotator,)).fetchone() is not None)
+        return annotator in self._read(_finished)
 
     def image(self, sha256: str) -> PageImage | None:
         query = "SELECT type, content FROM image WHERE sha256 = ?"
@@ -508,7 +511,7 @@ class Store:
             before = db.execute(known, (annotator, answer.key)).fetchone()
             if before is not None:
                 return _repeated(db, before, assignment, answer)
-            if db.execute("SELECT 1 FROM finish WHERE annotator = ?", (annotator,)).fetchone():
+            if annotator in _finished(db):
                 raise AnswerRefused("you have finished: your answers are closed.", 403)
             last = db.execute(
                 f"SELECT id, {_ANSWER} FROM judgement "  # noqa: S608
@@ -522,10 +525,9 @@ class Store:
 
     def finish(self, annotator: int) -> None:
         """Close an annotator's answers, if all are there."""
-        mine = sum(assignment.annotator == annotator for assignment in self.study.assignments)
         done = f"SELECT count(*) FROM judgement WHERE annotator = ? AND {_GIVEN}"  # noqa: S608
         with self._writing() as db:  # they are counted in it, since an undo may come at the same time
-            missing = mine - db.execute(done, (annotator,)).fetchone()[0]
+            missing = self._assigned[annotator] - db.execute(done, (annotator,)).fetchone()[0]
             if missing:
                 raise AnswerRefused(f"{missing} items are not judged yet.")
             db.execute("INSERT OR IGNORE INTO finish VALUES (?, ?)", (annotator, now()))
