@@ -531,7 +531,6 @@ DESK = {"viewport": {"width": 1280, "height": 800}}
 LOOKS = {
     "phone-dark": {"viewport": {"width": 320, "height": 640}, "color_scheme": "dark"},
     "zoom-400": {"viewport": {"width": 320, "height": 256}, "device_scale_factor": 4},  # 1280 x 1024 at 400 %
-    "still": {"viewport": {"width": 800, "height": 600}, "reduced_motion": "reduce"},
 }
 
 

@@ -19,7 +19,6 @@ from rangevote.study.plan import (
     coin,
     coin_sides,
     draw,
-    resolved,
     shuffled,
 )
 from tests.study.samples import SYSTEMS, pairs, png, study_of
@@ -85,10 +84,6 @@ def test_attention_checks_have_one_broken_side_or_two_equal_ones():
         assert intact in texts
         assert other == intact if pair.expected == 0 else other not in texts
         assert any(sorted(other.split()) == sorted(text.split()) for text in texts)
-    drawn = {pair.key for pair in study.pairs if pair.expected is None}
-    assert len(drawn) == 10
-    intact = {pair.second if pair.expected == 1 else pair.first for pair in checks}
-    assert intact.isdisjoint({p.first for p in study.pairs if p.key in drawn})  # made of what was not drawn
 
 
 def test_a_check_does_not_take_the_key_of_an_item_and_users_have_checks_of_their_own():
@@ -333,11 +328,6 @@ def test_balanced_sides_swap_half_of_every_block_and_of_an_odd_rest_as_far_as_ca
     assert all(sum(swapped[start : start + BLOCK]) == BLOCK // 2 for start in range(0, 1000, BLOCK))
     assert len({tuple(swapped[start : start + BLOCK]) for start in range(0, 1000, BLOCK)}) > 50
     assert {sum(balanced_sides(seed, "annotator-1", KEYS[:3])) for seed in range(20)} == {1, 2}
-
-
-def test_an_answer_is_turned_round_with_the_sides():
-    for shown in (-2, -1, 0, 1, 2):
-        assert resolved(shown, False) == shown == -resolved(shown, True)
 
 
 def test_shuffling_keeps_all_and_is_the_same_again():

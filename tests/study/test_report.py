@@ -89,29 +89,22 @@ def test_without_judgements_there_are_no_data_and_ties_alone_have_p_1(tmp_path):
     assert "100.0 % gave the same answer" in shown
 
 
-VERDICTS = {
-    "Result: voted is preferred in 7 of 8 decided items; with 8 this may be chance, p = 0.07.": [1] * 7
-    + [-2],
-    "Result: beam is preferred in 6 of 6 decided items; this is hardly chance, p = 0.031. 1 item is a tie.": [
-        *[-1] * 6,
-        0,
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([1] * 7 + [-2], "voted is preferred in 7 of 8 decided items; with 8 this may be chance, p = 0.07."),
+        ([-1] * 6 + [0], "beam is preferred in 6 of 6 decided items; this is hardly chance, p = 0.031."),
+        ([1, -1], "neither is preferred: each wins 1 of 2 decided items; with 2 this may be chance, p = 1."),
+        ([2] * 20, "voted is preferred in 20 of 20 decided items; this is hardly chance, p < 0.0001."),
     ],
-    "Result: neither is preferred: each wins 1 of 2 decided items; with 2 this may be chance, p = 1.": [
-        1,
-        -1,
-    ],
-    "Result: voted is preferred in 20 of 20 decided items; this is hardly chance, p < 0.0001.": [2] * 20,
-}
-
-
-@pytest.mark.parametrize("words", VERDICTS)
-def test_a_report_begins_with_a_verdict_in_words(tmp_path, words):
-    path = study_file(tmp_path, len(VERDICTS[words]))
-    judge(path, VERDICTS[words])
-    assert verdict(findings(path)) == as_data(findings(path))["verdict"] == words
-    assert as_text(findings(path)).startswith(words + "\n")
-    page = as_html(findings(path))
-    assert f'</h1>\n<p class="verdict">{html.escape(words)}</p>\n' in page
+)
+def test_a_report_begins_with_a_verdict_in_words(tmp_path, values, words):
+    path = study_file(tmp_path, len(values))
+    judge(path, values)
+    told = f"Result: {words}" + (" 1 item is a tie." if 0 in values else "")
+    assert verdict(findings(path)) == as_data(findings(path))["verdict"] == told
+    assert as_text(findings(path)).startswith(told + "\n")
+    assert f'</h1>\n<p class="verdict">{html.escape(told)}</p>\n' in as_html(findings(path))
 
 
 def test_before_the_end_the_verdict_gives_no_p(tmp_path):

@@ -147,13 +147,6 @@ def test_times_are_the_servers_and_the_browsers_is_kept_apart(path, store):
     assert row.duration_ms == 1500
 
 
-def test_another_annotators_item_is_refused(path, store):
-    with pytest.raises(AnswerRefused, match="not one of yours") as refused:
-        store.record(1, answer(handles(store, 0)[0], 1))
-    assert refused.value.status == 403
-    assert count(path) == 0
-
-
 def test_who_has_finished_can_change_nothing(path, store):
     with pytest.raises(AnswerRefused, match="5 items are not judged yet"):
         store.finish(0)
@@ -219,12 +212,6 @@ def test_a_full_disk_is_not_saved(path, store):
     assert count(path) == saved + 1
 
 
-def test_a_read_only_file_is_not_saved(path, store):
-    store._db.execute("PRAGMA query_only = ON")
-    with pytest.raises(NotSaved, match="not saved: attempt to write a readonly database"):
-        store.record(0, answer(handles(store)[0], 1))
-
-
 def test_a_file_that_was_moved_away_is_not_written_to(path, store):
     """SQLite would go on writing to the file that no longer has a name."""
     path.rename(path.with_name("elsewhere.db"))
@@ -260,7 +247,7 @@ def test_a_damaged_file_is_refused_with_its_backup_named(path):
         for page in range(2, 20):
             file.seek(page * 4096)
             file.write(os.urandom(2048))
-    for use in (Store, take_snapshot):
+    for use in (Store, take_snapshot, has_judgements):
         with pytest.raises(DataError, match=r"the study is damaged.*last backup is .*study.db.backup"):
             use(path)
     os.replace(backup_of(path), path)

@@ -186,21 +186,16 @@ def test_candidates_without_text_are_shown_by_their_token_ids():
 
 
 def test_units_are_listed_where_they_do_not_stand_in_the_text():
-    for tokenize, name, units in (
-        ("space", "space", None),
-        ("chars", "chars", None),
-        ("words", "words", None),
-        ("13a", "listed", ["Hello", ",", "you", "!"]),
+    for text, tokenize, name, units in (
+        ("Hello, you!", "space", "space", None),
+        ("Hello, you!", "chars", "chars", None),
+        ("Hello, you!", "words", "words", None),
+        ("Olá, VOCÊ!", "words", "words", ["Olá", ",", "VOCÊ", "!"]),  # pages find those of ASCII texts alone
+        ("Hello, you!", "13a", "listed", ["Hello", ",", "you", "!"]),
     ):
-        result = elect_ballot(ballot(["Hello, you!"]), Settings(tokenize=tokenize))
+        result = elect_ballot(ballot([text]), Settings(tokenize=tokenize))
         found = TextUnits(result.similarity, result.candidates)
         assert (found.name, found.listed(result.candidates, 0)) == (name, units)
-
-
-def test_words_are_listed_as_they_stand_in_texts_beyond_ascii():
-    result = elect_ballot(ballot(["Olá, VOCÊ!"]), Settings(tokenize="words"))
-    found = TextUnits(result.similarity, result.candidates)
-    assert (found.name, found.listed(result.candidates, 0)) == ("words", ["Olá", ",", "VOCÊ", "!"])
 
 
 def test_the_tokenisation_is_found_in_mixtures_and_chrf_has_characters_whatever_is_asked_for():
