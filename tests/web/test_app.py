@@ -269,7 +269,7 @@ def test_ballots_come_back_as_they_were_by_number_and_by_id():
     kept = Ballots("x", many)
     assert len(kept) == 50
     assert [kept[i] for i in (49, 0, 17)] == [many[49], many[0], many[17]]
-    assert (kept.find("17"), kept.find("16")) == (17, None)
+    assert (kept.ids["17"], "16" in kept.ids) == (17, False)
     with pytest.raises(IndexError):
         kept[50]
 

@@ -302,11 +302,11 @@ class Order(Struct):
 
 
 class Grades(Struct):
-    """How each voter (row) grades each candidate. An export may pack a row: see `clusters.packed_grades`."""
+    """How each voter (row) grades each candidate."""
 
     voters: list[int]
     candidates: list[int]
-    grades: list[list[Any]]
+    grades: list[list[float]]
     clusters: list[Cluster]
     by_cluster: Order
 

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 from threading import Lock
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -82,12 +82,10 @@ class Ballots:
         self._lock = Lock()  # requests come from several threads
         self._db = sqlite3.connect("", check_same_thread=False)
         weakref.finalize(self, self._db.close)
-        self._db.execute("CREATE TABLE ballot (number INTEGER PRIMARY KEY, id TEXT, line BLOB)")
+        self._db.execute("CREATE TABLE ballot (number INTEGER PRIMARY KEY, line BLOB)")
         self.members: set[str] = set()
-        self._db.executemany("INSERT INTO ballot VALUES (?, ?, ?)", self._rows(ballots))
-        self._db.execute("CREATE INDEX by_id ON ballot (id)")
-        self._length = int(self._db.execute("SELECT count(*) FROM ballot").fetchone()[0])
-        self.ids = {id for (id,) in self._db.execute("SELECT id FROM ballot WHERE id IS NOT NULL")}
+        self.ids: dict[str, int] = {}  # the number of the first ballot with each id
+        self._length = self._db.executemany("INSERT INTO ballot VALUES (?, ?)", self._rows(ballots)).rowcount
 
     @classmethod
     def read(cls, name: str, entries: Iterable[Entry]) -> Ballots:
@@ -97,31 +95,25 @@ class Ballots:
             raise DataError("holds no ballots, so there is nothing to show.", where=name)
         return kept
 
-    def _rows(self, ballots: Iterable[Ballot]) -> Iterator[tuple[int, str | None, bytes]]:
+    def _rows(self, ballots: Iterable[Ballot]) -> Iterator[tuple[int, bytes]]:
         for number, ballot in enumerate(ballots):
             self.members.update(one.member for one in ballot.candidates if one.member is not None)
-            yield number, None if ballot.id is None else str(ballot.id), write_ballot(ballot)
+            if ballot.id is not None:
+                self.ids.setdefault(str(ballot.id), number)
+            yield number, write_ballot(ballot)
 
     def __len__(self) -> int:
         return self._length
 
     def __getitem__(self, number: int) -> Ballot:
-        if (found := self._first("line", "number", number)) is None:
+        with self._lock:
+            row = self._db.execute("SELECT line FROM ballot WHERE number = ?", (number,)).fetchone()
+        if row is None:
             raise IndexError(number)
-        return decode_ballot(found, _QUIET)
+        return decode_ballot(row[0], _QUIET)
 
     def __iter__(self) -> Iterator[Ballot]:
         return map(self.__getitem__, range(len(self)))
-
-    def find(self, id: str) -> int | None:
-        number: int | None = self._first("number", "id", id)
-        return number
-
-    def _first(self, column: str, by: str, value: object) -> Any:
-        with self._lock:
-            query = f"SELECT {column} FROM ballot WHERE {by} = ? ORDER BY number LIMIT 1"  # noqa: S608
-            row = self._db.execute(query, (value,)).fetchone()
-        return row and row[0]
 
 
 def names_of(paths: Sequence[str]) -> list[str]:
@@ -173,7 +165,9 @@ class ElectionPage:
         """Name of each further list that has ballots without a partner in the first, and how many."""
         first = self._lists[0]
         for other in self._lists[1:]:
-            shared = len(other.ids & first.ids) if other.ids or first.ids else min(len(first), len(other))
+            shared = (
+                len(other.ids.keys() & first.ids) if other.ids or first.ids else min(len(first), len(other))
+            )
             if len(other) > shared:
                 yield other.name, len(other) - shared
 
@@ -197,7 +191,7 @@ class ElectionPage:
         return row
 
     def find(self, id: str) -> api.Found:
-        number = self._lists[0].find(id)
+        number = self._lists[0].ids.get(id)
         return api.Found(number if number is not None and number < self.kept else None)
 
     def election(self, number: int, list: int, what_if: WhatIf = AS_IS) -> api.Election:
@@ -260,7 +254,7 @@ class ElectionPage:
         ballot = self._lists[0][number]
         if list == 0:
             return ballot
-        other = number if ballot.id is None and not wanted.ids else wanted.find(str(ballot.id))
+        other = number if ballot.id is None and not wanted.ids else wanted.ids.get(str(ballot.id))
         return wanted[other] if other is not None and other < len(wanted) else None
 
     def _held(self, number: int, list: int, what_if: WhatIf) -> api.ElectedBallot:
@@ -307,7 +301,6 @@ class ElectionPage:
                     if len(graded.voters) == shown.voters.total > 0 and index in graded.candidates:
                         parts.votes = parts.votes_rest = UNSET
                     yield f"{start}/candidates/{index}{end}", parts
-            graded.grades = [clusters.packed_grades(row) for row in graded.grades]
             yield f"{start}/grades{end}", graded
             for role, rows in (("candidates", shown.candidates.rows), ("voters", shown.voters.rows)):
                 for row in rows:

@@ -47,8 +47,6 @@ BASELINES = ("most_likely", "length_normalised")
 PAIRS = 4_000_000
 #: Rows and columns of grades that are shown.
 GRADED = 300
-#: Characters that stand for the distinct grades of a row in an export.
-SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 #: Left-out voters whose new winner is listed.
 CHANGES = 100
 #: Clusters that get a name, and the words of a name and of a text that is read for it.
@@ -109,19 +107,6 @@ def grades(elected: ElectedBallot, digits: int = DIGITS) -> Grades:
         place = np.argsort(by_candidate)
         by_voter = np.argsort(place[matrix.argmax(axis=1)], kind="stable").tolist()
     return Grades(rows, columns, np.round(matrix, digits).tolist(), listed, Order(by_voter, by_candidate))
-
-
-def packed_grades(row: Sequence[float]) -> list[Any]:
-    """A row of grades as [its distinct grades, a character for each grade]; `static/votes.js` reads it.
-
-    >>> packed_grades([0.5, 0.0, 0.5, 1.0])
-    [[0.0, 0.5, 1.0], 'BABC']
-    """
-    distinct = sorted(set(row))
-    if len(distinct) > len(SIGNS):
-        return list(row)
-    signs = dict(zip(distinct, SIGNS, strict=False))
-    return [distinct, "".join(signs[grade] for grade in row)]
 
 
 def clusters(alike: Array) -> tuple[list[list[int]], list[int]]:

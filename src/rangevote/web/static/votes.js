@@ -1,11 +1,8 @@
-// What an exported file leaves out: votes that follow from grades and weights, and grades that are packed.
+// What an exported file leaves out: votes that follow from grades and weights.
 
 /** Votes of one candidate that are listed, as PARTS in web/api.py. */
 const LISTED = 200;
 const PARTS_PATH = /^(.*)\/candidates\/\d+(\?list=\d+)$/;
-
-/** For the distinct grades of a row, as SIGNS there. */
-const SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /**
  * The answer to a question as the server would give it; undefined where there is none.
@@ -15,20 +12,9 @@ const SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
  */
 export function withVotes(answers, path) {
   const [answer, place] = [answers[path], PARTS_PATH.exec(path)];
-  if (answer?.grades) return { ...answer, grades: answer.grades.map(unpackedGrades) };
   if (!answer || answer.votes || !place) return answer;
   const [, ballot, list] = place;
-  return { ...answer, ...votesFor(answer.index, withVotes(answers, `${ballot}/grades${list}`), answers[`${ballot}${list}`]) };
-}
-
-/**
- * @param {number[] | [number[], string]} row
- * @returns {number[]}
- */
-function unpackedGrades(row) {
-  const [distinct, signs] = row;
-  if (!Array.isArray(distinct)) return /** @type {number[]} */ (row);
-  return Array.from(String(signs), (sign) => distinct[SIGNS.indexOf(sign)]);
+  return { ...answer, ...votesFor(answer.index, answers[`${ballot}/grades${list}`], answers[`${ballot}${list}`]) };
 }
 
 /**
