@@ -40,13 +40,6 @@ def test_the_address_in_an_answer_opens_the_page_of_its_election(page, upstream)
         assert violations(page) == []
 
 
-def test_the_page_is_found_without_the_slash_too(page, upstream):
-    with Running(upstream.url, kept=2) as service:
-        place = service.ask().json()["rangevote"]["election"]
-        opened(page, service, place.rstrip("/"))
-        assert page.url == service.url + place
-
-
 def test_a_browser_gives_the_key_as_a_password(new_page, upstream):
     with Running(upstream.url, kept=2, keys=(KEY,)) as service:
         answer = service.ask().json()

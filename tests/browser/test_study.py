@@ -134,7 +134,7 @@ def shown(path, annotator=0):
 
 
 def test_an_annotator_judges_a_study_by_keyboard_and_finishes(page, serving, tmp_path):
-    path = study_file(tmp_path, CAPTIONS[:10])
+    path = study_file(tmp_path, CAPTIONS[:10], completion_code="C0DE-<b>42</b>")
     link = serving(path).links[0]
     asked = []
     page.on("request", lambda request: asked.append((request.url, request.headers)))
@@ -153,11 +153,17 @@ def test_an_annotator_judges_a_study_by_keyboard_and_finishes(page, serving, tmp
     all_saved(page)
     assert shown(path) == [i % 5 - 2 for i in range(10)]
     assert page.inner_text("#message-title") == "All 10 items are judged"
+    assert page.locator(".tally dd").all_inner_texts() == ["4", "2", "4", "0", "0"]
+    assert page.locator(".tally dt").all_inner_texts()[0] == "Left better"
     screenshot(page, "study-all-judged")
+    assert "C0DE" not in page.content()
     page.click("button:has-text('Finish')")
     for _ in range(2):
         page.wait_for_function("() => document.getElementById('message-title').textContent === 'Thank you'")
+        assert page.inner_text(".code code") == "C0DE-<b>42</b>"
         page.reload()
+    page.wait_for_selector(".code")
+    assert violations(page) == []
     assert take_snapshot(path).finished == {0}
     screenshot(page, "study-finished")
     token = link.partition("#")[2]  # case 72: it never leaves the browser in an address
@@ -735,28 +741,6 @@ def test_a_picture_is_enlarged_by_click_and_key_and_judges_nothing_meanwhile(pag
     page.click("#enlarge")
     page.click("#close-large")
     assert page.is_hidden("#large")
-
-
-def test_the_end_sums_up_and_shows_the_completion_code(page, begun):
-    begun(4, completion_code="C0DE-<b>42</b>")
-    for key in "1350":
-        judge(page, key)
-    page.wait_for_selector("#message:not([hidden])")
-    counts = dict(
-        zip(*(page.locator(f".tally {kind}").all_inner_texts() for kind in ("dt", "dd")), strict=True)
-    )
-    assert counts == {"Left better": "1", "No difference": "1", "Right better": "1", "Cannot judge": "1"} | {
-        "Comments": "0"
-    }
-    assert "C0DE" not in page.content()
-    page.click("button:has-text('Finish')")
-    page.wait_for_selector(".code")
-    assert page.inner_text(".code code") == "C0DE-<b>42</b>"
-    assert violations(page) == []
-    screenshot(page, "study-end")
-    page.reload()
-    page.wait_for_selector(".code")
-    assert page.inner_text(".code code") == "C0DE-<b>42</b>"
 
 
 def test_who_runs_the_study_follows_its_progress_live_and_sees_no_result(
