@@ -48,6 +48,7 @@ def test_click_completes_commands_and_options():
         ("--preset b", ["blend"]),
         ("--rule r", ["range", "reweighted"]),
         ("--weights im", ["importance"]),
+        ("--tokenize w", ["words"]),
     ):
         typed |= {"COMP_WORDS": f"rangevote vote {words}", "COMP_CWORD": "3"}
         assert rangevote_with(**typed).split() == [f"plain,{name}" for name in found]

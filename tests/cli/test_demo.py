@@ -10,7 +10,7 @@ import zlib
 import pytest
 
 import rangevote as rv
-from rangevote.cli.demo import CAPITALS, FIGURE_1, LIMITS, LONGEST, PROMPTS, QUESTION, SAMPLES, _marked
+from rangevote.cli.demo import CAPITALS, FIGURE_1, LIMITS, OPEN_TOKENS, PROMPTS, QUESTION, SAMPLES, _marked
 from rangevote.election.summary import Quote, why
 from tests.cli.speaker import Speaker
 
@@ -46,7 +46,7 @@ def test_figure_1_fits_a_terminal_of_80_columns_and_no_line_is_broken(run):
 def test_with_a_model_the_likely_and_the_elected_answer_stand_side_by_side(run, model):
     shown = run("demo", "--model", "any", "-s", "overlap_1").out.decode()
     assert max(map(len, shown.splitlines())) <= 100
-    [drawn] = rv.search(model, [QUESTION], rv.Sample(SAMPLES, temperature=0.7, max_new_tokens=LONGEST))
+    [drawn] = rv.search(model, [QUESTION], rv.Sample(SAMPLES, temperature=0.7, max_new_tokens=OPEN_TOKENS))
     result = rv.elect(drawn, similarity="overlap_1")
     assert QUESTION in shown
     likely = max(range(SAMPLES), key=lambda i: result.candidates[i].logprob or 0.0)
@@ -143,7 +143,7 @@ def test_the_elections_are_written_as_a_page_that_opens_from_disk(run, model, tm
 
 def test_what_a_model_writes_is_shown_and_not_obeyed(run, model, monkeypatch):
     model.text = lambda tokens: "[bold red]hi[/] \x1b[31m\x07 there"
-    monkeypatch.setattr("rangevote.cli.demo.LONGEST", 2)
+    monkeypatch.setattr("rangevote.cli.demo.OPEN_TOKENS", 2)
     done = run("demo", "--model", "any")
     assert "[bold red]hi[/] \\x1b[31m\\x07 there ..." in words(done.out.decode())  # and that it was cut off
     assert b"\x1b" not in done.out

@@ -71,12 +71,12 @@ PROMPTS = (
     "Which city should I visit in {}?",
 )
 #: An answer is the last name in it: words that begin with a capital letter.
-NAMES = r"exact:regex:([A-Z]\w+(?: [A-Z]\w+)*)[^A-Z]*$"
-SHORT = 16
+LAST_NAME = r"exact:regex:([A-Z]\w+(?: [A-Z]\w+)*)[^A-Z]*$"
+SHORT_TOKENS = 16
 
 #: The open question, and the room that its answers have, so that they end by themselves.
 QUESTION = "Why is the sky blue? Answer in two sentences."
-SAMPLES, LONGEST = 10, 160
+SAMPLES, OPEN_TOKENS = 10, 160
 
 LIMITS = (
     "What this does not show: one small model, one list of questions, one way to read an answer from a text. "
@@ -85,7 +85,7 @@ LIMITS = (
 )
 
 #: The measures under which an election is held again, to see how firm it is.
-OTHERS = ("overlap_1", "overlap_2", "overlap_1-4@0.25", "bleu_4", "chrf")
+MEASURES = ("overlap_1", "overlap_2", "overlap_1-4@0.25", "bleu_4", "chrf")
 
 
 @click.command(
@@ -172,9 +172,9 @@ def _answers(console: Console, model: str, similarity: str, export: str | None) 
         for number, prompt in enumerate(PROMPTS, 1):
             status.update(f"{len(CAPITALS)} questions, prompt {number} of {len(PROMPTS)} ...")
             asked = [prompt.format(country) for country in CAPITALS]
-            answers[prompt] = [one for [one] in search(network, asked, Beam(1, max_new_tokens=SHORT))]
+            answers[prompt] = [one for [one] in search(network, asked, Beam(1, max_new_tokens=SHORT_TOKENS))]
         status.update(f"the open question, {SAMPLES} answers ...")
-        [drawn] = search(network, [QUESTION], Sample(SAMPLES, temperature=0.7, max_new_tokens=LONGEST))
+        [drawn] = search(network, [QUESTION], Sample(SAMPLES, temperature=0.7, max_new_tokens=OPEN_TOKENS))
     spent = perf_counter() - began
     _prompts(console, model, answers)
     result = elect(drawn, similarity=similarity)
@@ -206,11 +206,11 @@ def _prompts(console: Console, model: str, answers: Mapping[str, list[Hypothesis
     ballots = [
         {prompt: [listed[number]] for prompt, listed in answers.items()} for number in range(len(CAPITALS))
     ]
-    keys = {prompt: get_similarity(NAMES).keys(Hypotheses.of(some)) for prompt, some in answers.items()}
+    keys = {prompt: get_similarity(LAST_NAME).keys(Hypotheses.of(some)) for prompt, some in answers.items()}
     right = {prompt: sum(map(eq, some, CAPITALS.values())) for prompt, some in keys.items()}
     found = None
     with suppress(DataError):  # the model gave no names
-        found = agreement_shares(ballots, similarity=NAMES)
+        found = agreement_shares(ballots, similarity=LAST_NAME)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("prompt")
     for heading in ("right", "agrees", "share"):
@@ -223,7 +223,7 @@ def _prompts(console: Console, model: str, answers: Mapping[str, list[Hypothesis
     table.add_row("the best prompt, if you knew it", str(max(right.values())))
     votes = {"equal shares": None} | ({"shares by agreement": found.shares} if found else {})
     for name, shares in votes.items():
-        results = elect_many(ballots, similarity=NAMES, shares=shares)
+        results = elect_many(ballots, similarity=LAST_NAME, shares=shares)
         elected = sum(map(eq, (result.answer for result in results), CAPITALS.values()))
         table.add_row(f"the vote with {name}", str(elected), style="bold")
     console.print(table)
@@ -268,9 +268,11 @@ def _firm(result: Result) -> str:
     """By how much it won, and how many other measures elect the same."""
     from rangevote.election.elect import elect
 
-    same = [elect(list(result.candidates), similarity=name).leader == result.leader for name in OTHERS]
+    same = [elect(list(result.candidates), similarity=name).leader == result.leader for name in MEASURES]
     margin = "no rival" if result.margin is None else f"{result.margin:.3f} ahead of the next"
-    return f"How firm: {margin}; {sum(same)} of {len(OTHERS)} measures elect the same ({', '.join(OTHERS)})."
+    return (
+        f"How firm: {margin}; {sum(same)} of {len(MEASURES)} measures elect the same ({', '.join(MEASURES)})."
+    )
 
 
 def _write_page(

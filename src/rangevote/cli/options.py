@@ -24,7 +24,7 @@ Option = Callable[[Command], Command]
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 #: Shares that are found from all ballots; election/panel.py has it too, and loads numpy.
 AGREEMENT: Final = "agreement"
-#: What formats are called; the endings of names that promise a table are among them.
+#: Formats in words; endings of names that promise a table are among them.
 FORMAT_NAMES = {"jsonl": "JSON lines", "parquet": "Parquet", "csv": "CSV", "tsv": "TSV", "xlsx": "Excel"}
 
 
@@ -140,7 +140,7 @@ def election_option(name: str, *, sampling: bool = False, default: bool = True) 
         how["callback"] = _json_file if name == "schema" else _numbers_by_name
     elif not {str, bool}.intersection(setting.types):
         how["type"] = setting.types[-1]
-    if name in ("similarity", "preset", "rule", "weights"):
+    if name in ("similarity", "preset", "rule", "weights", "tokenize"):
         how["shell_complete"] = lambda context, option, typed: _names_of(name, typed)
     flags = setting.flags.replace("--temperature ", "") if sampling else setting.flags
     shown = how["default"] is not None and bool not in setting.types
@@ -152,6 +152,7 @@ def _names_of(option: str, typed: str) -> list[str]:
     from rangevote.election.rules import RULES
     from rangevote.election.weights import WEIGHTS
     from rangevote.similarity import PRESETS, listings
+    from rangevote.similarity.units import TOKENISERS
 
     measures = [listing.example.removesuffix("MODEL") for listing in listings().values()]
     known = {
@@ -159,6 +160,7 @@ def _names_of(option: str, typed: str) -> list[str]:
         "preset": PRESETS,
         "rule": RULES,
         "weights": WEIGHTS,
+        "tokenize": TOKENISERS,
     }
     return sorted(name for name in known[option] if name.startswith(typed))
 
