@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import io
+import math
 import warnings
 from contextlib import suppress
 from itertools import islice
@@ -15,13 +16,17 @@ import numpy as np
 from fuzz.formats import entries
 from rangevote.cli.vote import Voting
 from rangevote.election.elect import elect_ballot
-from rangevote.election.settings import Settings
+from rangevote.election.settings import Settings, settings_of
 from rangevote.errors import RangevoteError
+from rangevote.evaluation.panel_report import agreement_of, panel_report
 from rangevote.formats import ReadOptions
+from rangevote.formats.jsonl import parse
 from rangevote.formats.reader import Chunk
 from rangevote.formats.result_writer import ResultShape
-from rangevote.hypothesis import Ballot
+from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.kernel import plain
+from rangevote.similarity import WITH_MODELS
+from rangevote.similarity.answers import KEYS, get_key
 
 #: Measures and rules that run different code; heavy ones are left out.
 OPTIONS: tuple[dict[str, Any], ...] = (
@@ -35,6 +40,8 @@ OPTIONS: tuple[dict[str, Any], ...] = (
     {"similarity": "overlap_2", "tokenize": "tokens"},
     {"rule": "most_likely"},
     {"rule": "length_normalised"},
+    {"rule": "cluster", "similarity": "overlap_1", "min_share": 0.5},
+    {"scores": {"reward": 0.5}, "likelihood": 0.1, "cutoff": 0.3},
 )
 #: Of elections that the kernels hold many at a time.
 CHUNKS: tuple[dict[str, Any], ...] = (
@@ -69,13 +76,63 @@ def _check_election(ballot: Ballot, options: dict[str, Any]) -> None:
     assert sorted(result.ranking) == list(range(len(ballot.candidates)))
     if len(result.voters):
         assert np.isfinite(result.scores).all()
-        assert (np.abs(result.scores) <= 1 + 1e-9).all() or "@" in settings.measure.name or "pre" in options
-        assert not result.weights.size or abs(result.weights.sum() - 1) < 1e-9 or not result.weights.any()
+        assert (
+            (np.abs(result.scores) <= 1 + 1e-9).all() or "@" in settings.measure.name or settings.has_evidence
+        )
+        total = result.weights.sum()
+        assert total < 1 + 1e-9
+        assert options.get("rule") == "cluster" or not result.weights.any() or total > 1 - 1e-9
     if ballot.voters is not None and not options.get("merge"):
         turned = Ballot(ballot.candidates, ballot.voters[::-1], ballot.id, ballot.source)
         assert elect_ballot(turned, settings).scores.tobytes() == result.scores.tobytes(), (
             "the order of voters counts"
         )
+
+
+def panels(data: bytes) -> None:
+    """A file of panel members: shares by agreement are shares, and the report counts every ballot."""
+    listed = entries(io.BytesIO(data), "jsonl")[:MOST]
+    if sum(len(entry.ballot.candidates) for entry in listed if entry.ballot is not None) > 4 * MOST:
+        return
+    settings = Settings(similarity="exact:plain", shares="agreement")
+    shares = agreement_of(listed, settings).shares
+    assert min(shares.values()) >= 0
+    assert math.isclose(sum(shares.values()), 1.0)
+    report = panel_report(listed, settings)
+    assert report.elected <= report.ballots <= len(listed)
+
+
+def merged(data: bytes) -> None:
+    """JSON samples merged field by field: every value is one that a sample wrote, and shares are shares."""
+    for entry in islice(entries(io.BytesIO(data), "jsonl"), 3):
+        ballot = entry.get()
+        if len(ballot.candidates) > MOST:
+            continue
+        with suppress(RangevoteError):
+            found = elect_ballot(ballot, Settings(rule="merge")).merged
+            assert found is None or all(0 <= share <= 1 + 1e-9 for share in found.shares.values())
+
+
+def options(data: bytes) -> None:
+    """Options of an election, as a profile or a request has them: settings, or an error that says why."""
+    given = parse(data)
+    if isinstance(given, dict) and not _heavy(str(given.get("similarity"))):
+        settings = settings_of(given)  # type: ignore[arg-type]
+        with suppress(RangevoteError):
+            elect_ballot(Ballot([Hypothesis("a b", logprob=-1.0), Hypothesis("a c", logprob=-2.0)]), settings)
+
+
+def _heavy(name: str) -> bool:
+    """Whether a measure would load a model or start a program."""
+    return any(word in name.lower() for word in (*WITH_MODELS, "command"))
+
+
+def answer_keys(data: bytes) -> None:
+    """Every key of `exact` on any text: an answer that can be counted, or None."""
+    text = data.decode("utf-8", "replace")
+    for key in (*KEYS.values(), get_key("json:a[0].b"), get_key("line:last"), get_key("after:answer")):
+        answer = key(text)
+        assert answer is None or (isinstance(answer, str) and hash(answer) is not None)
 
 
 def kernels(data: bytes) -> None:

@@ -372,7 +372,8 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             value = getattr(self, option.name)
             if option.check is not None and value is not option.default:
                 option.check(option.name, value)
-            if option.votes and value and self.rule in WITHOUT_VOTERS:
+        for option in SCHEMA.values() if self.rule in WITHOUT_VOTERS else ():
+            if option.votes and getattr(self, option.name):
                 raise UsageError(
                     f"{option.name} is for votes, and nobody votes under rule={self.rule!r}; leave it out, "
                     f"or use rule='range'."
