@@ -172,7 +172,7 @@ def test_a_checkpoint_that_is_not_there_is_told(model, tmp_path):
 
 def test_what_comet_cannot_load_is_reported(model, monkeypatch):
     monkeypatch.setattr("rangevote.similarity.neural.is_cached", lambda name: True)
-    with pytest.raises(SetupError, match=r"COMET cannot load the model .*not supported by COMET"):
+    with pytest.raises(SetupError, match=r"unbabel-comet cannot load the model .*not supported by COMET"):
         rv.elect(["a"], similarity=Comet("no/model", source="y"))
 
 

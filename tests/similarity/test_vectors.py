@@ -16,8 +16,7 @@ import pytest
 import rangevote as rv
 from rangevote.errors import MissingExtra, SetupError
 from rangevote.hypothesis import Hypothesis
-from rangevote.similarity import neural
-from rangevote.similarity.vectors import Embedding
+from rangevote.similarity.vectors import Embedding, folder_of
 from tests.similarity.samples import columns, weights_for
 
 
@@ -193,15 +192,15 @@ def test_without_the_package_the_install_is_told(monkeypatch):
 
 def test_a_folder_is_taken_as_it_is_and_one_without_a_model_refused(tmp_path):
     with pytest.raises(SetupError, match=r"holds no model: there is no modules\.json in it"):
-        neural.folder_of(str(tmp_path), "modules.json")
+        folder_of(str(tmp_path), "modules.json")
     (tmp_path / "modules.json").touch()
-    assert neural.folder_of(str(tmp_path), "modules.json") == tmp_path
+    assert folder_of(str(tmp_path), "modules.json") == tmp_path
 
 
 @pytest.mark.parametrize("name", ["./none", "~/none", "/none/here", "a/b/c", "a\\b"])
 def test_a_path_that_is_not_there_is_no_name(name):
     with pytest.raises(SetupError, match=r"there is no folder .* to load a model from"):
-        neural.folder_of(name, "modules.json")
+        folder_of(name, "modules.json")
 
 
 def test_a_package_is_looked_into_without_being_run(tmp_path, monkeypatch):
@@ -210,6 +209,6 @@ def test_a_package_is_looked_into_without_being_run(tmp_path, monkeypatch):
     (package / "__init__.py").write_text("raise SystemError('imported')")
     (package / "inside" / "modules.json").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    assert neural.folder_of("carries-a-model", "modules.json") == package / "inside"
-    assert neural.folder_of("carries-another", "modules.json") is None
-    assert neural.folder_of("carries-a-model", "other.json") is None
+    assert folder_of("carries-a-model", "modules.json") == package / "inside"
+    assert folder_of("carries-another", "modules.json") is None
+    assert folder_of("carries-a-model", "other.json") is None

@@ -9,16 +9,16 @@ themselves try again for more than a minute.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import logging
 import os
 import threading
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from functools import cached_property, partial
+from itertools import islice, product
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -82,9 +82,12 @@ def shared_model(measure: str, model: str | Path, *options: object) -> LazyModel
 
 
 class NeuralMeasure(Measure):
-    """Grades from `grade_pairs`, called once for every two different texts; the empty text abstains."""
+    """Grades from a model's scores of every two different texts; the empty text abstains."""
 
     lowest = -1.0
+    #: The module, and the package that brings it.
+    module: str
+    package: str
     model: str
     source: str | None = None
 
@@ -92,8 +95,8 @@ class NeuralMeasure(Measure):
         return PairPoll(self._texts(candidates), partial(self._grade, {}), self._texts)
 
     @abstractmethod
-    def load(self) -> Any:
-        """The model, by the user's package."""
+    def loaded(self, library: ModuleType, path: str) -> Any:
+        """The model, by the user's package, from a path or a name on the hub."""
 
     @abstractmethod
     def score(self, model: Any, texts: Sequence[Scored], vectors: dict[str, Any]) -> Sequence[float]:
@@ -105,12 +108,36 @@ class NeuralMeasure(Measure):
     def scores(self, texts: Sequence[Scored], vectors: dict[str, Any]) -> Array:
         """The same as an array, shape (texts,); the model is loaded where it is not yet."""
         with self._lazy.lock:
-            model = self._lazy.get(self.name, self.load)
+            model = self._lazy.get(self.name, self._load)
             return np.asarray(self.score(model, texts, vectors), dtype=np.float64)
 
     @cached_property
     def _lazy(self) -> LazyModel:
         return shared_model(type(self).__name__, self.model, getattr(self, "layer", None))
+
+    def _load(self) -> Any:
+        library = import_package(self.module, self.package, self.name)
+        path = self.local()
+        if path is None and not is_cached(self.model):
+            refuse_unreachable(self.model, self.name)
+        try:
+            with self.silence():
+                return self.loaded(library, path or self.model)
+        except UsageError:
+            raise
+        except Exception as error:  # of transformers, torch, and what else a package uses
+            raise SetupError(
+                f"{self.name}: {self.package} cannot load the model ({one_line(error)}). Check its name."
+            ) from error
+
+    def local(self) -> str | None:
+        """Where the model is on this machine, if it is named by a path."""
+        folder = Path(self.model).expanduser()
+        return str(folder) if folder.is_dir() else None
+
+    def silence(self) -> AbstractContextManager[None]:
+        """Without what the package writes while it loads."""
+        return quiet()
 
     def about(self, source: str | None) -> NeuralMeasure:
         """The same measure, and the same loaded model, for translations of this source."""
@@ -123,18 +150,6 @@ class NeuralMeasure(Measure):
     def grades(self, scores: Array) -> Array:
         """Scores as grades, which are from -1 to 1, and the higher the better."""
         return scores
-
-    def grade_pairs(self, voters: list[str], candidates: list[str], vectors: dict[str, Any]) -> Array:
-        """The grade of each candidate from the voter at the same index."""
-        if self.reads_source and self.source is None:
-            raise DataError(
-                f"is missing, and {self.name} compares translations with their source. Give the ballot "
-                f"one, or similarity={type(self).__name__}(..., source=...).",
-                field="source",
-            )
-        pairs = zip(candidates, voters, strict=True)
-        texts = [Scored(self.source or "", candidate, voter) for candidate, voter in pairs]
-        return self.grades(self.scores(texts, vectors))
 
     def _texts(self, hypotheses: Hypotheses) -> list[str]:
         return texts_of(hypotheses, self.name)
@@ -151,23 +166,23 @@ class NeuralMeasure(Measure):
 
     def _all_pairs(self, voters: list[str], candidates: list[str], vectors: dict[str, Any]) -> Array:
         """Grades of all pairs of different texts, a block at a time, shape (voters, candidates)."""
-        width = len(candidates)
-        grades = np.empty(len(voters) * width)
-        for start in range(0, len(grades), BLOCK):
-            pairs = range(start, min(start + BLOCK, len(grades)))
-            given = self.grade_pairs(
-                [voters[p // width] for p in pairs], [candidates[p % width] for p in pairs], vectors
+        if self.reads_source and self.source is None:
+            raise DataError(
+                f"is missing, and {self.name} compares translations with their source. Give the ballot "
+                f"one, or similarity={type(self).__name__}(..., source=...).",
+                field="source",
             )
-            grades[start : pairs.stop] = self._checked(given, len(pairs))
-        return np.clip(grades, -1.0, 1.0).reshape(len(voters), width)
-
-    def _checked(self, grades: Array, size: int) -> Array:
-        if grades.shape != (size,) or not np.isfinite(grades).all():
-            raise SetupError(
-                f"{self.name}: the model must give one finite number for each of {size} pairs, and gave an "
-                f"array of shape {grades.shape}, finite or not. Choose another model."
-            )
-        return grades
+        pairs = product(voters, candidates)
+        blocks = []
+        while texts := [Scored(self.source or "", c, v) for v, c in islice(pairs, BLOCK)]:
+            grades = self.grades(self.scores(texts, vectors))
+            if grades.shape != (len(texts),) or not np.isfinite(grades).all():
+                raise SetupError(
+                    f"{self.name}: the model must give one finite number for each of {len(texts)} pairs, and "
+                    f"gave an array of shape {grades.shape}, finite or not. Choose another model."
+                )
+            blocks.append(grades)
+        return np.clip(np.concatenate(blocks), -1.0, 1.0).reshape(len(voters), len(candidates))
 
 
 def _distinct(texts: Sequence[str]) -> dict[str, int]:
@@ -185,6 +200,9 @@ class Comet(NeuralMeasure):
     cut, with a warning.
     """
 
+    module, package = "comet", "unbabel-comet"
+    reads_source = True
+
     def __init__(
         self, model: str, *, scale: float = 1.0, source: str | None = None, batch_size: int = 16
     ) -> None:
@@ -193,13 +211,25 @@ class Comet(NeuralMeasure):
         self.model, self.scale, self.source, self.batch_size = model, scale, source, batch_size
         self.name = f"comet:{model}" + ("" if scale == 1.0 else f"@{short(scale)}")
 
-    reads_source = True
+    def _load(self) -> Any:
+        with quiet_comet():  # it writes when it is imported, too
+            return super()._load()
 
-    def load(self) -> Any:
-        return load_comet(self.model, self.name)
+    def local(self) -> str | None:
+        path = Path(self.model).expanduser()
+        file = path / "checkpoints" / "model.ckpt" if path.is_dir() else path
+        if file.is_file():
+            return str(file)
+        if path.exists() or self.model.startswith((".", "~", "/")) or self.model.endswith(".ckpt"):
+            raise SetupError(f"{self.name}: there is no checkpoint {str(file)!r}.")
+        return None
 
-    def score(self, model: Any, texts: Sequence[Scored], vectors: dict[str, Any]) -> Sequence[float]:
-        return comet_scores(model, texts, self.batch_size, vectors)
+    def silence(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def loaded(self, library: ModuleType, path: str) -> Any:
+        checkpoint = path if self.local() else library.download_model(path)
+        return library.load_from_checkpoint(checkpoint).eval().to(device())
 
     def grades(self, scores: Array) -> Array:
         scores = scores / self.scale
@@ -211,43 +241,40 @@ class Comet(NeuralMeasure):
             )
         return scores
 
+    def score(self, model: Any, texts: Sequence[Scored], vectors: dict[str, Any]) -> Sequence[float]:
+        """The model's scores.
 
-def comet_scores(
-    model: Any, texts: Sequence[Scored], batch_size: int, vectors: dict[str, Any]
-) -> Sequence[float]:
-    """The model's scores.
+        COMET's regression models encode source, translation and reference one by one, so a text in many
+        places is encoded once, and `vectors` keeps what was encoded. Others read the three together.
+        """
+        if not (hasattr(model, "estimate") and model.requires_references()):
+            samples = [{"src": text.source, "mt": text.candidate, "ref": text.reference} for text in texts]
+            options = {"batch_size": self.batch_size, "gpus": int(device() == "cuda"), "progress_bar": False}
+            with quiet_comet():
+                return list(model.predict(samples, **options).scores)
+        import torch
 
-    COMET's regression models encode source, translation and reference one by one, so a text in many places
-    is encoded once, and `vectors` keeps what was encoded. Others read the three together.
-    """
-    if not (hasattr(model, "estimate") and model.requires_references()):
-        samples = [{"src": text.source, "mt": text.candidate, "ref": text.reference} for text in texts]
-        with quiet_comet():
-            prediction = model.predict(
-                samples, batch_size=batch_size, gpus=int(has_gpu()), progress_bar=False
-            )
-        return list(prediction.scores)
-    import torch
-
-    roles = [[text[role] for text in texts] for role in range(3)]  # sources, candidates, references
-    distinct = dict.fromkeys(text for role in roles for text in dict.fromkeys(role))
-    new = sorted((text for text in distinct if text not in vectors), key=len)  # for little padding
-    scores: list[float] = []
-    with torch.inference_mode():
-        for start in range(0, len(new), batch_size):
-            batch = new[start : start + batch_size]
-            inputs = model.encoder.prepare_sample(batch)
-            ids, mask = (inputs[name].to(model.device) for name in ("input_ids", "attention_mask"))
-            vectors.update(zip(batch, model.get_sentence_embedding(ids, mask), strict=True))
-        index = {text: i for i, text in enumerate(distinct)}
-        table = torch.stack([vectors[text] for text in distinct])  # (distinct texts, dimensions)
-        rows = torch.from_numpy(np.array([[index[text] for text in role] for role in roles]))  # (3, texts)
-        rows = rows.to(table.device)
-        for start in range(0, len(texts), ESTIMATES):
-            block = rows[:, start : start + ESTIMATES]
-            estimated = model.estimate(*(table.index_select(0, row) for row in block))
-            scores += estimated["score"].flatten().tolist()
-    return scores
+        roles = [[text[role] for text in texts] for role in range(3)]  # sources, candidates, references
+        distinct = dict.fromkeys(text for role in roles for text in dict.fromkeys(role))
+        new = sorted((text for text in distinct if text not in vectors), key=len)  # for little padding
+        scores: list[float] = []
+        with torch.inference_mode():
+            for start in range(0, len(new), self.batch_size):
+                batch = new[start : start + self.batch_size]
+                inputs = model.encoder.prepare_sample(batch)
+                ids, mask = (inputs[name].to(model.device) for name in ("input_ids", "attention_mask"))
+                vectors.update(zip(batch, model.get_sentence_embedding(ids, mask), strict=True))
+            index = {text: i for i, text in enumerate(distinct)}
+            table = torch.stack([vectors[text] for text in distinct])  # (distinct texts, dimensions)
+            rows = torch.from_numpy(
+                np.array([[index[text] for text in role] for role in roles])
+            )  # (3, texts)
+            rows = rows.to(table.device)
+            for start in range(0, len(texts), ESTIMATES):
+                block = rows[:, start : start + ESTIMATES]
+                estimated = model.estimate(*(table.index_select(0, row) for row in block))
+                scores += estimated["score"].flatten().tolist()
+        return scores
 
 
 @contextmanager
@@ -266,31 +293,11 @@ def quiet_comet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def load_comet(model: str, measure: str) -> Any:
-    """COMET's model from a checkpoint on this machine, or from the hub."""
-    with quiet_comet():
-        library = import_package("comet", "unbabel-comet", measure)
-    path = Path(model).expanduser()
-    file = path / "checkpoints" / "model.ckpt" if path.is_dir() else path
-    if not file.is_file():
-        if path.exists() or model.startswith((".", "~", "/")) or model.endswith(".ckpt"):
-            raise SetupError(f"{measure}: there is no checkpoint {str(file)!r}.")
-        if not is_cached(model):
-            refuse_unreachable(model, measure)
-    try:
-        with quiet_comet():
-            checkpoint = str(file) if file.is_file() else library.download_model(model)
-            return library.load_from_checkpoint(checkpoint).eval().to("cuda" if has_gpu() else "cpu")
-    except Exception as error:
-        raise SetupError(
-            f"{measure}: COMET cannot load the model ({one_line(error)}). Check its name."
-        ) from error
-
-
-def has_gpu() -> bool:
+def device() -> str:
+    """Where models run."""
     import torch
 
-    return bool(torch.cuda.is_available())
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class Bertscore(NeuralMeasure):
@@ -300,6 +307,8 @@ class Bertscore(NeuralMeasure):
     folder; `layer` which of its layers gives the vectors, needed for those the package has not tuned.
     """
 
+    module, package = "bert_score", "bert-score"
+
     def __init__(
         self, model: str = BERTSCORE_MODEL, *, layer: int | None = None, batch_size: int = 64
     ) -> None:
@@ -308,13 +317,28 @@ class Bertscore(NeuralMeasure):
         self.model, self.layer, self.batch_size = model, layer, batch_size
         self.name = f"bertscore:{model}" + ("" if layer is None else f"@{layer}")
 
-    def load(self) -> Any:
-        return load_bertscore(self.model, self.layer, self.name)
+    def loaded(self, library: ModuleType, path: str) -> Any:
+        try:
+            scorer = library.BERTScorer(model_type=path, num_layers=self.layer)
+        except KeyError as error:
+            raise UsageError(
+                f"{self.name}: bert-score has not tuned which layer of this model to take. Name one, as in "
+                f"bertscore:{self.model}@9."
+            ) from error
+        # bert-score hands on the placeholder of transformers for the longest input where a folder has none,
+        # 10^30, which tokenizers of today refuse
+        tokenizer, network = getattr(scorer, "_tokenizer", None), getattr(scorer, "_model", None)
+        positions = getattr(getattr(network, "config", None), "max_position_embeddings", None)
+        if tokenizer is not None and positions and getattr(tokenizer, "model_max_length", 0) > 1 << 31:
+            # RoBERTa counts positions from behind its padding index
+            first = getattr(getattr(network, "embeddings", None), "padding_idx", -1) + 1
+            tokenizer.model_max_length = positions - first
+        return scorer
 
     def score(self, model: Any, texts: Sequence[Scored], vectors: dict[str, Any]) -> Sequence[float]:
-        candidates, references = ([getattr(t, side) for t in texts] for side in ("candidate", "reference"))
+        _, candidates, references = zip(*texts, strict=True)
         try:
-            _, _, f1 = model.score(candidates, references, batch_size=self.batch_size)
+            _, _, f1 = model.score(list(candidates), list(references), batch_size=self.batch_size)
         except Exception as error:  # of tokenizers, transformers, torch
             raise SetupError(
                 f"{self.name}: bert-score cannot grade by this model ({one_line(error)})."
@@ -322,47 +346,10 @@ class Bertscore(NeuralMeasure):
         return list(f1.tolist())
 
 
-def load_bertscore(model: str, layer: int | None, measure: str) -> Any:
-    """bert-score's scorer with this model."""
-    library = import_package("bert_score", "bert-score", measure)
-    folder = Path(model).expanduser()
-    if not folder.is_dir() and not is_cached(model):
-        refuse_unreachable(model, measure)
-    try:
-        with quiet():
-            scorer = library.BERTScorer(
-                model_type=str(folder) if folder.is_dir() else model, num_layers=layer
-            )
-    except KeyError as error:
-        raise UsageError(
-            f"{measure}: bert-score has not tuned which layer of this model to take. Name one, as in "
-            f"bertscore:{model}@9."
-        ) from error
-    except Exception as error:
-        raise SetupError(f"{measure}: bert-score cannot load the model ({one_line(error)}).") from error
-    _limit_length(scorer)
-    return scorer
-
-
-def _limit_length(scorer: Any) -> None:
-    """Give the tokenizer the model's longest input, where its folder has none.
-
-    bert-score hands on the placeholder of transformers, 10^30, which tokenizers of today refuse.
-    """
-    tokenizer, network = getattr(scorer, "_tokenizer", None), getattr(scorer, "_model", None)
-    positions = getattr(getattr(network, "config", None), "max_position_embeddings", None)
-    if tokenizer is not None and positions and getattr(tokenizer, "model_max_length", 0) > 1 << 31:
-        # RoBERTa counts positions from behind its padding index
-        first = getattr(getattr(network, "embeddings", None), "padding_idx", -1) + 1
-        tokenizer.model_max_length = positions - first
-
-
 class RegressionMeasure(NeuralMeasure):
     """A model of transformers that gives one number, and its tokenizer; both by the user's package."""
 
-    #: The module, the package that brings it, its model's class, and the name of the model's output.
-    module: str
-    package: str
+    #: The model's class, and the name of its output.
     model_class: str
     output: str
     batch_size = 16
@@ -379,6 +366,10 @@ class RegressionMeasure(NeuralMeasure):
     def encoded(self, tokenizer: Any, texts: Sequence[Scored]) -> Any:
         """Tensors of a batch, padded."""
 
+    def loaded(self, library: ModuleType, path: str) -> tuple[Any, Any]:
+        network = getattr(library, self.model_class).from_pretrained(path)
+        return network.eval().to(device()), self.tokenizer(library, path)
+
     def score(self, model: Any, texts: Sequence[Scored], vectors: dict[str, Any]) -> Sequence[float]:
         import torch
 
@@ -390,20 +381,6 @@ class RegressionMeasure(NeuralMeasure):
                 output = network(**{name: tensor.to(network.device) for name, tensor in inputs.items()})
                 numbers += getattr(output, self.output).flatten().tolist()
         return numbers
-
-    def load(self) -> tuple[Any, Any]:
-        library = import_package(self.module, self.package, self.name)
-        folder = Path(self.model).expanduser()
-        if not folder.is_dir() and not is_cached(self.model):
-            refuse_unreachable(self.model, self.name)
-        path = str(folder) if folder.is_dir() else self.model
-        try:
-            with quiet():
-                network = getattr(library, self.model_class).from_pretrained(path)
-                tokenizer = self.tokenizer(library, path)
-        except Exception as error:
-            raise SetupError(f"{self.name}: the model cannot be loaded ({one_line(error)}).") from error
-        return network.eval().to("cuda" if has_gpu() else "cpu"), tokenizer
 
 
 class Bleurt(RegressionMeasure):
@@ -420,7 +397,7 @@ class Bleurt(RegressionMeasure):
         return library.BleurtTokenizer.from_pretrained(path)
 
     def encoded(self, tokenizer: Any, texts: Sequence[Scored]) -> Any:
-        references, candidates = ([getattr(t, side) for t in texts] for side in ("reference", "candidate"))
+        _, candidates, references = map(list, zip(*texts, strict=True))
         return tokenizer(
             references, candidates, padding="longest", truncation=True, max_length=512, return_tensors="pt"
         )
@@ -455,26 +432,6 @@ class Metricx(RegressionMeasure):
 
     def grades(self, scores: Array) -> Array:
         return 1.0 - np.clip(scores, 0.0, self.worst) / self.worst
-
-
-def folder_of(model: str, file: str) -> Path | None:
-    """The folder that holds this file: `model` itself, or one inside the package of this name.
-
-    The package is not imported, only looked into. None where the name can only be one on the hub.
-    """
-    path = Path(model).expanduser()
-    if path.is_dir():
-        if (path / file).is_file():
-            return path
-        raise SetupError(f"the folder {model!r} holds no model: there is no {file} in it.")
-    if model.startswith((".", "~", "/")) or "\\" in model or model.count("/") > 1:
-        raise SetupError(f"there is no folder {model!r} to load a model from.")
-    module = model.replace("-", "_")
-    if not module.isidentifier():
-        return None
-    spec = importlib.util.find_spec(module)
-    folders = [] if spec is None else [Path(folder) for folder in spec.submodule_search_locations or ()]
-    return next((match.parent for folder in folders for match in sorted(folder.glob(f"**/{file}"))), None)
 
 
 def import_package(module: str, package: str, measure: str) -> ModuleType:

@@ -5,9 +5,11 @@ Linear, since a sum of cosines is one inner product:  score(c) = < sum of P(v) v
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import counted, unit_bits
 from rangevote.models.hub import quiet, refuse_unreachable
 from rangevote.similarity.base import Measure, check_pairs, refuse_argument
-from rangevote.similarity.neural import LazyModel, Scored, folder_of, import_package, one_line, shared_model
+from rangevote.similarity.neural import LazyModel, Scored, import_package, one_line, shared_model
 from rangevote.similarity.units import Tokenise, texts_of
 
 #: Hypotheses, and the number of dimensions where it is known -> unit vectors, (hypotheses, dim).
@@ -194,6 +196,26 @@ class Embedding(Measure):
                 f"texts, and gave an array of shape {vectors.shape}, finite or not. Choose another model."
             )
         return unit_vectors(vectors)
+
+
+def folder_of(model: str, file: str) -> Path | None:
+    """The folder that holds this file: `model` itself, or one inside the package of this name.
+
+    The package is not imported, only looked into. None where the name can only be one on the hub.
+    """
+    path = Path(model).expanduser()
+    if path.is_dir():
+        if (path / file).is_file():
+            return path
+        raise SetupError(f"the folder {model!r} holds no model: there is no {file} in it.")
+    if model.startswith((".", "~", "/")) or "\\" in model or model.count("/") > 1:
+        raise SetupError(f"there is no folder {model!r} to load a model from.")
+    module = model.replace("-", "_")
+    if not module.isidentifier():
+        return None
+    spec = importlib.util.find_spec(module)
+    folders = [] if spec is None else [Path(folder) for folder in spec.submodule_search_locations or ()]
+    return next((match.parent for folder in folders for match in sorted(folder.glob(f"**/{file}"))), None)
 
 
 def load_encoder(model: str, device: str | None, measure: str) -> Any:
