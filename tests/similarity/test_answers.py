@@ -15,35 +15,6 @@ from rangevote.similarity.answers import boxed, choice, get_key, last_number, pl
 from tests.similarity.answer_texts import BOX, CHOICE, NUMBER
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("The answer is 42.", "42"),
-        ("6 * 7 = 42", "42"),
-        ("x = 1,200.50", "1200.5"),
-        ("x = 1200.5", "1200.5"),
-        ("1,000,000", "1000000"),
-        ("so it is -3", "-3"),
-        ("so it is −3", "-3"),  # U+2212
-        ("+5", "5"),
-        ("007", "7"),
-        (".5", "0.5"),
-        ("0.50", "0.5"),
-        ("5.0", "5"),
-        ("-0.0", "0"),
-        ("0", "0"),
-        ("100", "100"),
-        ("$18", "18"),
-        ("18%", "18"),
-        ("a, b, c", None),
-        ("", None),
-        ("12, 13", "13"),
-    ],
-)
-def test_the_last_number_is_found_and_written_plainly(text, answer):
-    assert last_number(text) == answer
-
-
 @given(st.integers(-(10**12), 10**12))
 def test_a_whole_number_is_one_answer_however_it_is_written(number):
     assert last_number(f"It is {number}.") == last_number(f"It is {number:,}.0") == str(number)
@@ -69,6 +40,15 @@ def test_plain_ignores_case_outer_punctuation_and_white_space(text):
 
 #: text -> its last number, or None where it is part of something else
 NUMBERS = {
+    "x = 1,200.50": "1200.5",
+    "1,000,000": "1000000",
+    "so it is −3": "-3",  # U+2212
+    "007": "7",
+    "0.50": "0.5",
+    "5.0": "5",
+    "-0.0": "0",
+    "0": "0",
+    "12, 13": "13",
     "1/2": "0.5",
     "3/2": "1.5",
     "12-15": None,
@@ -108,7 +88,6 @@ NUMBERS = {
     "-$5": "-5",
     "$-5": "-5",
     r"-\$5": "-5",
-    "x = - 5": "-5",
     "12 - 15": "15",
     "10%-15%": None,
     "$10-$15": None,

@@ -81,38 +81,11 @@ def test_grades_are_the_packages_own_scores_with_the_voter_as_reference(folder):
     assert np.abs(grades - grades.T).max() > 1e-4  # and who is the reference
 
 
-def test_the_source_of_a_ballot_is_what_the_model_gets(folder):
-    ballots = [rv.Ballot([rv.Hypothesis(t) for t in TEXTS], source=s) for s in (SOURCE, "die Katze")]
-    first, second = rv.elect_many(ballots, similarity=f"comet:{folder}")
-    given = rv.elect(TEXTS, similarity=Comet(str(folder), source=SOURCE))
-    np.testing.assert_allclose(first.scores, given.scores, rtol=0, atol=1e-5)
-    assert np.abs(first.scores - second.scores).max() > 1e-4
-
-
-def test_clones_tie_and_the_empty_text_abstains(folder):
-    result = rv.elect([*TEXTS, TEXTS[0], ""], similarity=Comet(str(folder), source=SOURCE))
-    assert result.scores[0] == result.scores[4]
-    assert result.scores[5] == 0
-
-
 def test_nothing_is_written_and_nothing_warned_of(folder, capfd):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rv.elect(TEXTS, similarity=Comet(str(folder), source=SOURCE))
     assert capfd.readouterr() == ("", "")
-
-
-def test_each_text_is_encoded_once(folder, monkeypatch):
-    encoded = []
-    prepare = comet.encoders.base.Encoder.prepare_sample
-
-    def counted(self, sample, *arguments, **options):
-        encoded.extend(sample)
-        return prepare(self, sample, *arguments, **options)
-
-    monkeypatch.setattr(comet.encoders.base.Encoder, "prepare_sample", counted)
-    rv.elect([*TEXTS, TEXTS[0]], similarity=Comet(str(folder), source=SOURCE))
-    assert sorted(encoded) == sorted([SOURCE, *TEXTS])
 
 
 def test_the_stand_in_of_the_other_tests_has_the_packages_own_arguments():

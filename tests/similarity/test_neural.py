@@ -88,17 +88,6 @@ def test_votes_counted_again_and_a_matrix_ask_the_model_nothing_new(encoding, tm
     assert sorted(encoding.encoder.encoded) == ["a", "a b", "b", "b c", "c d", "die Katze"]
 
 
-def test_an_election_that_can_be_decided_encodes_each_text_once(encoding, tmp_path):
-    electorate = rv.Electorate(["a b", "c d"], similarity=measure(tmp_path), weights="count")
-    for start in range(0, 40, 10):
-        electorate.add([f"a v{i}" for i in range(start, start + 10)])
-        electorate.decided()
-    assert electorate.decided()
-    assert electorate.result().winner == "a b"
-    assert len(encoding.encoder.encoded) == len(set(encoding.encoder.encoded)) == 2 + 40 + 1
-    assert encoding.estimated == 2 * 40
-
-
 def test_a_model_without_references_is_not_estimated_with_them(encoding, tmp_path, monkeypatch):
     monkeypatch.setattr(EncodingModel, "requires_references", lambda self: False)
     monkeypatch.setattr(EncodingModel, "predict", JointModel.predict)
@@ -251,14 +240,6 @@ def test_what_the_package_cannot_load_is_told(scorer, monkeypatch):
     monkeypatch.setattr(Scorer, "__init__", broken)
     with pytest.raises(SetupError, match=r"bert-score cannot load the model \(OSError: no such model\)"):
         Bertscore("cannot/load").matrix(columns(["a"]), columns(["a"], "voters"))
-
-
-def test_a_model_that_is_not_here_is_told_at_once_where_there_is_no_network(scorer, monkeypatch):
-    pytest.importorskip("huggingface_hub")
-    monkeypatch.setattr("rangevote.similarity.neural.is_cached", lambda name: False)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(SetupError, match=r"HF_HUB_OFFLINE forbids to fetch it"):
-        Bertscore("not/here").matrix(columns(["a"]), columns(["a"], "voters"))
 
 
 @pytest.mark.parametrize(

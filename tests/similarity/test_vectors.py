@@ -111,14 +111,6 @@ def test_grades_are_cosines_of_the_encoders_vectors():
     np.testing.assert_allclose(measure.matrix(slate, slate), expected, rtol=0, atol=1e-7)
 
 
-def test_it_is_the_same_count_as_of_states_with_the_same_vectors():
-    texts = ["dog dog cat", "bank cat", "not bank"]
-    vectors = Words().encode(texts, show_progress_bar=False).astype(float)
-    hypotheses = [rv.Hypothesis(text=t, state=tuple(v)) for t, v in zip(texts, vectors, strict=True)]
-    by_states = rv.elect(hypotheses, similarity="states").scores
-    assert rv.elect(texts, similarity=encoder()[0]).scores.tobytes() == by_states.tobytes()
-
-
 def test_a_text_is_encoded_once_an_election_however_often_it_comes():
     measure, words = encoder()
     rv.elect(["dog", "cat", "dog"], voters=["dog", "bank", "bank", "cat"], similarity=measure)
