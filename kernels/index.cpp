@@ -77,15 +77,6 @@ bool Index::same_items(std::size_t one, std::size_t other) const {
     return true;
 }
 
-void Index::set_candidates(const std::vector<std::string_view> &texts) {
-    encode(texts, candidates_, true);
-}
-void Index::set_candidates(const std::vector<std::vector<std::int64_t>> &ids) {
-    encode(ids, candidates_, true);
-}
-void Index::add(const std::vector<std::string_view> &texts) { encode(texts, added_, false); }
-void Index::add(const std::vector<std::vector<std::int64_t>> &ids) { encode(ids, added_, false); }
-
 void Index::tokenise(std::string_view text) {
     Level &first = levels_[0];
     const auto take = [&](std::string_view word, std::uint64_t digest) {
@@ -150,6 +141,9 @@ void Index::encode(const std::vector<Sequence> &sequences, Sequences &into, bool
     known_.clear();
     for (const int n : features_.orders) known_.push_back(levels_[static_cast<std::size_t>(n) - 1].next);
 }
+
+template void Index::encode(const std::vector<std::string_view> &, Sequences &, bool);
+template void Index::encode(const std::vector<std::vector<std::int64_t>> &, Sequences &, bool);
 
 // The item of this occurrence of a gram; fresh is false for a repetition that a set ignores.
 Id Index::occurrence(Level &level, Id gram, bool &fresh) {

@@ -57,10 +57,11 @@ public:
     std::size_t bytes() const;  // that the tables take
 
     // Candidates first, all at once; then voters, in as many calls as one likes.
-    void set_candidates(const std::vector<std::string_view> &texts);
-    void set_candidates(const std::vector<std::vector<std::int64_t>> &ids);
-    void add(const std::vector<std::string_view> &texts);
-    void add(const std::vector<std::vector<std::int64_t>> &ids);
+    // A sequence is a text (std::string_view) or token ids (std::vector<std::int64_t>).
+    template <class Sequence> void set_candidates(const std::vector<Sequence> &sequences) {
+        encode(sequences, candidates_, true);
+    }
+    template <class Sequence> void add(const std::vector<Sequence> &sequences) { encode(sequences, added_, false); }
 
     std::size_t candidates() const { return candidates_.lengths.size(); }
     std::size_t voters(bool own) const { return electorate(own).lengths.size(); }

@@ -74,17 +74,22 @@ template <class Work> void run(const Index &index, Work &&work) {
     work();
 }
 
+// Calls take(sequences), with texts or with token ids.
+template <class Take> void read(const Index &index, nb::handle sequences, Take &&take) {
+    if (index.unit() == Unit::ids) {
+        const auto ids = token_ids(sequences);
+        run(index, [&] { take(ids); });
+    } else {
+        const Texts texts(sequences);
+        run(index, [&] { take(texts.views); });
+    }
+}
+
 void construct(Index *self, nb::handle sequences, const std::string &unit, std::vector<int> orders, bool bag,
                bool short_sequences) {
     auto index = new (self) Index(Features{unit_named(unit), std::move(orders), bag, short_sequences});
     try {
-        if (index->unit() == Unit::ids) {
-            const auto ids = token_ids(sequences);
-            run(*index, [&] { index->set_candidates(ids); });
-        } else {
-            const Texts texts(sequences);
-            run(*index, [&] { index->set_candidates(texts.views); });
-        }
+        read(*index, sequences, [&](const auto &candidates) { index->set_candidates(candidates); });
     } catch (...) {
         index->~Index();
         throw;
@@ -92,13 +97,7 @@ void construct(Index *self, nb::handle sequences, const std::string &unit, std::
 }
 
 void add(Index &index, nb::handle sequences) {
-    if (index.unit() == Unit::ids) {
-        const auto ids = token_ids(sequences);
-        run(index, [&] { index.add(ids); });
-    } else {
-        const Texts texts(sequences);
-        run(index, [&] { index.add(texts.views); });
-    }
+    read(index, sequences, [&](const auto &voters) { index.add(voters); });
 }
 
 std::unique_ptr<double[]> room(std::size_t n) { return std::unique_ptr<double[]>(new double[n ? n : 1]); }
