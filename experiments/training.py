@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,29 +24,6 @@ from rangevote.errors import DataError, UsageError, choose
 Chosen = TypeVar("Chosen", bound="TrainingOptions")
 
 PRECISIONS = ("float32", "bfloat16")
-
-#: option -> least and greatest value
-LIMITS: dict[str, tuple[float, float]] = {
-    "seed": (0, 2**31),
-    "epochs": (1, 10**6),
-    "batch_tokens": (1, 10**9),
-    "learning_rate": (0, 10),
-    "warmup": (0, 10**9),
-    "beta2": (0, 0.999999),
-    "weight_decay": (0, 10),
-    "clip": (0, 10**6),
-    "label_smoothing": (0, 0.99),
-    "patience": (0, 10**6),
-    "evaluate_every": (0, 10**9),
-    "save_every": (0, 10**9),
-    "log_every": (1, 10**9),
-    "dropout": (0, 0.99),
-    "vocabulary_size": (1, 10**7),
-    "max_length": (1, 10**6),
-    "copy_share": (0, 1),
-    "units": (1, 10**6),
-    "embedding": (1, 10**6),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +57,6 @@ class TrainingOptions:
     precision: str = "float32"
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            _check(type(self).__name__, field.name, str(field.type), getattr(self, field.name))
         choose("schedule", self.schedule, SCHEDULES)
         choose("precision", self.precision, dict.fromkeys(PRECISIONS))
 
@@ -90,7 +66,10 @@ class TrainingOptions:
         known = {field.name: field for field in fields(cls)}
         for name in section:
             choose(f"option of {cls.__name__}", name, known)
-        return cls(**section)
+        try:
+            return msgspec.convert(section, cls)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"{cls.__name__}: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,19 +112,6 @@ class CaptionerOptions(TrainingOptions):
     vocabulary_size: int = 5000
     plain: bool = True
     batch_tokens: int = 832
-
-
-def _check(owner: str, name: str, kind: str, value: Any) -> None:
-    """Whether a value is of its option's kind (the annotation's text) and within its limits."""
-    if value is None and "None" in kind:
-        return
-    simple = kind.partition(" ")[0]
-    allowed: Any = {"int": int, "float": (int, float), "str": str, "bool": bool}[simple]
-    if not isinstance(value, allowed) or (simple != "bool" and isinstance(value, bool)):
-        raise UsageError(f"{owner}: {name} must be of type {kind}, got {value!r}.")
-    least, most = LIMITS.get(name, (0, 0))
-    if name in LIMITS and not least <= value <= most:
-        raise UsageError(f"{owner}: {name} must lie between {least:g} and {most:g}, got {value!r}.")
 
 
 Texts = Sequence[Sequence[str]]

@@ -135,17 +135,6 @@ def test_tune_says_whether_confidence_helps_beyond_chance(confident):
     assert (tuning.options["weights"] == "count") is not confident
 
 
-def test_a_picture_of_the_curve_is_drawn(tmp_path):
-    pytest.importorskip("matplotlib")
-    from rangevote.evaluation.risk_coverage import plot_risk
-
-    curve = risk_curve([0.9, 0.5, 0.7], losses(True, False, True), max_risk=0.2)
-    plot_risk(curve, tmp_path / "curve.svg")
-    assert (
-        b"coverage" in (tmp_path / "curve.svg").read_bytes() or (tmp_path / "curve.svg").stat().st_size > 5000
-    )
-
-
 def test_accuracy_compares_answers_and_not_texts():
     from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 

@@ -11,8 +11,6 @@ import pytest
 import torch
 from experiments.checkpoint import read_card
 from experiments.training import (
-    LIMITS,
-    CaptionerOptions,
     TranslatorOptions,
     as_written,
     train_captioner,
@@ -27,33 +25,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rangevote.decoding import search
-from rangevote.errors import DataError, SetupError, UnknownName, UsageError
+from rangevote.errors import DataError, SetupError, UsageError
 from tests.experiments.tasks import CAPTIONER, TRANSLATOR, animals, reversals
 
 
 @pytest.mark.parametrize(
     ("option", "told"),
     [
-        ({"epochs": 0}, "TranslatorOptions: epochs must lie between 1 and 1e\\+06, got 0"),
-        ({"learning_rate": "fast"}, "learning_rate must be of type float, got 'fast'"),
-        ({"dropout": "some"}, r"dropout must be of type float \| None, got 'some'"),
+        ({"epochs": 1.5}, r"TranslatorOptions: Expected `int`, got `float` - at `\$\.epochs`"),
         ({"preset": "bigg"}, "unknown preset 'bigg'. Did you mean 'big'"),
+        ({"lable_smoothing": 0.1}, r"'lable_smoothing'.* 'label_smoothing'"),
     ],
 )
-def test_a_value_that_cannot_be_meant_is_refused(option, told):
+def test_an_option_that_cannot_be_meant_is_refused(option, told):
     with pytest.raises(UsageError, match=told):
-        TranslatorOptions(**option)
-
-
-def test_an_unknown_option_is_refused_with_the_nearest():
-    with pytest.raises(UnknownName, match=r"'lable_smoothing'.* 'label_smoothing'"):
-        TranslatorOptions.read({"lable_smoothing": 0.1})
-
-
-def test_every_number_that_can_be_set_has_limits():
-    for kind in (TranslatorOptions, CaptionerOptions):
-        numbers = {f.name for f in dataclasses.fields(kind) if str(f.type).startswith(("int", "float"))}
-        assert numbers <= set(LIMITS)
+        TranslatorOptions.read(option)
 
 
 def test_the_inverse_square_root_is_the_formula_of_vaswani_et_al():

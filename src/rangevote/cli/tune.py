@@ -138,7 +138,8 @@ def tune(
     from rangevote.election.settings import Settings
     from rangevote.evaluation.corpus import read_references
     from rangevote.evaluation.metrics import spelled_metric
-    from rangevote.evaluation.risk_coverage import plot_risk, risk_table
+    from rangevote.evaluation.plot import plot_curves
+    from rangevote.evaluation.risk_coverage import risk_panel, risk_table
     from rangevote.evaluation.tables import render
     from rangevote.tuning.tune import choice_table, surface_table
     from rangevote.tuning.tune import tune as tune_settings
@@ -182,7 +183,7 @@ def tune(
             file.write(tuning.profile().encode())
             file.finish()
     if plot is not None and tuning.curve is not None:
-        plot_risk(tuning.curve, plot)
+        plot_curves([risk_panel(tuning.curve)], plot)
     if table == "json":
         click.echo(to_json(tuning.as_data()), nl=False)
         return

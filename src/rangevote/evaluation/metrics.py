@@ -367,11 +367,15 @@ def empties(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
     return by_output("white space alone is empty", lambda _, text: (not text.strip(), 1))
 
 
-def copies(corpus: EvaluationCorpus, units: WordUnits, is_copy: Callable[[Words, Words], bool]) -> Statistics:
-    """Outputs for which `is_copy(words of the output, words of the source)`."""
-    split = units.splitter()
-    sources = [split(text) for text in corpus.sources or ()]
-    return by_output(units.signature, lambda i, text: (is_copy(split(text), sources[i]), 1))
+def copy_metric(label: str, is_copy: Callable[[Words, Words], bool], *, usual: bool = True) -> Metric:
+    """The share of outputs for which `is_copy(words of the output, words of the source)`."""
+
+    def build(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
+        split = units.splitter()
+        sources = [split(text) for text in corpus.sources or ()]
+        return by_output(units.signature, lambda i, text: (is_copy(split(text), sources[i]), 1))
+
+    return Metric(label, build, percent, "sources", "lowest", 1, usual)
 
 
 def whole_source(words: Words, source: Words) -> bool:
@@ -435,19 +439,7 @@ METRICS: dict[str, Metric | Distinct] = {
     "distinct_unigrams": Distinct("distinct unigrams", distinct_ngrams(1)),
     "distinct_bigrams": Distinct("distinct bigrams", distinct_ngrams(2)),
     "empty": Metric("empty (%)", empties, percent, "", "lowest", 1),
-    "exact_copies": Metric(
-        "exact copies (%)", partial(copies, is_copy=whole_source), percent, "sources", "lowest", 1
-    ),
-    "partial_copies": Metric(
-        "partial copies (%)", partial(copies, is_copy=half_of_source), percent, "sources", "lowest", 1
-    ),
-    "partial_copies_by_bags": Metric(
-        "partial copies by bags (%)",
-        partial(copies, is_copy=half_of_source_by_bags),
-        percent,
-        "sources",
-        "lowest",
-        1,
-        usual=False,
-    ),
+    "exact_copies": copy_metric("exact copies (%)", whole_source),
+    "partial_copies": copy_metric("partial copies (%)", half_of_source),
+    "partial_copies_by_bags": copy_metric("partial copies by bags (%)", half_of_source_by_bags, usual=False),
 }

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from base64 import b64encode
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -240,10 +239,12 @@ def panel_report(
     own = with_found_shares(settings, entries)
     count, winners, rights = PanelCount(own), list[Hashable](), list[set[Hashable]]()
     for entry, ballot in zip(entries, ballots, strict=True):
-        with _placed(entry):
+        try:
             right = None if gold is None else right_of(ballot, gold, measure)
             result = elect_ballot(ballot, own)
             count.add(ballot, result, right)
+        except DataError as error:
+            raise error.placed(entry.where) from None
         winners.append(_winner(result))
         rights.append(right or set())
     found = count.agreement()
@@ -277,14 +278,6 @@ def _check_members(ballots: Sequence[Ballot]) -> None:
 
 def _members(ballot: Ballot) -> set[str]:
     return {one.member for one in (*ballot.candidates, *(ballot.voters or ())) if one.member is not None}
-
-
-@contextmanager
-def _placed(entry: Entry) -> Iterator[None]:
-    try:
-        yield
-    except DataError as error:
-        raise error.placed(entry.where) from None
 
 
 def _winner(result: Result) -> Hashable:

@@ -17,13 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from rangevote.errors import UsageError, need, shown
-from rangevote.evaluation.plot import Curve, Panel, plot_curves
+from rangevote.evaluation.plot import Curve, Panel
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow
 from rangevote.hypothesis import Array
 from rangevote.similarity.base import short
@@ -167,8 +166,3 @@ def risk_panel(curve: RiskCurve) -> Panel:
         threshold, coverage, risk = curve.chosen
         curves.append(Curve(f"chosen: {threshold:.4g}", [coverage], [risk]))
     return Panel("risk", curves, x_label="coverage", logarithmic=False)
-
-
-def plot_risk(curve: RiskCurve, path: str | Path) -> None:
-    """Draw risk against coverage into `path` (.svg, .png or .pdf)."""
-    plot_curves([risk_panel(curve)], path)
