@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from rangevote.errors import DataError, UsageError
 from rangevote.formats import Entry, ReadOptions
 from rangevote.formats.jsonl import ballot_of, decode_ballot, parse, write_ballot
-from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
 from tests.formats.ballots import ballots as any_ballots
 
 Entries = Callable[..., list[Entry]]
@@ -346,3 +347,37 @@ def test_any_line_is_a_ballot_or_a_data_error(value: Any, whole: bool, damage: l
         except DataError as error:
             outcomes.append(str(error))
     assert outcomes[0] == outcomes[1]  # decoded at once, or parsed and converted
+
+
+# Writing
+
+
+def test_a_line_is_short_and_valid_json() -> None:
+    ballot = Ballot([Hypothesis("é", logprob=-1.5)], id="x")
+    line = '{"candidates":[{"text":"é","logprob":-1.5}],"id":"x"}\n'
+    assert write_ballot(ballot) == line.encode()
+
+
+def test_probability_zero_is_written_without_infinity() -> None:
+    ballot = Ballot([Hypothesis("c", logprob=-0.1), Hypothesis("e", logprob=-math.inf)])
+    line = write_ballot(ballot)
+    assert b"nfinity" not in line
+    assert b'"prob": 0' in line
+    assert decode_ballot(line) == ballot
+
+
+def test_arrays_and_columns_are_written_as_lists() -> None:
+    state = np.array([0.5, 1.0])
+    listed = Ballot([Hypothesis("a", np.array([1, 2]), state=state)])  # type: ignore[arg-type]
+    assert decode_ballot(write_ballot(listed)).candidates == [Hypothesis("a", [1, 2], state=[0.5, 1.0])]
+    columns = Ballot(Hypotheses.of(["a", "b"], logprobs=[-1.0, -math.inf]))
+    found = decode_ballot(write_ballot(columns)).candidates
+    assert [(h.text, h.logprob) for h in found] == [("a", -1.0), ("b", -math.inf)]
+
+
+def test_what_could_not_be_read_is_not_written() -> None:
+    with pytest.raises(DataError, match=r"voters\[1\].logprob: 3.0 is not"):
+        write_ballot(Ballot([Hypothesis("a")], [Hypothesis("a"), Hypothesis("b", logprob=3.0)]))
+    for logprob in (-1.0, -math.inf):
+        with pytest.raises(DataError, match=r"contains a lone surrogate \(U\+D800\)"):
+            write_ballot(Ballot([Hypothesis("\ud800", logprob=logprob)]))

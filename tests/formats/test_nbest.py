@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +9,9 @@ from typing import Any
 import pytest
 
 from rangevote.errors import DataError, UsageError
-from rangevote.formats import Entry, ReadOptions, read
+from rangevote.formats import Entry, ReadOptions, read, writer
 from rangevote.formats.nbest import moses_row
-from rangevote.hypothesis import Ballot
+from rangevote.hypothesis import Ballot, Hypothesis
 
 Entries = Callable[..., list[Entry]]
 Ballots = Callable[..., list[Ballot]]
@@ -347,3 +348,61 @@ def test_a_reading_that_is_left_lets_both_files_go(tmp_path: Path) -> None:
     with read(text, ReadOptions(per_source=1, logprobs=scores, strict=True)) as reading:
         assert next(reading).get().candidates[0].logprob == -1.0
     assert list(reading) == []
+
+
+# Writing
+
+BALLOTS = [
+    Ballot([Hypothesis("a b", logprob=-1.25), Hypothesis("", logprob=-2.0)], id=7),
+    Ballot([Hypothesis("c ' \u2028 d", logprob=-0.1), Hypothesis("e", logprob=-math.inf)], id=8),
+]
+
+
+def test_moses_lines_are_read_back() -> None:
+    write = writer("moses")
+    data = b"".join(map(write, BALLOTS))
+    assert data.split(b"\n")[0] == b"7 ||| a b ||| F0= -1.25 ||| -1.25"
+    assert [entry.get() for entry in read(io.BytesIO(data))] == BALLOTS
+
+
+def test_ballots_without_id_are_numbered() -> None:
+    write = writer("moses")
+    ballot = Ballot([Hypothesis("a", logprob=-1.0)])
+    assert [write(ballot)[:2], write(ballot)[:2]] == [b"0 ", b"1 "]
+
+
+@pytest.mark.parametrize(
+    ("ballot", "message"),
+    [
+        (Ballot([Hypothesis("a\nb", logprob=-1.0)]), r"\[0\].text: contains a line end, which the format"),
+        (Ballot([Hypothesis("a ||| b", logprob=-1.0)]), r"\[0\].text: contains '\|\|\|', which separates"),
+        (Ballot([Hypothesis("a")]), r"\[0\].logprob: has no log-probability, which the format 'moses'"),
+        (Ballot([Hypothesis(None, [1])]), r"\[0\].text: has no text, which the format 'moses' needs"),
+        (Ballot([Hypothesis("a", logprob=-1.0, sampled=True)]), r"candidates\[0\]: is a sample or has"),
+        (Ballot([Hypothesis("a", logprob=-1.0, weight=1.0)]), r"keep it in the format 'jsonl'"),
+        (Ballot([Hypothesis("a", logprob=-1.0)], []), "voters: the format 'moses' cannot have voters"),
+        (Ballot([], id="a b"), "id: 'a b' cannot be an id in the format 'moses'"),
+        (Ballot([], id="a|||b"), "cannot be an id"),
+        (Ballot([], id=""), "cannot be an id"),
+        (Ballot([Hypothesis("\udc00", logprob=-1.0)]), r"\[0\].text: contains a lone surrogate"),
+    ],
+)
+def test_what_moses_cannot_hold_is_refused(ballot: Ballot, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        writer("moses")(ballot)
+
+
+def test_flat_text_and_its_scores_are_read_back(tmp_path: Path) -> None:
+    scores = tmp_path / "lprobs"
+    scores.write_bytes(b"".join(map(writer("mbrs-logprobs"), BALLOTS)))
+    text = b"".join(map(writer("mbrs"), BALLOTS))
+    options = ReadOptions(per_source=2, logprobs=scores)
+    found = [entry.get().candidates for entry in read(io.BytesIO(text), options)]
+    assert found == [ballot.candidates for ballot in BALLOTS]
+
+
+def test_flat_text_needs_lists_of_one_size() -> None:
+    write = writer("mbrs")
+    write(BALLOTS[0])
+    with pytest.raises(DataError, match="has 1 candidates where the first ballot has 2; the format"):
+        write(Ballot([Hypothesis("a")]))
