@@ -28,7 +28,15 @@ from rangevote.cli.options import (
     reading_options,
     result_options,
 )
-from rangevote.cli.output import Sink, check_last, input_too_short, keeping_results, open_output, refuse_input
+from rangevote.cli.output import (
+    Sink,
+    Table,
+    check_last,
+    input_too_short,
+    keeping_results,
+    open_output,
+    refuse_input,
+)
 from rangevote.cli.progress import Bar, Notes, Position, check_inputs
 from rangevote.errors import DataError, SetupError, UsageError
 
@@ -167,18 +175,9 @@ def vote(
         return _exit_code(skipped, total)
     if ray_address is not None:
         raise UsageError("--ray-address belongs to --engine ray.")
-    written = to or format_by_name(output, *OUTPUT_FORMATS, option="--to")
-    if shape.text and (to or written != "jsonl"):
-        raise UsageError(
-            f"--text writes lines of text, not {FORMAT_NAMES.get(written, written)}; leave one of the two "
-            f"out."
-        )
-    if written == "preferences":
-        shape, remembered = _pairs(output, shape, settings), {**remembered, "to": written}
-    on_screen = output in (None, "-") and to is None and sys.stdout.isatty()
-    if on_screen and not (shape.text or shape.scores or shape.explain):
-        written = "screen"
-    table = (written, shape) if written != "jsonl" else None
+    shape, table = _output_table(output, to, shape, settings)
+    if shape.pair:
+        remembered["to"] = to
     reading = replace(reading, carry=shape.carry, unique_ids=not trust_ids)
     workers = workers or cores()
     gc.freeze()  # what is there now stays: the collector need not look at it for every chunk
@@ -220,17 +219,28 @@ def vote(
     return _exit_code(counts.skipped, bar.items)
 
 
-def _pairs(output: str | None, shape: ResultShape, settings: Settings) -> ResultShape:
-    """The shape of preference pairs, where nothing is asked for that they do not have."""
-    format_by_name(output, "jsonl")
-    asked = {"--scores": shape.scores, "--explain": shape.explain, "--winners": settings.winners > 1}
-    for flag, given in asked.items():
-        if given:
-            raise UsageError(
-                f"--to preferences writes prompt, chosen, rejected and margin, without what {flag} adds: "
-                f"leave one of the two out."
-            )
-    return shape._replace(pair=True)
+def _output_table(
+    output: str | None, to: str | None, shape: ResultShape, settings: Settings
+) -> tuple[ResultShape, Table | None]:
+    """What is written of results, and the table that their lines become; None: they stay lines."""
+    written = to or format_by_name(output, *OUTPUT_FORMATS, option="--to")
+    if shape.text and (to or written != "jsonl"):
+        name = FORMAT_NAMES.get(written, written)
+        raise UsageError(f"--text writes lines of text, not {name}; leave one of the two out.")
+    if written == "preferences":
+        format_by_name(output, "jsonl")
+        asked = {"--scores": shape.scores, "--explain": shape.explain, "--winners": settings.winners > 1}
+        for flag, value in asked.items():
+            if value:
+                raise UsageError(
+                    f"--to preferences writes prompt, chosen, rejected and margin, without what {flag} adds: "
+                    f"leave one of the two out."
+                )
+        shape = shape._replace(pair=True)
+    on_screen = output in (None, "-") and to is None and sys.stdout.isatty()
+    if on_screen and not (shape.text or shape.scores or shape.explain):
+        written = "screen"
+    return shape, None if written == "jsonl" else (written, shape)
 
 
 @dataclass(frozen=True)

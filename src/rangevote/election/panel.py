@@ -83,7 +83,7 @@ def panel_of(voters: Hypotheses, shares: Shares | str | None) -> PanelShares | N
         if shares is not None:
             raise UsageError(
                 "shares are for a panel; give candidates or voters by member ({'a': [...], 'b': [...]}), "
-                "or each of them a member."
+                "or each of them a member; on the command line, give a file for each member."
             )
         return None
     if shares is None:
