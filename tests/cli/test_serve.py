@@ -187,7 +187,7 @@ PANEL = ("--upstream", "a=http://h/v1", "--upstream", "b=http://h/v1")
         ([*PANEL, "--shares", "agreement", "--similarity", "exact"], "shares must be"),
         ([*ONE, "--engine", "other"], "'other' is not one of"),
         ([*ONE, "--min-share", "2"], "min_share must be a share"),
-        ([*ONE, "--samples", "99"], "more than the limit 64"),
+        ([*ONE, "--samples", "99"], "samples must be at most 64"),
         ([*ONE, "--adaptive", "2"], "adaptive: expected"),
         ([*ONE, "--temperature", "2"], "No such option"),
         ([*ONE, "--key", "sk-secret-of-mine"], "No such option"),  # keys come from files or variables

@@ -182,13 +182,14 @@ class Service:
             request, given = await self._read(Request(scope, receive), endpoint)
             deadline = began + self._config.limits.total_seconds
 
-            async def reply() -> Reply | ResponsesReply:
+            async def reply() -> Reply:
                 elected = await self._reply(request, state, deadline, endpoint)
-                return ResponsesReply(given, elected) if endpoint == "responses" else elected
+                return ResponsesReply(*elected, given=given) if endpoint == "responses" else Reply(*elected)
 
             report = partial(self._report, state["request"])
-            response = ElectionResponse(reply, self._config.limits, report, stream=request.stream)
-            await response(scope, receive, send)
+            await ElectionResponse(reply, self._config.limits, report, stream=request.stream)(
+                scope, receive, send
+            )
 
     async def _read(
         self, http_request: Request, endpoint: Endpoint
@@ -220,8 +221,8 @@ class Service:
 
     async def _reply(
         self, request: CompletionRequest, state: Mapping[str, Any], deadline: float, endpoint: Endpoint
-    ) -> Reply:
-        """Wait for a turn, elect, count and log."""
+    ) -> tuple[str, CompletionRequest, list[ElectionOutcome], list[str | None]]:
+        """Wait for a turn, elect, count and log: what a `Reply` is made of."""
         try:
             with anyio.fail_after(deadline - time.monotonic()):
                 outcomes = await self._elect(request, deadline)
@@ -243,7 +244,7 @@ class Service:
             )
             own = id if len(outcomes) == 1 else f"{id}-{number}"
             pages.append(self._pages.keep(own, one, outcome, state["client"]))
-        return Reply(id, request, outcomes, pages)
+        return id, request, outcomes, pages
 
     async def _elect(self, request: CompletionRequest, deadline: float) -> list[ElectionOutcome]:
         """The elections of all prompts, which take one turn."""

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -206,16 +206,6 @@ def _choice(
     return {"index": index, **content, "logprobs": logprobs, "finish_reason": reason}
 
 
-class Completed(Protocol):
-    """An answer, whole or as a stream of events."""
-
-    def completion(self) -> dict[str, Any]: ...
-
-    def headers(self) -> dict[str, str]: ...
-
-    def events(self) -> Iterator[bytes]: ...
-
-
 class ElectionResponse(Response):
     """The response to one request, whose work is still to be done.
 
@@ -224,7 +214,7 @@ class ElectionResponse(Response):
 
     def __init__(
         self,
-        work: Callable[[], Coroutine[Any, Any, Completed]],
+        work: Callable[[], Coroutine[Any, Any, Reply]],
         limits: Limits,
         report: Callable[[BaseException | None], None],
         *,
@@ -251,7 +241,7 @@ class ElectionResponse(Response):
                 pending.cancel()
             await asyncio.gather(task, gone, return_exceptions=True)
 
-    async def _wait(self, task: asyncio.Task[Completed], gone: asyncio.Task[None], send: Send) -> bool:
+    async def _wait(self, task: asyncio.Task[Reply], gone: asyncio.Task[None], send: Send) -> bool:
         """Until the work is done (True) or the client has gone, with comments in a stream."""
         pause = self._limits.hold if self._stream else None
         while True:
@@ -265,9 +255,7 @@ class ElectionResponse(Response):
                 pause = self._limits.keep_alive
             await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
 
-    async def _answer(
-        self, task: asyncio.Task[Completed], scope: Scope, receive: Receive, send: Send
-    ) -> None:
+    async def _answer(self, task: asyncio.Task[Reply], scope: Scope, receive: Receive, send: Send) -> None:
         try:
             reply = task.result()
         except Exception as error:

@@ -184,14 +184,48 @@ class ServiceConfig:
             if alias.profile is not None:
                 choose("profile", alias.profile, self.profiles)
         for options in (self.options, *self.profiles.values()):
-            self._check(options)
+            self.check(options)
 
-    def _check(self, options: RequestOptions) -> None:
-        """Refuse options for which every request would be refused."""
-        if options.samples > self.limits.samples:
-            raise UsageError(f"{options.samples} samples are more than the limit {self.limits.samples}.")
+    def check(self, options: RequestOptions, *, client: bool = False) -> None:
+        """Refuse options that no request could be answered by; of a `client` also models of its own."""
+        limits, measure = self.limits, options.settings(1).measure
+        if options.samples > limits.samples:
+            raise UsageError(
+                f"samples must be at most {limits.samples} (limits.samples), got {options.samples}."
+            )
         if options.min_votes > options.samples:
-            raise UsageError(f"{options.min_votes} votes cannot come of {options.samples} samples.")
+            raise UsageError(
+                f"min_votes must be at most samples, {options.samples}, got {options.min_votes}."
+            )
+        if (orders := sum(len(part.orders) for _, part in measure.parts())) > limits.orders:
+            raise UsageError(  # they take memory, however long the samples are
+                f"similarity {measure.name} counts n-grams of {orders} orders; {limits.orders} are allowed "
+                f"(limits.orders)."
+            )
+        if options.escalate is not None:
+            adaptive = options.adaptive is not None
+            Escalation.of(options.escalate).check(len(self.members), adaptive=adaptive)
+        self._check_search(options)
+        if client:
+            self._check_models(measure)
+        else:
+            self._check_members(options)
+
+    def _check_search(self, options: RequestOptions) -> None:
+        """Whether the server has such candidates and voters: few servers search."""
+        if not isinstance(options.candidates, str):
+            if options.voters == "candidates":
+                raise UsageError("voters are samples where the candidates are.")
+            return
+        search = get_search(options.candidates)
+        if Beam not in DIALECTS[self.source].searches or search != Beam(search.size):
+            raise UsageError(
+                f"candidates of a server are samples, so a number of them, or 'beam:10' of a vLLM server "
+                f"(--engine vllm); got {options.candidates!r}."
+            )
+
+    def _check_members(self, options: RequestOptions) -> None:
+        """Whether all members of the panel can be asked, and only members have shares."""
         if options.samples < len(self.members):
             raise UsageError(
                 f"{options.samples} samples are fewer than the {len(self.members)} members of the panel, of "
@@ -204,28 +238,10 @@ class ServiceConfig:
                 f"shares must be numbers for members of the panel ({names}), got {shares!r:.200}; 'rangevote "
                 f"tune --shares agreement' finds them, and members must have the same names there and here."
             )
-        self.check_orders(options)
-        self.check_searches(options)
-        self.check_escalation(options)
 
-    def check_escalation(self, options: RequestOptions) -> None:
-        """Whether there are members to be asked in order."""
-        if options.escalate is not None:
-            adaptive = options.adaptive is not None
-            Escalation.of(options.escalate).check(len(self.members), adaptive=adaptive)
-
-    def check_orders(self, options: RequestOptions) -> None:
-        """Whether the n-grams of a measure fit into memory, however long the samples are."""
-        measure = options.settings(1).measure
-        if (orders := orders_of(measure)) > self.limits.orders:
-            raise UsageError(
-                f"similarity {measure.name} counts n-grams of {orders} orders; {self.limits.orders} are "
-                f"allowed (limits.orders)."
-            )
-
-    def check_models(self, options: RequestOptions) -> None:
+    def _check_models(self, measure: Measure) -> None:
         """Whether the operator named every model that a measure would load: clients cannot."""
-        for name in models_of(options.settings(1).measure) - self.named_models:
+        for name in models_of(measure) - self.named_models:
             allowed = ", ".join(sorted(self.named_models)) or "none"
             raise UsageError(
                 f"similarity {name} loads a model, and requests may use only those that the service's "
@@ -251,29 +267,6 @@ class ServiceConfig:
         """The measures with models that the operator's options and profiles name."""
         every = (self.options, *self.profiles.values())
         return frozenset(name for options in every for name in models_of(options.settings(1).measure))
-
-    def check_searches(self, options: RequestOptions) -> None:
-        """Whether the server has such candidates and voters: few servers search."""
-        if not isinstance(options.candidates, str):
-            if options.voters == "candidates":
-                raise UsageError("voters are samples where the candidates are.")
-            return
-        search = get_search(options.candidates)
-        if Beam not in DIALECTS[self.source].searches or search != Beam(search.size):
-            raise UsageError(
-                f"candidates of a server are samples, so a number of them, or 'beam:10' of a vLLM server "
-                f"(--engine vllm); got {options.candidates!r}."
-            )
-
-
-def orders_of(measure: Measure) -> int:
-    """How many orders of n-grams a measure counts, over all its parts.
-
-    >>> from rangevote.similarity import get_similarity
-    >>> orders_of(get_similarity("0.5*overlap_1-4+0.5*overlap_2")), orders_of(get_similarity("exact"))
-    (5, 0)
-    """
-    return sum(len(part.orders) for _, part in measure.parts())
 
 
 def models_of(measure: Measure) -> frozenset[str]:

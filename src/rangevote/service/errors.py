@@ -100,11 +100,6 @@ def timeout() -> ApiError:
     return ApiError(504, "the model did not answer in time", code="timeout")
 
 
-def insufficient_votes(usable: int, asked: int, least: int) -> ApiError:
-    message = f"{usable} of {asked} samples are usable, and {least} are needed"
-    return ApiError(502, message, code="insufficient_votes")
-
-
 def upstream_failure(error: UpstreamError) -> ApiError:
     """What an upstream's failure means for the client.
 

@@ -269,17 +269,11 @@ def _options(asked: Mapping[str, Any], profile: str | None, config: ServiceConfi
     try:
         config.check_key(asked)
         options = options.changed(asked)
-        config.check_orders(options)
-        config.check_models(options)
-        config.check_escalation(options)
+        config.check(options, client=True)
     except RangevoteError as error:
         named = next((name for name in asked if str(error).startswith((name, f"unknown {name}"))), None)
         param = "rangevote" if named is None else f"rangevote.{named}"
         raise ApiError(400, f"rangevote: {error}"[:300], code="invalid_value", param=param) from None
-    if options.samples > config.limits.samples:
-        raise invalid("rangevote.samples", f"must be at most {config.limits.samples}")
-    if options.min_votes > options.samples:
-        raise invalid("rangevote.min_votes", f"must be at most the number of samples, {options.samples}")
     return options
 
 

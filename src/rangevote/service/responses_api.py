@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from rangevote.service.chat_api import Reply, Winner
+from rangevote.service.chat_api import Reply
 from rangevote.service.errors import invalid
 
 #: Fields that chat has by another name.
@@ -128,21 +128,17 @@ def _listed(value: Any, path: str) -> Sequence[Mapping[str, Any]]:
 
 
 @dataclass(frozen=True)
-class ResponsesReply:
-    """The answer of a chat as a response."""
+class ResponsesReply(Reply):
+    """The answer of a chat as a response; `given` is the request as it came."""
 
-    given: Mapping[str, Any]
-    reply: Reply
+    given: Mapping[str, Any] = field(default_factory=dict)
 
     def completion(self) -> dict[str, Any]:
         return {
             **self._response("completed", self._items()),
             "usage": self._usage(),
-            "rangevote": self.reply.elections(),
+            "rangevote": self.elections(),
         }
-
-    def headers(self) -> dict[str, str]:
-        return self.reply.headers()
 
     def events(self) -> Iterator[bytes]:
         """Created, every item from its beginning to its end, completed."""
@@ -164,24 +160,20 @@ class ResponsesReply:
         whole = {**self.completion(), "output": items}  # their ids are those of the events
         yield event(f"response.{whole['status']}", response=whole)
 
-    @property
-    def _winner(self) -> Winner:
-        return self.reply.winners[0]
-
     def _response(self, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
-        given, cut = self.given, self._winner.reason in ("length", "content_filter")
-        reason = "max_output_tokens" if self._winner.reason == "length" else "content_filter"
-        incomplete = cut and status == "completed"
+        given, ended = self.given, self.winners[0].reason
+        reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(ended)
+        incomplete = reason is not None and status == "completed"
         return {
-            "id": self.reply.id,
+            "id": self.id,
             "object": "response",
-            "created_at": self.reply.created,
+            "created_at": self.created,
             "status": "incomplete" if incomplete else status,
             "error": None,
             "incomplete_details": {"reason": reason} if incomplete else None,
             "instructions": given.get("instructions"),
             "max_output_tokens": given.get("max_output_tokens"),
-            "model": self.reply.request.name,
+            "model": self.request.name,
             "output": output,
             "parallel_tool_calls": given.get("parallel_tool_calls", True),
             "previous_response_id": None,
@@ -198,7 +190,7 @@ class ResponsesReply:
 
     def _items(self) -> list[dict[str, Any]]:
         """Reasoning, a message, calls of tools: what the winner has of them."""
-        id, winner = self.reply.id.removeprefix("resp_"), self._winner
+        id, winner = self.id.removeprefix("resp_"), self.winners[0]
         message, items = winner.message, list[dict[str, Any]]()
         if reasoning := winner.reasoning.get("reasoning_content"):
             summary = [{"type": "summary_text", "text": reasoning}]
@@ -227,7 +219,7 @@ class ResponsesReply:
         return items
 
     def _usage(self) -> dict[str, Any]:
-        usage = self.reply.usage
+        usage = self.usage
         return {
             "input_tokens": usage.prompt,
             "input_tokens_details": {"cached_tokens": 0},

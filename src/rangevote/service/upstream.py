@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, TypeVar
 
 from rangevote.decoding import get_search
@@ -29,12 +28,12 @@ from rangevote.engines.openai.sample_and_elect import (
     needs_logprobs,
 )
 from rangevote.engines.openai.sampling import Samples, is_greedy
-from rangevote.errors import DataError, SetupError, UsageError
+from rangevote.errors import DataError, SetupError
 from rangevote.formats.choices import CHAT, COMPLETIONS
 from rangevote.generation.plan import Escalation
 from rangevote.hypothesis import Ballot
 from rangevote.service.config import ServiceConfig
-from rangevote.service.errors import ApiError, insufficient_votes, invalid, upstream_failure
+from rangevote.service.errors import ApiError, invalid, upstream_failure
 from rangevote.service.metrics import Metrics
 from rangevote.service.requests import CompletionRequest
 
@@ -75,12 +74,10 @@ class Upstream:
             await client.__aenter__()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         self.workers.shutdown(wait=False, cancel_futures=True)
         for client in self.clients.values():
-            await client.__aexit__(kind, error, trace)
+            await client.__aexit__(*raised)
 
     async def models(self) -> tuple[str, ...]:
         """The models that clients may ask for: those of the configuration, or those that the server lists."""
@@ -133,10 +130,6 @@ class Upstream:
             raise invalid(
                 "rangevote.shares", f"must be of the panel's members: {', '.join(members) or 'none'}"
             )
-        try:
-            self.config.check_searches(options)
-        except UsageError as error:
-            raise invalid("rangevote.candidates", f"is wrong: {error}"[:300]) from None
         if isinstance(most, str):
             most = get_search(most).size
             if most > self.config.limits.samples:
@@ -237,9 +230,12 @@ class UpstreamElection(ServerElection):
         came = sum(count for outcome, count in voting.counts.items() if outcome != "failed")
         if voting.failed and not came:
             raise upstream_failure(voting.failed[0])
-        error = insufficient_votes(len(voting.usable), voting.asked, self.min_votes)
-        error.note = f"{dict(voting.counts)} {[failure.kind for failure in voting.failed][:3]}"
-        raise error
+        raise ApiError(
+            502,
+            f"{len(voting.usable)} of {voting.asked} samples are usable, and {self.min_votes} are needed",
+            code="insufficient_votes",
+            note=f"{dict(voting.counts)} {[failure.kind for failure in voting.failed][:3]}",
+        )
 
     def vote(self, ballot: Ballot) -> Result:
         return count_votes(ballot, self.settings)

@@ -61,15 +61,6 @@ class Query:
         return sum(len(part) for name, part in parts(range(self.n), self.members).items() if name in stage)
 
 
-async def fetch(client: Client, query: Query, draws: range, deadline: float | None = None) -> Samples:
-    """Some of a query's samples, or all its beams."""
-    if query.beams:
-        answer = await client.call(query.path, {**query.body, "n": query.n}, deadline=deadline)
-        return Samples(answered(answer)[: query.n], usage_of(answer), 1, [])
-    seed = None if query.seed is None else query.seed + draws.start
-    return await sample(client, query.path, query.body, len(draws), seed=seed, deadline=deadline)
-
-
 def needs_logprobs(settings: Settings) -> bool:
     """Whether the log-probabilities of samples decide something; not every server gives them."""
     weighed = settings.weights in ("probability", *CONFIDENCE)
@@ -313,7 +304,13 @@ class ServerElection:
     # What users of this class override.
 
     async def fetch(self, member: str, query: Query, draws: range) -> Samples:
-        return await fetch(self.clients[member], query, draws, self.deadline)
+        """Some of a query's samples, or all its beams."""
+        client = self.clients[member]
+        if query.beams:
+            answer = await client.call(query.path, {**query.body, "n": query.n}, deadline=self.deadline)
+            return Samples(answered(answer)[: query.n], usage_of(answer), 1, [])
+        seed = None if query.seed is None else query.seed + draws.start
+        return await sample(client, query.path, query.body, len(draws), seed=seed, deadline=self.deadline)
 
     async def run(self, work: Callable[[], T], light: bool) -> T:
         """The result of `work`; what is not light may run in a thread, to block no other request."""
