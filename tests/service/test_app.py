@@ -7,14 +7,12 @@ import asyncio
 import base64
 import json
 import socket
-import sys
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rangevote.service.app import SWITCH_INTERVAL
 from rangevote.service.upstream import count_votes
 from tests.engines.openai.upstream import SENTENCES, Asked, Reply, Upstream, choice, completion
 from tests.service.running import HEAD, MESSAGES, Running, error_of, texts
@@ -251,12 +249,3 @@ def test_what_cannot_be_finished_in_time_ends_with_an_error(upstream):
     assert json.loads(last.removeprefix("data: "))["error"]["code"] == "stopping"
     assert (refused.status_code, error_of(refused)["code"]) == (503, "stopping")
     until(upstream.left.is_set)
-
-
-def test_threads_yield_sooner_while_it_serves_and_as_before_afterwards(upstream):
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(0.005)
-    with Running(upstream.url):
-        assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL)
-    assert sys.getswitchinterval() == pytest.approx(0.005)
-    sys.setswitchinterval(before)

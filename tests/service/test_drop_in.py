@@ -15,9 +15,7 @@ TOOLS = [{"type": "function", "function": {"name": "trains", "parameters": {"typ
 
 @pytest.fixture
 def service(upstream):
-    with Running(
-        upstream.url, models=("tiny",), kept=5, forward=frozenset({"guided_regex", "top_a"})
-    ) as service:
+    with Running(upstream.url, models=("tiny",), kept=5) as service:
         yield service
 
 
@@ -74,18 +72,6 @@ def test_calls_are_streamed_and_text_wins_where_most_answer(service, upstream):
     upstream.answer = calling("at ten", "at ten", "at noon", CALLS[0])
     answer = service.client().chat.completions.create(model="tiny", messages=MESSAGES, tools=TOOLS)
     assert (answer.choices[0].message.content, answer.choices[0].message.tool_calls) == ("at ten", None)
-
-
-def test_a_conversation_with_calls_and_their_results_goes_on(service, upstream):
-    call = {"id": "c", "type": "function", "function": {"name": "trains", "arguments": "{}"}}
-    messages = [
-        *MESSAGES,
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c", "content": "10:00"},
-    ]
-    answer = service.client().chat.completions.create(model="tiny", messages=messages, tools=TOOLS)
-    assert answer.choices[0].message.content
-    assert upstream.asked[0].body["messages"] == messages
 
 
 @pytest.mark.parametrize("kind", ["json_object", "json_schema"])
@@ -166,15 +152,6 @@ def test_log_probabilities_of_the_winners_tokens_come_back_if_they_are_asked_for
     assert plain.choices[0].logprobs is not None
 
 
-def test_metadata_stop_and_parameters_of_other_servers_pass_through(service, upstream):
-    more = {"stop": ["\n"], "metadata": {"team": "a"}, "store": False, "guided_regex": "a+", "top_a": 0.1}
-    assert service.ask(**more).status_code == 200
-    assert {name: upstream.asked[0].body[name] for name in more} == more
-    refused = service.ask(best_of=4)
-    assert (refused.status_code, error_of(refused)["param"]) == (400, "best_of")
-    assert "rangevote.samples" in error_of(refused)["message"]
-
-
 def test_of_a_list_of_prompts_each_has_its_election(service, upstream):
     answer = service.client().completions.create(model="tiny", prompt=["a", "b", "c"], seed=0, n=2)
     assert [one.index for one in answer.choices] == list(range(6))
@@ -214,8 +191,3 @@ def test_the_list_of_elections_shows_questions_models_margins_and_samples(servic
     assert page.text.count("6 of 6") == page.text.count(">tiny<") == 2
     link = page.text.partition('href="')[2].partition('"')[0]
     assert service.http.get(link).status_code == 200
-
-
-def test_without_kept_elections_there_is_no_list(upstream):
-    with Running(upstream.url) as service:
-        assert service.http.get("/elections/").status_code == 404

@@ -37,7 +37,7 @@ def refusal(endpoint: Endpoint = "chat", content: bytes | None = None, **body: o
      b'{"model": ' + b"[" * 500 + b"]" * 500 + b"}", b'{"seed": 1' + b"0" * 5000 + b"}",
      b'{"model": "tiny", "messages": [{"role": "user", "content": "\\ud800"}]}'],
 )  # fmt: skip
-def test_cases_47_and_58_what_is_no_json_object_is_400(content):
+def test_what_is_not_a_json_object_is_400(content):
     assert refusal(content=content).code in ("invalid_json", "invalid_value")
 
 
@@ -69,7 +69,7 @@ def test_cases_47_and_58_what_is_no_json_object_is_400(content):
         ("rangevote.adaptive", [{"adaptive": 1.5}, {"adaptive": True, "weights": "probability"}]),
     ],
 )
-def test_cases_48_and_56_what_cannot_be_done_is_refused_by_name_and_never_dropped(name, values):
+def test_what_cannot_be_done_is_refused_by_name_and_never_dropped(name, values):
     for value in values:
         assert refusal(**{name.partition(".")[0]: value}).param.partition("[")[0] == name, value
 
@@ -133,13 +133,6 @@ def test_prompts_come_alone_or_in_a_list():
 def test_only_parameters_that_the_service_or_its_operator_names_go_to_the_model(name):
     refused = refusal(**{name: {"a": "b"}})
     assert (refused.code, refused.param) == ("unsupported_parameter", name)
-
-
-def test_known_and_forwarded_parameters_go_to_the_model_as_they_are():
-    more = {"tools": [{"type": "function"}], "tool_choice": "auto", "metadata": {"a": "b"}, "top_k": 1}
-    more["chat_template_kwargs"] = {"enable_thinking": False}
-    request = read({"model": "tiny", "messages": MESSAGES, **more, "logprobs": True})
-    assert request.body == {"model": "tiny", "messages": MESSAGES, **more, "logprobs": True}
 
 
 def test_roles_are_named_and_what_asks_for_no_tools_is_allowed():
