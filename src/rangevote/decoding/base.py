@@ -82,11 +82,6 @@ class Search(ABC):
         """How many hypotheses an input gets at most, and rows at a time."""
         return int(getattr(self, self._size_name))
 
-    @property
-    def random(self) -> bool:
-        """Whether another seed gives other hypotheses."""
-        return hasattr(self, "seed")
-
     @abstractmethod
     def begin(self, task: Task) -> SearchState:
         """Open the search over a batch of inputs."""
@@ -118,10 +113,6 @@ class SearchSum(Search):
     @property
     def size(self) -> int:
         return sum(part.size for part in self.parts)
-
-    @property
-    def random(self) -> bool:
-        return any(part.random for part in self.parts)
 
     def with_options(self, **options: Any) -> Search:
         return SearchSum(tuple(part.with_options(**options) for part in self.parts))
