@@ -48,11 +48,6 @@ def test_options_reach_the_parts_that_have_them_and_do_not_set_them():
     )
 
 
-def test_a_sum_is_random_if_a_part_is():
-    assert get_search("beam:2+sample:2").random
-    assert not get_search("beam:2+beam:3").random
-
-
 @pytest.mark.parametrize("parts", [("beam:2",), (get_search("beam:1+beam:2"),)])
 def test_the_parts_of_a_sum_are_single_searches(parts):
     with pytest.raises(rv.UsageError, match="a sum has searches as its parts"):
