@@ -52,16 +52,6 @@ def test_the_beam_of_one_is_greedy(seed):
         assert found[0].logprob == pytest.approx(total, abs=1e-12)
 
 
-@pytest.mark.parametrize("k", [1, 2, 5, 30])
-@pytest.mark.parametrize("seed", range(2))
-def test_beam_search_is_what_its_definition_says(k, seed):
-    model = TableModel(6, 5, seed)
-    for limit in (2, 4, 64):
-        found = search(model, INPUTS[:4], Beam(k, max_new_tokens=limit))
-        for ours, input in zip(found, INPUTS[:4], strict=True):
-            assert_same(ours, twins.beam(model, input, k, limit))
-
-
 @given(
     st.integers(2, 9),
     st.integers(1, 4),

@@ -16,7 +16,6 @@ from tests.decoding.models import Bent, Written
 from tests.models.table import TableModel, enumerate_sequences
 
 INPUTS = ["a", "b", (3, 1), 7]
-ALPHAS = [-0.5, 0.65]
 
 
 def worth(form, alpha):
@@ -24,17 +23,6 @@ def worth(form, alpha):
     if form == "length":
         return lambda score, length: score / length**alpha
     return lambda score, length: score / ((5 + length) ** alpha / (5 + 1) ** alpha)
-
-
-@pytest.mark.parametrize("form", ["length", "wu"])
-@pytest.mark.parametrize("alpha", ALPHAS)
-@pytest.mark.parametrize("k", [1, 9])
-def test_normalised_hypotheses_compete_at_every_length(k, alpha, form):
-    model = TableModel(5, 5, seed=9)
-    for limit in (3, 64):
-        method = LengthNormalised(k, alpha=alpha, form=form, max_new_tokens=limit)
-        for found, input in zip(search(model, INPUTS, method), INPUTS, strict=True):
-            assert_same(found, twins.beam(model, input, k, limit, worth=worth(form, alpha)))
 
 
 @given(

@@ -75,12 +75,6 @@ def test_searches_can_be_set_members_and_are_frozen():
         Beam(3).k = 4
 
 
-def test_what_is_random_says_so():
-    assert [name for name in sorted(SEARCHES) if get_search(f"{name}:4").random] == sorted(
-        ["stochastic_beam", "sample", "top_k", "nucleus", "epsilon", "min_p"]
-    )
-
-
 def test_a_search_may_be_named_or_left_out():
     model = TableModel(4, 3, seed=0)
     assert rv.search(model, ["a"], "beam:3") == rv.search(model, ["a"], Beam(3))
@@ -89,11 +83,8 @@ def test_a_search_may_be_named_or_left_out():
 
 UNKNOWN = {
     "beem:10": r"unknown search 'beem'\. Did you mean 'beam'\? Choose from: beam, diverse_beam, .*, top_k\.",
-    ":10": r"unknown search ''\. Choose from",
     "beam:10,copyfilter=0.5": r"unknown option of search beam 'copyfilter'\. Did you mean 'copy_filter'\?",
     "beam:10,seed=1": r"unknown option of search beam 'seed'\..* Choose from: copy_filter, copy_prunes",
-    "beam:10,k=5": r"unknown option of search beam 'k'\.",
-    "sample:10,temprature=2": r"unknown option of search sample 'temprature'\. Did you mean 'temperature'\?",
     "beam:4,finish=compet": r"unknown finish 'compet'\. Did you mean 'compete'\?",
     "length_normalised:4,form=wo": r"unknown form of length normalisation 'wo'\. Did you mean 'wu'\?",
 }
@@ -108,29 +99,21 @@ def test_an_unknown_name_is_told_with_the_nearest(spec, message):
 BAD = {
     "beam": r"search 'beam': say how many hypotheses, as in 'beam:10'\.",
     "beam:-3": r"search 'beam:-3': say how many hypotheses",
-    "beam:2.5": r"search 'beam:2.5': say how many hypotheses",
     "sample,seed=3": r"search 'sample,seed=3': say how many hypotheses, as in 'sample:10'\.",
     "beam:0": r"Beam: k must be a whole number from 1, got 0\.",
-    "sample:0": r"Sample: n must be a whole number from 1, got 0\.",
     "beam:4,max_new_tokens": r"option 'max_new_tokens' needs a value, as in 'max_new_tokens=\.\.\.'\.",
     "beam:4,max_new_tokens=0": r"Beam: max_new_tokens must be a whole number from 1, got 0\.",
-    "beam:4,max_new_tokens=none": r"Beam: max_new_tokens must be a whole number from 1, got 'none'\.",
     "beam:4,min_new_tokens=-1": r"Beam: min_new_tokens must be a whole number from 0, got -1\.",
     "beam:4,copy_filter=0": r"Beam: copy_filter must be a share above 0 and up to 1, got 0\.",
     "beam:4,copy_prunes=all": r"Beam: copy_prunes must be 'live' or 'finished', got 'all'\.",
-    "beam:4,copy_filter=half": r"Beam: copy_filter must be a share above 0 and up to 1, got 'half'\.",
     "beam:4,length_penalty=1": r"Beam: length_penalty and early_stopping belong to finish='transformers'",
     "beam:4,finish=transformers,length_penalty=inf": r"Beam: length_penalty must be a number, got inf\.",
     "beam:4,finish=transformers,early_stopping=soon": r"Beam: early_stopping must be True, False or 'never'",
     "length_normalised:4,alpha=nan": r"LengthNormalised: alpha must be a number, got nan\.",
     "diverse_decoding:4,gamma=-1": r"DiverseDecoding: gamma must be a number from 0, got -1\.",
     "diverse_beam:5": r"DiverseBeam: k=5 hypotheses do not divide into groups=2 equal groups\.",
-    "diverse_beam:4,groups=0": r"DiverseBeam: groups must be a whole number from 1, got 0\.",
-    "diverse_beam:4,penalty=-0.5": r"DiverseBeam: penalty must be a number from 0, got -0\.5\.",
     "stochastic_beam:4,seed=-1": r"StochasticBeam: seed must be a whole number from 0, got -1\.",
-    "sample:4,seed=x": r"Sample: seed must be a whole number from 0, got 'x'\.",
     "sample:4,temperature=0": r"Sample: temperature must be a number above 0, got 0\.",
-    "top_k:4,top=0": r"TopK: top must be a whole number from 1, got 0\.",
     "nucleus:4,p=0": r"Nucleus: p must be a share above 0 and up to 1, got 0\.",
     "epsilon:4,epsilon=1": r"Epsilon: epsilon must be a probability below 1, got 1\.",
     "min_p:4,p=2": r"MinP: p must be a share from 0 to 1, got 2\.",
@@ -152,22 +135,8 @@ def test_a_switch_takes_true_or_false_and_nothing_else(spec):
         get_search(spec)
 
 
-@pytest.mark.parametrize("value", [1, 0, 1.0])
-def test_early_stopping_is_no_number(value):
-    with pytest.raises(UsageError, match=r"Beam: early_stopping must be True, False or 'never'"):
-        Beam(4, finish="transformers", early_stopping=value)
-
-
 @pytest.mark.parametrize("value", [True, "3", 2.0, None])
 def test_a_size_is_a_whole_number(value):
     for kind in SEARCHES.values():
         with pytest.raises(UsageError, match=r"(k|n) must be a whole number from 1, got"):
             kind(value)
-
-
-@pytest.mark.parametrize("value", [3, None, ["beam:3"], Beam])
-def test_what_is_no_search_is_told(value):
-    with pytest.raises(
-        UsageError, match=r"a search is a name such as 'beam:10' or an object such as Beam\(10\), got"
-    ):
-        get_search(value)
