@@ -69,8 +69,8 @@ class Elect:
         self.prefix = prefix
 
     def __call__(self, batch: Any) -> Any:
-        """The batch with results: a table for a table, a DataFrame for a DataFrame, else columns. What else
-        is in it stays as it is: order, types, index, images."""
+        """The batch with results: a table for a table, a DataFrame for a DataFrame, otherwise columns. All
+        else stays as it is: order, types, index, images."""
         kind = type(batch).__module__.partition(".")[0]
         if kind == "polars":
             raise UsageError("pass a polars frame as Arrow: polars.from_arrow(elect(frame.to_arrow())).")

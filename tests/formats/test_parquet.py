@@ -200,7 +200,7 @@ def test_scores_are_rescaled_as_the_options_say():
 def test_a_file_that_is_cut_off_is_named(cut):
     file = written(*(Ballot([Hypothesis("a b c")], id=i) for i in range(50)))
     (only,) = entries(io.BytesIO(file.getvalue()[:cut]))
-    with pytest.raises(DataError, match="input: is no Parquet file that can be read: "):
+    with pytest.raises(DataError, match="input: is not a Parquet file that can be read: "):
         only.get()
 
 
@@ -209,7 +209,7 @@ def test_a_damaged_page_is_named_after_what_stands_before_it(small_groups: int):
     middle = pq.ParquetFile(io.BytesIO(whole)).metadata.row_group(1).column(3).data_page_offset + 30
     found = entries(io.BytesIO(whole[:middle] + bytes(40) + whole[middle + 40 :]))
     assert len(found) >= small_groups
-    with pytest.raises(DataError, match="input: is no Parquet file that can be read"):
+    with pytest.raises(DataError, match="input: is not a Parquet file that can be read"):
         found[-1].get()
 
 

@@ -174,7 +174,7 @@ class OutputFile(Sink):
             self.keep()
             return
         self._file.truncate(0)
-        # in ASCII: the name of a file may hold bytes that are no text
+        # in ASCII: the name of a file may hold bytes that are not text
         text = json.dumps({"fingerprint": fingerprint(wanted), "options": wanted}, indent=1)
         try:
             with draft_of(self._notes) as draft:

@@ -1,11 +1,11 @@
-"""CSV and TSV, with the names of the columns in the first line: a sample a row, or a list as JSON in a cell.
+"""CSV and TSV, with column names in the first line: one sample per row, or a list as JSON in a cell.
 
     id,source,text,logprob
     7,What is 6 x 7?,"42",-0.3
 
 Cells are quoted as spreadsheets and pandas do it. Columns with the names of the ballot file's fields have
 their values: numbers, true and false, lists as JSON; an empty cell of those is not known. Every other cell
-is a text. Ballots are written as a sample a row.
+is a text. Ballots are written with one sample per row.
 """
 
 from __future__ import annotations

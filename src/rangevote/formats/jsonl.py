@@ -1,4 +1,4 @@
-"""The ballot file: JSON Lines, one election a line; and JSON for all other readers of it.
+"""The ballot file: JSON Lines, one election per line; and JSON for all other readers of it.
 
     {"id": "42", "source": "...", "references": ["..."],
      "candidates": [{"text": "...", "logprob": -12.3, "tokens": [5, 9]}, "a plain text", ...],
@@ -155,8 +155,8 @@ def _ballot(line: BallotLine, options: ReadOptions, scale: Scale | None) -> Ball
         raise DataError("has both candidates and hypotheses, which mean the same; give one of them")
     if candidates is None:
         raise DataError(
-            f"has no candidates; expected {SCHEMA}, or name what has them with --field, or what one sample a "
-            f"line is to be grouped by with --group-by"
+            f"has no candidates; expected {SCHEMA}, or name what has them with --field, or what "
+            f"single samples are to be grouped by with --group-by"
         )
     ballot = Ballot(
         _objects(candidates),

@@ -1,4 +1,4 @@
-"""Ballots as Parquet, one a row: the columns are the fields of the ballot file.
+"""Ballots as Parquet, one per row: the columns are the fields of the ballot file.
 
     id: string or integer      source: string      references: list<string>
     candidates: list<struct<text: string, logprob: double, tokens: list<int64>, state: list<double>,
@@ -7,7 +7,7 @@
                             token_logprobs: list<double>, scores: map<string, double>>>
     voters: the same; null: the candidates vote
 
-Fields that are absent or null are not known; a list of plain strings will do, and `hypotheses` is read as
+Fields that are absent or null are not known; lists of plain strings are read too, and `hypotheses` is read as
 `candidates`. A row means what a line of the ballot file with the same fields means (`formats/jsonl.py`).
 Columns without any of these names are records of another layout (`formats/layouts.py`).
 """
@@ -91,7 +91,7 @@ def _reported(stream: Stream) -> Iterator[None]:
         if isinstance(error, DataError):
             raise
         problem = " ".join(str(error).split()) or type(error).__name__
-        raise DataError(f"is no Parquet file that can be read: {problem}", where=stream.name) from error
+        raise DataError(f"is not a Parquet file that can be read: {problem}", where=stream.name) from error
 
 
 def record_batches(stream: Stream, options: ReadOptions, *, ballots: bool = True) -> Iterator[pa.RecordBatch]:

@@ -20,7 +20,7 @@ from rangevote.formats.reader import Entry, Reading, ReadOptions
 from rangevote.hypothesis import Ballot
 from rangevote.text import IMAGE_ENDINGS, MAX_LINE_BYTES, Closing, Stream, open_stream
 
-#: Endings of the files that are read as JSON, one object a line; all others are lines of text.
+#: Endings of the files that are read as JSON, one object per line; all others are lines of text.
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 #: Where a JSON line has its input unless an option names it: the first of these that is there.
 FIELDS = ("text", "prompt", "source", "messages", "input")
@@ -59,8 +59,8 @@ def read_inputs(
 ) -> Inputs:
     """Open a file, '-' or a folder of images; `images`: the model reads images, so inputs are their paths.
 
-    `format` is "text" or "jsonl", else as the file's name says; `field` is where JSON lines have the input,
-    `carry` names further fields that go into results.
+    `format` is "text" or "jsonl", by default as the file's name says; `field` is where JSON lines have
+    the input, `carry` names further fields that go into results.
     """
     if format is not None:
         choose("input format", format, dict.fromkeys(("text", "jsonl")))

@@ -63,7 +63,7 @@ class ReadOptions:
 
     `log_base`, `normalisation` and `sign` tell how to turn the file's scores into natural-log sums:
     sign * score * ln(base) * length ** alpha, where alpha is 0 for "none", 1 for "length", or given
-    as a number. `score_scale` is for scores that are no log-probabilities: candidates are weighed
+    as a number. `score_scale` is for scores that are not log-probabilities: candidates are weighed
     by softmax(scale * score); "count" ignores the scores. `per_source` and `logprobs` belong to the
     format mbrs: lines per source, and the file of log-probabilities. `strict` makes errors of
     warnings, of which each is given to `warn` once. `unique_ids` refuses the second ballot of the same id.
@@ -71,7 +71,7 @@ class ReadOptions:
     `field`, `group_by`, `text_field` and `logprob_field` tell where records of another layout than the ballot
     file's have what (`rangevote.formats.layouts`); `carry` names fields of the input that ballots keep, as
     "prompt" or, under another name, "answer=gold". `ignore_field` names fields that look like scores and are
-    not to be read. `columns` is a pattern of the columns that have one candidate each, as "output_*".
+    not to be read. `columns` is a pattern of the columns that have one candidate each, such as "output_*".
     `score_field` names fields of a candidate with a number that may count beside the votes, such as reward.
     `filter` is the filter whose records of an lm-eval log are read; by default the first.
     """
@@ -238,8 +238,8 @@ def read(source: Source | Stream, options: ReadOptions | None = None) -> Reading
 def read_ballots(source: Source, **options: Any) -> Iterator[Ballot]:
     """Read the ballots of a file in any supported format and layout: `rangevote.read`.
 
-    `source` is a path, '-' or a binary file; the options are those of `ReadOptions`, as `field="outputs"`,
-    `group_by="prompt_id"`, `carry=["prompt"]`. A ballot that cannot be read raises a DataError that names
+    `source` is a path, '-' or a binary file; the options are those of `ReadOptions`, such as
+    `field="outputs"`, `group_by="prompt_id"`, `carry=["prompt"]`. A ballot that cannot be read raises a DataError that names
     file, line and field.
 
     >>> import io

@@ -314,7 +314,7 @@ def _row_groups(lines: Iterable[bytes], kinds: Mapping[str, str]) -> Iterator[li
 
 
 def _kinds(lines: Iterable[bytes], names: Sequence[str]) -> dict[str, str]:
-    """What columns have: integers, numbers or truth values if all their values are, else texts, or JSON."""
+    """What columns have: integers, numbers or truth values if all values are, otherwise texts or JSON."""
     seen: dict[str, set[str]] = {name: set() for name in names}
     for line in lines:
         fields = msgspec.json.decode(line)
