@@ -213,6 +213,10 @@ def test_ids_that_are_trusted_are_not_compared(run, tmp_path):
         (("--ray-address", "auto"), "--ray-address belongs to --engine ray"),
         (("--engine", "ray", "--workers", 2, "-o", "out"), "--workers belongs to --engine local"),
         (("--engine", "ray", "--text", "-o", "out"), "--text belongs to --engine local"),
+        (
+            ("--engine", "ray", "-o", "out", "-s", "exact", "--shares", "agreement"),
+            "--shares agreement belongs to --engine local",
+        ),
         (("--engine", "ray"), "give BALLOTS and -o FOLDER"),
         (("--engine", "ray", "-o", "out", "--sign", "-"), "reads ballots as jsonl or parquet"),
     ],

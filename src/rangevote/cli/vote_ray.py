@@ -36,10 +36,13 @@ def vote_on_ray(
 ) -> tuple[int, int]:
     """Elect all ballots of the one file; returns how many have results, and how many of those are errors.
     `given` are the options of the command, `options` those that decide what is written."""
-    local = {name: given[name] for name in ("text", "voters", "allow_empty", "carry")}
-    for name, value in {**local, "workers": given["workers"] != 1}.items():
+    local = {
+        f"--{name.replace('_', '-')}": given[name] for name in ("text", "voters", "allow_empty", "carry")
+    }
+    local |= {"--workers": given["workers"] != 1, "--shares agreement": settings.shares == "agreement"}
+    for option, value in local.items():
         if value:
-            raise UsageError(f"--{name.replace('_', '-')} belongs to --engine local.")
+            raise UsageError(f"{option} belongs to --engine local.")
     if len(files) > 1:
         raise UsageError(
             "--engine ray reads one file: write the outputs of all members as the candidates of one ballot, "

@@ -239,8 +239,8 @@ def read_ballots(source: Source, **options: Any) -> Iterator[Ballot]:
     """Read the ballots of a file in any supported format and layout: `rangevote.read`.
 
     `source` is a path, '-' or a binary file; the options are those of `ReadOptions`, such as
-    `field="outputs"`, `group_by="prompt_id"`, `carry=["prompt"]`. A ballot that cannot be read raises a DataError that names
-    file, line and field.
+    `field="outputs"`, `group_by="prompt_id"`, `carry=["prompt"]`. A ballot that cannot be read raises a
+    DataError that names file, line and field.
 
     >>> import io
     >>> file = io.BytesIO(b'{"task_id": 7, "completion": "a b"}\\n{"task_id": 7, "completion": "a c"}')
