@@ -116,7 +116,7 @@ void Elections::group_by_member(const Side &voters) {
 }
 
 // Whether some voter may be an exact duplicate of another of its member (election/weights.py, repeated): the same
-// tokens, or the same text and log-probability. Equal digests of different tokens only cost the careful way's time.
+// tokens, or the same text and log-probability. Equal digests of different tokens only cost the general way's time.
 bool Elections::repeats(const Side &voters) {
     if (!voters.token_ends.empty()) {
         digests_.clear();

@@ -1,6 +1,6 @@
 // The usual election, from texts and log-probabilities to the winner, in one call. No Python in here.
 //
-// The careful way through Python (election/elect.py) says what an election is; this one is for what most
+// The general way through Python (election/elect.py) says what an election is; this one is for what most
 // elections are, gives the same bits, and leaves to that way whatever needs a warning, an error or a choice.
 #pragma once
 
@@ -58,7 +58,7 @@ void softmax(double *numbers, std::size_t size, std::size_t again, double temper
 // Room for elections, one after the other: of a thread, or of a call.
 class Elections {
 public:
-    // False: nothing was elected, and the careful way has to say why or how. Voters nullptr: the candidates vote.
+    // False: nothing was elected, and the general way has to say why or how. Voters nullptr: the candidates vote.
     bool hold(const ElectionPlan &plan, const Side &candidates, const Side *voters, Outcome &out);
 
 private:

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import rangevote as rv
 from tests.cli.conftest import spawn
 
 PATIENCE = 240  # seconds that a run may take
@@ -95,59 +94,6 @@ AROUND = {
 @pytest.mark.parametrize("around", AROUND.values(), ids=AROUND)
 def test_surroundings_change_no_byte(data, expected, around):
     assert elected(data, around) == expected
-
-
-MEASURES = [
-    "overlap_2",
-    "overlap_1-4@0.25",
-    "precision_2",
-    "bleu_4",
-    "smoothed_bleu_4",
-    "chrf",
-    "exact",
-    MEASURE,
-]
-#: How voters are weighed, and whether their log-probabilities are known.
-WEIGHTS: dict[str, tuple[dict[str, Any], bool]] = {
-    "by default, log-probabilities": ({}, True),
-    "by default, none": ({}, False),
-    "count, log-probabilities": ({"weights": "count"}, True),
-    "count, none": ({"weights": "count"}, False),
-    "probability, T 0.3": ({"weights": "probability", "temperature": 0.3}, True),
-    "probability, T 2": ({"weights": "probability", "temperature": 2.0}, True),
-    "given, log-probabilities": ({"weights": "given"}, True),
-    "given, none": ({"weights": "given"}, False),
-}
-
-
-@pytest.mark.parametrize("measure", MEASURES)
-@pytest.mark.parametrize(("weighing", "scored"), WEIGHTS.values(), ids=WEIGHTS)
-def test_voters_in_another_order_change_no_bit_of_a_score(measure, weighing, scored):
-    draw = random.Random(11)
-    voters = hypotheses(draw, 60, scored=scored, words=WORDS[:3], least=3)
-    candidates = [voter["text"] for voter in voters[:8]]
-    given = [draw.uniform(0, 3) for _ in voters]
-
-    def held(order: list[int]) -> rv.Result:
-        options = dict(weighing)
-        if options.get("weights") == "given":
-            options["weights"] = [given[i] for i in order]
-        return rv.elect(
-            candidates,
-            voters=[voters[i]["text"] for i in order],
-            voter_logprobs=[voters[i]["logprob"] for i in order] if scored else None,
-            similarity=measure,
-            **options,
-        )
-
-    order = list(range(len(voters)))
-    first = held(order)
-    assert len(set(first.scores.tolist())) > 2
-    for _ in range(5):
-        draw.shuffle(order)
-        again = held(order)
-        assert again.scores.tobytes() == first.scores.tobytes()
-        assert (again.index, again.margin, again.signature) == (first.index, first.margin, first.signature)
 
 
 def test_a_file_whose_voters_were_shuffled_gives_the_same_winners_and_scores(data, expected, tmp_path):

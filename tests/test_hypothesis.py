@@ -12,28 +12,6 @@ import rangevote as rv
 from rangevote.hypothesis import LOGPROB_SLACK, Ballot, Hypotheses, Hypothesis, check
 
 
-def test_a_hypothesis_is_a_text_that_ended_of_itself_and_was_not_sampled():
-    hypothesis = Hypothesis("a dog")
-    assert (hypothesis.text, hypothesis.finished, hypothesis.sampled) == ("a dog", True, False)
-    assert (hypothesis.tokens, hypothesis.logprob, hypothesis.state, hypothesis.weight) == (None,) * 4
-
-
-@pytest.mark.parametrize(
-    ("frozen", "field"),
-    [(Hypothesis(text="a"), "text"), (Ballot([Hypothesis(text="a")]), "candidates")],
-    ids=["Hypothesis", "Ballot"],
-)
-def test_hypotheses_and_ballots_are_frozen(frozen, field):
-    with pytest.raises(AttributeError, match="immutable type"):
-        setattr(frozen, field, "b")
-
-
-def test_hypotheses_are_compared_and_hashed_by_value():
-    assert Hypothesis(text="a", logprob=-1.0) == Hypothesis(text="a", logprob=-1.0)
-    assert Hypothesis(text="a", logprob=-1.0) != Hypothesis(text="a", logprob=-2.0)
-    assert len({Hypothesis(text="a"), Hypothesis(text="a"), Hypothesis(text="b")}) == 2
-
-
 @pytest.mark.parametrize(
     ("hypothesis", "content"),
     [
@@ -111,6 +89,18 @@ def test_columns_are_taken_as_they_are_and_may_be_empty():
     assert (len(columns), list(columns), columns.logprobs, columns.complete) == (0, [], None, False)
 
 
+@pytest.mark.parametrize("logprobs", [None, {"b": [-1.0], "a": [-2.0, -0.5]}, {"b": [-1], "a": [None, -0.5]}])
+def test_lists_by_member_are_one_list_in_which_each_has_its_member(logprobs):
+    columns = Hypotheses.of({"b": ["x"], "none": [], "a": ["y", "z"]}, logprobs)
+    numbers = [*logprobs["b"], *logprobs["a"]] if logprobs else [None] * 3
+    rows = zip("xyz", numbers, "baa", strict=True)
+    assert list(columns) == [Hypothesis(text, logprob=number, member=name) for text, number, name in rows]
+    with pytest.raises(rv.DataError, match=r"^candidates\['a'\]\[1\]\.logprob: 0\.5 is not a log-prob"):
+        Hypotheses.of({"b": ["x"], "a": ["y", "z"]}, {"b": [-1.0], "a": [-1.0, 0.5]})
+    with pytest.raises(rv.UsageError, match=r"2 candidates\['a'\] but 1 log-probabilities"):
+        Hypotheses.of({"b": ["x"], "a": ["y", "z"]}, {"b": [-1.0], "a": [-1.0]})
+
+
 def test_a_log_probability_may_exceed_0_by_a_rounding_and_is_then_0():
     columns = Hypotheses.of(["a", "b"], [LOGPROB_SLACK, -1.0])
     assert columns.logprobs.tolist() == [0.0, -1.0]
@@ -123,16 +113,6 @@ def test_the_callers_lists_are_not_changed():
     Hypotheses.of(texts, logprobs)
     assert texts == ["a", "b"]
     assert logprobs.tolist() == [-1.0, 1e-7]
-
-
-@pytest.mark.parametrize("role", ["candidates", "voters", "samples"])
-def test_errors_use_the_name_of_the_list(role):
-    with pytest.raises(rv.DataError, match=rf"^{role}\[0\]: expected a text"):
-        Hypotheses.of([None], role=role)
-    with pytest.raises(rv.UsageError, match=rf"^{role} is one str"):
-        Hypotheses.of("a", role=role)
-    with pytest.raises(rv.UsageError, match=rf"^1 {role} but 2 log-probabilities"):
-        Hypotheses.of(["a"], [-1.0, -2.0], role=role)
 
 
 @pytest.mark.parametrize(

@@ -282,7 +282,8 @@ class Hypotheses(Sequence[Hypothesis]):
             return self.logprobs
         index = 0 if self.numbers is None else self.numbers.index(None)
         raise DataError(
-            f"is not known, which {needed_by} needs; give it, or {instead}.",
+            f"is missing; {needed_by} needs a log-probability for every one of the {self.role}. Give it, or "
+            f"{instead}.",
             field=f"{self.role}[{index}].logprob",
         )
 

@@ -84,12 +84,6 @@ def test_log_probabilities_that_are_none_are_refused(logprobs, error, message):
         rv.elect(["a"], voters=["a", "b"], voter_logprobs=logprobs)
 
 
-def test_a_log_probability_a_rounding_above_0_counts_as_0():
-    result = rv.elect(["a", "b"], [1e-6, 0.0])
-    assert result.weights.tolist() == [0.5, 0.5]
-    assert result.candidates.logprob(0) == 0.0
-
-
 GOOD_LOGPROBS = {
     "list": [-1.0, -2.0],
     "tuple": (-1.0, -2.0),

@@ -1,4 +1,4 @@
-"""Elections in one call into the kernels against the careful way through Python: same bits, same words."""
+"""Elections in one call into the kernels against the general way through Python: same bits, same words."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def facts(result: Result) -> dict[str, Any]:
     }
 
 
-def told(elect: Any) -> Any:
+def outcome(elect: Any) -> Any:
     """The facts of an election, or its error; and the warnings, but for that of `elect` itself."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -94,7 +94,7 @@ def told(elect: Any) -> Any:
     return answer, [message for message in messages if not any(part in message for part in own)]
 
 
-def carefully(
+def generally(
     candidates: Any, logprobs: Any = None, voters: Any = None, theirs: Any = None, **options: Any
 ) -> Result:
     electors = None if voters is None else Hypotheses.of(voters, theirs, role="voters")
@@ -105,21 +105,8 @@ def carefully(
 @given(st.lists(st.tuples(TEXTS, LOGPROBS), max_size=8), st.booleans(), OPTIONS)
 def test_one_call_says_what_the_careful_way_says(ballot: Any, known: bool, options: Any) -> None:
     texts, logprobs = [text for text, _ in ballot], [number for _, number in ballot] if known else None
-    assert told(lambda: rv.elect(texts, logprobs, **options)) == told(
-        lambda: carefully(texts, logprobs, **options)
-    )
-
-
-@compiled
-@given(
-    st.lists(st.tuples(TEXTS, LOGPROBS), min_size=1, max_size=5),
-    st.lists(st.tuples(TEXTS, LOGPROBS), max_size=8),
-    OPTIONS,
-)
-def test_so_do_two_lists(candidates: Any, voters: Any, options: Any) -> None:
-    one, two = (list(map(list, zip(*side, strict=True))) or [[], []] for side in (candidates, voters))
-    assert told(lambda: rv.elect(*one, voters=two[0], voter_logprobs=two[1], **options)) == told(
-        lambda: carefully(*one, *two, **options)
+    assert outcome(lambda: rv.elect(texts, logprobs, **options)) == outcome(
+        lambda: generally(texts, logprobs, **options)
     )
 
 
@@ -160,30 +147,9 @@ def test_and_panels(candidates: Any, voters: Any, vote: bool, shares: Any, data:
 
     candidates, voters = of_members(candidates), of_members(voters) if vote else None
     settings = Settings(**options, shares=shares)
-    assert told(lambda: elect_ballot(Ballot(candidates, voters), settings)) == told(
-        lambda: carefully(candidates, None, voters, **options, shares=shares)
+    assert outcome(lambda: elect_ballot(Ballot(candidates, voters), settings)) == outcome(
+        lambda: generally(candidates, None, voters, **options, shares=shares)
     )
-
-
-BY_MEMBER = st.dictionaries(
-    st.sampled_from("abc"), st.lists(st.tuples(TEXTS, LOGPROBS), min_size=1, max_size=4), min_size=1
-)
-
-
-@compiled
-@given(BY_MEMBER, st.none() | BY_MEMBER, st.booleans(), SHARES, OPTIONS)
-def test_and_lists_by_member(standing: Any, voting: Any, known: bool, shares: Any, options: Any) -> None:
-    sides: list[Any] = []
-    for side in (standing, voting):
-        texts = side and {name: [text for text, _ in some] for name, some in side.items()}
-        numbers = {name: [number for _, number in some] for name, some in side.items()} if side else None
-        sides += [texts, numbers if known else None]
-    one = told(
-        lambda: rv.elect(
-            sides[0], sides[1], voters=sides[2], voter_logprobs=sides[3], shares=shares, **options
-        )
-    )
-    assert one == told(lambda: carefully(*sides, shares=shares, **options))
 
 
 @compiled
@@ -207,9 +173,9 @@ def test_a_panel_is_held_in_one_call() -> None:
 @given(st.lists(ROWS | USUAL_ROWS, max_size=6), st.none() | st.lists(USUAL_ROWS, max_size=6), OPTIONS)
 def test_and_ballots_also_hostile_ones(candidates: Any, voters: Any, options: Any) -> None:
     settings = Settings(**options)
-    once = told(lambda: elect_ballot(Ballot(candidates, voters), settings))
-    assert once == told(lambda: carefully(candidates, None, voters, **options))
-    many = told(lambda: next(iter(rv.elect_many([Ballot(candidates, voters)], threads=2, **options))))
+    once = outcome(lambda: elect_ballot(Ballot(candidates, voters), settings))
+    assert once == outcome(lambda: generally(candidates, None, voters, **options))
+    many = outcome(lambda: next(iter(rv.elect_many([Ballot(candidates, voters)], threads=2, **options))))
     assert many == once
 
 
@@ -225,8 +191,8 @@ def test_what_an_earlier_election_left_behind_changes_nothing(similarity: str) -
         texts = [" ".join(rng.choices(words, k=rng.randrange(12))) for _ in range(size)]
         logprobs = [-rng.random() * 9 for _ in texts]
         rv.elect(["x y", "x z"], [-1.0, -2.0], similarity=rng.choice(MEASURES))
-        assert told(lambda: rv.elect(texts, logprobs, similarity=similarity)) == told(  # noqa: B023
-            lambda: carefully(texts, logprobs, similarity=similarity)  # noqa: B023
+        assert outcome(lambda: rv.elect(texts, logprobs, similarity=similarity)) == outcome(  # noqa: B023
+            lambda: generally(texts, logprobs, similarity=similarity)  # noqa: B023
         )
 
 
@@ -261,7 +227,7 @@ def test_a_list_that_is_changed_afterwards_changes_no_result() -> None:
     result = rv.elect(texts, logprobs, similarity="overlap_2")
     texts[:], logprobs[:] = ["x"], [0.0]
     assert result.winner == "a b"
-    assert facts(result) == facts(carefully(["a b", "a c"], [-1.0, -2.0], similarity="overlap_2"))
+    assert facts(result) == facts(generally(["a b", "a c"], [-1.0, -2.0], similarity="overlap_2"))
 
 
 def test_a_result_has_nothing_else() -> None:

@@ -108,7 +108,7 @@ def test_length_normalised_counts_no_end_where_the_model_did_not_end_the_sequenc
 @pytest.mark.parametrize("rule", ["most_likely", "length_normalised"])
 @pytest.mark.parametrize("logprobs", [None, [-1.0, None]], ids=str)
 def test_the_baselines_need_every_log_probability(rule, logprobs):
-    message = rf"candidates\[\d\]\.logprob: is not known, which rule='{rule}' needs"
+    message = rf"candidates\[\d\]\.logprob: is missing; rule='{rule}' needs"
     with pytest.raises(rv.DataError, match=message):
         rv.elect(["a", "b"], logprobs, rule=rule)
 

@@ -132,15 +132,15 @@ def test_what_is_written_is_read_again(tmp_path):
         "weights": None,
         "interval": [1.5, 2.0],
     }
-    text = write_tables({"one": options, "two": {"a": 1}}, "told\nin two lines")
+    text = write_tables({"one": options, "two": {"a": 1}}, "message\nin two lines")
     tomllib = pytest.importorskip("tomllib")
     kept = {name: value for name, value in options.items() if value is not None}
     assert tomllib.loads(text) == {"one": kept, "two": {"a": 1}}
-    assert text.startswith("# told\n# in two lines\n\n[one]\n")
+    assert text.startswith("# message\n# in two lines\n\n[one]\n")
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", r"no table \[election\]"),
         ('similarity = "overlap_2"', r"no table \[election\]"),
@@ -167,8 +167,8 @@ def test_what_is_written_is_read_again(tmp_path):
     ],
     ids=lambda value: value[:40],
 )
-def test_what_is_no_profile_is_refused_with_its_file(tmp_path, text, told):
-    with pytest.raises(DataError, match=told) as caught:
+def test_what_is_no_profile_is_refused_with_its_file(tmp_path, text, message):
+    with pytest.raises(DataError, match=message) as caught:
         rv.read_profile(written(tmp_path, text))
     assert str(tmp_path / "profile.toml") in str(caught.value)
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rangevote as rv
-from rangevote.election.weights import group_size
 from rangevote.hypothesis import Hypothesis, check
 
 THREE = ["a", "b", "c"]
@@ -17,10 +16,6 @@ THREE = ["a", "b", "c"]
 
 def weights_of(*arguments, **options) -> list[float]:
     return rv.elect(*arguments, similarity="exact", **options).weights.tolist()
-
-
-def test_probabilities_are_normalised_to_sum_to_1():
-    assert weights_of(THREE, [math.log(p) for p in (0.002, 0.001, 0.001)]) == pytest.approx([0.5, 0.25, 0.25])
 
 
 @given(st.lists(st.floats(-300, 0), min_size=1, max_size=8, unique=True), st.floats(0.1, 50))
@@ -142,7 +137,7 @@ def test_the_default_weighting_follows_from_the_voters(name, voters):
     [
         ({"weights": "probability"}, rv.DataError, r"candidates\[0\]\.logprob: .*use weights='count'"),
         ({"logprobs": [-1, None, -2], "weights": "probability"}, rv.DataError, r"candidates\[1\]\.logprob: "),
-        ({"weights": "importance"}, rv.DataError, r"candidates\[0\]\.weight: is not known.*field `weight`"),
+        ({"weights": "importance"}, rv.DataError, r"candidates\[0\]\.weight: is missing.*field `weight`"),
         ({"weights": [1, 2]}, rv.UsageError, r"3 voters but 2 weights; give exactly one for each"),
         ({"weights": [1, 2, 3, 4]}, rv.UsageError, r"3 voters but 4 weights"),
         ({"weights": [1, -2, 3]}, rv.DataError, r"weights\[1\]: -2\.0 is not a weight"),
@@ -191,10 +186,6 @@ def test_confidence_may_be_that_of_the_least_sure_or_of_the_last_tokens():
     assert last[0] / last[1] == pytest.approx(math.exp(-0.1 + 1.0))
 
 
-def test_a_group_is_a_tenth_of_the_tokens_within_limits():
-    assert [group_size(tokens) for tokens in (5, 160, 1000, 50_000)] == [16, 16, 100, 2048]
-
-
 def test_mean_confidence_is_known_of_log_probabilities_and_their_lengths_too():
     voters = [Hypothesis("a b c", tokens=[1, 2, 3], logprob=-4.0), Hypothesis("a", tokens=[1], logprob=-4.0)]
     weights = weights_of(["a"], voters=voters, weights="confidence")
@@ -212,7 +203,7 @@ def test_confidence_is_off_unless_asked_for_and_named_in_the_signature():
 
 @pytest.mark.parametrize("scheme", ["confidence", "lowest_confidence", "last_confidence"])
 def test_confidence_that_is_not_known_is_refused(scheme):
-    with pytest.raises(rv.DataError, match=rf"logprobs?: is not known, which weights='{scheme}' needs"):
+    with pytest.raises(rv.DataError, match=rf"logprobs?: is missing; weights='{scheme}' needs"):
         rv.elect(["a", "b"], weights=scheme)
 
 

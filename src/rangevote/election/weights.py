@@ -88,7 +88,7 @@ def importance(voters: Hypotheses, temperature: float, given: Hypotheses) -> Arr
     """The voters' own weights, for samples drawn without replacement (stochastic beam search)."""
     if voters.weights is None or np.isnan(voters.weights).any():
         raise DataError(
-            "is not known, which weights='importance' needs (field `weight` of each voter).",
+            "is missing; weights='importance' needs the field `weight` of every voter.",
             field=f"{voters.role}[0].weight",
         )
     return _normalised(voters.weights.tolist())
@@ -144,7 +144,7 @@ def _needed(voters: Hypotheses, scheme: str) -> list[Sequence[float]]:
         return lists
     index = next(i for i, voter in enumerate(voters) if voter.token_logprobs is None)
     raise DataError(
-        f"is not known, which weights={scheme!r} needs; give it, or use weights='count'.",
+        f"is missing; weights={scheme!r} needs it for every voter. Give it, or use weights='count'.",
         field=f"{voters.role}[{index}].token_logprobs",
     )
 
