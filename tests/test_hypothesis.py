@@ -56,7 +56,7 @@ def test_columns_hold_what_the_hypotheses_say():
     rows = [Hypothesis(text="a", logprob=-1.0, tokens=(1,)), Hypothesis(text="b", tokens=(2,))]
     columns = Hypotheses.of(rows)
     assert columns.texts == ["a", "b"]
-    assert columns.tokens == [(1,), (2,)]
+    assert list(columns.tokens) == [(1,), (2,)]
     assert columns.states is None
     assert columns.weights is None
     assert not columns.complete

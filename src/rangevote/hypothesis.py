@@ -216,7 +216,7 @@ class Hypotheses(Sequence[Hypothesis]):
     def _from_rows(
         cls, rows: Sequence[Hypothesis], logprobs: Logprobs | Mapping[str, Logprobs], role: str
     ) -> Hypotheses:
-        columns = [_present(column) for column in zip(*map(astuple, rows), strict=True)] or [None] * 12
+        columns = _present(list(zip(*map(astuple, rows), strict=True))) if rows else [None] * 12
         texts, tokens, numbers, states, _, sampled, weights, ranks, members, calls, *others = columns
         plain = tokens is weights is ranks is calls is None and others == [None, None]
         if not (plain and set(map(type, [*(texts or [None]), *(members or ())])) == {str}):
@@ -241,11 +241,11 @@ class Hypotheses(Sequence[Hypothesis]):
                 f"and as an argument. Give them once."
             )
         return cls(
-            texts,
+            None if texts is None else list(texts),
             _logprobs_of(numbers if logprobs is None else logprobs, len(rows), role),
             role=role,
             tokens=tokens,
-            states=states,
+            states=None if states is None else list(states),
             weights=None if weights is None else np.array(weights, dtype=np.float64),
             sampled=sampled is not None and True in sampled,
             rows=rows,
@@ -354,13 +354,15 @@ def concatenate(lists: Sequence[Hypotheses], role: str = "voters") -> Hypotheses
     """One list of all of them."""
     if not lists or any(part.texts is None or part.rows is not None for part in lists):
         return Hypotheses.of([row for part in lists for row in part], role=role)
-    columns = {
-        name: _present([x for part in lists for x in getattr(part, name) or repeat(None, len(part))])
-        for name in ("texts", "numbers", "members")
-    }
-    if columns["members"] is not None:
-        _check_members(columns["members"], role)
-    return Hypotheses(columns["texts"], columns["numbers"], role=role, members=columns["members"])
+    texts, numbers, members = _present(
+        [
+            [value for part in lists for value in getattr(part, name) or repeat(None, len(part))]
+            for name in ("texts", "numbers", "members")
+        ]
+    )
+    if members is not None:
+        _check_members(members, role)
+    return Hypotheses(texts, numbers, role=role, members=members)
 
 
 def _row(item: object, index: int, role: str) -> Hypothesis:
@@ -416,12 +418,13 @@ def _refuse_tables(items: object, role: str) -> None:
         )
 
 
-def _present(column: Sequence[Any]) -> list[Any] | None:
-    """The column, or None where there is nothing but None in it."""
+def _present(columns: list[Any]) -> list[Any]:
+    """The columns, with None for one that has nothing else in it."""
+    size = len(columns[0])
     try:
-        return None if column[0] is None and column.count(None) == len(column) else list(column)
+        return [None if one[0] is None and one.count(None) == size else one for one in columns]
     except ValueError:  # an array in it, which has no single answer to `== None`
-        return list(column)
+        return [None if all(value is None for value in one) else one for one in columns]
 
 
 def _logprobs_of(
@@ -430,7 +433,7 @@ def _logprobs_of(
     """Log-probabilities, unknown ones as None; anything impossible is named and refused."""
     if values is None:
         return None
-    if type(values) is not list:
+    if type(values) not in (list, tuple):
         values = values.tolist() if hasattr(values, "tolist") else values  # numpy, torch
         if isinstance(values, Mapping):
             raise UsageError(f"the log-probabilities of the {role} are given by member, but they are a list.")
