@@ -220,10 +220,10 @@ def read_study(db: sqlite3.Connection, path: Path) -> tuple[Study, str]:
     return study, str(digest)
 
 
-def _structs(db: sqlite3.Connection, kind: type[S], rows: str) -> list[S]:
+def _structs(db: sqlite3.Connection, kind: type[S], rows: str, *values: object) -> list[S]:
     """Rows of a table whose columns are the fields of `kind`; SQLite's 0 and 1 become booleans."""
     fields = msgspec.structs.fields(kind)
-    found = db.execute(f"SELECT {', '.join(field.name for field in fields)} FROM {rows}")  # noqa: S608
+    found = db.execute(f"SELECT {', '.join(field.name for field in fields)} FROM {rows}", values)  # noqa: S608
     return [
         kind(*(bool(v) if f.type is bool else v for f, v in zip(fields, row, strict=True))) for row in found
     ]
@@ -232,6 +232,10 @@ def _structs(db: sqlite3.Connection, kind: type[S], rows: str) -> list[S]:
 def _images_intact(db: sqlite3.Connection) -> bool:
     rows = db.execute("SELECT sha256, content FROM image")
     return all(hashlib.sha256(content).hexdigest() == name for name, content in rows)
+
+
+#: What is said of an item: -2 (left much better) to 2 (right much better), or that one cannot judge.
+Answer = int | Literal["cannot"]
 
 
 class Judgement(msgspec.Struct, frozen=True):
@@ -253,6 +257,11 @@ class Judgement(msgspec.Struct, frozen=True):
     cannot: bool
     comment: str | None
 
+    @property
+    def answer(self) -> Answer | None:
+        """As it was sent; None is an undo."""
+        return "cannot" if self.cannot else self.shown
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -266,7 +275,7 @@ class Snapshot:
     def current(self) -> list[Judgement]:
         """The judgements that stand, also those that say "cannot judge": neither superseded nor undone."""
         gone = {row.supersedes for row in self.rows}
-        return [row for row in self.rows if row.id not in gone and (row.shown is not None or row.cannot)]
+        return [row for row in self.rows if row.id not in gone and row.answer is not None]
 
     def pair(self, row: Judgement) -> Pair:
         return self.study.pairs[row.pair]
@@ -288,9 +297,19 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
 def take_snapshot(path: Path) -> Snapshot:
     with _reading(path) as db:
         study, digest = read_study(db, path)
-        rows = _structs(db, Judgement, "judgement ORDER BY id")
+        rows = _judgements(db, "TRUE")
         _check_sides(rows, study, path)
         return Snapshot(study, digest, rows, _finished(db))
+
+
+def _judgements(db: sqlite3.Connection, where: str, *values: object) -> list[Judgement]:
+    """The rows for which a condition holds, in the order in which they came."""
+    return _structs(db, Judgement, f"judgement WHERE {where} ORDER BY id", *values)
+
+
+def _answer(rows: Sequence[Judgement]) -> Answer | None:
+    """The answer in the only row, None without a row."""
+    return rows[0].answer if rows else None
 
 
 def _finished(db: sqlite3.Connection) -> frozenset[int]:
@@ -330,10 +349,6 @@ class AnswerRefused(DataError):
         self.status = status
 
 
-#: What is said of an item: -2 (left much better) to 2 (right much better), or that one cannot judge.
-Answer = int | Literal["cannot"]
-#: An answer in a row; NULL is an undo.
-_ANSWER = "CASE WHEN cannot THEN 'cannot' ELSE shown END"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z\Z"
 
 
@@ -448,21 +463,18 @@ class Store:
             db.execute("INSERT INTO visit (annotator, opened) VALUES (?, ?)", (annotator, opened))
         return opened
 
-    def judged(self, annotator: int) -> list[tuple[str, Answer, str | None]]:
+    def judged(self, annotator: int) -> list[tuple[str, Answer | None, str | None]]:
         """Handle, answer as shown and comment of what is judged; in the order in which it was."""
-        query = (
-            f"SELECT handle, {_ANSWER} AS answer, comment "  # noqa: S608
-            "FROM judgement JOIN assignment USING (annotator, pair) "
-            f"WHERE annotator = ? AND {_GIVEN} ORDER BY judgement.id"
-        )
-        return self._read(lambda db: db.execute(query, (annotator,)).fetchall())
+        handles = {(one.annotator, one.pair): one.handle for one in self.study.assignments}
+        rows = self._read(lambda db: _judgements(db, f"annotator = ? AND {_GIVEN}", annotator))
+        return [(handles[annotator, row.pair], row.answer, row.comment) for row in rows]
 
     def progress(self) -> list[Progress]:
         """How far each annotator is: what who runs the study may see before its end, and no result."""
         visits = "SELECT annotator, max(opened) FROM visit GROUP BY annotator"
         rows, opened, finished = self._read(
             lambda db: (
-                _structs(db, Judgement, f"judgement WHERE {_GIVEN}"),
+                _judgements(db, _GIVEN),
                 dict(db.execute(visits).fetchall()),
                 _finished(db),
             )
@@ -501,72 +513,49 @@ class Store:
             except sqlite3.OperationalError as error:
                 raise file_error(self.path, error) from error
 
-    def record(self, annotator: int, answer: SentAnswer) -> SavedAnswer:
+    def record(self, annotator: int, sent: SentAnswer) -> SavedAnswer:
         """Save an answer, or the undoing of one. The same key again changes nothing and says the same."""
-        assignment = self._assignments.get(answer.item)
+        assignment = self._assignments.get(sent.item)
         if assignment is None or assignment.annotator != annotator:
             raise AnswerRefused("this item is not one of yours.", 403)
         with self._writing() as db:
-            known = f"SELECT id, pair, {_ANSWER} FROM judgement WHERE annotator = ? AND key = ?"  # noqa: S608
-            before = db.execute(known, (annotator, answer.key)).fetchone()
-            if before is not None:
-                return _repeated(db, before, assignment, answer)
+            for row in _judgements(db, "annotator = ? AND key = ?", annotator, sent.key):
+                if (row.pair, row.answer) != (assignment.pair, sent.value):
+                    raise AnswerRefused("this key was used before, for another answer.")
+                return SavedAnswer(row.answer, _answer(_judgements(db, "id = ?", row.supersedes)))
             if annotator in _finished(db):
                 raise AnswerRefused("you have finished: your answers are closed.", 403)
-            last = db.execute(
-                f"SELECT id, {_ANSWER} FROM judgement "  # noqa: S608
-                f"WHERE annotator = ? AND pair = ? AND {LATEST}",
-                (annotator, assignment.pair),
-            ).fetchone()
-            if answer.value is None and (last is None or last[1] is None):
+            last = _judgements(db, f"annotator = ? AND pair = ? AND {LATEST}", annotator, assignment.pair)
+            if sent.value is None and _answer(last) is None:
                 raise AnswerRefused("there is no answer to undo.")
-            _insert(db, assignment, answer, last[0] if last else None)
-        return SavedAnswer(answer.value, last[1] if last else None)
+            shown = sent.value if isinstance(sent.value, int) else None
+            visit = "SELECT max(opened) FROM visit WHERE annotator = ?"
+            new = {
+                "annotator": annotator,
+                "pair": assignment.pair,
+                "shown": shown,
+                "resolved": None if shown is None else resolved(shown, assignment.swapped),
+                "swapped": assignment.swapped,
+                "supersedes": last[0].id if last else None,
+                "key": sent.key,
+                "opened": db.execute(visit, (annotator,)).fetchone()[0],
+                "received": now(),
+                "client_time": sent.time,
+                "duration_ms": sent.duration,
+                "image_missing": sent.image_missing,
+                "cannot": sent.value == "cannot",
+                "comment": sent.comment.strip() or None,
+            }
+            columns, values = ", ".join(new), ", ".join(f":{name}" for name in new)
+            db.execute(f"INSERT INTO judgement ({columns}) VALUES ({values})", new)  # noqa: S608
+        return SavedAnswer(sent.value, _answer(last))
 
     def finish(self, annotator: int) -> None:
         """Close an annotator's answers, if all are there."""
-        done = f"SELECT count(*) FROM judgement WHERE annotator = ? AND {_GIVEN}"  # noqa: S608
         with self._writing() as db:  # they are counted in it, since an undo may come at the same time
-            missing = self._assigned[annotator] - db.execute(done, (annotator,)).fetchone()[0]
+            missing = self._assigned[annotator] - len(
+                _judgements(db, f"annotator = ? AND {_GIVEN}", annotator)
+            )
             if missing:
                 raise AnswerRefused(f"{missing} items are not judged yet.")
             db.execute("INSERT OR IGNORE INTO finish VALUES (?, ?)", (annotator, now()))
-
-
-def _repeated(
-    db: sqlite3.Connection, before: tuple[int, int, Answer | None], assignment: Assignment, answer: SentAnswer
-) -> SavedAnswer:
-    """The browser did not hear our reply and sends the answer again."""
-    number, pair, shown = before
-    if (pair, shown) != (assignment.pair, answer.value):
-        raise AnswerRefused("this key was used before, for another answer.")
-    query = f"SELECT {_ANSWER} FROM judgement WHERE id = (SELECT supersedes FROM judgement WHERE id = ?)"  # noqa: S608
-    replaced = db.execute(query, (number,)).fetchone()
-    return SavedAnswer(shown, replaced[0] if replaced else None)
-
-
-def _insert(
-    db: sqlite3.Connection, assignment: Assignment, answer: SentAnswer, supersedes: int | None
-) -> None:
-    shown = answer.value if isinstance(answer.value, int) else None
-    (opened,) = db.execute(
-        "SELECT max(opened) FROM visit WHERE annotator = ?", (assignment.annotator,)
-    ).fetchone()
-    row = {
-        "annotator": assignment.annotator,
-        "pair": assignment.pair,
-        "shown": shown,
-        "resolved": None if shown is None else resolved(shown, assignment.swapped),
-        "swapped": assignment.swapped,
-        "supersedes": supersedes,
-        "key": answer.key,
-        "opened": opened,
-        "received": now(),
-        "client_time": answer.time,
-        "duration_ms": answer.duration,
-        "image_missing": answer.image_missing,
-        "cannot": answer.value == "cannot",
-        "comment": answer.comment.strip() or None,
-    }
-    places = ", ".join("?" * len(row))
-    db.execute(f"INSERT INTO judgement ({', '.join(row)}) VALUES ({places})", tuple(row.values()))  # noqa: S608

@@ -1,1 +1,1 @@
-"""Pages in a browser: the election page, and what all pages and services share (`guard`, `serving`)."""
+"""Pages in a browser: the election page, and what all pages and services share (`security`, `serving`)."""
