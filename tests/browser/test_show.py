@@ -506,6 +506,8 @@ def test_measures_without_n_grams_rules_without_voters_and_near_ties_are_told(pa
     assert "nobody votes" in page.inner_text("#grades")
     show([ballot(["a b", "a b", "c d", "c d"])])
     assert "Near-tie: rounding could have decided" in page.inner_text("#chips")
+    show([ballot(["a b", "c d", "e f"])])
+    assert page.inner_text("#chips").startswith("No support: nobody votes for the output of another")
 
 
 def test_a_ballot_that_cannot_be_voted_on_and_a_server_that_went_away_are_told(page, watch):

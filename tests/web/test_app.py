@@ -72,7 +72,7 @@ def test_the_answers_are_those_of_the_library(client):
 def test_ballots_are_found_by_any_id(client):
     assert client.get("/api/find", params={"id": "é/?"}).json() == {"number": 1}
     assert client.get("/api/find", params={"id": "x"}).json() == {"number": None}
-    first, second = client.get("/api/ballots?page=0").json()["ballots"]
+    first, second = client.get("/api/ballots?page=0").json()
     assert (first["id"], first["winner"], first["changed"], first["same"]) == ("figure 1", WINNER, True, 2)
     assert (second["id"], second["winner"]) == ("é/?", None)
     assert "there are no candidates" in second["error"]
@@ -122,9 +122,8 @@ def test_nothing_is_elected_before_it_is_asked_for_and_few_elections_are_kept(mo
     )
     page = page_of([ballot([f"a {i}", "a"], [-1.0, -2.0]) for i in range(500)])
     assert (page.about().ballots, held) == (500, [])
-    assert page.page(4).pages == 5
-    last = page.page(4).ballots[-1]
-    assert (last.number, last.title, last.candidates) == (499, "a 499", 2)
+    last = page.page(4)[-1]
+    assert (last.number, last.title) == (499, "a 499")
     held.clear()
     for ask in (page.election, page.grades):
         ask(7, 0)
@@ -189,7 +188,7 @@ def test_a_panel_has_its_members_on_candidates_voters_and_in_a_table_of_the_file
     assert [row["member"] for row in election["candidates"]["rows"]] == ["b", "a", "c"]
     assert [row["member"] for row in election["voters"]["rows"]] == ["b", "a", "c"]
     assert election["shares"] == pytest.approx(dict.fromkeys("abc", 1 / 3))
-    assert [row["member"] for row in client.get("/api/ballots").json()["ballots"]] == ["b", "b", None]
+    assert [row["member"] for row in client.get("/api/ballots").json()] == ["b", "b", None]
     counted = client.get("/api/members?list=0").json()
     assert (counted["ballots"], counted["total"]) == (2, 3)  # the empty one has no election
     wins = {member["name"]: member["wins"] for member in counted["members"]}

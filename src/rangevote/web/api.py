@@ -72,7 +72,6 @@ class Listed(Struct):
     number: int
     id: str | int | None
     title: str
-    candidates: int
     winner: str | None = None
     member: str | None = None
     no_winner: str | None = None
@@ -84,13 +83,6 @@ class Listed(Struct):
     same: int | None = None
     gain: float | None = None
     error: str | None = None
-
-
-class BallotPage(Struct):
-    page: int
-    pages: int
-    total: int
-    ballots: list[Listed]
 
 
 class Found(Struct):
@@ -112,7 +104,6 @@ class Text(Struct, kw_only=True):
 class Candidate(Text, kw_only=True):
     logprob: float | None
     share: float | None
-    likelihood: float | None
     score: float | None
     rank: int
     likelihood_rank: int | None
@@ -154,7 +145,6 @@ class PageMeasure(Struct):
     bag: bool
     short: bool
     unit: str
-    lowest: float
 
 
 class Group(Struct):
@@ -318,16 +308,15 @@ class Won(Struct, omit_defaults=True):
     why: str | UnsetType = UNSET
     winner: int | UnsetType = UNSET
     text: str | UnsetType = UNSET
-    score: float | UnsetType | None = UNSET
     margin: float | UnsetType | None = UNSET
     near_tie: bool | UnsetType = UNSET
     signature: str | UnsetType = UNSET
 
 
 class MeasureWinners(Struct):
-    name: str
+    """`candidates` is their number in the ballot."""
+
     candidates: int
-    voters: int
     measures: list[Won]
 
 
@@ -355,7 +344,7 @@ def listed(ballot: Ballot, number: int) -> Listed:
     """A ballot in the list before its election."""
     first = ballot.candidates[0].content if ballot.candidates else ""
     title = ballot.source or (first if isinstance(first, str) else " ".join(map(str, first)))
-    return Listed(number, ballot.id, title[:TITLE], len(ballot.candidates))
+    return Listed(number, ballot.id, title[:TITLE])
 
 
 def add_outcome(row: Listed, elected: ElectedBallot) -> None:
@@ -449,13 +438,12 @@ def _measure(similarity: Measure, unit: str) -> PageMeasure:
         any(measure.bag for measure in counted),
         any(measure.short for measure in counted),
         unit,
-        similarity.lowest,
     )
 
 
 def _candidates(elected: ElectedBallot, units: TextUnits, likely: Sequence[int]) -> list[Candidate]:
     result = elected.result
-    candidates, own = result.candidates, result.evidence
+    candidates = result.candidates
     supporters: list[int] | None = None  # voters that count and grade the candidate above 0
     if elected.matrix is not None:
         supporters = (elected.matrix[np.flatnonzero(result.weights)] > 0).sum(axis=0).tolist()
@@ -467,7 +455,6 @@ def _candidates(elected: ElectedBallot, units: TextUnits, likely: Sequence[int])
             **_text(candidates, index, units),
             logprob=finite(candidates.logprob(index)),
             share=None if shares is None else float(shares[index]),
-            likelihood=None if own is None else finite(float(own[index])),
             score=finite(float(result.scores[index])),
             rank=rank,
             likelihood_rank=likelihood_ranks.get(index),

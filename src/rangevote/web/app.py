@@ -171,12 +171,10 @@ class ElectionPage:
             if len(other) > shared:
                 yield other.name, len(other) - shared
 
-    def page(self, page: int) -> api.BallotPage:
+    def page(self, page: int) -> list[api.Listed]:
         """A part of the list of ballots, with the outcome of each."""
-        pages = -(-self.kept // PAGE)
-        _index(page, pages, "pages")
-        numbers = range(page * PAGE, min((page + 1) * PAGE, self.kept))
-        return api.BallotPage(page, pages, self.kept, [self._listed(number) for number in numbers])
+        _index(page, -(-self.kept // PAGE), "pages")
+        return [self._listed(number) for number in range(self.kept)[page * PAGE : (page + 1) * PAGE]]
 
     def _listed(self, number: int) -> api.Listed:
         ballot = self._lists[0][number]

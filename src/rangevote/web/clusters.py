@@ -152,10 +152,10 @@ def winners(ballot: Ballot | None, name: str, settings: Settings) -> MeasureWinn
     """The winner of one ballot under every measure; without a ballot there is none under any."""
     if ballot is None:
         why = f"the list {name} has no such ballot."
-        return MeasureWinners(name, 0, 0, [Won(named, why) for named, _ in variants(settings)])
+        return MeasureWinners(0, [Won(named, why) for named, _ in variants(settings)])
     voters = ballot.candidates if ballot.voters is None else ballot.voters
     rows = [_won(named, under, ballot, len(voters)) for named, under in variants(settings)]
-    return MeasureWinners(name, len(ballot.candidates), len(voters), rows)
+    return MeasureWinners(len(ballot.candidates), rows)
 
 
 def variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
@@ -182,7 +182,7 @@ def _won(name: str, settings: Settings, ballot: Ballot, voters: int) -> Won:
         name,
         winner=result.leader,
         text=readable(result.candidates, result.leader)[:CUT],
-        **{field: fields[field] for field in ("score", "margin", "near_tie", "signature")},
+        **{field: fields[field] for field in ("margin", "near_tie", "signature")},
     )
 
 

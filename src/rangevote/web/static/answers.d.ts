@@ -12,12 +12,11 @@ export interface About {
   members: string[];
 }
 
-/** A ballot in their list; what is not known is null. */
+/** A ballot in the list api/ballots?page=P; what is not known is null. */
 export interface Listed {
   number: number;
   id: string | number | null;
   title: string;
-  candidates: number;
   winner: string | null;
   member: string | null;
   no_winner: string | null;
@@ -31,14 +30,6 @@ export interface Listed {
   error: string | null;
 }
 
-/** api/ballots?page=P */
-export interface BallotPage {
-  page: number;
-  pages: number;
-  total: number;
-  ballots: Listed[];
-}
-
 /** A text, cut after so many characters; `more` were cut. */
 export interface Text {
   index: number;
@@ -50,7 +41,6 @@ export interface Text {
 export interface Candidate extends Text {
   logprob: number | null;
   share: number | null;
-  likelihood: number | null;
   score: number | null;
   rank: number;
   likelihood_rank: number | null;
@@ -73,7 +63,6 @@ export interface PageMeasure {
   bag: boolean;
   short: boolean;
   unit: string;
-  lowest: number;
 }
 
 /** Votes of answers, where they are compared. */
@@ -171,7 +160,6 @@ export interface Won {
   why?: string;
   winner: number;
   text: string;
-  score: number | null;
   margin: number | null;
   near_tie: boolean;
   signature: string;
@@ -179,9 +167,7 @@ export interface Won {
 
 /** api/ballots/N/winners?list=L */
 export interface MeasureWinners {
-  name: string;
   candidates: number;
-  voters: number;
   measures: Won[];
 }
 

@@ -103,9 +103,9 @@ export class Rail {
     const pages = Math.ceil(Math.min(this.about.kept, MOST_BALLOTS) / this.about.page);
     try {
       for (let page = 0; page < pages; page++) {
-        /** @type {import("./answers").BallotPage} */
+        /** @type {import("./answers").Listed[]} */
         const listed = await ask(`api/ballots?page=${page}`);
-        this.rows.push(...listed.ballots);
+        this.rows.push(...listed);
         this.draw(this.lines);
       }
       document.documentElement.dataset.listed = String(Math.round(performance.now()));

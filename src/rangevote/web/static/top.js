@@ -108,7 +108,8 @@ export function chips(election) {
   const box = make("ul", { id: "chips", class: "chips" });
   /** @param {string} kind @param {string} text @param {string} title */
   const chip = (kind, text, title) => box.append(make("li", { class: `chip ${kind}`.trim(), title }, text));
-  if (stability.tried && election.no_winner === null) {
+  if (election.no_support) chip("fragile", "No support: nobody votes for the output of another", "The order of ties decided.");
+  else if (stability.tried) {
     const firm = isFirm(stability.same, stability.tried);
     const what = `wins ${grouped(stability.same)} of ${grouped(stability.tried)} recounts without one voter`;
     chip(firm ? "firm" : "fragile", `${firm ? "Firm" : "Fragile"}: ${what}`, "Each voter is left out once; see “How firm” below.");
