@@ -62,7 +62,7 @@ function stateOf({ finished, opened, last, judged, assigned }, now) {
   if (finished) return ["finished", "finished"];
   if (opened === null) return ["faint", "link not opened yet"];
   const seen = Math.max(Date.parse(opened), last === null ? 0 : Date.parse(last));
-  if (judged === assigned) return ["working", "all judged, not closed"];
+  if (judged === assigned) return ["working", "all judged, not finished"];
   return now - seen < 1000 * RECENT ? ["working", "at work"] : ["faint", "away"];
 }
 

@@ -15,9 +15,6 @@ const unpacked = new Map();
 /** Whether the page is a file that holds its own answers. */
 export const exported = inside !== null;
 
-/** Why a question has no answer, in words for a person. */
-export class Unanswered extends Error {}
-
 /**
  * The answer to a question, as web/api.py describes it.
  * @param {string} path as "api/ballots/0?list=0"
@@ -25,8 +22,8 @@ export class Unanswered extends Error {}
  */
 export async function ask(path) {
   const answer = inside === null ? await fetched(path) : withVotes(await kept(inside, path), path);
-  if (answer === undefined) throw new Unanswered("This is not in the exported file.");
-  if (answer.error !== undefined) throw new Unanswered(answer.error);
+  if (answer === undefined) throw new Error("This is not in the exported file.");
+  if (answer.error !== undefined) throw new Error(answer.error);
   return answer;
 }
 
@@ -59,11 +56,11 @@ async function fetched(path) {
   try {
     response = await fetch(path);
   } catch {
-    throw new Unanswered("The server does not respond. Is rangevote show still running?");
+    throw new Error("The server does not respond. Is rangevote show still running?");
   }
   try {
     return await response.json();
   } catch {
-    throw new Unanswered(`The server answered ${response.status} without a reason.`);
+    throw new Error(`The server answered ${response.status} without a reason.`);
   }
 }

@@ -1,4 +1,4 @@
-// What if: measure, temperature, own likelihood and who votes can be turned; the election recounts at once.
+// What if: measure, temperature, own likelihood and who votes can be changed; the election is counted again at once.
 
 import { button, make, output } from "./text.js";
 import { rowOf } from "./top.js";
@@ -32,7 +32,7 @@ export function showWhatIf(about, election, turned, turn) {
   if (turned.get("without")) fields.push(button("Let everybody vote", () => turn({ without: "" })));
   const touched = TURNED.some((name) => turned.get(name));
   if (touched) {
-    const reset = button("As given", () => turn(Object.fromEntries(TURNED.map((name) => [name, ""]))));
+    const reset = button("Reset", () => turn(Object.fromEntries(TURNED.map((name) => [name, ""]))));
     reset.id = "as-given";
     fields.push(reset);
   }
@@ -40,7 +40,7 @@ export function showWhatIf(about, election, turned, turn) {
   at("what-if").hidden = !about.measures.length;
   if (touched) at("what-if").open = true;
   at("what-changed").replaceChildren(...changes(election));
-  at(busy)?.focus(); // the field that is turned stays in hand
+  at(busy)?.focus(); // the field that was changed keeps the focus
 }
 
 /**
@@ -54,7 +54,8 @@ function changes(election) {
   if (before.winner === winner) return [mark, " With these settings the same output is elected."];
   const was = election.candidates.rows.find((row) => row.index === before.winner);
   const text = was ? make("q", {}, output(was.text.slice(0, 160))) : `candidate ${before.winner}`;
-  return [mark, " As given it was ", text, was ? `, now of rank ${was.rank}; rank ${before.ranks[rowOf(election, winner).index] ?? "–"} became the first.` : "."];
+  const moved = was ? ` It now has rank ${was.rank}; the new winner had rank ${before.ranks[rowOf(election, winner).index] ?? "–"}.` : "";
+  return [mark, " With the original settings the winner was ", text, ".", moved];
 }
 
 /**
