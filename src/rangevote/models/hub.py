@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -54,7 +55,7 @@ class WhileLoading:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence transformers' log messages and progress bars; its settings are restored afterwards."""
+    """Silence transformers' messages, warnings and progress bars; its settings are restored afterwards."""
     from transformers.utils import logging as library
 
     logging: Any = library
@@ -62,7 +63,9 @@ def quiet() -> Iterator[None]:
     logging.set_verbosity(logging.CRITICAL)
     logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="transformers")
+            yield
     finally:
         logging.set_verbosity(level)
         if bars:

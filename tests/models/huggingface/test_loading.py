@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from rangevote.errors import MissingExtra, RangevoteWarning, SetupError, UsageError
+from rangevote.models.hub import quiet
 from rangevote.models.huggingface.model import HuggingFace
 from rangevote.models.load import load
 from tests.models.huggingface.tiny import (
@@ -80,6 +82,15 @@ def test_loading_is_quiet_and_leaves_transformers_as_talkative_as_before(tmp_pat
     finally:
         logging.set_verbosity_warning()
     assert capfd.readouterr() == ("", "")
+
+
+def test_warnings_of_transformers_are_not_shown_while_a_model_loads_and_others_are():
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        with quiet():
+            for module in ("transformers.models.marian", "rangevote.models"):
+                warnings.warn_explicit(module, UserWarning, f"{module}.py", 1, module=module)
+    assert [str(one.message) for one in shown] == ["rangevote.models"]
 
 
 def test_another_tokenizer_may_be_named(tmp_path):
