@@ -11,7 +11,7 @@ import transformers
 
 from rangevote.models.huggingface import shared_prefix
 from rangevote.models.huggingface.model import HuggingFace
-from rangevote.models.huggingface.shared_prefix import Groups, SharedPrompt
+from rangevote.models.huggingface.shared_prefix import SharedPrompt
 from tests.models.huggingface.tiny import DECODER, IDS, SEEING, SHARING, images, make, make_processor
 
 LONG = [[(7 * i + j) % 35 + 4 for j in range(20)] for i in range(4)]
@@ -43,17 +43,6 @@ def test_shared_rows_say_what_plain_rows_say(tiny_model, kind, seed):
         torch.testing.assert_close(found, expected, rtol=0, atol=2e-4)
     assert set(shared._trials.values()) == {True}
     assert plain._trials == {}
-
-
-@pytest.mark.parametrize("owner", [[0, 0, 1, 1], [1, 0, 2, 2, 2], [0, 1, 2, 0, 1, 2]])
-def test_rows_are_put_together_by_input_and_back_in_their_places(owner):
-    groups = Groups(np.array(owner), 3, torch.device("cpu"))
-    rows = torch.arange(len(owner) * 2).view(-1, 2)
-    grouped = groups.gather(rows)
-    assert grouped.shape[:2] == (3, groups.width)
-    assert torch.equal(groups.scatter(grouped), rows)
-    for row, of in enumerate(owner):
-        assert any(torch.equal(rows[row], slot) for slot in grouped[of])
 
 
 def test_attention_in_small_pieces_gives_the_same(tiny_model, monkeypatch):
@@ -93,19 +82,6 @@ def test_inputs_without_rows_are_let_go_and_a_fresh_state_keeps_them(tiny_model)
     torch.testing.assert_close(again[[3, 3, 1]], step.log_probs, rtol=0, atol=1e-4)
 
 
-def test_a_step_allocates_no_buffers_once_there_are_enough(tiny_model):
-    model = model_of(tiny_model("llama"))
-    step = model.step(model.select(model.start(LONG[:1]), np.zeros(5, dtype=int)), np.full(5, 5))
-    order = np.array([1, 0, 2, 4, 3])
-    state = model.select(step.state, order)  # the first reordering makes the one buffer that is to spare
-    buffers = {b.data_ptr() for layer in state.rows._shared.past.layers for b in layer._buffers}
-    buffers |= {spare.data_ptr() for spare in state.rows._shared._spare.values()}
-    for _ in range(5):
-        state = model.select(model.step(state, np.full(5, 6)).state, order)
-        now = {b.data_ptr() for layer in state.rows._shared.past.layers for b in layer._buffers}
-        assert now < buffers
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
 def test_other_kinds_of_numbers_are_shared_too_and_answers_are_float32(dtype):
     net = make("qwen2").to(dtype)
@@ -134,18 +110,6 @@ def test_a_prompt_with_no_room_for_a_trial_is_not_tried(tiny_model):
     step = model.step(model.start([[5] * 63]), None)
     assert model.room(step.state).tolist() == [1]
     assert model._trials == {}
-
-
-def test_a_kind_of_prompt_is_tried_once(tiny_model, monkeypatch):
-    tried = []
-    real = shared_prefix._two_steps
-    monkeypatch.setattr(shared_prefix, "_two_steps", lambda *given: tried.append(given) or real(*given))
-    model = model_of(tiny_model("llama"))
-    for inputs in (LONG, LONG[:1], LONG[1:3]):
-        model.start(inputs)
-    assert len(tried) == 2  # in both ways
-    model.start(IDS)  # padding is another kind
-    assert len(tried) == 4
 
 
 def test_the_model_comes_back_as_it_was(tiny_model):
