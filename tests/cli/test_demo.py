@@ -12,14 +12,9 @@ import pytest
 import rangevote as rv
 from rangevote.cli.demo import CAPITALS, FIGURE_1, LIMITS, OPEN_TOKENS, PROMPTS, QUESTION, SAMPLES, _marked
 from rangevote.election.summary import Quote, why
-from tests.cli.speaker import Speaker
+from tests.cli.speaker import speaker
 
-
-@pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch) -> Speaker:
-    speaker = Speaker()
-    monkeypatch.setattr("rangevote.models.load.load", lambda name: speaker)
-    return speaker
+__all__ = ["speaker"]
 
 
 def words(text: str) -> str:
@@ -43,10 +38,10 @@ def test_figure_1_fits_a_terminal_of_80_columns_and_no_line_is_broken(run):
     assert next(line for line in lines if line.startswith("Signature: ")).endswith("first")
 
 
-def test_with_a_model_the_likely_and_the_elected_answer_stand_side_by_side(run, model):
+def test_with_a_model_the_likely_and_the_elected_answer_stand_side_by_side(run, speaker):
     shown = run("demo", "--model", "any", "-s", "overlap_1").out.decode()
     assert max(map(len, shown.splitlines())) <= 100
-    [drawn] = rv.search(model, [QUESTION], rv.Sample(SAMPLES, temperature=0.7, max_new_tokens=OPEN_TOKENS))
+    [drawn] = rv.search(speaker, [QUESTION], rv.Sample(SAMPLES, temperature=0.7, max_new_tokens=OPEN_TOKENS))
     result = rv.elect(drawn, similarity="overlap_1")
     assert QUESTION in shown
     likely = max(range(SAMPLES), key=lambda i: result.candidates[i].logprob or 0.0)
@@ -77,7 +72,7 @@ RIGHT = dict(zip(PROMPTS, (40, 30, 30, 20, 0, 0, 10), strict=True))
 
 
 @pytest.fixture
-def scripted(model, monkeypatch):
+def scripted(speaker, monkeypatch):
     """The model answers every prompt rightly as often as `RIGHT` says."""
 
     def answer(asked: str) -> str:
@@ -118,13 +113,13 @@ def test_prompts_vote_on_answers_with_equal_shares_and_by_agreement(run, scripte
     assert mean < agreement <= 50
 
 
-def test_answers_without_names_have_no_shares_by_agreement(run, model):
+def test_answers_without_names_have_no_shares_by_agreement(run, speaker):
     shown = run("demo", "--model", "any").out.decode()
     assert "the vote with equal shares" in shown
     assert "the vote with shares by agreement" not in shown
 
 
-def test_the_elections_are_written_as_a_page_that_opens_from_disk(run, model, tmp_path):
+def test_the_elections_are_written_as_a_page_that_opens_from_disk(run, speaker, tmp_path):
     page = tmp_path / "build" / "demo.html"
     for _ in range(2):  # a second run replaces it
         done = run("demo", "--model", "any", "--export", page)
@@ -141,8 +136,8 @@ def test_the_elections_are_written_as_a_page_that_opens_from_disk(run, model, tm
     assert (done.code, "--export belongs to --model" in done.err) == (2, True)
 
 
-def test_what_a_model_writes_is_shown_and_not_obeyed(run, model, monkeypatch):
-    model.text = lambda tokens: "[bold red]hi[/] \x1b[31m\x07 there"
+def test_what_a_model_writes_is_shown_and_not_obeyed(run, speaker, monkeypatch):
+    speaker.text = lambda tokens: "[bold red]hi[/] \x1b[31m\x07 there"
     monkeypatch.setattr("rangevote.cli.demo.OPEN_TOKENS", 2)
     done = run("demo", "--model", "any")
     assert "[bold red]hi[/] \\x1b[31m\\x07 there ..." in words(done.out.decode())  # and that it was cut off

@@ -36,15 +36,8 @@ def test_the_surface_goes_to_standard_output_with_intervals(run, dev):
     done = run("tune", dev, "--metric", "bleu_2", *FEW)
     assert done.code == 0
     text = done.out.decode()
-    for name in (
-        "overlap_1@0.5",
-        "overlap_2",
-        "overlap_2, L = 0.4",
-        "T = 1",
-        "chosen:",
-        "default: overlap_1-4@0.25, T = 2",
-        "most_likely",
-    ):
+    settings = ("overlap_1@0.5", "overlap_2", "overlap_2, L = 0.4", "T = 1", "most_likely")
+    for name in (*settings, "chosen:", "default: overlap_1-4@0.25, T = 2"):
         assert name in text
     assert "BLEU-2 of 8 settings on 12 ballots" in text
     assert text.count("]<") == 1
