@@ -18,9 +18,11 @@ from rangevote.cli.options import (
     MODEL_SECTIONS,
     HelpCommand,
     check_one_winner,
+    declared,
     election_options,
     grouped,
     option,
+    options_of,
     read_key,
     result_options,
 )
@@ -49,33 +51,107 @@ OPTIONS_FREE_TO_CHANGE_ON_RESUME = frozenset(
 LONGEST_RESPONSE = 64 * 2**20
 
 
+def _json_object(context: click.Context, option: click.Parameter, text: str | None) -> dict[str, Any] | None:
+    from rangevote.formats.jsonl import parse
+
+    if text is None:
+        return None
+    try:
+        fields = parse(text.encode())
+    except DataError as error:
+        raise UsageError(f"{option.opts[0]} is {error.problem}.") from None
+    if not isinstance(fields, dict):
+        raise UsageError(
+            f'{option.opts[0]} must be a JSON object, such as {{"stop": ["\\n"]}}, got {text!r}.'
+        )
+    return fields
+
+
 @dataclass(frozen=True)
 class GenerateOptions:
-    """Which model or server, and how to search; the defaults are those of `OPTIONS`."""
+    """Which model or server, and how to search."""
 
-    models: tuple[str, ...]
-    voter_models: tuple[str, ...]
-    device: str | None
-    dtype: str | None
-    no_chat: bool
-    engine: str | None
-    base_url: str | None
-    key_env: str | None
-    key_file: str | None
-    body: dict[str, Any] | None
-    concurrency: int
-    timeout: float
-    candidates: str | None
-    voters: str | None
-    adaptive: float | None
-    within: float
-    escalate: str | None
-    sampling_temperature: float | None
-    max_new_tokens: int | None
-    seed: int | None
-    copy_filter: float | None
-    states: bool
-    max_rows: int
+    models: tuple[str, ...] = declared(
+        "-m --model NAME",
+        "Hugging Face name, folder, GGUF or ARPA file, smollm2, or a name that the server knows. Several "
+        "models are a panel: the outputs of all of them stand and vote, with equal --shares or those given.",
+        multiple=True,
+        required=True,
+    )
+    voter_models: tuple[str, ...] = declared(
+        "--voter-model NAME",
+        "Another model to draw --voters from; its outputs vote and cannot be elected. Several are a panel.",
+        multiple=True,
+    )
+    device: str | None = declared("--device NAME", "Device, such as cuda or cpu.")
+    dtype: str | None = declared(
+        "--dtype NAME", "Number type, such as float32 or bfloat16. Default: that of the weights."
+    )
+    no_chat: bool = declared("--no-chat", "Do not use the model's chat template.")
+    candidates: str | None = declared(
+        "--candidates N|SEARCH",
+        "Which outputs can be elected: N samples, or those of a search. Default: beam:10, or sample:10 of a "
+        "server.",
+    )
+    voters: str | None = declared(
+        "--voters SEARCH", "Which outputs vote, for example sample:100. Default: the candidates."
+    )
+    adaptive: float | None = declared(
+        "--adaptive [CONFIDENCE]",
+        "Draw voters only until the winner is certain; 0.99 if no number follows.",
+        is_flag=False,
+        flag_value=0.99,
+        type=float,
+    )
+    within: float = declared(
+        "--within E",
+        "With --adaptive: also stop when the winner is certainly at most E below the best, such as 0.02.",
+        type=float,
+        default=0.0,
+        show_default=False,
+    )
+    escalate: str | None = declared(
+        "--escalate WHEN",
+        "Ask several models in order, the next only if the election so far has share<1, score<0.8 or "
+        "margin<0.2 (any numbers), or with --adaptive is undecided.",
+    )
+    sampling_temperature: float | None = declared(
+        "--temperature T", "Temperature of sampling; --vote-temperature sets that of the votes.", type=float
+    )
+    max_new_tokens: int | None = declared(
+        "--max-new-tokens N", "Maximum length of outputs, for candidates and voters.", type=int
+    )
+    seed: int | None = declared("--seed N", "Seed of random searches.", type=int)
+    copy_filter: float | None = declared(
+        "--copy-filter SHARE", "Remove outputs that copy this share of the input's words.", type=float
+    )
+    states: bool = declared("--states", "Keep hidden states in the ballots.")
+    max_rows: int = declared(
+        "--max-rows N", "Maximum number of outputs extended at once.", type=int, default=256
+    )
+    engine: str | None = declared(
+        "--engine",
+        "Sample from a server: openai for any compatible one; vllm and llama_cpp have more searches.",
+        type=click.Choice(["openai", "vllm", "llama_cpp"]),
+    )
+    base_url: str | None = declared(
+        "--base-url URL", "Address of the server, for example http://127.0.0.1:8000/v1."
+    )
+    key_env: str | None = declared(
+        "--key-env NAME", "Environment variable with its API key. Default: OPENAI_API_KEY, if set."
+    )
+    key_file: str | None = declared("--key-file FILE", "File (mode 0600) with its API key.")
+    body: dict[str, Any] | None = declared(  # noqa: RUF009
+        "--body JSON",
+        'More fields for requests; null removes one, for example {"seed": null}.',
+        callback=_json_object,
+    )
+    concurrency: int = declared(
+        "--concurrency N", "Maximum number of concurrent calls.", type=click.IntRange(1), default=16
+    )
+    timeout: float = declared(
+        "--timeout SECONDS", "Timeout of a call.", type=click.FloatRange(0, min_open=True), default=600.0
+    )
 
     def plan(self, settings: Settings) -> GenerationPlan:
         """The searches for candidates and voters, with the options they have in common, and the election."""
@@ -168,100 +244,12 @@ def exposed(url: str) -> bool:
     return parts.scheme == "http" and host not in ("localhost", "::1") and not host.startswith("127.")
 
 
-def _json_object(context: click.Context, option: click.Parameter, text: str | None) -> dict[str, Any] | None:
-    from rangevote.formats.jsonl import parse
-
-    if text is None:
-        return None
-    try:
-        fields = parse(text.encode())
-    except DataError as error:
-        raise UsageError(f"{option.opts[0]} is {error.problem}.") from None
-    if not isinstance(fields, dict):
-        raise UsageError(
-            f'{option.opts[0]} must be a JSON object, such as {{"stop": ["\\n"]}}, got {text!r}.'
-        )
-    return fields
-
-
-OPTIONS = [
-    option(
-        "-m --model NAME",
-        "Hugging Face name, folder, GGUF or ARPA file, smollm2, or a name that the server knows. Several "
-        "models are a panel: the outputs of all of them stand and vote, with equal --shares or those given.",
-        name="models",
-        multiple=True,
-        required=True,
-    ),
-    option(
-        "--voter-model NAME",
-        "Another model to draw --voters from; its outputs vote and cannot be elected. Several are a panel.",
-        name="voter_models",
-        multiple=True,
-    ),
-    option("--device NAME", "Device, such as cuda or cpu."),
-    option("--dtype NAME", "Number type, such as float32 or bfloat16. Default: that of the weights."),
-    option("--no-chat", "Do not use the model's chat template."),
-    option(
-        "--candidates N|SEARCH",
-        "Which outputs can be elected: N samples, or those of a search. Default: beam:10, or sample:10 of a "
-        "server.",
-    ),
-    option("--voters SEARCH", "Which outputs vote, for example sample:100. Default: the candidates."),
-    option(
-        "--adaptive [CONFIDENCE]",
-        "Draw voters only until the winner is certain; 0.99 if no number follows.",
-        is_flag=False,
-        flag_value=0.99,
-        type=float,
-    ),
-    option(
-        "--within E",
-        "With --adaptive: also stop when the winner is certainly at most E below the best, such as 0.02.",
-        type=float,
-        default=0.0,
-        show_default=False,
-    ),
-    option(
-        "--escalate WHEN",
-        "Ask several models in order, the next only if the election so far has share<1, score<0.8 or "
-        "margin<0.2 (any numbers), or with --adaptive is undecided.",
-    ),
-    option(
-        "--temperature T",
-        "Temperature of sampling; --vote-temperature sets that of the votes.",
-        name="sampling_temperature",
-        type=float,
-    ),
-    option("--max-new-tokens N", "Maximum length of outputs, for candidates and voters.", type=int),
-    option("--seed N", "Seed of random searches.", type=int),
-    option("--copy-filter SHARE", "Remove outputs that copy this share of the input's words.", type=float),
-    option("--states", "Keep hidden states in the ballots."),
-    option("--max-rows N", "Maximum number of outputs extended at once.", type=int, default=256),
-    option(
-        "--engine",
-        "Sample from a server: openai for any compatible one; vllm and llama_cpp have more searches.",
-        type=click.Choice(["openai", "vllm", "llama_cpp"]),
-    ),
-    option("--base-url URL", "Address of the server, for example http://127.0.0.1:8000/v1."),
-    option("--key-env NAME", "Environment variable with its API key. Default: OPENAI_API_KEY, if set."),
-    option("--key-file FILE", "File (mode 0600) with its API key."),
-    option(
-        "--body JSON",
-        'More fields for requests; null removes one, for example {"seed": null}.',
-        callback=_json_object,
-    ),
-    option("--concurrency N", "Maximum number of concurrent calls.", type=click.IntRange(1), default=16),
-    option("--timeout SECONDS", "Timeout of a call.", type=click.FloatRange(0, min_open=True), default=600.0),
-]
-
-
 @click.command(
     cls=HelpCommand,
     sections=MODEL_SECTIONS,
     example="rangevote generate -m smollm2 -i prompts.txt --candidates sample:20 -o answers.jsonl",
 )
-@partial(grouped, name="options", options=OPTIONS, build=GenerateOptions)
+@partial(grouped, name="options", options=options_of(GenerateOptions), build=GenerateOptions)
 @option(
     "-i --input FILE",
     "Inputs: lines of text, JSON lines, or images (a folder, or a list of paths). Default: standard input.",

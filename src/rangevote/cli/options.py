@@ -9,6 +9,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -124,6 +125,16 @@ def option(flags: str, help: str, **how: Any) -> Option:
         how["is_flag"] = True  # never False: click would then take an option without a value as None
     how.setdefault("show_default", "default" in how)
     return click.option(*names, name, metavar=metavar, help=help, **how)
+
+
+def declared(flags: str, help: str, **how: Any) -> Any:
+    """A field of a dataclass that is an option of a command, as `option` takes it."""
+    return field(metadata={"option": functools.partial(option, flags, help, **how)})
+
+
+def options_of(declaring: type) -> list[Option]:
+    """The options that the fields of a dataclass declare, under the fields' names."""
+    return [one.metadata["option"](name=one.name) for one in fields(declaring)]
 
 
 def election_option(name: str, *, sampling: bool = False, default: bool = True) -> Option:
