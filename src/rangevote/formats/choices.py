@@ -251,11 +251,11 @@ def hypotheses_in(choices: Iterable[ServerChoice], *, sampled: bool = True) -> l
     ]
 
 
-def usage_of(body: Mapping[str, Any], choices: Sequence[ServerChoice] = ()) -> Usage:
+def usage_of(body: Mapping[str, Any], choices: Sequence[ServerChoice] = (), most: float = math.inf) -> Usage:
     """The tokens of a response with these choices; 0 where the server does not report them.
 
     llama.cpp, which adds its `timings`, counts the first choice alone. The others count the tokens that they
-    list, or else as many as the first in proportion to their characters.
+    list, or else as many as the first in proportion to their characters, and at most `most` each.
     """
     usage = body.get("usage")
     if not isinstance(usage, dict):
@@ -268,8 +268,8 @@ def usage_of(body: Mapping[str, Any], choices: Sequence[ServerChoice] = ()) -> U
         sizes = [choice.tokens or 0 for choice in choices]
         if not all(sizes):
             sizes = [len(choice.reasoning) + len(choice.text or "") for choice in choices]
-        completion = round(completion * sum(sizes) / sizes[0]) if sizes[0] else completion * len(choices)
-        completion = min(completion, MOST_TOKENS)
+        each = [completion * size / sizes[0] if sizes[0] else completion for size in sizes]
+        completion = min(round(sum(min(one, most) for one in each)), MOST_TOKENS)
     return Usage(prompt, completion, max(total, prompt + completion))
 
 

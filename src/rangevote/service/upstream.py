@@ -195,9 +195,9 @@ class UpstreamElection(ServerElection):
         finally:
             self._upstream.metrics.upstream_seconds.add(time.monotonic() - began)
 
-    async def run(self, work: Callable[[], T], light: bool) -> T:
+    async def run(self, work: Callable[[], T]) -> T:
         """Do heavy work in a thread: the event loop stays responsive."""
-        if light:
+        if self.light:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._upstream.workers, work)
 

@@ -220,6 +220,7 @@ def test_every_choice_counts_where_llama_cpp_counts_the_first(listed, completion
     assert usage_of(body, choices_of(body)) == Usage(5, 4, 9)
     body["timings"] = {"predicted_n": 4}
     assert usage_of(body, choices_of(body)) == Usage(5, completion, 5 + completion)
+    assert usage_of(body, choices_of(body), 6).completion == 4 + 6 + 6  # none had more than was allowed
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@
         ... Client(upstream.url) ...
         assert [asked.body.get("n") for asked in upstream.asked] == [5, None, None, None, None]
 
-`mode` is the name of a behaviour (the methods of `Behaviour`) and may be changed while it runs; a list of
-names is for one request each, the last for all further ones. Of a request with seed s, choice i says
-`text_of(s + i)`, so that equal seeds give equal texts.
+`mode` is the name of a behaviour (a key of `REFUSALS` or a method of `Behaviour`) and may be changed while it
+runs; a list of names is for one request each, the last for all further ones. Of a request with seed s, choice
+i says `text_of(s + i)`, so that equal seeds give equal texts.
 """
 
 from __future__ import annotations
@@ -110,8 +110,18 @@ def refusal(status: int, message: str, **headers: str) -> Reply:
 ELSEWHERE = "http://127.0.0.1:9/latest/meta-data/"
 
 
+#: Behaviours that are the same error whatever is asked.
+REFUSALS = {
+    "busy": refusal(429, "slow down", **{"retry-after": "1"}),
+    "busy_for_long": refusal(429, "slow down", **{"retry-after": "3600"}),
+    "broken": refusal(500, "Traceback (most recent call last): /srv/model.py"),
+    "overloaded": refusal(503, "overloaded"),
+    "refuses": refusal(400, "this prompt is too long"),
+}
+
+
 class Behaviour:
-    """How a server may answer; `stalls` is told by the handler, not by a reply."""
+    """How else a server may answer; `stalls` is told by the handler, not by a reply."""
 
     def well(self, asked: Asked) -> Reply:
         return completion(asked, [choice(asked, i) for i in range(asked.n)])
@@ -140,23 +150,8 @@ class Behaviour:
             return refusal(400, "n must be 1 when using greedy sampling")
         return self.well(asked)
 
-    def busy(self, asked: Asked) -> Reply:
-        return refusal(429, "slow down", **{"retry-after": "1"})
-
-    def busy_for_long(self, asked: Asked) -> Reply:
-        return refusal(429, "slow down", **{"retry-after": "3600"})
-
-    def broken(self, asked: Asked) -> Reply:
-        return refusal(500, "Traceback (most recent call last): /srv/model.py")
-
-    def overloaded(self, asked: Asked) -> Reply:
-        return refusal(503, "overloaded")
-
     def denied(self, asked: Asked) -> Reply:
         return refusal(401, f"Incorrect API key provided: {asked.headers.get('authorization')}")
-
-    def refuses(self, asked: Asked) -> Reply:
-        return refusal(400, "this prompt is too long")
 
     def half_json(self, asked: Asked) -> Reply:
         content = self.well(asked).content
@@ -345,7 +340,7 @@ def _handler(upstream: Upstream) -> type[BaseHTTPRequestHandler]:
                 elif upstream.answer is not None:
                     self.reply(upstream.answer(asked))
                 else:
-                    self.reply(getattr(Behaviour(), mode)(asked))
+                    self.reply(REFUSALS.get(mode) or getattr(Behaviour(), mode)(asked))
             finally:
                 upstream.done()
 

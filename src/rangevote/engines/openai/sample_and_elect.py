@@ -238,10 +238,10 @@ class ServerElection:
                 so_far = [name for each in self.stages[:number] for name in each]
                 self.settings = self.settings.replace(shares={name: shares[name] for name in so_far})
             self.certain = await self._ask_stage(stage)
-            if self.more and not await self.run(self._goes_on, self.light):
+            if self.more and not await self.run(self._goes_on):
                 break
         self.check_votes()
-        return await self.run(self._outcome, self.light)
+        return await self.run(self._outcome)
 
     async def _ask_stage(self, stage: Sequence[str]) -> bool:
         """Candidates and voters of these members; whether the winner was certain before all were drawn."""
@@ -254,13 +254,13 @@ class ServerElection:
         size, stop = self.voters.size(stage), 0
         first = size if self.confidence is None else max(FIRST_ROUND, len(stage))
         plan = rounds(size, first, self._decided)
-        while draws := await self.run(lambda: next(plan, None), self.light):
+        while draws := await self.run(lambda: next(plan, None)):
             if not await self._ask(self.voters, self.sampled, draws, stage):
                 return False
             stop = draws.stop
         self.saved += size - stop
         last_look = self.more and self.confidence is not None  # was the last round enough?
-        return stop < size or (last_look and await self.run(self._decided, self.light))
+        return stop < size or (last_look and await self.run(self._decided))
 
     async def _ask(self, query: Query, pool: SamplePool, draws: range, stage: Sequence[str]) -> bool:
         """Ask members for some of a query's hypotheses; False where none came but those before will do."""
@@ -284,7 +284,10 @@ class ServerElection:
         # in the order of the draws: those of all members in turn
         found = [choice for _, choice in sorted(choices, key=lambda numbered: numbered[0])]
         samples = Samples(found, usage, calls, failed)
-        await self.run(lambda: pool.add(samples, len(draws)), samples.characters <= MANY)
+        if samples.characters <= MANY:
+            pool.add(samples, len(draws))
+        else:
+            await self.run(lambda: pool.add(samples, len(draws)))
         self.received(query, pool, samples, len(draws))
         return True
 
@@ -312,8 +315,8 @@ class ServerElection:
         seed = None if query.seed is None else query.seed + draws.start
         return await sample(client, query.path, query.body, len(draws), seed=seed, deadline=self.deadline)
 
-    async def run(self, work: Callable[[], T], light: bool) -> T:
-        """The result of `work`; what is not light may run in a thread, to block no other request."""
+    async def run(self, work: Callable[[], T]) -> T:
+        """The result of `work`, which may run in a thread where it is not `light`."""
         return work()
 
     def left_out(self, member: str, error: UpstreamError) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -140,7 +141,8 @@ class SampleCollector:
         self._calls += 1
         answer = await self._client.call(self._path, body, deadline=self._deadline)
         choices = answered(answer)
-        self._usage += usage_of(answer, choices)
+        most = body.get("max_tokens", body.get("max_completion_tokens"))
+        self._usage += usage_of(answer, choices, most if isinstance(most, int) else math.inf)
         self._by_first[number] = choices[:size]
         return len(self._by_first[number])
 
