@@ -15,7 +15,7 @@ from rangevote.election.elect import elect_each
 from rangevote.election.settings import ElectionOptions, Settings
 from rangevote.errors import DataError, SetupError, UsageError, need
 from rangevote.formats.jsonl import ballot_of
-from rangevote.formats.reader import ReadOptions
+from rangevote.formats.reader import ReadOptions, naming_python_options
 from rangevote.formats.result_writer import ResultShape, columns_of, result_fields, table_row, table_schema
 from rangevote.hypothesis import Ballot
 from rangevote.parallel import map_in_order
@@ -157,7 +157,8 @@ class Elect:
                 value["candidates"] = _scored(value["candidates"], _plain(columns[self.logprobs][i]))
             if self.voters in columns and columns[self.voters][i] is not None:
                 value["voters"] = _plain(columns[self.voters][i])
-            return ballot_of(value, self.reading)
+            with naming_python_options():
+                return ballot_of(value, self.reading)
         except DataError as error:
             return error
 

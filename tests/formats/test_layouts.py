@@ -6,6 +6,7 @@ import io
 import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -359,6 +360,23 @@ def test_rv_read_gives_ballots_and_names_what_is_wrong(tmp_path) -> None:
         rv.read(path, groupby="id")
     with pytest.raises(rv.UsageError, match="carry is 'id'; give a list"):
         rv.read(path, carry="id")
+
+
+def test_messages_of_read_name_the_options_of_python_and_the_line_of_the_caller(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(lines({"candidates": [{"text": "a", "log_prob": -1}]}))
+    with pytest.raises(rv.UsageError, match=r"pass logprob_field log_prob, with normalisation='length' if"):
+        list(rv.read(path))
+    with pytest.raises(rv.UsageError, match=r"^normalisation is -1"):
+        rv.read(path, normalisation=-1)
+    with pytest.raises(rv.DataError, match="has no 'outs', which field asks for"):
+        list(rv.read(path, field="outs"))
+    path.write_bytes(lines({"candidates": [{"text": text, "logprob": -0.1} for text in "ab"]}))
+    with pytest.warns(
+        UserWarning, match=r"with log_base and normalisation, or .* score_scale='count'"
+    ) as warned:
+        list(rv.read(path))
+    assert warned[0].filename == __file__
 
 
 # Sockeye

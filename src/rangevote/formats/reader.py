@@ -9,10 +9,10 @@ import importlib
 import math
 import os
 import re
-import warnings
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from itertools import islice
@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 
 from rangevote.entry_points import load_plugin, plugins
-from rangevote.errors import DataError, UsageError, choose, nearest
+from rangevote.errors import DataError, UsageError, choose, nearest, warn
 from rangevote.hypothesis import Ballot
 from rangevote.text import (
     MAX_LINE_BYTES,
@@ -51,10 +51,6 @@ LOOK = 2**20
 #: Makes a ballot of a line; None if the line is to be left out.
 Decode = Callable[[bytes], Ballot | None]
 Record = Mapping[str, Any]
-
-
-def _python_warning(message: str) -> None:
-    warnings.warn(message, stacklevel=2)
 
 
 @dataclass(frozen=True)
@@ -95,7 +91,7 @@ class ReadOptions:
     strict: bool = False
     unique_ids: bool = True
     max_line_bytes: int = MAX_LINE_BYTES
-    warn: Callable[[str], None] = _python_warning
+    warn: Callable[[str], None] = warn
     warned: set[Hashable] = dataclass_field(repr=False, compare=False, default_factory=set)
 
     def __post_init__(self) -> None:
@@ -250,19 +246,45 @@ def read_ballots(source: Source, **options: Any) -> Iterator[Ballot]:
     for option in ("carry", "ignore_field"):
         if not isinstance(options.get(option, ()), (list, tuple)):
             raise UsageError(f"{option} is {options[option]!r}; give a list of names.")
-    try:
-        chosen = ReadOptions(**options)
-    except TypeError:
-        names = [name for name in ReadOptions.__dataclass_fields__ if name != "warned"]
-        wrong = next((name for name in options if name not in names), "")
-        raise UsageError(f"there is no option {wrong!r} of read.{nearest(wrong, names)}") from None
-    return _ballots(read(source, chosen))
+    names = [name for name in ReadOptions.__dataclass_fields__ if name != "warned"]
+    for name in options:
+        if name not in names:
+            raise UsageError(f"there is no option {name!r} of read.{nearest(name, names)}")
+    options.setdefault("warn", lambda message: warn(_in_python(message)))
+    with naming_python_options():
+        return _ballots(read(source, ReadOptions(**options)))
 
 
 def _ballots(reading: Reading) -> Iterator[Ballot]:
-    with reading:
+    with reading, naming_python_options():
         for entry in reading:
             yield entry.get()
+
+
+@contextmanager
+def naming_python_options() -> Iterator[None]:
+    """Errors inside name the options of Python instead of those of the command."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(_in_python(error.problem), field=error.field, where=error.where) from None
+    except UsageError as error:
+        raise type(error)(_in_python(str(error))) from None
+
+
+def _in_python(message: str) -> str:
+    """A message with the options of the command as Python has them.
+
+    >>> _in_python("pass --logprob-field p, --length-normalised length or --sign -.")
+    "pass logprob_field p, normalisation='length' or sign=-1."
+    """
+
+    def spelled(match: re.Match[str]) -> str:
+        names = {"length-normalised": "normalisation", "score-weights": "scores"}
+        name = names.get(match[1], match[1].replace("-", "_"))
+        return name if match[2] is None else f"{name}={-1 if match[2] == '-' else repr(match[2])}"
+
+    return re.sub(r"--([a-z]+(?:-[a-z]+)*)(?: (count|length|none|e|mbrs|-)(?!\w))?", spelled, message)
 
 
 def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, str | None, ReadOptions]:
