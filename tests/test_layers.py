@@ -33,7 +33,7 @@ BELOW = {
     "evaluation": {"kernel", "similarity", "election", "formats"},
     "batch_elect": {"election", "formats"},
     "engines": {"decoding", "formats", "similarity", "election", "generation"},
-    "tuning": {"similarity", "election", "evaluation"},
+    "tuning": {"similarity", "election", "formats", "evaluation"},
 }
 COMMON = {"errors", "text", "hypothesis", "parallel", "entry_points", "__version__"}
 LAST = {"cli", "integrations", "web", "study", "service"}  # nothing but themselves may import these

@@ -19,6 +19,7 @@ from rangevote.evaluation.samples import (
     evaluate_samples,
     sample_report,
 )
+from rangevote.formats import Entry
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.similarity import get_similarity
 
@@ -218,11 +219,11 @@ def test_samples_are_those_who_vote():
 
 def test_what_cannot_be_evaluated_is_refused():
     with pytest.raises(DataError) as found:
-        evaluate_samples([ballot(1, 2)], NUMBER, gold="missing")
-    assert found.value.field == "missing"
+        evaluate_samples([Entry("samples.jsonl:7", ballot(1, 2))], NUMBER, gold="missing")
+    assert (found.value.where, found.value.field) == ("samples.jsonl:7", "missing")
     with pytest.raises(DataError) as found:
         evaluate_samples([ballot(1, gold={"a": 1})], NUMBER, gold="answer")
-    assert found.value.field == "answer"
+    assert (found.value.where, found.value.field) == ("ballots[0]", "answer")
     with pytest.raises(DataError, match="no answer in any of 2 samples"):
         evaluate_samples([ballot(None, None)], NUMBER)
     with pytest.raises(DataError, match="no samples"):

@@ -15,7 +15,7 @@ from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.evaluate import compare
 from rangevote.evaluation.metrics import METRICS
 from rangevote.evaluation.significance import draws
-from rangevote.formats import read
+from rangevote.formats import Entry, read
 from rangevote.tuning.grid import DEFAULT, grid
 from rangevote.tuning.tune import gain_on_unseen
 from tests.tuning.made_up import ballots
@@ -265,9 +265,10 @@ def test_what_cannot_be_meant_is_refused_before_ballots_are_read(options, told):
         (rv.Ballot([], references=["a"]), "no candidates"),
     ],
 )
-def test_ballots_that_cannot_be_tuned_on_are_refused(ballot, told):
-    with pytest.raises(DataError, match=told):
-        rv.tune([ballot], metric="bleu_1", similarities=["overlap_2"])
+def test_ballots_that_cannot_be_tuned_on_are_refused_with_their_place(ballot, told):
+    for one, where in ((ballot, r"ballots\[1\]"), (Entry("dev.jsonl:12", ballot), "dev.jsonl:12")):
+        with pytest.raises(DataError, match=f"^{where}: .*{told}"):
+            rv.tune([*ballots(1), one], metric="bleu_1", similarities=["overlap_2"])
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="the real n-best lists (../shared/data) are not here")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,13 +24,13 @@ from rangevote.cli.options import (
 )
 from rangevote.cli.output import refuse_input, write_output
 from rangevote.cli.progress import Bar, Notes, check_inputs
-from rangevote.errors import DataError, SetupError, UsageError, choose
+from rangevote.errors import SetupError, UsageError, choose
 from rangevote.text import is_stream
 
 if TYPE_CHECKING:
     from rangevote.evaluation.corpus import FileValues, WordUnits
     from rangevote.evaluation.evaluate import Comparison
-    from rangevote.formats import ReadOptions
+    from rangevote.formats import Entry, ReadOptions
 
 FORMATS = click.Choice(["text", "markdown", "latex", "json"])
 SEED = option("--seed N", "Seed of the resamples.", type=click.IntRange(min=0), default=12345)
@@ -221,7 +221,7 @@ def _of_samples(
     plot: str | None,
 ) -> str:
     """What a file of samples is worth; the picture is drawn."""
-    from rangevote.evaluation.samples import CONFIDENCE, count_answers, sample_report
+    from rangevote.evaluation.samples import CONFIDENCE, evaluate_samples
     from rangevote.evaluation.tables import render
     from rangevote.formats import read
     from rangevote.similarity import get_similarity
@@ -238,16 +238,17 @@ def _of_samples(
     if not 0 < sure < 1:
         raise UsageError(f"--confidence is {sure}; it must lie between 0 and 1, as 0.95.")
     carry = () if gold is None or gold == "references" else (gold,)
-    questions = []
     with read(path, dataclasses.replace(reading, carry=carry)) as entries:
-        for entry in Bar(entries, "counting", quiet=quiet).track(entries):
-            try:
-                questions.append(count_answers(entry.get(), grades, gold, sure))
-            except DataError as error:
-                raise error.placed(entry.where) from None
-    found = sample_report(
-        questions, grades, confidence=sure, resamples=evaluation.resamples, seed=evaluation.seed
-    )
+        bar = Bar(entries, "counting", quiet=quiet)
+
+        def counted() -> Iterator[Entry]:
+            for entry in entries:
+                yield entry
+                bar.advance()
+
+        resampling = {"resamples": evaluation.resamples, "seed": evaluation.seed}
+        found = evaluate_samples(counted(), grades, gold=gold, confidence=sure, **resampling)
+        bar.close()
     if plot is not None:
         found.plot(plot)
     if writing.format == "json":

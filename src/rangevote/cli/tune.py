@@ -27,7 +27,6 @@ from rangevote.errors import DataError, UsageError
 if TYPE_CHECKING:
     from rangevote.evaluation.corpus import FileValues, WordUnits
     from rangevote.formats import Entry, ReadOptions
-    from rangevote.hypothesis import Ballot
 
 
 def list_option(flags: str, help: str, default: str | None, kind: type[str] | type[float] = str) -> Option:
@@ -218,9 +217,9 @@ def _shares_alone(entries: Iterable[Entry], grid: Mapping[str, Any], table: str)
 
 def _with_references(
     entries: Iterator[Entry], references: FileValues[list[str]] | None, bar: Bar
-) -> Iterator[Ballot]:
+) -> Iterator[Entry]:
     """The ballots with their references: their own, or those of the file, by id or line by line."""
-    import msgspec
+    from msgspec.structs import replace
 
     values = references.values if references else []
     by_id = dict(zip(references.ids, values, strict=True)) if references and references.ids else None
@@ -231,7 +230,7 @@ def _with_references(
             if not ballot.references:
                 problem = "is missing; add it to the ballots, or name a file with --references."
                 raise DataError(problem, field="references", where=entry.where)
-            yield ballot
+            yield entry
         else:
             if by_id is not None and ballot.id is not None:
                 texts = by_id.get(ballot.id)
@@ -239,7 +238,7 @@ def _with_references(
                 texts = values[number] if number < len(values) else None
             if texts is None:
                 raise DataError(f"{references.name} has no references for this ballot.", where=entry.where)
-            yield msgspec.structs.replace(ballot, references=texts)
+            yield replace(entry, ballot=replace(ballot, references=texts))
         bar.advance()
     if references is not None and by_id is None and number + 1 < len(values):
         raise DataError(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Generic, TypeVar
@@ -229,6 +230,21 @@ def read_beam(name: str, entries: Iterable[Entry]) -> FileValues[Ballot]:
     ids = [ballot.id for ballot in ballots if ballot.id is not None]  # the reader refuses repeated ids
     where = [entry.where for entry in entries]
     return FileValues(name, ballots, where, ids if len(ids) == len(ballots) else None)
+
+
+def as_entries(ballots: Iterable[Ballot | Entry]) -> Iterator[Entry]:
+    """Entries of a file know their line; other ballots are named by their number."""
+    for number, one in enumerate(ballots):
+        yield one if isinstance(one, Entry) else Entry(f"ballots[{number}]", one)
+
+
+@contextmanager
+def placed(where: str) -> Iterator[None]:
+    """Errors in the data say where the ballot stands."""
+    try:
+        yield
+    except DataError as error:
+        raise error.placed(where) from None
 
 
 def align(values: FileValues[T], order: FileValues[object]) -> list[T]:

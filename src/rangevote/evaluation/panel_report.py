@@ -19,6 +19,7 @@ from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.election.weights import weigh_members
 from rangevote.errors import DataError, RangevoteWarning, UsageError
+from rangevote.evaluation.corpus import placed
 from rangevote.evaluation.samples import right_of
 from rangevote.evaluation.significance import Interval, wilson
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, between, to_html
@@ -239,12 +240,10 @@ def panel_report(
     own = with_found_shares(settings, entries)
     count, winners, rights = PanelCount(own), list[Hashable](), list[set[Hashable]]()
     for entry, ballot in zip(entries, ballots, strict=True):
-        try:
+        with placed(entry.where):
             right = None if gold is None else right_of(ballot, gold, measure)
             result = elect_ballot(ballot, own)
             count.add(ballot, result, right)
-        except DataError as error:
-            raise error.placed(entry.where) from None
         winners.append(_winner(result))
         rights.append(right or set())
     found = count.agreement()

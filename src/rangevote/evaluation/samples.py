@@ -29,11 +29,13 @@ import numpy as np
 from rangevote.election.elect import elect
 from rangevote.election.streaming import Electorate
 from rangevote.errors import DataError, RangevoteWarning, UsageError, warn
+from rangevote.evaluation.corpus import as_entries, placed
 from rangevote.evaluation.evaluate import Score
 from rangevote.evaluation.metrics import right_answers
 from rangevote.evaluation.risk_coverage import RiskCurve, risk_curve, risk_panel, risk_table
 from rangevote.evaluation.significance import RESAMPLES, SEED, interval, resampled_sums
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, between
+from rangevote.formats import Entry
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import get_similarity
 from rangevote.similarity.base import Measure, Similarity
@@ -351,7 +353,7 @@ class SampleReport:
 
 
 def evaluate_samples(
-    ballots: Iterable[Ballot],
+    ballots: Iterable[Ballot | Entry],
     similarity: str | Similarity = "exact:plain",
     *,
     gold: str | None = None,
@@ -359,14 +361,18 @@ def evaluate_samples(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> SampleReport:
-    """What the samples of these ballots are worth: accuracy of a vote among n of them, pass@n, risk against
-    coverage, calibration; without `gold` shares, entropy and when sampling could have stopped.
+    """What the samples of these ballots, or entries of a file, are worth: accuracy of a vote among n of them,
+    pass@n, risk against coverage, calibration; without `gold` shares, entropy and when sampling could have
+    stopped.
 
     `gold` is the field with the right answer, which the ballots carry (`rv.read(path, carry=["answer"])`), or
     "references". `similarity` says what of a sample is its answer, as "exact:last_number".
     """
     measure = get_similarity(similarity)
-    questions = [count_answers(ballot, measure, gold, confidence) for ballot in ballots]
+    questions = []
+    for entry in as_entries(ballots):
+        with placed(entry.where):
+            questions.append(count_answers(entry.get(), measure, gold, confidence))
     return sample_report(questions, measure, confidence=confidence, resamples=resamples, seed=seed)
 
 

@@ -32,11 +32,12 @@ from rangevote.election.agreement import Agreement, agreement_shares
 from rangevote.election.panel import AGREEMENT, Shares
 from rangevote.election.settings import Settings, write_tables
 from rangevote.errors import DataError, UsageError, warn
-from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
+from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits, as_entries, placed
 from rangevote.evaluation.metrics import LEARNED, METRICS, Metric, get_metric
 from rangevote.evaluation.risk_coverage import RiskCurve, check_risk, risk_curve
 from rangevote.evaluation.significance import SEED, Indices, Interval, best_of_many, draws, interval
 from rangevote.evaluation.tables import STARS_NOTE, Cell, Column, Table, TableRow, stars
+from rangevote.formats import Entry
 from rangevote.hypothesis import Array, Ballot
 from rangevote.parallel import map_in_order
 from rangevote.similarity import get_similarity
@@ -233,7 +234,7 @@ class Tuning:
 
 
 def tune(
-    ballots: Iterable[Ballot],
+    ballots: Iterable[Ballot | Entry],
     *,
     metric: str = "bleu",
     similarities: Sequence[str] = SIMILARITIES,
@@ -257,15 +258,15 @@ def tune(
     """Elect every ballot under every setting of a grid, and choose the one whose winners score best, if it
     beats the default beyond chance; otherwise choose the default.
 
-    Ballots bring their references. `metric` is "bleu" (sacreBLEU), "bleu_1" to "bleu_4" or "chrf" of all
-    winners together, or "accuracy:KEY", the share of winners whose answer, by a key of `exact`, is that of
-    a reference. `similarities` without an exponent are tried with all `exponents`, and everything with all
-    `temperatures` of the weights, by default 0.5, 1, 2 and 4 and for a preset its own, with all
-    `likelihoods`, if all log-probabilities of candidates are known, and all word units `tokenize`. You can
-    try several `weights`, and `scores` that candidates carry, such as "reward", one at a time with all
-    `score_weights`; the result says which help. They, `normalize` and `merge` are as in `elect`.
-    Intervals and p-values come from `resamples` of the ballots. Of settings with equal scores the first is
-    chosen.
+    Ballots bring their references; of entries of a file (`rv.read`) errors name the line. `metric` is "bleu"
+    (sacreBLEU), "bleu_1" to "bleu_4" or "chrf" of all winners together, or "accuracy:KEY", the share of
+    winners whose answer, by a key of `exact`, is that of a reference. `similarities` without an exponent are
+    tried with all `exponents`, and everything with all `temperatures` of the weights, by default 0.5, 1, 2
+    and 4 and for a preset its own, with all `likelihoods`, if all log-probabilities of candidates are known,
+    and all word units `tokenize`. You can try several `weights`, and `scores` that candidates carry, such as
+    "reward", one at a time with all `score_weights`; the result says which help. They, `normalize` and
+    `merge` are as in `elect`. Intervals and p-values come from `resamples` of the ballots. Of settings with
+    equal scores the first is chosen.
 
     If none of the settings is better than the default, another setting is chosen in at most 5 % of tunings.
 
@@ -298,23 +299,28 @@ def tune(
     default = replace(DEFAULT, weights=schemes[0])
     if all(_compares_answers(setting) for setting in choices):
         default = replace(choices[0], temperature=1.0, likelihood=0.0)
+    entries: Iterable[Entry] = as_entries(ballots)
     found = None
     if shares == AGREEMENT:
-        ballots = list(ballots)
-        some = halves(len(ballots), seed)[0] if max_risk is not None else range(len(ballots))
+        entries = list(entries)
+        some = halves(len(entries), seed)[0] if max_risk is not None else range(len(entries))
         options = {**default.options, "normalize": normalize, "merge": merge}
-        found = agreement_shares([ballots[i] for i in some], **options)
+        found = agreement_shares([entries[i].get() for i in some], **options)
         shares = found.shares
     equal = () if shares is None else (replace(default, equal=True),)
     settings = [*choices, default, *BASELINES, *equal]
     elections = GridElections(settings, normalize, merge, shares)
 
-    def elect(ballot: Ballot) -> tuple[Ballot, list[tuple[int, float]], dict[str, int]]:
-        return ballot, elections.winners(ballot), elections.own(ballot, default)
+    def elect(entry: Entry) -> tuple[Entry, list[tuple[int, float]], dict[str, int]]:
+        ballot = entry.get()
+        with placed(entry.where):
+            results, own = elections.winners(ballot), elections.own(ballot, default)
+        return entry, results, own
 
     winners = Winners()
-    for ballot, results, own in map_in_order(elect, ballots, threads):
-        winners.add(ballot, results, own)
+    for entry, results, own in map_in_order(elect, entries, threads):
+        with placed(entry.where):
+            winners.add(entry.get(), results, own)
     rows, signature = winners.statistics(chosen_metric, units or WordUnits())
     elected: Indices = np.array(winners.indices)  # (ballots, settings): index into rows
     known = np.flatnonzero((elected >= 0).all(axis=0)).tolist()  # settings with a winner in every ballot
