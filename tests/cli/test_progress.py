@@ -37,16 +37,16 @@ def shown(monkeypatch: pytest.MonkeyPatch, clock: list[float], *, seconds: float
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "120")
-    bar = Bar(Halfway(), "voting", quiet=options.get("quiet", False))
-    for _ in range(10):
+    stream = None if options.pop("counted", False) else Halfway()
+    bar = Bar(stream, "voting", quiet=options.get("quiet", False), total=30, done=5)
+    for _ in bar.track(range(10)):
         clock[0] += seconds / 10
-        bar.advance()
-    bar.close()
     assert bar.items == 10
     return terminal.getvalue()
 
 
 def test_a_long_run_shows_share_rate_and_time_left(monkeypatch, clock):
+    assert "50%" in shown(monkeypatch, clock, seconds=2.0, counted=True)  # 5 done before, and 10, of 30
     text = shown(monkeypatch, clock, seconds=2.0)
     assert "50%" in text
     assert "ballots/s" in text

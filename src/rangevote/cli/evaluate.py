@@ -16,9 +16,11 @@ from rangevote.cli.options import (
     COMMANDLINE,
     Command,
     HelpCommand,
+    declared,
     election_option,
     grouped,
     option,
+    options_of,
     own_similarity,
     reading_options,
 )
@@ -33,21 +35,39 @@ if TYPE_CHECKING:
     from rangevote.formats import Entry, ReadOptions
 
 FORMATS = click.Choice(["text", "markdown", "latex", "json"])
-SEED = option("--seed N", "Seed of the resamples.", type=click.IntRange(min=0), default=12345)
 QUIET = option("-q --quiet", "No notes, warnings or progress bar.")
 FORCE = option("--force", "Overwrite existing files.")
+
+
+def _metric_names(context: click.Context, option: click.Parameter, given: Sequence[str]) -> list[str]:
+    from rangevote.evaluation.metrics import spelled_metric
+
+    return [spelled_metric(name.strip()) for part in given for name in part.split(",") if name.strip()]
 
 
 @dataclass(frozen=True)
 class EvaluationOptions:
     """What is measured and against what."""
 
-    references: tuple[str, ...]
-    source: str | None
-    metrics: list[str]
-    resamples: int
-    seed: int
-    plain: bool
+    references: tuple[str, ...] = declared(
+        "-r --references FILE",
+        "References: text with one per line, or JSON lines. Repeat it for several references.",
+        multiple=True,
+    )
+    source: str | None = declared(
+        "--source FILE", "Sources, one per line, if the file of references does not have them."
+    )
+    metrics: Sequence[str] = declared(
+        "--metric NAMES", "What to measure, for example bleu,length.", multiple=True, callback=_metric_names
+    )
+    resamples: int = declared(
+        "--resamples N",
+        "Number of bootstrap resamples; 0 for no intervals and p-values.",
+        type=click.IntRange(min=0),
+        default=10_000,
+    )
+    seed: int = declared("--seed N", "Seed of the resamples.", type=click.IntRange(min=0), default=12345)
+    plain: bool = declared("--plain", "Read all files as text, even if they look like JSON.")
 
     @property
     def files(self) -> list[str]:
@@ -56,31 +76,8 @@ class EvaluationOptions:
 
 def evaluation_options(command: Command) -> Command:
     """What to measure; the command gets `evaluation`, an `EvaluationOptions`, and `units`."""
-    options = [
-        option(
-            "-r --references FILE",
-            "References: text with one per line, or JSON lines. Repeat it for several references.",
-            multiple=True,
-        ),
-        option("--source FILE", "Sources, one per line, if the file of references does not have them."),
-        option("--metric NAMES", "What to measure, for example bleu,length.", multiple=True),
-        option(
-            "--resamples N",
-            "Number of bootstrap resamples; 0 for no intervals and p-values.",
-            type=click.IntRange(min=0),
-            default=10_000,
-        ),
-        SEED,
-        option("--plain", "Read all files as text, even if they look like JSON."),
-    ]
-
-    def build(metric: Sequence[str], **others: Any) -> EvaluationOptions:
-        from rangevote.evaluation.metrics import spelled_metric
-
-        names = [name.strip() for part in metric for name in part.split(",") if name.strip()]
-        return EvaluationOptions(metrics=list(map(spelled_metric, names)), **others)
-
-    return grouped(units_options(command), "evaluation", options, build)
+    options = options_of(EvaluationOptions)
+    return grouped(units_options(command), "evaluation", options, EvaluationOptions)
 
 
 def units_options(command: Command) -> Command:
@@ -129,7 +126,7 @@ def table_options(command: Command) -> Command:
 
 #: Options that only samples have, and those that only outputs have; the rest is for both.
 OF_SAMPLES = ("key", "similarity", "gold", "confidence", "plot")
-OF_OUTPUTS = ("references", "source", "metric", "plain", "metric_tokenize", "bleu_tokenize", "lowercase")
+OF_OUTPUTS = ("references", "source", "metrics", "plain", "metric_tokenize", "bleu_tokenize", "lowercase")
 
 
 @click.command(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.evaluate import FORCE, FORMATS, QUIET, SEED, check_plot, to_json, units_options
+from rangevote.cli.evaluate import FORCE, FORMATS, QUIET, check_plot, to_json, units_options
 from rangevote.cli.members import member_table, panel_files
 from rangevote.cli.options import (
     AGREEMENT,
@@ -103,7 +103,7 @@ def list_option(flags: str, help: str, default: str | None, kind: type[str] | ty
 @option(
     "--resamples N", "Number of bootstrap resamples of the ballots.", type=click.IntRange(min=1), default=1000
 )
-@SEED
+@option("--seed N", "Seed of the resamples.", type=click.IntRange(min=0), default=12345)
 @option("--threads N", "Number of ballots elected at once.", type=click.IntRange(min=1), default=1)
 @option("--to", "Format of the report.", name="table", type=FORMATS, default="text")
 @FORCE
