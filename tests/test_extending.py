@@ -27,7 +27,7 @@ def command(name, *arguments):
 
 def test_a_measure_is_one_class_and_one_line_in_similarities(monkeypatch, tmp_path):
     pytest.importorskip("rapidfuzz")
-    monkeypatch.setitem(SIMILARITIES, "letters", Listing("pairwise:edit", "letters", "as edit", "pairs"))
+    monkeypatch.setitem(SIMILARITIES, "letters", Listing("pairwise:edit", "letters", "as edit"))
     texts = ["a dog", "a dog runs", "cats"]
     assert rv.elect(texts, similarity="letters").scores.tolist() == pytest.approx(
         rv.elect(texts, similarity=edit("", "words")).scores.tolist()

@@ -17,15 +17,13 @@ from tests.election import equations
 from tests.election.frozen_ballots import FILE, MEASURES, SIZE
 
 HEADER, *BALLOTS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
-#: Other names for a measure that is in the set.
-ALIASES = {"lstm_states", "transformer_states"}
 
 
 def test_the_set_has_200_ballots_and_every_measure_that_needs_no_model():
     assert len(BALLOTS) == SIZE
     assert HEADER["measures"] == MEASURES
     stems = {name.partition(":")[0].rstrip("-@.0123456789").rstrip("_") for name in MEASURES}
-    missing = set(SIMILARITIES) - ALIASES - stems
+    missing = set(SIMILARITIES) - stems
     assert not missing, f"say what {missing} is in MEASURES, then: python -m tests.election.frozen_ballots"
     every = set(MEASURES) - {"states"}
     assert all(every <= set(ballot["expected"]) for ballot in BALLOTS)

@@ -102,7 +102,7 @@ EVERY: dict[str, tuple[Any, Any]] = {
     name: (name, "space")
     for name in """
         overlap_1 overlap_2 overlap_7 overlap_2@1 overlap_1-4@0.25 blend precision_2 precision_1-4@1
-        bleu_2 bleu_4 smoothed_bleu_4 chrf states lstm_states transformer_states exact exact:last_number
+        bleu_2 bleu_4 smoothed_bleu_4 chrf states exact exact:last_number
         chrf++ ter rouge_l edit 0.5*overlap_2+0.5*states 0.6*bleu_2+-0.4*edit
     """.split()  # noqa: SIM905
 } | {

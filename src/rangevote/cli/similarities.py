@@ -60,8 +60,8 @@ def described() -> list[dict[str, Any]]:
             "name": stem,
             "example": listing.example,
             "meaning": listing.meaning,
-            "cost": "linear" if listing.cost == "linear" else "pairwise",
-            "lowest": getattr(get_similarity(listing.example), "lowest", -1.0),
+            "cost": "linear" if measure.linear else "pairwise",
+            "lowest": measure.lowest,
             "highest": 1.0,
             "better": "higher",
             "symmetric": listing.symmetric,
@@ -70,6 +70,7 @@ def described() -> list[dict[str, Any]]:
             "install": listing.install or None,
         }
         for stem, listing in listings().items()
+        for measure in [get_similarity(listing.example)]
     ]
 
 

