@@ -82,8 +82,8 @@ class TextOrToolCalls(ChangedMeasure):
     def keys(self, candidates: Hypotheses) -> list[Hashable]:
         calls, texts = call_keys(candidates)
         keys: list[Hashable] = list(calls)
-        for i, key in zip(texts, self.inner.keys(candidates.pick(texts)) if texts else (), strict=True):
-            keys[i] = None if key is None else (TEXT, key)
+        for i, key in text_keys(self.inner, candidates, texts).items():
+            keys[i] = (TEXT, key)
         return keys
 
 
@@ -94,16 +94,21 @@ def call_keys(hypotheses: Hypotheses) -> tuple[list[CallKey | None], list[int]]:
     return keys, [i for i, some in enumerate(calls) if not some]
 
 
+def text_keys(inner: Measure, hypotheses: Hypotheses, texts: list[int]) -> dict[int, Hashable]:
+    """The keys of those texts that do not abstain, by their indices."""
+    keys = inner.keys(hypotheses.pick(texts)) if texts else []
+    return {i: key for i, key in zip(texts, keys, strict=True) if key is not None}
+
+
 class TextOrToolCallsPoll:
     """Votes in stages: text or calls, the tools' names, the arguments."""
 
     def __init__(self, inner: Measure, candidates: Hypotheses) -> None:
         self._inner = inner
         self._calls, self._texts = call_keys(candidates)
-        keys = inner.keys(candidates.pick(self._texts)) if self._texts else []
-        firsts = {key: i for i, key in zip(reversed(self._texts), reversed(keys), strict=True)}
-        self._groups = sorted(i for key, i in firsts.items() if key is not None)  # one text of each group
-        self._standing = self._speaking(candidates, self._texts)
+        self._standing = text_keys(inner, candidates, self._texts)
+        firsts = {key: i for i, key in reversed(self._standing.items())}
+        self._groups = sorted(firsts.values())  # one text of each group
         self._poll = inner.poll(candidates.pick(self._texts)) if self._texts else None
         self._voter_calls: list[CallKey | None] = []
         self._voter_texts: list[int] = []
@@ -115,13 +120,8 @@ class TextOrToolCallsPoll:
             self._poll.add(voters.pick(texts))
         first = len(self._voter_calls)
         self._voter_texts += [first + i for i in texts]
-        self._text_votes += [first + i for i in sorted(self._speaking(voters, texts))]
+        self._text_votes += [first + i for i in text_keys(self._inner, voters, texts)]
         self._voter_calls += calls
-
-    def _speaking(self, hypotheses: Hypotheses, texts: list[int]) -> set[int]:
-        """The texts that do not abstain."""
-        keys = self._inner.keys(hypotheses.pick(texts)) if texts else []
-        return {i for i, key in zip(texts, keys, strict=True) if key is not None}
 
     def stages(self, weights: Array) -> list[Stage]:
         """How the voters decided; what no candidate stands for is left out. Of equal ones the first wins."""
