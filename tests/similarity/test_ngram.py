@@ -15,7 +15,7 @@ import rangevote as rv
 from rangevote.kernel import plain
 from rangevote.similarity import ngram
 from tests.election import equations
-from tests.similarity.samples import columns, sentence, sentences, weights_for
+from tests.similarity.samples import columns, sentence
 
 FAMILY = {
     "overlap_1": ((1,), 0.0, False),
@@ -45,21 +45,6 @@ def naive(candidates, voters, setting):
     return np.array(
         [[equations.family(v.split(), c.split(), orders, a, bag) for c in candidates] for v in voters]
     )
-
-
-@the_family
-@pytest.mark.parametrize("seed", range(2))
-def test_the_linear_count_equals_the_sum_over_all_pairs(name, setting, seed):
-    rng = np.random.default_rng(seed)
-    candidates, voters = sentences(rng, 12), sentences(rng, 15)
-    weights = weights_for(rng, len(voters))
-    grades = naive(candidates, voters, setting)
-    measure = rv.get_similarity(name, "space")
-    np.testing.assert_allclose(
-        measure.matrix(columns(candidates), columns(voters)), grades, rtol=0, atol=1e-14
-    )
-    tally = measure.tally(columns(candidates), columns(voters), weights)
-    np.testing.assert_allclose(tally, weights @ grades, rtol=0, atol=1e-12)
 
 
 @the_family
