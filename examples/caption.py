@@ -22,9 +22,9 @@ def main() -> None:
     # `blend` was fixed on translations and then tried on captions: see "The paper, and here" in the docs
     results = rv.generate(model, given.pictures, candidates=rv.Beam(20, max_new_tokens=30), preset="blend")
     for picture, result in zip(given.pictures, results, strict=True):
-        told = ", ".join(part.ngram for part in (result.explain().ngrams or ())[:3])
+        ngrams = ", ".join(part.ngram for part in (result.explain().ngrams or ())[:3])
         print(f"{picture}: {result.winner}")
-        print(f"  score {result.score:.3f}, most of it for: {told}")
+        print(f"  score {result.score:.3f}, most of it for: {ngrams}")
 
 
 if __name__ == "__main__":

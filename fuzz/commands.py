@@ -45,7 +45,7 @@ FILES = {
 
 
 def _arguments(data: bytes) -> list[str]:
-    """At most 20; what is no UTF-8 comes as Python has it in sys.argv, and NUL never comes."""
+    """At most 20; what is not UTF-8 comes as Python has it in sys.argv, and NUL never comes."""
     lines = data.replace(b"\0", b"").split(b"\n")[:20]
     return [line.decode("utf-8", "surrogateescape") for line in lines if line]
 

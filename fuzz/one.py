@@ -1,4 +1,4 @@
-"""One target in this process for so many seconds: led by coverage where atheris is installed, else at random.
+"""One target in this process: led by coverage where atheris is installed, otherwise at random.
 
 .venv/bin/python fuzz/one.py ballots --seconds 20 --findings FOLDER
 

@@ -4,7 +4,7 @@ What a model wrote to itself before its answer (`split_reasoning`) is cut off be
 
 Numbers are read in two steps. `REWRITES` bring the many ways to write one (LaTeX, Unicode, units) into plain
 characters. Then the last run of digits, and of what joins digits, has to have one of `FORMS`: a run that has
-none is a range, a date, a list or a formula, and no number at all. Where there is a box, its content alone
+none is a range, a date, a list or a formula, and not a number. Where there is a box, its content alone
 is looked at, and has to be one number.
 
 A choice is read in three steps. Letters that a negation excludes ("not A", "(A) and (B) are wrong") and
@@ -96,11 +96,11 @@ _RUN = re.compile(
     r"(?P<number>(?:(?<![\w.)])\.)?\d+(?:(?:%?[.,:'_-]+[-+$€£¥₹]?|[eE][-+]?| ?/ ?[-+]?| ?\^ ?[{(]?[-+]?"
     r"| ?[*xX] ?(?=\d+ ?\^)| (?=\d+ ?/ ?\d)| (?=\d{3}(?!\d))| -)\d+)*)"
 )
-#: Before a run that is no number of its own: x2, x_2, n/2, y^2, n + 2, ln 2.
+#: Before a run that is not a number of its own: x2, x_2, n/2, y^2, n + 2, ln 2.
 _FORMULA_BEFORE = re.compile(
     r"(?:[A-Za-z]_?|[/^_]\s?[{(]\s?|[/^]\s?|(?<![A-Za-z])[a-z]\s?[-+*]\s?|(?<![A-Za-z])(?:ln|log|exp|sin|cos|tan)\s?[({]?\s?)$"
 )
-#: After a run that is no number of its own: 2x, 3i.
+#: After a run that is not a number of its own: 2x, 3i.
 _FORMULA_AFTER = re.compile(r"[binxyz](?![A-Za-z])")
 #: A minus that stands apart from its number, after what a formula cannot end with.
 _MINUS_BEFORE = re.compile(r"(?:(?<![\w)\]}%])(?:minus|negative)|\bis:?\s*-) $")
@@ -167,7 +167,7 @@ def _value(parts: Mapping[str, str | None]) -> Fraction | None:
 
 
 def _written(value: Fraction) -> str:
-    """As a decimal where that ends, else as a fraction.
+    """As a decimal where that ends, otherwise as a fraction.
 
     >>> _written(Fraction(5, 2)), _written(Fraction(-6, 2)), _written(Fraction(1, 3))
     ('2.5', '-3', '1/3')
@@ -244,11 +244,11 @@ _AT_THE_END = re.compile(
 
 
 def choice(text: str) -> str | None:
-    """The capital letter that is the choice: the last that is stated ('the answer is C', 'C is correct',
-    alone on a line or in a box), else the one that is marked ('(C)', '**C**', 'option C', 'C) ...').
+    """The choice, as a capital letter: the last that is stated ('the answer is C', 'C is correct',
+    alone on a line or in a box), otherwise the one that is marked ('(C)', '(c)', '**C**', 'option C').
 
     Where a negation excludes a letter ('not A', '(A) is wrong'), or several are left, it is none of them.
-    Other letters are words, such as I and A, and are no answers.
+    Other letters are words, such as I and A, and not answers.
     """
     text = _SMALL.sub(lambda match: match[0].upper(), unicodedata.normalize("NFKC", text))
     for struck in STRUCK:

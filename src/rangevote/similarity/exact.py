@@ -18,7 +18,7 @@ class Exact(Measure):
     """1 for the same key, otherwise 0. Without a key, texts are compared, including the empty text.
 
     A key is a function from the text, without what the model wrote to itself before its answer, to what is
-    compared; None abstains. One that has `prepare` is told all texts of a list before it is asked for one.
+    compared; None abstains. If a key has `prepare`, that is called with all texts of a list first.
     """
 
     linear = answers = decomposes = True

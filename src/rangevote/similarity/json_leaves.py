@@ -11,7 +11,7 @@ import msgspec
 from rangevote.errors import UsageError
 from rangevote.similarity.answers import split_reasoning
 
-#: What a decoder may raise on a text that is no JSON.
+#: What a decoder may raise on a text that is not JSON.
 _REFUSALS = (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError)
 _FENCE = re.compile(r"\A\s*```\w*\n(.*)\n\s*```\s*\Z", re.DOTALL)
 #: A name that needs no quotes in a path.
@@ -20,7 +20,7 @@ Leaf = tuple[str, str]  # path, value as JSON
 
 
 def read_json(text: str) -> Any:
-    """The value of a text that is JSON, in a code fence or not, after reasoning or not; else a ValueError."""
+    """The value of a text that is JSON, in a code fence or not, after reasoning or not; or a ValueError."""
     text = split_reasoning(text)[1]
     fenced = _FENCE.match(text)
     try:
@@ -74,7 +74,7 @@ def canonical(value: Any) -> str:
 
 
 def json_leaves(text: str) -> list[Leaf]:
-    """What `tokenize="json"` makes of a text: its leaves; none where it is no JSON, so that it abstains."""
+    """What `tokenize="json"` makes of a text: its leaves; none where it is not JSON, so that it abstains."""
     try:
         return leaves(read_json(text))
     except (ValueError, RecursionError):

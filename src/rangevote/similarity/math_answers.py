@@ -1,9 +1,9 @@
-"""exact:math: answers that are the same mathematics, as sqrt(8) and 2 sqrt(2), or (x+1)^2 and x^2+2x+1.
+"""exact:math: answers that are the same mathematics, such as sqrt(8) and 2 sqrt(2), or (x+1)^2 and x^2+2x+1.
 
-The answer is read by math-verify where that is installed, else, of a box alone, by sympy. Two answers are the
-same if they have the same values, to 15 digits (above 1 to 15 places, so that 10^20 is not 10^20 + 1), where
-each of their symbols stands for a number of its own that is made of its name. So equality is transitive, as a
-key needs, and nothing is simplified, which could take forever.
+The answer is read by math-verify where that is installed, otherwise, of a box alone, by sympy. Two answers
+are the same if they have the same values, to 15 digits (above 1 to 15 places, so that 10^20 is not
+10^20 + 1), where each of their symbols stands for a number of its own that is made of its name. So equality
+is transitive, as a key needs, and nothing is simplified, which could take forever.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def needed() -> None:
 
 
 def math_answer(text: str) -> Hashable:
-    """The mathematics in the last box, else what math-verify finds in the text; None where there is none."""
+    """The mathematics in the last box, or what math-verify finds in the text; None where there is none."""
     import sympy
 
     box = boxed(text)

@@ -230,7 +230,7 @@ _PUNCTUATION = frozenset(string.punctuation)
 
 
 def chrf_words(text: str) -> list[str]:
-    """The words of chrF++: a sign of punctuation at the end, else one at the beginning, is a word of its own.
+    """The words of chrF++: a punctuation mark at the end, or one at the beginning, is a word of its own.
 
     >>> chrf_words("(well, yes).")
     ['(well', ',', 'yes)', '.']

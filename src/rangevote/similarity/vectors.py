@@ -219,7 +219,7 @@ def folder_of(model: str, file: str) -> Path | None:
 
 
 def load_encoder(model: str, device: str | None, measure: str) -> Any:
-    """The encoder, from a folder, a package or the hub's files on this machine; else from the hub."""
+    """The encoder, from a folder, a package or the hub's files on this machine, or from the hub."""
     if model == UNIVERSAL:
         return UniversalSentenceEncoder(device, measure)
     library = need("sentence_transformers", "embedding", f"the similarity {measure!r}")
