@@ -107,7 +107,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def respelled(name: str, names: Iterable[str]) -> str:
-    """The one of `names` that differs in case, hyphens, underscores and spaces alone; else the name itself.
+    """The one of `names` that differs in case, hyphens, underscores and spaces only, or the name itself.
 
     >>> respelled("BLEU-4", ["bleu", "bleu_4"]), respelled("meteor", ["bleu"])
     ('bleu_4', 'meteor')

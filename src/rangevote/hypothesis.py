@@ -62,7 +62,7 @@ class Hypothesis(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forb
 
     @property
     def content(self) -> str | Sequence[int]:
-        """The calls of tools, as JSON, where there are any; else the text; else the token ids."""
+        """The tool calls as JSON if there are any, otherwise the text, otherwise the token ids."""
         if self.tool_calls:
             return written_calls(self.tool_calls)
         if self.text is not None:
@@ -220,7 +220,7 @@ class Hypotheses(Sequence[Hypothesis]):
         texts, tokens, numbers, states, _, sampled, weights, ranks, members, calls, *others = columns
         plain = tokens is weights is ranks is calls is None and others == [None, None]
         if not (plain and set(map(type, [*(texts or [None]), *(members or ())])) == {str}):
-            check_rows(rows, role)  # else there is nothing in them to check but log-probabilities
+            check_rows(rows, role)  # in plain texts there is nothing to check but log-probabilities
         if calls is not None:
             texts = [str(row.content) if row.tool_calls else row.text for row in rows]
         if members is not None:
@@ -297,7 +297,7 @@ class Hypotheses(Sequence[Hypothesis]):
         return np.maximum(np.add(lengths, ends, dtype=np.float64), 1.0)
 
     def content(self, index: int) -> str | Sequence[int]:
-        """The text of one hypothesis where there is one, else its token ids."""
+        """The text of one hypothesis if it has one, otherwise its token ids."""
         return self.texts[index] if self.texts is not None else self[index].content
 
     def pick(self, indices: Sequence[int]) -> Hypotheses:
@@ -569,7 +569,7 @@ def _check_tokens(ids: Any, field: str) -> None:
 def _check_calls(calls: object, field: str) -> None:
     if not isinstance(calls, (list, tuple)) or not all(isinstance(call, ToolCall) for call in calls):
         raise DataError(
-            "expected a list of ToolCall, as [ToolCall('search', {'query': 'trains'})].", field=field
+            "expected a list of ToolCall, such as [ToolCall('search', {'query': 'trains'})].", field=field
         )
     for i, call in enumerate(calls):
         if not isinstance(call.name, str) or not call.name:

@@ -3,8 +3,8 @@
     p(m)     = how often m's answer is that of the election without m and its twins
     share(m) = max(0, log(p(m) (K - 1) / (1 - p(m)))), in proportion;  K = 10 assumed answers
 
-The weight is that of an independent voter who is right with probability p and else gives one of K - 1 other
-answers. Equal shares come first; the shares that follow elect again, until nothing changes. Members that make
+The weight is that of an independent voter who is right with probability p and otherwise gives one of K - 1
+others. Equal shares come first; the shares that follow elect again, until nothing changes. Members that make
 the same mistakes are twins and one voice: they divide one share and do not vote on each other's agreement, so
 that listing a member several times changes nothing. Votes are counted in whole numbers, so that no bit
 depends on the order of ballots, members or outputs.
@@ -69,7 +69,7 @@ class Agreement:
 class Voice(NamedTuple):
     """One member, or twins: its cells in ascending order, and the part of its vote that each has.
 
-    `of` has the voices that divide its share, where these differ; else its members are copies.
+    `of` has the voices that divide its share, where these differ; otherwise its members are copies.
     """
 
     members: tuple[int, ...]
@@ -94,7 +94,7 @@ def member_votes(
     electors = prepare(given, settings.normalize, settings.merge)
     if electors.members is None:
         raise DataError(
-            "has no members, whose shares are asked for; give each output a member.", field=given.role
+            "has no members; shares by agreement need the member of every output.", field=given.role
         )
     measure = (settings.with_tool_calls() if electors.tool_calls is not None else settings).measure
     keys = measure.keys(electors)
@@ -197,7 +197,7 @@ class AgreementTable:
         if not self._size:
             raise DataError(
                 "no member gives an answer to any ballot: all abstain. Check that the similarity finds the "
-                "answers, as exact:last_number or exact:choice do."
+                "answers; exact:last_number and exact:choice are two that do."
             )
 
     def _singles(self, names: Sequence[str]) -> list[Voice]:

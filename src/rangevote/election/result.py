@@ -68,7 +68,7 @@ NEAR_TIE = 1e-9
 
 
 #: What an election in one call says: winner, score, margin, whether anybody got a vote, whether the weights
-#: are probabilities (else counts), and the float64 of scores, weights and own likelihoods in a row.
+#: are probabilities (otherwise counts), and the float64 of scores, weights and own likelihoods in a row.
 Answer = tuple[int, float, float | None, bool, bool, bytes]
 
 

@@ -79,7 +79,9 @@ def rounds(
 def check_within(within: object) -> None:
     """Refuse what cannot be a tolerance."""
     if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 <= within < 1:
-        raise UsageError(f"within must be a difference of scores from 0 to 1, as 0.02, got {within!r:.60}.")
+        raise UsageError(
+            f"within must be a difference of scores from 0 to 1, such as 0.02, got {within!r:.60}."
+        )
 
 
 def deal(ends: Sequence[int]) -> tuple[Integers, Integers]:

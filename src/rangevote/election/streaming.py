@@ -83,7 +83,7 @@ class Electorate:
         settings = self._settings
         if not settings.measure.answers:
             raise UsageError(
-                f"candidates can be left out where answers are compared, as by similarity='exact', and not "
+                f"candidates can be left out where answers are compared, such as by similarity='exact', not "
                 f"by {settings.measure.name!r}; give candidates."
             )
         if logprobs is not None or settings.has_evidence or settings.winners > 1:

@@ -22,7 +22,7 @@ MASS_SLACK = 1e-3
 
 def default_weights(voters: Hypotheses) -> str:
     """One rule everywhere: importance where every voter has such a weight; count for samples and
-    where a log-probability is not known; else probability."""
+    where a log-probability is not known; otherwise probability."""
     if voters.weights is not None and not np.isnan(voters.weights).any():
         return "importance"
     return "probability" if voters.complete and not voters.sampled else "count"
