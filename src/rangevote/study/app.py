@@ -12,7 +12,7 @@ import hashlib
 import hmac
 import time
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -25,7 +25,7 @@ from starlette.types import ASGIApp
 
 from rangevote.errors import SetupError
 from rangevote.study.plan import Annotator, Assignment, Pair, coin
-from rangevote.study.store import AnswerRefused, SentAnswer, Store, now
+from rangevote.study.store import AnswerRefused, SavedAnswer, SentAnswer, Store, now
 from rangevote.web.security import Guard
 from rangevote.web.serving import asset_routes, assets
 
@@ -39,7 +39,6 @@ _MOST_ADDRESSES = 10_000
 #: Stands for who runs the study where an annotator's number stands.
 RUNNER = -1
 
-Handler = Callable[[Request], Awaitable[Response]]
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -117,27 +116,52 @@ def _digest(token: str) -> bytes:
 
 def study_app(store: Store, *, hosts: Sequence[str] = ()) -> ASGIApp:
     """The application of one study; `hosts` are further host names that it answers to."""
-    endpoints, pages = StudyEndpoints(store), assets("rangevote.study")
+    auth, sessions, pages = LinkAuth(store.study.annotators), Sessions(store), assets("rangevote.study")
+
+    def progress(runner: int) -> dict[str, Any]:
+        """How far everybody is."""
+        return {"title": store.study.plan.title, "time": now(), "people": store.progress()}
+
+    async def image(request: Request) -> Response:
+        """An image by its content's hash, looked up in the study: never a path."""
+        found = await run_in_threadpool(store.image, request.path_params["sha256"])
+        if found is None:
+            return Response(status_code=404)
+        return Response(found.content, media_type=found.type, headers={"cache-control": CACHE_IMAGE})
+
     routes = [
         Route("/", pages["study.html"].respond),
         Route("/progress", pages["progress.html"].respond),
         *asset_routes("rangevote.web", "rangevote.study"),
-        Route("/img/{sha256}", endpoints.image),
-        Route("/api/progress", _errors_as_json(endpoints.progress)),
-        Route("/api/session", _errors_as_json(endpoints.session)),
-        Route("/api/judgement", _errors_as_json(endpoints.record), methods=["POST"]),
-        Route("/api/undo", _errors_as_json(endpoints.record), methods=["POST"]),
-        Route("/api/finish", _errors_as_json(endpoints.finish), methods=["POST"]),
+        Route("/img/{sha256}", image),
+        _route("/api/progress", auth, progress, runner=True),
+        _route("/api/session", auth, sessions.session),
+        _route("/api/judgement", auth, sessions.record, SentAnswer),
+        _route("/api/undo", auth, sessions.undo, SentAnswer),
+        _route("/api/finish", auth, sessions.finish, FinishMessage),
     ]
     return Guard(Starlette(routes=routes), hosts=hosts, max_body=MAX_BODY)
 
 
-def _errors_as_json(handler: Handler) -> Handler:
-    """404 or 429 for a wrong link; 400 or 403 for a refused answer; 503 for one that is not saved."""
+def _route(
+    path: str,
+    auth: LinkAuth,
+    answer: Callable[..., object],
+    kind: type[msgspec.Struct] | None = None,
+    *,
+    runner: bool = False,
+) -> Route:
+    """`answer(who)`, or `answer(who, message)` where a message of a `kind` is sent, as JSON; it runs in a
+    thread. 404 or 429 for a wrong link; 400 or 403 for a refused answer; 503 for one that is not saved."""
 
     async def handle(request: Request) -> Response:
         try:
-            return await handler(request)
+            address = request.client.host if request.client else ""
+            who = auth.who(request.headers.get("authorization", ""), address)
+            if (who == RUNNER) != runner:
+                raise UnknownLink
+            message = () if kind is None else (parse_message(await request.body(), kind),)
+            return JSONResponse(msgspec.to_builtins(await run_in_threadpool(answer, who, *message)))
         except UnknownLink as error:
             if error.wait:
                 return _error("too many wrong links; wait", 429, {"retry-after": str(error.wait)})
@@ -147,39 +171,30 @@ def _errors_as_json(handler: Handler) -> Handler:
         except SetupError:  # its message may name paths
             return _error("not saved: the study's file cannot be used at the moment", 503)
 
-    return handle
+    return Route(path, handle, methods=["GET" if kind is None else "POST"])
 
 
 def _error(message: str, status: int, headers: dict[str, str] | None = None) -> Response:
     return JSONResponse({"error": message}, status, headers)
 
 
-class StudyEndpoints:
+class Sessions:
+    """What annotators ask for and send, by their numbers."""
+
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._auth = LinkAuth(store.study.annotators)
         self._assigned: dict[int, list[Assignment]] = {}
         for assignment in store.study.assignments:
             self._assigned.setdefault(assignment.annotator, []).append(assignment)
 
-    async def image(self, request: Request) -> Response:
-        """An image by its content's hash, looked up in the study: never a path."""
-        image = await run_in_threadpool(self._store.image, request.path_params["sha256"])
-        if image is None:
-            return Response(status_code=404)
-        return Response(image.content, media_type=image.type, headers={"cache-control": CACHE_IMAGE})
-
-    async def session(self, request: Request) -> Response:
+    def session(self, annotator: int) -> dict[str, Any]:
         """All that the page needs: wording, items in order, and what was judged before."""
-        return JSONResponse(await run_in_threadpool(self._session, self._annotator(request)))
-
-    def _session(self, annotator: int) -> dict[str, Any]:
         plan, practice = self._store.study.plan, self._store.study.practice
         swapped = coin(plan.seed, "side", plan.annotators[annotator], practice.key)
         return {
             "study": self._store.digest[:16],
             "opened": self._store.visit(annotator),
-            "annotator": self._store.study.annotators[annotator].name,
+            "annotator": plan.annotators[annotator],
             "title": plan.title,
             "question": plan.question,
             "instructions": plan.instructions,
@@ -199,37 +214,19 @@ class StudyEndpoints:
         finished = self._store.finished(annotator)
         return {"finished": finished, "code": self._store.study.plan.completion_code if finished else None}
 
-    async def progress(self, request: Request) -> Response:
-        """How far everybody is, for who runs the study."""
-        if self._who(request) != RUNNER:
-            raise UnknownLink
-        people = await run_in_threadpool(self._store.progress)
-        title = self._store.study.plan.title
-        return JSONResponse({"title": title, "time": now(), "people": msgspec.to_builtins(people)})
+    def record(self, annotator: int, sent: SentAnswer) -> SavedAnswer:
+        if sent.value is None:
+            raise AnswerRefused("a judgement has a value.")
+        return self._store.record(annotator, sent)
 
-    async def record(self, request: Request) -> Response:
-        """Save an answer, or undo one."""
-        annotator, sent = self._annotator(request), parse_message(await request.body(), SentAnswer)
-        if (sent.value is None) != request.url.path.endswith("/undo"):
-            raise AnswerRefused("a judgement has a value, an undo has none.")
-        saved = await run_in_threadpool(self._store.record, annotator, sent)
-        return JSONResponse(msgspec.to_builtins(saved))
+    def undo(self, annotator: int, sent: SentAnswer) -> SavedAnswer:
+        if sent.value is not None:
+            raise AnswerRefused("an undo has no value.")
+        return self._store.record(annotator, sent)
 
-    async def finish(self, request: Request) -> Response:
-        annotator = self._annotator(request)
-        parse_message(await request.body(), FinishMessage)
-        await run_in_threadpool(self._store.finish, annotator)
-        return JSONResponse(await run_in_threadpool(self._finished, annotator))
-
-    def _annotator(self, request: Request) -> int:
-        who = self._who(request)
-        if who == RUNNER:
-            raise UnknownLink
-        return who
-
-    def _who(self, request: Request) -> int:
-        address = request.client.host if request.client else ""
-        return self._auth.who(request.headers.get("authorization", ""), address)
+    def finish(self, annotator: int, message: FinishMessage) -> dict[str, Any]:
+        self._store.finish(annotator)
+        return self._finished(annotator)
 
 
 def _item(pair: Pair, handle: str, swapped: bool) -> dict[str, Any]:
