@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rangevote.errors import DataError, UsageError, nearest
-from rangevote.formats.choices import RawChoice, ended, read_choice
+from rangevote.formats.choices import RawChoice, ended, hypothesis_of, read_choice
 from rangevote.formats.jsonl import (
     HYPOTHESIS_FIELDS,
     ask_about_lists,
@@ -166,22 +166,13 @@ def _vllm_output(output: Record, path: str) -> dict[str, Any]:
 
 
 def _openai_choice(record: Record, path: str) -> dict[str, Any] | None:
-    """A choice of chat or completions. Null content is an answer that ran out of tokens.
-
-    Tool calls are what is voted on, reasoning before the answer is not, and then the log-probability of the
-    choice is not that of its text.
-    """
+    """A choice of chat or completions. Null content is an answer that ran out of tokens."""
     choice = read_choice(convert(record, RawChoice, f"{path}."), path, strict=True)
     if choice.kind == "refusal" or (choice.finish_reason == "content_filter" and not choice.text):
         return None
-    fields: dict[str, Any] = {"text": choice.text, "finished": ended(choice.finish_reason)}
-    if choice.kind == "tool_calls":
-        return {**fields, "tool_calls": choice.calls}
-    fields["text"] = choice.text or ""
-    if choice.token_logprobs is not None:
-        fields["token_logprobs"] = choice.token_logprobs
-        fields["logprob"] = None if choice.reasoning else choice.logprob
-    return fields
+    if choice.kind != "tool_calls":
+        choice = choice._replace(text=choice.text or "")
+    return msgspec.structs.asdict(hypothesis_of(choice))
 
 
 def _answered(record: Record) -> Record:
