@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -299,19 +300,22 @@ def measure(
     from rich.console import Console
     from rich.progress import track
 
-    from rangevote.evaluation.corpus import EvaluationCorpus, align
-    from rangevote.evaluation.evaluate import Evaluator, compare_measured
+    from rangevote.evaluation.corpus import align
+    from rangevote.evaluation.evaluate import compare
 
     order: FileValues[Any] = references or next(iter(systems.values()))
-    outputs = {name: align(file, order) for name, file in systems.items()}
-    corpus = EvaluationCorpus.of(
-        len(order.values),
+    hidden = quiet or not sys.stderr.isatty()
+    bar = partial(
+        track, description="measuring", console=Console(stderr=True), transient=True, disable=hidden
+    )
+    return compare(
+        {name: align(file, order) for name, file in systems.items()},
         references.values if references else None,
         align(sources, order) if sources else None,
+        metrics=evaluation.metrics or default,
+        units=units,
+        resamples=evaluation.resamples,
+        seed=evaluation.seed,
+        p_value=p_value,
+        progress=bar,
     )
-    evaluator = Evaluator(corpus, evaluation.metrics or default, units)
-    hidden = quiet or not sys.stderr.isatty()
-    steps = track(outputs.items(), "measuring", console=Console(stderr=True), transient=True, disable=hidden)
-    measured = {name: evaluator.measure(texts) for name, texts in steps}
-    resamples, seed = evaluation.resamples, evaluation.seed
-    return compare_measured(evaluator, measured, resamples=resamples, seed=seed, p_value=p_value)

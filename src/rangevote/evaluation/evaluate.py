@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -190,11 +190,13 @@ def compare(
     resamples: int = RESAMPLES,
     seed: int = SEED,
     p_value: str = "two_tailed",
+    progress: Callable[[Collection[str]], Iterable[str]] = iter,
 ) -> Comparison:
     """Measure several systems on the same items and test each against the first.
 
     `systems` maps names to outputs, one per item; `references` has one or several texts for each item,
-    `sources` one. All systems are resampled alike; `p_value` is one of `P_VALUES`.
+    `sources` one. All systems are resampled alike; `p_value` is one of `P_VALUES`. `progress` goes through
+    the names of the systems while they are measured.
     """
     if not systems:
         raise UsageError("there are no systems to compare.")
@@ -203,22 +205,10 @@ def compare(
     choose("p-value", p_value, P_VALUES)
     corpus = EvaluationCorpus.of(len(next(iter(systems.values()))), references, sources)
     evaluator = Evaluator(corpus, metrics, units)
-    measured = {name: evaluator.measure(outputs) for name, outputs in systems.items()}
-    return compare_measured(evaluator, measured, resamples=resamples, seed=seed, p_value=p_value)
-
-
-def compare_measured(
-    evaluator: Evaluator,
-    measured: Mapping[str, Measured],
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-    p_value: str = "two_tailed",
-) -> Comparison:
-    """The comparison of systems that are measured already; the first is the baseline."""
+    measured = {name: evaluator.measure(systems[name]) for name in progress(systems)}
     samples = _resample(evaluator, measured, resamples, seed)
     first = next(iter(measured))
-    systems = []
+    compared = []
     for name, system in measured.items():
         drawn = samples[name]
         scores = {
@@ -234,14 +224,14 @@ def compare_measured(
             sentences = metric.score(rows) - metric.score(base_rows)  # (sentences,)
             above, below = int((sentences > 0).sum()), int((sentences < 0).sum())
             against[key] = Against(gap.value, gap.interval, gap.p, above, below, sign_test(above, below))
-        systems.append(SystemScores(name, scores, against))
+        compared.append(SystemScores(name, scores, against))
     return Comparison(
-        tuple(systems),
+        tuple(compared),
         evaluator.metrics,
         {name: evaluator.signature(name) for name in evaluator.metrics},
         evaluator.references(),
-        evaluator.corpus.size,
-        evaluator.corpus.references_per_item,
+        corpus.size,
+        corpus.references_per_item,
         resamples,
         seed,
         p_value,
