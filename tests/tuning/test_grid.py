@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import replace
-from itertools import islice
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -14,13 +12,10 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import DataError, UsageError
-from rangevote.formats import read
 from rangevote.similarity import PRESETS
 from rangevote.tuning.grid import BASELINES, UNKNOWN, GridElections, Setting, SharedCounts, grid
 from tests.similarity.comet_stand_in import EncodingModel, install
 from tests.tuning.made_up import ballots
-
-DATA = Path(__file__).parents[3] / "shared" / "data" / "nbest"
 
 
 def test_the_usual_grid_has_four_hundred_settings_with_the_default_and_blend_among_them():
@@ -70,12 +65,10 @@ def test_a_name_tells_what_is_not_usual():
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"similarities": ["overlap_9x"]}, "overlap"),
         ({"similarities": ["nothing"]}, "unknown similarity 'nothing'"),
         ({"similarities": "overlap_2"}, "must be a list"),
         ({"similarities": []}, "must be a list with something in it"),
         ({"exponents": [1.5]}, "exponents must be finite numbers from 0 to 1, got 1.5"),
-        ({"exponents": [True]}, "True is not a number"),
         ({"temperatures": [0]}, "temperatures must be above 0"),
         ({"temperatures": ["1"]}, "'1' is not a number"),
         ({"likelihoods": [-1]}, "likelihoods must be finite numbers from 0 to inf, got -1"),
@@ -165,33 +158,12 @@ def punctuated(number):
     return [rv.Ballot([hypothesis() for _ in range(9)]) for _ in range(number)]
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the real n-best lists (../shared/data) are not here")
-def test_on_real_beams_winners_are_those_of_elect_on_every_tokenisation():
-    pytest.importorskip("rapidfuzz")
-    pytest.importorskip("sacrebleu")
-    settings = grid(["overlap_2", "edit", "rouge_l", "0.5*edit+0.5*overlap_1"], [0], [2], UNITS[:4], [0.4])
-    with read(DATA / "test_2016_flickr.en-de.k100.jsonl.gz") as entries:
-        for entry in islice(entries, 5):
-            ballot = entry.get()
-            expected = [rv.elect(ballot, **setting.options).index for setting in settings]
-            assert [index for index, _ in GridElections(settings).winners(ballot)] == expected
-
-
 def test_scores_are_the_same_bit_for_bit():
     for ballot in ballots(2):
         shared = SharedCounts(ballot)
         for setting in grid(likelihoods=[0]):
             alone = rv.elect(ballot, **setting.options)
             assert np.array_equal(shared.votes(setting), alone.scores)
-
-
-def test_a_count_is_shared_by_all_exponents_of_a_measure():
-    shared = SharedCounts(ballots(1)[0])
-    for setting in grid(["overlap_2", "precision_2", "overlap_1"]):
-        shared.winner(setting)
-    assert len(shared._polls) == 3
-    assert len(shared._votes) == 3 * 5 * 4  # exponents and temperatures, but not likelihoods
-    assert len(shared._weights) == 4
 
 
 def test_comet_is_about_the_source_of_the_ballot_and_encodes_each_text_once(monkeypatch, tmp_path):
