@@ -83,3 +83,5 @@ def test_wrong_options_are_refused_at_once():
         ElectModule(inner, samples=0)
     with pytest.raises(UsageError, match="similarity"):
         ElectModule(inner, similarity="nope")
+    with pytest.raises(UsageError, match="Did you mean 'similarity'"):
+        ElectModule(inner, similarty="exact")

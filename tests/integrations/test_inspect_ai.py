@@ -102,3 +102,5 @@ def test_wrong_options_are_refused_at_once():
     for make in (elect_solver, elect_reducer):
         with pytest.raises(UsageError, match="similarity"):
             make(similarity="nope")
+        with pytest.raises(UsageError, match="Did you mean 'similarity'"):
+            make(similarty="exact")

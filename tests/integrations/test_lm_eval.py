@@ -76,6 +76,8 @@ def test_wrong_options_and_responses_that_are_no_texts_are_refused():
 
     with pytest.raises(UsageError, match="similarity"):
         ElectFilter(similarity="nope")
+    with pytest.raises(UsageError, match="Did you mean 'similarity'"):
+        ElectFilter(similarty="exact")
     for responses, kind in (([(-1.0, True), (-2.0, False)], "tuple"), ([["a"], ["b"]], "list")):
         with pytest.raises(DataError, match=rf"got {kind} .* generate_until"):
             ElectFilter().apply([responses], [{}])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import dspy
 
 from rangevote.election.elect import elect
-from rangevote.election.settings import ElectionOptions, Settings
+from rangevote.election.settings import ElectionOptions, settings_of
 from rangevote.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class ElectModule(dspy.Module):
         super().__init__()
         if samples < 1:
             raise UsageError(f"samples is {samples}; it must be at least 1.")
-        Settings(**options)
+        settings_of(options)
         self.module = module
         self.samples, self.sampling_temperature = samples, sampling_temperature
         self.field, self.threads = field, threads

@@ -19,7 +19,7 @@ from typing_extensions import (
 )
 
 from rangevote.election.elect import elect
-from rangevote.election.settings import ElectionOptions, Settings
+from rangevote.election.settings import ElectionOptions, settings_of
 from rangevote.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def elect_solver(
     output is elected. How the vote went is in the state's metadata, under "election"."""
     if samples < 1:
         raise UsageError(f"samples is {samples}; it must be at least 1.")
-    Settings(**options)
+    settings_of(options)
     each = generate() if solve is None else solve
 
     async def solved(state: TaskState, generate: Generate) -> TaskState:
@@ -51,7 +51,7 @@ def elect_solver(
 def elect_reducer(**options: Unpack[ElectionOptions]) -> ScoreReducer:
     """The score of the answer that is elected among those of all epochs, which the scorer must give
     (`Score.answer`); an epoch without one does not take part."""
-    Settings(**options)
+    settings_of(options)
 
     def reduced(scores: list[Score]) -> Score:
         answered = [score for score in scores if score.answer is not None]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.api.filter import Filter
 
 from rangevote.election.elect import elect
-from rangevote.election.settings import ElectionOptions, Settings
+from rangevote.election.settings import ElectionOptions, settings_of
 from rangevote.errors import DataError, warn
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class ElectFilter(Filter):
     """Keeps the elected response of each document, as a list of one; responses count once each."""
 
     def __init__(self, **options: Unpack[ElectionOptions]) -> None:
-        Settings(**options)  # a wrong option is refused before anything is generated
+        settings_of(options)  # a wrong option is refused before anything is generated
         self.options = options
 
     def apply(self, resps: Iterable[Sequence[Any]], docs: Sequence[dict[str, Any]]) -> list[list[Any]]:
