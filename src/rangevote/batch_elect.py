@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rangevote.election.elect import elect_each
-from rangevote.election.settings import ElectionOptions, Settings
+from rangevote.election.settings import ElectionOptions, Settings, settings_of
 from rangevote.errors import DataError, SetupError, UsageError, need
 from rangevote.formats.jsonl import ballot_of
 from rangevote.formats.reader import ReadOptions, naming_python_options
@@ -62,7 +62,7 @@ class Elect:
     ) -> None:
         if on_error not in ("keep", "stop"):
             raise UsageError(f"on_error is {on_error!r}; it must be 'keep' or 'stop'.")
-        self.settings = settings or Settings(**options)
+        self.settings = settings or settings_of(options)
         self.shape, self.reading = ResultShape(False, all_scores, explain), ReadOptions(strict=strict)
         self.candidates, self.voters, self.logprobs, self.id = candidates, voters, logprobs, id
         self.keep, self.stop, self.threads = keep, on_error == "stop", threads

@@ -177,6 +177,8 @@ Table.__module__ = "pandas.core.frame"
         (lambda: rv.elect(["a"], temperatur=2), "no option 'temperatur'. Did you mean 'temperature'"),
         (lambda: rv.elect(["a"], logprob=[-1.0]), "no option 'logprob'. Did you mean 'logprobs'"),
         (lambda: rv.Electorate(["a"], simlarity="exact"), "Did you mean 'similarity'"),
+        (lambda: rv.Elect(simlarity="exact"), "Did you mean 'similarity'"),
+        (lambda: list(rv.generate("m", ["a"], simlarity="exact")), "Did you mean 'similarity'"),
     ],
 )
 def test_a_mistake_names_what_was_probably_meant(call, message):

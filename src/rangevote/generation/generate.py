@@ -16,7 +16,7 @@ from rangevote.decoding.base import Search
 from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
 from rangevote.election.sequential_test import rounds
-from rangevote.election.settings import ElectionOptions, Settings
+from rangevote.election.settings import ElectionOptions, Settings, settings_of
 from rangevote.election.streaming import Electorate
 from rangevote.errors import DataError, SetupError, UsageError, warn
 from rangevote.generation.plan import GenerationPlan, Model, seeded
@@ -63,7 +63,7 @@ def generate(
     >>> [result.winner for result in generate(model, ["", "the train"], candidates="beam:4")]
     ['the train leaves at ten', 'leaves at ten']
     """
-    settings = Settings(**options)
+    settings = settings_of(options)
     plan = GenerationPlan.of(
         settings,
         candidates,
