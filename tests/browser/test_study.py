@@ -494,28 +494,6 @@ def test_outputs_stay_text_and_what_misleads_is_made_visible(page, begun):
     assert page.evaluate("window.hit") is None
 
 
-def test_images_are_shown_and_one_that_does_not_come_is_reported(page, watch, serving, tmp_path):
-    images, listed = {}, []
-    for number in (1, 2, 3):
-        (tmp_path / "image").write_bytes(png(640, 420, (50 * number, 90, 120)))
-        name, images[name] = load_image(tmp_path / "image", tmp_path, "here")
-        listed.append(Pair(str(number), f"a red field {number}", f"a field of colour {number}", image=name))
-    path = tmp_path / "study.db"
-    create_file(path, study_of(listed), images)
-    opened(page, serving(path).links[0])
-    page.wait_for_function("() => image.complete && image.naturalWidth === 640")
-    screenshot(page, "study-image")
-    judge(page, "4")
-    page.route("**/img/*", lambda route: route.fulfill(status=404))
-    watch.provoked = "404"
-    page.reload()
-    page.wait_for_selector("#no-image:not([hidden])")
-    screenshot(page, "study-no-image")
-    judge(page, "4")
-    all_saved(page)
-    assert [row.image_missing for row in rows(path)] == [False, True]
-
-
 def test_wrong_links_and_browsers_without_scripts_are_told(page, new_page, watch, serving, tmp_path):
     link = serving(study_file(tmp_path, 2)).links[0]
     base = link.partition("#")[0]
@@ -722,8 +700,11 @@ def test_words_that_differ_are_marked_where_the_plan_says_so(page, begun):
     assert page.locator(".text mark").count() == 2
 
 
-def test_a_picture_is_enlarged_by_click_and_key_and_judges_nothing_meanwhile(page, serving, tmp_path):
-    opened(page, serving(picture_study(tmp_path)).links[0])
+def test_a_picture_is_enlarged_by_click_and_key_and_one_that_does_not_come_is_reported(
+    page, watch, serving, tmp_path
+):
+    path = picture_study(tmp_path)
+    opened(page, serving(path).links[0])
     if page.is_hidden("#picture"):
         judge(page, "3")
     page.wait_for_function("() => image.complete && image.naturalWidth === 1600")
@@ -741,6 +722,14 @@ def test_a_picture_is_enlarged_by_click_and_key_and_judges_nothing_meanwhile(pag
     page.click("#enlarge")
     page.click("#close-large")
     assert page.is_hidden("#large")
+    page.route("**/img/*", lambda route: route.fulfill(status=404))
+    watch.provoked = "404"
+    opened(page, page.url)
+    page.wait_for_selector("#no-image:not([hidden])")
+    screenshot(page, "study-no-image")
+    judge(page, "4")
+    all_saved(page)
+    assert rows(path)[-1].image_missing
 
 
 def test_who_runs_the_study_follows_its_progress_live_and_sees_no_result(
