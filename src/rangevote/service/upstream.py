@@ -22,6 +22,7 @@ from rangevote.election.weights import CONFIDENCE
 from rangevote.engines.openai.client import CallLimits, Client, UpstreamError
 from rangevote.engines.openai.sample_and_elect import (
     ElectionOutcome,
+    NoBeams,
     Query,
     SamplePool,
     ServerElection,
@@ -151,10 +152,12 @@ class Upstream:
     async def elect(self, request: CompletionRequest, deadline: float) -> ElectionOutcome:
         try:
             return await UpstreamElection(self, self._asked(request), request, deadline).elect()
+        except NoBeams as error:
+            message = "the model's server did not answer with beams"
+            raise ApiError(502, message, code="upstream_beams", note=str(error)) from None
         except DataError as error:  # a choice that cannot be a hypothesis
-            raise ApiError(
-                502, "the model's server failed to answer", code="upstream_shape", note=str(error)
-            ) from None
+            message = "the model's server failed to answer"
+            raise ApiError(502, message, code="upstream_shape", note=str(error)) from None
 
 
 class UpstreamElection(ServerElection):
@@ -202,25 +205,8 @@ class UpstreamElection(ServerElection):
         return await asyncio.get_running_loop().run_in_executor(self._upstream.workers, work)
 
     def failed(self, query: Query, pool: SamplePool, error: UpstreamError) -> None:
-        if query.beams and error.kind == "shape" and error.detail:  # an answer, but without choices
-            raise _no_beams(error.detail) from None
         if not pool.usable:
             raise upstream_failure(error) from None
-
-    def received(self, query: Query, pool: SamplePool, samples: Samples, asked: int) -> None:
-        if query.beams:
-            if not pool.usable or any(choice.logprob is None for choice in pool.usable):
-                raise _no_beams("no log-probabilities")
-            return
-        linear = getattr(self.settings.measure, "linear", False)
-        if not linear and self.size > self._upstream.config.limits.pairwise_chars:
-            raise ApiError(
-                400,
-                "the samples are too long for a similarity that compares every pair; choose overlap_2 or "
-                "another that counts n-grams",
-                code="too_long",
-                param="rangevote.similarity",
-            )
 
     def check_votes(self) -> None:
         """Refuse to answer for too few votes; if nothing came at all, by the reason for that."""
@@ -238,6 +224,14 @@ class UpstreamElection(ServerElection):
         )
 
     def vote(self, ballot: Ballot) -> Result:
+        if not self.settings.measure.linear and self.size > self._upstream.config.limits.pairwise_chars:
+            raise ApiError(
+                400,
+                "the samples are too long for a similarity that compares every pair; choose overlap_2 or "
+                "another that counts n-grams",
+                code="too_long",
+                param="rangevote.similarity",
+            )
         return count_votes(ballot, self.settings)
 
 
@@ -255,10 +249,6 @@ def _beams(request: CompletionRequest, members: tuple[str, ...]) -> Query:
     body |= {"include_stop_str_in_output": True, "logprobs": LOGPROBS[request.endpoint]}  # the end counts
     size = get_search(str(request.options.candidates)).size
     return Query(PATHS[request.endpoint], body, size, beams=True, members=members)
-
-
-def _no_beams(note: str) -> ApiError:
-    return ApiError(502, "the model's server did not answer with beams", code="upstream_beams", note=note)
 
 
 def count_votes(ballot: Ballot, settings: Settings) -> Result:

@@ -29,7 +29,7 @@ from rangevote.engines.openai.sample_and_elect import (
 )
 from rangevote.engines.openai.sampling import Samples
 from rangevote.errors import DataError, UsageError, choose, warn
-from rangevote.formats.choices import CHAT, COMPLETIONS, ServerChoice, error_text
+from rangevote.formats.choices import CHAT, COMPLETIONS, error_text
 from rangevote.formats.jsonl import parse
 from rangevote.generation.generate import Elected, ElectedBatches, Request
 from rangevote.generation.plan import GenerationPlan, derived_seed
@@ -200,8 +200,6 @@ class InputElection(ServerElection):
 
     def received(self, query: Query, pool: SamplePool, samples: Samples, asked: int) -> None:
         role = "candidates" if query is self.candidates else "voters"
-        if query.beams:
-            _check_beams(samples.choices, query.n)
         if len(samples.choices) < asked:
             why = f": {_with_detail(samples.failed[0])}" if samples.failed else "."
             warn(f"inputs[{self._request.number}]: only {len(samples.choices)} of {asked} {role} came{why}")
@@ -209,18 +207,6 @@ class InputElection(ServerElection):
             kinds = Counter(choice.kind for choice in samples.choices)
             counts = ", ".join(f"{count} of kind {kind!r}" for kind, count in kinds.items())
             raise DataError(f"the server gave no text for {role}, only choices without: {counts}.")
-
-
-def _check_beams(choices: Sequence[ServerChoice], size: int) -> None:
-    """Servers that ignore fields they do not know answer with something else than beams."""
-    beams = [(choice.text, choice.logprob) for choice in choices if choice.kind == "text"]
-    unknown = any(logprob is None for _, logprob in beams)
-    if unknown or len(set(beams)) < len(beams):
-        problem = "beams without their log-probabilities" if unknown else "the same beam more than once"
-        raise DataError(
-            f"the server answered 'beam:{size}' with {problem}; it must be a vLLM server, started with "
-            f"--max-logprobs {2 * size} or more."
-        )
 
 
 class ServerElector:

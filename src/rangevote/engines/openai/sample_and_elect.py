@@ -76,6 +76,22 @@ def is_json(text: str) -> bool:
     return True
 
 
+class NoBeams(DataError):
+    """A server answered with something else than beams, as those do that ignore fields they do not know."""
+
+
+def check_beams(choices: Sequence[ServerChoice], size: int) -> None:
+    """Raise unless these can be the beams of a search."""
+    beams = [(choice.text, choice.logprob) for choice in choices if choice.kind == "text"]
+    unknown = any(logprob is None for _, logprob in beams)
+    if unknown or len(set(beams)) < len(beams):
+        problem = "beams without their log-probabilities" if unknown else "the same beam more than once"
+        raise NoBeams(
+            f"the server answered 'beam:{size}' with {problem}; it must be a vLLM server, started with "
+            f"--max-logprobs {2 * size} or more."
+        )
+
+
 class SamplePool:
     """The choices of one query over several rounds, with `size` characters in all.
 
@@ -297,12 +313,15 @@ class ServerElection:
         if len(query.members) > 1 and query.seed is not None:  # or equal models would say the same
             query = replace(query, seed=derived_seed(query.seed, name))
         try:
-            return await self.fetch(name, query, draws)
+            samples = await self.fetch(name, query, draws)
         except UpstreamError as error:
             if len(query.members) > 1:
                 self.failing.add(name)
                 self.left_out(name, error)
             return error
+        if query.beams:
+            check_beams(samples.choices, query.n)
+        return samples
 
     # What users of this class override.
 
