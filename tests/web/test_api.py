@@ -269,5 +269,5 @@ def test_without_a_winner_the_reason_is_told_and_nothing_is_called_changed(one, 
     assert result.no_winner in view["why"][0][0]
     row = page.listed(one, 0)
     page.add_outcome(row, ElectedBallot(one, Settings(**options)))
-    assert (row.winner, row.changed, row.gain) == (None, None, None)
+    assert row.winner is row.changed is row.gain is row.margin is row.near_tie is None
     assert row.no_winner == result.no_winner

@@ -350,13 +350,16 @@ def listed(ballot: Ballot, number: int) -> Listed:
 def add_outcome(row: Listed, elected: ElectedBallot) -> None:
     """Fill in what the election adds to a row of the list."""
     result = elected.result
-    likely, compared = most_likely(result.candidates), quality(elected.ballot, result)
-    text = result.winner if result.merged is not None else None
-    text = text if isinstance(text, str) else readable(result.candidates, result.leader)
-    row.margin, row.near_tie, row.no_winner = finite(result.margin), result.near_tie, result.no_winner
+    row.no_winner = result.no_winner
     if result.no_winner is not None:
         return
-    row.winner, row.member = text[:TITLE], result.candidates[result.leader].member
+    merged = _merged(result)
+    text = readable(result.candidates, result.leader) if merged is None else str(result.winner)
+    likely, compared = most_likely(result.candidates), quality(elected.ballot, result)
+    row.margin, row.near_tie = finite(result.margin), result.near_tie
+    row.winner = text[:TITLE]
+    if merged is None or merged.equal is not None:
+        row.member = result.candidates[result.leader].member
     if likely is not None:
         other = readable(result.candidates, likely)
         row.likely, row.changed = other[:TITLE], other != text
