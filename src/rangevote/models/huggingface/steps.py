@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import DynamicCache, EncoderDecoderCache, LogitsProcessorList, StaticCache
 from transformers.generation import logits_process
 
@@ -35,10 +35,6 @@ CACHES = ("past_key_values", "cache_params", "state", "mems", "past_buckets_stat
 OF_INPUTS = ("encoder_outputs", "encoder_hidden_states", "encoder_attention_mask")
 #: Logits that are normalised at a time (numbers, not bytes): the copy stays small.
 LOGITS_AT_A_TIME = 1 << 20
-#: Vocabularies below this gain nothing from `product`.
-LARGE_VOCABULARY = 1 << 13
-#: Numbers of a block of `product`, which stay in the processor's cache.
-PRODUCT_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -224,55 +220,17 @@ def _tensors(thing: Any) -> list[Tensor]:
 
 @contextmanager
 def output_layer(net: Net) -> Iterator[list[Tensor]]:
-    """Collects what the last layer is given, (rows, positions, dimension) in each pass; makes it fast.
-
-    For a few rows the last layer is the longest part of a step, and the product of a few rows with a large
-    matrix is what BLAS on a processor is worst at: `product` takes half the time or less.
-    """
+    """Collects what the last layer is given, (rows, positions, dimension) in each pass."""
     states: list[Tensor] = []
     head = net.get_output_embeddings()
     if head is None:
         yield states
         return
     hook = head.register_forward_pre_hook(lambda _, given: states.append(given[0]))
-    replaced = _replaceable(head)
-    if replaced:
-        head.forward = lambda hidden: product(hidden, head.weight, head.bias)
     try:
         yield states
     finally:
         hook.remove()
-        if replaced:
-            del head.forward
-
-
-def _replaceable(head: nn.Module) -> bool:
-    """Whether it is a plain matrix of float32 on a processor, whose `forward` nobody has replaced."""
-    return (
-        type(head) is nn.Linear
-        and head.weight.device.type == "cpu"
-        and head.weight.dtype == torch.float32
-        and head.out_features >= LARGE_VOCABULARY
-        and "forward" not in vars(head)
-    )
-
-
-def product(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """hidden @ weight.T + bias: (..., dimension), (vocabulary, dimension) -> (..., vocabulary)."""
-    flat = hidden.reshape(-1, hidden.shape[-1])  # (rows, dimension)
-    rows = len(flat)
-    if rows == 1:
-        return nn.functional.linear(hidden, weight, bias)
-    # BLAS works on eight at a time: 9 rows take longer than 16, but 7 not longer than 8.
-    turned = nn.functional.pad(flat, (0, 0, 0, -rows % 8 if rows > 8 else 0)).t()  # (dimension, rows or more)
-    out = flat.new_empty((rows, len(weight)))
-    size = max(1024, PRODUCT_BLOCK // rows)
-    for first in range(0, len(weight), size):
-        block = slice(first, first + size)
-        out[:, block] = (weight[block] @ turned)[:, :rows].t()
-    if bias is not None:
-        out += bias
-    return out.view(*hidden.shape[:-1], len(weight))
 
 
 #: Longer than anything: the search limits lengths.
