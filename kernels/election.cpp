@@ -26,17 +26,6 @@ double rounded(double score) {
 
 }  // namespace
 
-void Side::clear() {
-    texts.clear();
-    logprobs.clear();
-    tokens.clear();
-    token_ends.clear();
-    finished.clear();
-    members.clear();
-    shares.clear();
-    sampled = 0;
-}
-
 std::size_t Side::bytes() const {
     std::size_t sum = 0;
     for (const std::string_view text : texts) sum += text.size();

@@ -27,7 +27,6 @@ struct Side {
 
     std::size_t size() const { return texts.size(); }
     std::size_t bytes() const;  // of all texts
-    void clear();
 };
 
 enum class Weighting { usual, probability, count };  // usual: election/weights.py, default_weights

@@ -215,7 +215,6 @@ class Election {
 
     // A side of a ballot, as a tuple of columns, each of them a tuple, or None if nothing is known.
     static bool read(nb::handle columns, Side &side) {
-        side.clear();
         if (!PyTuple_CheckExact(columns.ptr())) return false;
         for (Py_ssize_t c = 0; c < PyTuple_Size(columns.ptr()); ++c) {
             PyObject *column = PyTuple_GetItem(columns.ptr(), c);
@@ -232,9 +231,9 @@ class Election {
                all_or_none(side.members);
     }
 
-    void elect(std::vector<Work> &works, std::size_t size) const {
-        for (std::size_t i = 0; i < size; ++i)
-            if (Work &work = works[i]; work.usual)
+    void elect(std::vector<Work> &works) const {
+        for (Work &work : works)
+            if (work.usual)
                 work.usual = elections_of_thread().hold(plan_, work.candidates, work.two ? &work.voters : nullptr,
                                                         work.outcome);
     }
@@ -264,11 +263,9 @@ public:
     // strings do not change, and the caller's list is copied, so that all of it lives while other threads run.
     nb::list many(nb::handle list) const {
         const nb::tuple ballots(list);
-        const std::size_t size = ballots.size();
-        thread_local std::vector<Work> works;  // with room from the last call
-        if (works.size() < size) works.resize(size);
+        std::vector<Work> works(ballots.size());
         std::size_t bytes = 0;
-        for (std::size_t i = 0; i < size; ++i) {
+        for (std::size_t i = 0; i < works.size(); ++i) {
             const nb::tuple ballot = nb::borrow<nb::tuple>(ballots[i]);
             Work &work = works[i];
             work.two = !nb::handle(ballot[1]).is_none();
@@ -277,13 +274,12 @@ public:
         }
         if (bytes > LARGE) {
             nb::gil_scoped_release release;
-            elect(works, size);
+            elect(works);
         } else {
-            elect(works, size);
+            elect(works);
         }
         nb::list answers;
-        for (std::size_t i = 0; i < size; ++i)
-            answers.append(works[i].usual ? answer(works[i].outcome) : nb::object(nb::none()));
+        for (const Work &work : works) answers.append(work.usual ? answer(work.outcome) : nb::object(nb::none()));
         return answers;
     }
 };
