@@ -219,7 +219,7 @@ class Hypotheses(Sequence[Hypothesis]):
         columns = _present(list(zip(*map(astuple, rows), strict=True))) if rows else [None] * 12
         texts, tokens, numbers, states, _, sampled, weights, ranks, members, calls, *others = columns
         plain = tokens is weights is ranks is calls is None and others == [None, None]
-        if not (plain and set(map(type, [*(texts or [None]), *(members or ())])) == {str}):
+        if not (plain and set(map(type, texts or [None])) == {str} >= set(map(type, members or ()))):
             check_rows(rows, role)  # in plain texts there is nothing to check but log-probabilities
         if calls is not None:
             texts = [str(row.content) if row.tool_calls else row.text for row in rows]

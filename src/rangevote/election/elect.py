@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Panel = Mapping[str, Listed]
+Columns = tuple[Any, Any, PanelShares | None]  # as `_columns` makes them
 
 
 @with_option_names
@@ -145,17 +146,22 @@ def elect_each(
             checked.append(_ballot_sides(ballot, settings))
         except Exception as error:
             checked.append(error)
-    answers = iter(_answers([sides for sides in checked if isinstance(sides, Sides)]))
+    columns = [_columns(*sides) for sides in checked if isinstance(sides, Sides)]
+    answers = zip(_answers(columns, settings), columns, strict=True)
     for sides in checked:
         try:
-            yield sides if isinstance(sides, Exception) else _result(sides, *next(answers))
+            if isinstance(sides, Exception):
+                yield sides
+            else:
+                answer, (_, _, panel) = next(answers)
+                yield _result(sides, answer, panel)
         except Exception as error:
             yield error
 
 
 def _elect(sides: Sides) -> Result:
-    [answer] = _answers([sides])
-    return _result(sides, *answer)
+    columns = _columns(*sides)
+    return _result(sides, _answers([columns], sides.settings)[0], columns[2])
 
 
 def _ballot_sides(ballot: Ballot | Listed | Panel, settings: Settings) -> Sides:
@@ -183,21 +189,18 @@ def _sides(
     return Sides(standing, voting, settings)
 
 
-def _answers(all_sides: Sequence[Sides]) -> list[tuple[Answer | None, PanelShares | None]]:
-    """What one call into the kernels says, and the panels; None of those elections that need a warning, an
-    error or a choice, which `elect_columns` makes."""
-    columns = [_columns(*sides) for sides in all_sides]
-    one_call = all_sides[0].settings.one_call if all_sides else None
-    try:
-        answers = [None] * len(columns) if one_call is None else one_call.many(columns)
-    except MemoryError:  # of one ballot, which `elect_columns` finds
-        answers = [None] * len(columns)
-    return [(answer, panel) for answer, (_, _, panel) in zip(answers, columns, strict=True)]
+def _answers(columns: Sequence[Columns], settings: Settings) -> Sequence[Answer | None]:
+    """What one call into the kernels says; None of those elections that need a warning, an error or a choice,
+    which `elect_columns` makes."""
+    if settings.one_call is not None:
+        try:
+            return settings.one_call.many(columns)
+        except MemoryError:  # of one ballot, which `elect_columns` finds
+            pass
+    return [None] * len(columns)
 
 
-def _columns(
-    candidates: Hypotheses, voters: Hypotheses | None, settings: Settings
-) -> tuple[Any, Any, PanelShares | None]:
+def _columns(candidates: Hypotheses, voters: Hypotheses | None, settings: Settings) -> Columns:
     """The columns of candidates and voters as the kernels take them: False for what they do not take, None
     for voters where the candidates vote; and the panel of those who vote."""
     refused = (False, None, None)
