@@ -189,7 +189,7 @@ def refuse(path, line, message):
         (
             10,
             "x a",
-            "expected one of 6 1-grams (a log10 probability, 1 words, perhaps a back-off), got 'x a'",
+            "expected one of 6 1-grams (a log10 probability, 1 word, perhaps a back-off), got 'x a'",
         ),
         (10, "nan a", "got 'nan a'"),
         (10, "0.1 a", "log10 probability 0.1; it must be 0 or less"),

@@ -389,7 +389,8 @@ def read_arpa(path: str | os.PathLike[str]) -> tuple[list[str], list[Level]]:
     for n, size in enumerate(sizes, 1):
         expect(rf"\\{n}-grams:", f"\\{n}-grams: after the n-grams that the header counts")
         pattern = rf"{_NUMBER} ([^ ]+(?: [^ ]+){{{n - 1}}})(?: {_NUMBER})?"
-        meaning = f"one of {size} {n}-grams (a log10 probability, {n} words, perhaps a back-off)"
+        words_of_one = "1 word" if n == 1 else f"{n} words"
+        meaning = f"one of {size} {n}-grams (a log10 probability, {words_of_one}, perhaps a back-off)"
         grams: dict[tuple[int, ...], tuple[float, float]] = {}  # their log10 p and b
         for _ in range(size):
             where = lines[0][0]
