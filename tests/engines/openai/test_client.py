@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from contextlib import suppress
 from email.utils import formatdate
 
 import pytest
@@ -187,6 +188,35 @@ def test_cancelling_closes_every_connection():
 
     with Upstream(["ignores_n", "stalls"]) as upstream:
         asked(upstream, use, concurrency=3)
+
+
+def test_what_comes_between_two_calls_is_never_the_answer_to_the_second():
+    body = b'{"data": [{"id": "tiny"}]}'
+    good = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body
+    said = asyncio.Event()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while await reader.read(2**20):
+                writer.write(good)
+                await asyncio.sleep(0.05)  # the first call is answered
+                writer.write(good.replace(b"tiny", b"evil"))
+                await writer.drain()
+                said.set()
+        writer.close()
+
+    async def run() -> None:
+        server = await asyncio.start_server(connected, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with Client(f"http://127.0.0.1:{port}/v1") as client:
+            assert await client.models() == ["tiny"]
+            await asyncio.wait_for(said.wait(), 60)
+            await asyncio.sleep(0.05)
+            assert await client.models() == ["tiny"]
+        await asyncio.sleep(0.1)  # the server sees its client go
+        server.close()
+
+    asyncio.run(run())
 
 
 def called(url: str, **options: object) -> None:
