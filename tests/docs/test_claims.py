@@ -149,7 +149,7 @@ CLAIMS = [
 def shares() -> list[float]:
     """Percent of the time that voting takes of search and vote together."""
     part = BENCHMARKS.split("### Voting\n")[1].split("\n### ")[0]
-    return [float(share) for share in re.findall(r"\| ([0-9.]+)% \|", part)]
+    return [float(share) for share in re.findall(r"\| ([0-9.]+)% ", part)]
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: f"{claim.page}: {claim.sentence}")
