@@ -15,8 +15,10 @@ from rangevote.formats.choices import (
     Usage,
     choices_of,
     error_text,
+    hypotheses_in,
     usage_of,
 )
+from rangevote.hypothesis import Hypothesis
 
 #: Statuses by which servers refuse a request that they do not understand, as one with `n`.
 NOT_UNDERSTOOD = frozenset({400, 422, 501})
@@ -34,6 +36,11 @@ class Samples(NamedTuple):
     usage: Usage
     calls: int
     failed: list[UpstreamError]
+
+    @property
+    def hypotheses(self) -> list[Hypothesis]:
+        """The choices that have text, to be voted on."""
+        return hypotheses_in(self.choices)
 
     @property
     def characters(self) -> int:
