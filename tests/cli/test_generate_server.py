@@ -34,7 +34,7 @@ KEY = "sk-very-secret-0123456789"
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch):
-    monkeypatch.setattr(client_module, "PAUSE", 0.01)
+    monkeypatch.setattr(client_module, "LONGEST_PAUSE", 0.01)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
 

@@ -109,6 +109,7 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
     """
     for package in ("starlette", "uvicorn", "httptools", "httpx"):
         need(package, "web", "the service")
+    from rangevote.engines.llama_cpp import SLOTS
     from rangevote.service.app import service_app
     from rangevote.service.metrics import Metrics
     from rangevote.service.middleware import log_event, log_to
@@ -127,12 +128,12 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
     config = _config(given, hosts)
     with warnings.catch_warnings(), log_to(logging.StreamHandler()):
         warnings.simplefilter("ignore", RangevoteWarning)  # the replies say the same
-        metrics = Metrics()
+        metrics, most_choices = Metrics(), None
         if given["model"] is not None:
-            key = secrets.token_hex(32)
+            key, most_choices = secrets.token_hex(32), SLOTS
             model = _start_model(given["model"], key)
             config = replace(config, upstream=f"{model.listening_address}/v1", source="llama_cpp")
-        source = Upstream(config, metrics, key=key)
+        source = Upstream(config, metrics, key=key, most_choices=most_choices)
         app = service_app(source, config, metrics, keys=keys, details=log_details)
         listening = bound(host, port)
         serving = given["model"] or ", ".join(config.members.values()) or config.upstream

@@ -24,7 +24,7 @@ from rangevote.engines.openai import hypotheses_of as hypotheses_of
 from rangevote.errors import DataError, MissingExtra, SetupError
 from rangevote.hypothesis import Hypothesis
 
-#: Samples that are drawn at the same time.
+#: Samples that are drawn at the same time, and the most that one call gives.
 SLOTS = 4
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rangevote.decoding import get_search
 from rangevote.election.elect import elect_ballot
@@ -20,6 +20,7 @@ from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.election.weights import CONFIDENCE
 from rangevote.engines.openai.client import CallLimits, Client, UpstreamError
+from rangevote.engines.openai.generating import LOGPROBS, beam_fields
 from rangevote.engines.openai.sample_and_elect import (
     ElectionOutcome,
     NoBeams,
@@ -40,8 +41,6 @@ from rangevote.service.requests import CompletionRequest
 
 T = TypeVar("T")
 
-#: Log-probabilities of the tokens themselves.
-LOGPROBS: dict[str, bool | int] = {"chat": True, "completions": 1}
 #: Parameters that have no meaning for a beam search.
 OF_SAMPLING = frozenset({"temperature", "top_p", "top_k", "min_p", "seed"})
 PATHS = {"chat": CHAT, "completions": COMPLETIONS}
@@ -50,9 +49,19 @@ MODELS_KEPT = 60.0
 
 
 class Upstream:
-    """One OpenAI-compatible server, or the members of a panel by name; all are called with the same key."""
+    """One OpenAI-compatible server, or the members of a panel by name; all are called with the same key.
 
-    def __init__(self, config: ServiceConfig, metrics: Metrics, *, key: str | None = None) -> None:
+    `most_choices` is how many choices one call gives, where that is known.
+    """
+
+    def __init__(
+        self,
+        config: ServiceConfig,
+        metrics: Metrics,
+        *,
+        key: str | None = None,
+        most_choices: int | None = None,
+    ) -> None:
         limits = config.limits
         self.config, self.metrics = config, metrics
         self.workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="rangevote-election")
@@ -65,7 +74,9 @@ class Upstream:
             busy_again=False,  # clients are told when to come back
         )
         self.clients = {
-            name: Client(url, key=key, limits=calls, concurrency=limits.upstream_calls)
+            name: Client(
+                url, key=key, limits=calls, concurrency=limits.upstream_calls, most_choices=most_choices
+            )
             for name, url in (config.members or {"": config.upstream}).items()
         }
         self._listed: dict[str, tuple[float, tuple[str, ...]]] = {}
@@ -237,18 +248,17 @@ class UpstreamElection(ServerElection):
 
 def _samples(request: CompletionRequest, size: int, members: tuple[str, ...]) -> Query:
     """What the client asked for; with log-probabilities where the election weighs by them."""
-    body, settings = dict(request.body), request.options.settings(request.n)
-    if needs_logprobs(settings):
-        body["logprobs"] = body.get("logprobs") or LOGPROBS[request.endpoint]
-    return Query(PATHS[request.endpoint], body, size, request.body.get("seed"), members=members)
+    path, body = PATHS[request.endpoint], dict(request.body)
+    if needs_logprobs(request.options.settings(request.n)):
+        body["logprobs"] = body.get("logprobs") or LOGPROBS[path]
+    return Query(path, body, size, request.body.get("seed"), members=members)
 
 
 def _beams(request: CompletionRequest, members: tuple[str, ...]) -> Query:
-    body: dict[str, Any] = {name: value for name, value in request.body.items() if name not in OF_SAMPLING}
-    body |= {"use_beam_search": True, "temperature": 0.0, "length_penalty": 0.0}
-    body |= {"include_stop_str_in_output": True, "logprobs": LOGPROBS[request.endpoint]}  # the end counts
+    path = PATHS[request.endpoint]
+    body = {name: value for name, value in request.body.items() if name not in OF_SAMPLING}
     size = get_search(str(request.options.candidates)).size
-    return Query(PATHS[request.endpoint], body, size, beams=True, members=members)
+    return Query(path, {**body, **beam_fields(path)}, size, beams=True, members=members)
 
 
 def count_votes(ballot: Ballot, settings: Settings) -> Result:

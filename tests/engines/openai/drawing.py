@@ -1,4 +1,4 @@
-"""Samples drawn from a server of the tests by a `Client`; import the fixture `short_pauses`."""
+"""Samples drawn from a server of the tests by a `Client`."""
 
 from __future__ import annotations
 
@@ -8,26 +8,22 @@ from typing import Any, TypeVar
 
 import pytest
 
-from rangevote.engines.openai import client as client_module
-from rangevote.engines.openai.client import Client, UpstreamError
+from rangevote.engines.openai.client import CallLimits, Client, UpstreamError
 from rangevote.engines.openai.sampling import Samples, sample
 from rangevote.formats.choices import CHAT
 from tests.engines.openai.upstream import Upstream
 
 T = TypeVar("T")
 ASK = {"model": "tiny", "messages": [{"role": "user", "content": "when?"}], "logprobs": True}
-
-
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch):
-    monkeypatch.setattr(client_module, "PAUSE", 0.02)
+#: Quick where calls are repeated.
+LIMITS = CallLimits(pause=0.02)
 
 
 def asked(upstream: Upstream, use: Callable[[Client], Awaitable[T]], **options: Any) -> T:
     """What `use` gets of a client at this server."""
 
     async def run() -> T:
-        async with Client(upstream.url, **options) as client:
+        async with Client(upstream.url, **{"limits": LIMITS, **options}) as client:
             return await use(client)
 
     return asyncio.run(run())

@@ -10,15 +10,12 @@ from email.utils import formatdate
 
 import pytest
 
-from rangevote.engines.openai import client as client_module
-from rangevote.engines.openai.client import CallLimits, Client, UpstreamError, retry_seconds
+from rangevote.engines.openai.client import CallLimits, Client, UpstreamError, _pause, retry_seconds
 from rangevote.engines.openai.sampling import sample
 from rangevote.errors import UsageError
 from rangevote.formats.choices import CHAT
-from tests.engines.openai.drawing import ASK, asked, drawn, fault, short_pauses
+from tests.engines.openai.drawing import ASK, asked, drawn, fault
 from tests.engines.openai.upstream import ELSEWHERE, Upstream
-
-__all__ = ["short_pauses"]
 
 KEY = "sk-very-secret"
 
@@ -70,11 +67,11 @@ def test_a_broken_server_is_called_again_and_in_the_end_there_is_an_error(mode):
 
 
 def test_pauses_grow_and_are_random():
-    pauses = [[client_module._pause(i, None) for _ in range(50)] for i in range(3)]
+    pauses = [[_pause(0.02, i, None) for _ in range(50)] for i in range(3)]
     for i, some in enumerate(pauses):
         assert all(0.01 * 2**i <= pause <= 0.02 * 2**i for pause in some)
         assert len(set(some)) > 40
-    assert client_module._pause(0, 3.0) == 3.0
+    assert _pause(0.02, 0, 3.0) == 3.0
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from rangevote.engines.openai import client as client_module
 from rangevote.engines.openai.client import CallLimits, Client, UpstreamError
 from rangevote.engines.openai.sampling import sample
 from rangevote.formats.choices import CHAT, Usage
-from tests.engines.openai.drawing import ASK, asked, drawn, fault, short_pauses, texts
+from tests.engines.openai.drawing import ASK, asked, drawn, fault, texts
 from tests.engines.openai.upstream import LOGPROBS, Upstream, text_of
-
-__all__ = ["short_pauses"]
 
 
 def test_one_call_gives_all_samples_where_the_server_can():
@@ -67,7 +64,7 @@ def test_a_server_with_a_greatest_n_is_asked_in_such_lots_and_no_seed_is_used_tw
     ]
 
 
-def test_what_a_server_allows_is_learnt_by_halving_and_forgotten_after_a_while(monkeypatch):
+def test_what_a_server_allows_is_learnt_by_halving_and_forgotten_after_a_while():
     with Upstream("refuses_more_than_four") as upstream:
         samples = drawn(upstream, 16)
         assert texts(samples) == [text_of(100 + i) for i in range(16)]
@@ -76,12 +73,20 @@ def test_what_a_server_allows_is_learnt_by_halving_and_forgotten_after_a_while(m
         upstream.asked.clear()
         drawn(upstream, 16, times=2)
         assert sorted(request.n for request in upstream.asked[7:]) == [4] * 4
-        monkeypatch.setattr(client_module, "MOST_KEPT", 0.0)
+        forgetful = CallLimits(most_kept=0.0)
         upstream.asked.clear()
-        drawn(upstream, 3, times=2)
+        drawn(upstream, 3, times=2, limits=forgetful)
         assert [request.n for request in upstream.asked] == [3, 3]
-        drawn(upstream, 16, times=2)
+        drawn(upstream, 16, times=2, limits=forgetful)
     assert [request.n for request in upstream.asked].count(16) == 2
+
+
+def test_no_call_is_refused_where_it_is_known_how_many_choices_one_gives():
+    with Upstream("refuses_more_than_four") as upstream:
+        samples = drawn(upstream, 10, most_choices=4)
+        drawn(upstream, 3, most_choices=4)
+    assert texts(samples) == [text_of(100 + i) for i in range(10)]
+    assert (samples.calls, sorted(request.n for request in upstream.asked)) == (3, [2, 3, 4, 4])
 
 
 def test_halving_ends_with_what_came_where_the_server_breaks():

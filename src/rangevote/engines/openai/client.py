@@ -29,12 +29,10 @@ from rangevote.formats.jsonl import convert, parse
 
 ErrorKind = Literal["connect", "timeout", "status", "rate", "redirect", "not_json", "too_large", "shape"]
 
-#: Seconds before a call is repeated: doubled each time, and randomly reduced down to a half.
-PAUSE, LONGEST_PAUSE = 0.5, 8.0
+#: Seconds that a pause before a call is repeated grows to.
+LONGEST_PAUSE = 8.0
 #: Seconds for which a connection is kept without a call: many servers close it after five.
 KEPT = 4.0
-#: Seconds after which a server is asked again for more choices in one call than it gave.
-MOST_KEPT = 300.0
 #: Bytes that are read of an error's body.
 ERROR_BYTES = 16 * 2**10
 #: Answers of more bytes than this are parsed in a thread.
@@ -88,7 +86,11 @@ class UpstreamError(SetupError):
 @dataclass(frozen=True)
 class CallLimits:
     """Seconds for connecting, for each silence while reading, and for a call with its repetitions; bytes of
-    a response, and how often a call is repeated; with `busy_again` also one that was answered with 429."""
+    a response, and how often a call is repeated; with `busy_again` also one that was answered with 429.
+
+    `pause` seconds pass before the first repetition, twice as many before the next, randomly reduced down to
+    a half. After `most_kept` seconds a server is asked again for more choices in one call than it gave.
+    """
 
     connect: float = 5.0
     read: float = 120.0
@@ -96,6 +98,8 @@ class CallLimits:
     response_bytes: int = 4 * 2**20
     retries: int = 2
     busy_again: bool = True
+    pause: float = 0.5
+    most_kept: float = 300.0
 
 
 class Client:
@@ -103,7 +107,7 @@ class Client:
 
     At most `concurrency` calls are under way at a time. A `deadline` is a time of `time.monotonic()`; without
     one a call may take `limits.total` seconds from when its turn comes. Cancelling a task that waits for an
-    answer closes its connection.
+    answer closes its connection. `most_choices` is how many choices one call gives, where that is known.
     """
 
     def __init__(
@@ -113,6 +117,7 @@ class Client:
         key: str | None = None,
         limits: CallLimits | None = None,
         concurrency: int = 16,
+        most_choices: int | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
@@ -124,7 +129,7 @@ class Client:
         self._headers = {"accept": JSON, "accept-encoding": "identity", "user-agent": USER_AGENT}
         if self._key is not None:
             self._headers["authorization"] = f"Bearer {self._key}"
-        self._most_choices: dict[tuple[object, ...], tuple[int, float]] = {}
+        self._known_most, self._most_choices = most_choices, dict[tuple[object, ...], tuple[int, float]]()
         self._concurrency, self._transport = concurrency, transport
         self._http: httpx.AsyncBaseTransport | None = None
         self._turns: asyncio.Semaphore
@@ -145,12 +150,13 @@ class Client:
         await http.aclose()
 
     def most_choices(self, requests: tuple[object, ...]) -> int | None:
-        """How many choices one call of these requests gives, where it was fewer than asked for of late."""
+        """How many choices one call of these requests gives, where that is known or was fewer than asked for
+        of late."""
         most, until = self._most_choices.get(requests, (None, math.inf))
-        return most if time.monotonic() < until else None
+        return most if most is not None and time.monotonic() < until else self._known_most
 
     def remember_most(self, requests: tuple[object, ...], most: int) -> None:
-        self._most_choices[requests] = most, time.monotonic() + MOST_KEPT
+        self._most_choices[requests] = most, time.monotonic() + self.limits.most_kept
 
     async def room(self) -> None:
         """Wait until a call could begin at once."""
@@ -192,7 +198,7 @@ class Client:
                 try:
                     return await self._request(method, path, content, until)
                 except UpstreamError as error:
-                    pause = _pause(repetition, error.retry_after)
+                    pause = _pause(self.limits.pause, repetition, error.retry_after)
                     again = error.transient and (error.kind != "rate" or self.limits.busy_again)
                     if not again or repetition >= self.limits.retries or time.monotonic() + pause >= until:
                         raise
@@ -340,7 +346,7 @@ def retry_seconds(value: str) -> float | None:
     return seconds if 0 <= seconds < math.inf else None
 
 
-def _pause(repetition: int, wanted: float | None) -> float:
+def _pause(first: float, repetition: int, wanted: float | None) -> float:
     """Seconds to wait: random, so that calls that failed together do not come back together."""
-    longest = min(LONGEST_PAUSE, PAUSE * 2.0**repetition)
+    longest = min(LONGEST_PAUSE, first * 2.0**repetition)
     return max(longest * random.uniform(0.5, 1.0), wanted or 0.0)

@@ -65,6 +65,21 @@ DIALECTS = {
 }
 
 
+#: The field that asks for the log-probabilities of the tokens themselves.
+LOGPROBS: dict[str, bool | int] = {CHAT: True, COMPLETIONS: 1}
+
+
+def beam_fields(path: str, length_penalty: float = 0.0) -> dict[str, Any]:
+    """Fields for vLLM's beams, ordered by log P with the end of the sequence in the sum."""
+    return {
+        "use_beam_search": True,
+        "length_penalty": length_penalty,
+        "temperature": 0.0,
+        "include_stop_str_in_output": True,
+        "logprobs": LOGPROBS[path],
+    }
+
+
 @dataclass(frozen=True)
 class RequestBuilder:
     """Makes the request for a search over an input.
@@ -113,9 +128,9 @@ class RequestBuilder:
     def query(self, search: Search, request: Request, role: str) -> Query:
         path, body = self._input(request.input)
         members = self.voter_models if role == "voters" and self.voter_models else self.models
-        body = {"model": members[0], **body, **self._fields(search)}
-        if self.logprobs or isinstance(search, Beam):
-            body["logprobs"] = True if path == CHAT else 1
+        body = {"model": members[0], **body, **self._fields(search, path)}
+        if self.logprobs:
+            body["logprobs"] = LOGPROBS[path]
         body = {name: value for name, value in {**body, **self.extra}.items() if value is not None}
         if isinstance(search, Beam):
             return Query(path, body, search.size, beams=True, members=members)
@@ -140,15 +155,13 @@ class RequestBuilder:
             raise DataError("the prompt is empty.")
         return COMPLETIONS, {"prompt": input}
 
-    def _fields(self, search: Search) -> dict[str, Any]:
+    def _fields(self, search: Search, path: str) -> dict[str, Any]:
         dialect = DIALECTS[self.kind]
         fields: dict[str, Any] = {"max_tokens": search.max_new_tokens}
         if search.min_new_tokens and dialect.min_tokens:
             fields[dialect.min_tokens] = search.min_new_tokens
         if isinstance(search, Beam):
-            # ordered by log P, with the end of the sequence in the sum but not in the text
-            beam = {"use_beam_search": True, "length_penalty": search.length_penalty}
-            return {**fields, **beam, "temperature": 0.0, "include_stop_str_in_output": True}
+            return {**fields, **beam_fields(path, search.length_penalty)}
         assert isinstance(search, Sampling)
         cuts = {name: value for name, value in asdict(search.truncation()).items() if value is not None}
         return {**fields, **dialect.off, **cuts}
