@@ -8,8 +8,6 @@ import pytest
 
 from tests.cli.conftest import ballot, lines
 
-SIGNED = "rv:0.3|sim:{}|on:space|w:probability|T:1|cand:{}|vot:4|tie:score,logprob,first"
-
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
@@ -83,18 +81,6 @@ def test_curves_are_drawn_from_names_with_k(run, files):
     assert (done.code, "use --force to overwrite it" in done.err) == (5, True)
 
 
-def test_curves_are_drawn_from_what_vote_wrote_into_its_files(run, files):
-    pytest.importorskip("matplotlib")
-    for k in (2, 10):
-        for name in ("overlap_2", "overlap_2@0.5"):
-            signed = [{"id": 1, "winner": "a b", "signature": SIGNED.format(name, k)}]
-            (files / f"{name}.{k}.jsonl").write_bytes(lines(*signed))
-    systems = sorted(path.name for path in files.glob("overlap*"))
-    done = run("compare", *systems, "--metric", "length", "--plot", "curves.png", "--to", "json", "--x", "k")
-    assert done.code == 0
-    assert (files / "curves.png").read_bytes().startswith(b"\x89PNG")
-
-
 @pytest.mark.parametrize(("system", "name"), [("x@0.25=bad.txt", "x@0.25"), ("k=4.txt", "k=4")])
 def test_an_exponent_is_not_taken_for_k_nor_a_files_name_for_a_system(run, files, system, name):
     (files / "k=4.txt").write_text("a\n" * 60)
@@ -107,7 +93,8 @@ def test_an_exponent_is_not_taken_for_k_nor_a_files_name_for_a_system(run, files
     [
         ([], 2, "there is nothing to compare: give at least two files, got 0"),
         (["bad.txt", "bad.txt"], 2, "two systems are called 'bad'; name them, for example NAME=bad.txt"),
-        (["bad.txt", "good.txt", "--plot", "x.svg"], 2, "cannot draw 'bad': its file does not name"),
+        (["bad.txt", "g@1=good.txt", "--plot", "x.svg"], 2, "for example 'bad@10=bad.txt'"),
+        (["b@0.5=bad.txt", "g@1=good.txt", "--plot", "x.svg"], 2, "cannot draw 'b@0.5'"),
         (
             ["b@1=bad.txt", "g@1=good.txt", "--plot", "x.svg", "--baseline", "beam"],
             2,

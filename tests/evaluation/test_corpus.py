@@ -27,19 +27,18 @@ def test_plain_text_is_one_output_a_line_and_empty_lines_count():
     assert found.where[2] == "input:3"
 
 
-def test_results_of_a_vote_bring_ids_and_signatures():
+def test_results_of_a_vote_bring_ids():
     found = read_outputs(
         json_lines({"id": 7, "winner": "a b", "signature": "s"}, {"id": "8", "winner": None, "score": None})
     )
     assert (found.values, found.ids) == (["a b", ""], [7, "8"])
-    assert found.signatures == {"s"}
 
 
 def test_results_in_csv_go_with_ids_of_json(tmp_path):
     path = tmp_path / "winners.csv"
     path.write_text('id,winner,signature,error\n8,"a\nb",s,\n7,,s,\n', encoding="utf-8")
     found = read_outputs(path)
-    assert (found.values, found.ids, found.signatures) == (["a\nb", ""], ["8", "7"], {"s"})
+    assert (found.values, found.ids) == (["a\nb", ""], ["8", "7"])
     references, _ = read_references(
         [json_lines({"id": 7, "references": ["c"]}, {"id": 8, "references": ["d"]})]
     )

@@ -1,4 +1,4 @@
-"""Pictures: baselines dashed, voting solid, references a line; and where systems stand on curves."""
+"""Pictures: baselines dashed, voting solid, references a line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from rangevote.errors import MissingExtra, SetupError, UsageError
 from rangevote.evaluation.evaluate import compare
-from rangevote.evaluation.plot import Curve, CurvePoint, Panel, panels_of, plot_curves, point_of
+from rangevote.evaluation.plot import Curve, CurvePoint, Panel, panels_of, plot_curves
 
 pytest.importorskip("matplotlib")
 
@@ -75,24 +75,6 @@ def test_a_missing_matplotlib_names_its_extra(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     with pytest.raises(MissingExtra, match=r'drawing needs the package .*"rangevote\[evaluate\]"'):
         plot_curves([PANEL], Path("f.svg"))
-
-
-SIGNED = "rv:0.3|sim:overlap_2|on:space|w:probability|T:1|cand:{}|vot:{}|tie:score,logprob,first"
-
-
-def test_a_signature_tells_method_and_k_or_voters():
-    elections = [SIGNED.format(9, 500), SIGNED.format(10, 1000)]  # a beam may fall short of its k
-    assert point_of(elections) == CurvePoint("overlap_2", 10)
-    assert point_of(elections, "voters") == CurvePoint("overlap_2", 1000)
-    assert point_of(["sim:overlap_2|w:probability|T:2|cand:4|vot:4"]) == CurvePoint("overlap_2, T = 2", 4)
-    likely = "sim:overlap_2|w:probability|T:1|rule:most_likely|cand:4|vot:4"
-    assert point_of([likely]) == CurvePoint("most_likely", 4, baseline=True)
-    assert point_of(["sim:chrf|rule:reweighted|cand:4|vot:4"]) == CurvePoint("chrf, reweighted", 4)
-
-
-@pytest.mark.parametrize("signatures", [[], ["something"], [SIGNED.format(4, 4), "sim:chrf|cand:4|vot:4"]])
-def test_signatures_that_tell_no_place_or_two_give_none(signatures):
-    assert point_of(signatures) is None
 
 
 def test_a_comparison_becomes_a_panel_a_metric_and_a_curve_a_method():

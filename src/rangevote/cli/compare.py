@@ -43,7 +43,7 @@ RESAMPLES = 1_000
 
 @click.command(
     cls=HelpCommand,
-    example="rangevote compare beam=beam.jsonl voted=winners.jsonl -r references.txt --plot curves.svg",
+    example="rangevote compare beam=beam.jsonl voted=winners.jsonl -r references.txt",
 )
 @click.argument("systems", nargs=-1, metavar="[NAME[@K]=]FILE...")
 @evaluation_options
@@ -58,7 +58,7 @@ RESAMPLES = 1_000
     "systems' outputs in it. Several files are a panel, whose members are compared too.",
     multiple=True,
 )
-@option("--plot FILE", "Draw every metric against K, as .svg, .png or .pdf.")
+@option("--plot FILE", "Draw every metric against K of NAME@K=FILE, as .svg, .png or .pdf.")
 @option(
     "--x",
     "What K counts: the beam size (k) or the voters.",
@@ -85,8 +85,7 @@ def compare(
 
     A FILE is text, one output per line, or what `rangevote vote` wrote; all files have outputs for the same
     items. With the n-best lists of a panel (--beam) one system is enough: a warning says if it is below the
-    best member. For curves, K is the beam size or the number of voters; files that `rangevote vote` wrote
-    name the method and K themselves.
+    best member. For curves (--plot) every file has a name with K, the beam size or the number of voters.
     """
     from rangevote.evaluation import tables
     from rangevote.evaluation.corpus import align, read_outputs
@@ -98,10 +97,10 @@ def compare(
     choose("p-value", p_value, P_VALUES)
     inputs = [*(file.path for file in files), *evaluation.files, *beam]
     check_inputs(inputs)
+    points = curve_points(files, baseline) if plot else {}
     if plot:
         check_plot(plot, writing.force)
     outputs = {file.label: read_outputs(file.path, plain=evaluation.plain) for file in files}
-    points = curve_points(files, outputs, axis, baseline) if plot else {}
     ballots = read_beams(beam) if beam else None
     references, sources = read_references_and_sources(evaluation)
     if references is None and ballots is not None and all(ballot.references for ballot in ballots.values):
@@ -140,7 +139,7 @@ def compare(
     if plot:
         from rangevote.evaluation.plot import AXES, panels_of, plot_curves
 
-        plot_curves(panels_of(comparison, points), plot, x_label=AXES[axis][1])
+        plot_curves(panels_of(comparison, points), plot, x_label=AXES[axis])
 
 
 class SystemFile(NamedTuple):
@@ -238,25 +237,19 @@ def _parse_system(argument: str) -> SystemFile:
     return SystemFile(label, method, float(number), path)
 
 
-def curve_points(
-    systems: Sequence[SystemFile], outputs: Mapping[str, FileValues[str]], axis: str, baselines: Sequence[str]
-) -> dict[str, CurvePoint]:
-    """Each system's method and x: as given, otherwise as its file says."""
-    from rangevote.evaluation.plot import CurvePoint, point_of
+def curve_points(systems: Sequence[SystemFile], baselines: Sequence[str]) -> dict[str, CurvePoint]:
+    """Each system's method and x, as its name says."""
+    from rangevote.evaluation.plot import CurvePoint
 
     points = {}
     for system in systems:
-        if system.k is not None:
-            point: CurvePoint | None = CurvePoint(system.method, system.k)
-        else:
-            point = point_of(outputs[system.label].signatures, axis)
-        if point is None:
-            size = "beam size" if axis == "k" else "number of voters"
+        if system.k is None:
             raise UsageError(
-                f"cannot draw {system.label!r}: its file does not name the method and the {size}. Give both, "
-                f"for example 'beam search@10={system.path}'."
+                f"cannot draw {system.label!r}: its name does not say where it stands on the axis of x. With "
+                f"--plot, name every file NAME@K=FILE, where K is a whole number above 0, for example "
+                f"'{system.method}@10={system.path}'."
             )
-        points[system.label] = CurvePoint(point.method, point.x, point.baseline or point.method in baselines)
+        points[system.label] = CurvePoint(system.method, system.k, system.method in baselines)
     methods = dict.fromkeys(point.method for point in points.values())
     for name in baselines:
         choose("method of --baseline", name, methods)

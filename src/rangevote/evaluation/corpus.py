@@ -153,7 +153,6 @@ class LineFields(msgspec.Struct, gc=False):
     text: str | UnsetType = UNSET
     source: str | None = None
     references: list[str] | str | None = None
-    signature: str | None = None
     error: str | None = None
     candidates: Any = UNSET
     hypotheses: Any = UNSET
@@ -166,16 +165,13 @@ _KEY = re.compile(rb'"(' + "|".join(KEYS).encode() + rb')"\s*:')
 
 @dataclass(frozen=True)
 class FileValues(Generic[T_co]):
-    """Values in file order with their locations ("file:12"), and ids if every line has one.
-
-    `signatures` are those of the elections in the file. In a `table` all ids are texts.
-    """
+    """Values in file order with their locations ("file:12"), and ids if every line has one. In a `table` all
+    ids are texts."""
 
     name: str
     values: Sequence[T_co]
     where: Sequence[str]
     ids: Sequence[Id] | None = None
-    signatures: frozenset[str] = frozenset()
     table: bool = False
 
     def map(self, value_of: Callable[[T_co], T]) -> FileValues[T]:
@@ -186,7 +182,7 @@ class FileValues(Generic[T_co]):
                 values.append(value_of(value))
             except DataError as error:
                 raise error.at(where) from None
-        return FileValues(self.name, values, self.where, self.ids, self.signatures, self.table)
+        return FileValues(self.name, values, self.where, self.ids, self.table)
 
 
 def read_outputs(source: Source, *, plain: bool = False) -> FileValues[str]:
@@ -292,16 +288,15 @@ def _read_lines(source: Source, role: str, plain: bool) -> FileValues[str | Line
             located = list(_decode(chain([first], raw), stream.name, json))
     where, lines = [where for where, _ in located], [line for _, line in located]
     fields = [line for line in lines if isinstance(line, LineFields)]
-    signatures = frozenset(line.signature for line in fields if line.signature is not None)
     ids = [line.id for line in fields if line.id is not None]
     if len(ids) < len(lines):
-        return FileValues(stream.name, lines, where, None, signatures)
+        return FileValues(stream.name, lines, where)
     before: dict[Id, str] = {}
     for id, line in zip(ids, where, strict=True):
         if before.setdefault(id, line) != line:
             problem = f"{id!r} was used before, at {before[id]}; ids must differ, or be left out."
             raise DataError(problem, field="id", where=line)
-    return FileValues(stream.name, lines, where, ids, signatures, table is not None)
+    return FileValues(stream.name, lines, where, ids, table is not None)
 
 
 def _table_lines(records: Iterator[Located]) -> Iterator[tuple[str, str | LineFields]]:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.errors import UsageError, need
 from rangevote.evaluation.evaluate import Comparison
 from rangevote.text import write_atomically
@@ -233,8 +232,8 @@ def _draw(axes: Any, panel: Panel, looks: dict[str, tuple[str, str]]) -> None:
             axes.fill_between(curve.x, low, high, color=colour, alpha=0.15, linewidth=0)
 
 
-#: What the horizontal axis counts -> its field in a signature, and its label.
-AXES = {"k": ("cand", "beam size k"), "voters": ("vot", "number of voters")}
+#: What the horizontal axis counts -> its label.
+AXES = {"k": "beam size k", "voters": "number of voters"}
 
 
 @dataclass(frozen=True)
@@ -244,32 +243,6 @@ class CurvePoint:
     method: str
     x: float
     baseline: bool = False
-
-
-def point_of(signatures: Iterable[str], axis: str = "k") -> CurvePoint | None:
-    """The point that the signatures of a system's elections name; None if they name none, or several methods.
-
-    Elections of one system may have had fewer candidates than k; the most of them is k.
-
-    >>> point_of(["rv:0.3|sim:overlap_2|on:words|w:probability|T:1|cand:10|vot:10|tie:score,logprob,first"])
-    CurvePoint(method='overlap_2', x=10.0, baseline=False)
-    """
-    methods: set[str] = set()
-    sizes: list[float] = []
-    for signature in signatures:
-        parts = dict(part.partition(":")[::2] for part in signature.split("|"))
-        size = parts.get(AXES[axis][0], "")
-        if not size.isdecimal() or "sim" not in parts:
-            return None
-        sizes.append(float(size))
-        rule, temperature = parts.get("rule", "range"), parts.get("T", "1")
-        name = parts["sim"] if temperature == "1" else f"{parts['sim']}, T = {temperature}"
-        name = name if rule == "range" else f"{name}, {rule}"
-        methods.add(rule if rule in WITHOUT_VOTERS else name)
-    if len(methods) != 1:
-        return None
-    [method] = methods
-    return CurvePoint(method, max(sizes), method in WITHOUT_VOTERS)  # the paper's baselines
 
 
 def panels_of(comparison: Comparison, points: Mapping[str, CurvePoint]) -> list[Panel]:
