@@ -23,7 +23,7 @@ from experiments.steps import write_json
 from experiments.voting import read_outputs
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.evaluate import Evaluator, Measured, selection, texts_of
-from rangevote.evaluation.metrics import Distinct, Metric
+from rangevote.evaluation.metrics import Metric
 from rangevote.evaluation.significance import (
     RESAMPLES,
     Difference,
@@ -124,10 +124,10 @@ def evaluate_voters(
 
 
 def bootstrapped(
-    metric: Metric | Distinct, ours: Measured, theirs: Measured, resamples: int = RESAMPLES
+    metric: Metric, ours: Measured, theirs: Measured, resamples: int = RESAMPLES
 ) -> dict[str, Any]:
     """How far one list of outputs is above another, by paired bootstrap."""
-    assert isinstance(metric, Metric)  # counts of different things have no bootstrap
+    assert metric.resampled  # counts of different things have no bootstrap
     rows = (one.rows[metric.statistics] for one in (ours, theirs))
     return _data(paired_bootstrap(metric.score, *rows, resamples=resamples))
 
@@ -201,7 +201,7 @@ class Scores:
 
     def __init__(self, measurer: Measurer, metric: str, seeds: Sequence[Outputs]) -> None:
         found = measurer.evaluator.metrics[metric]
-        assert isinstance(found, Metric)  # counts of different things have no bootstrap
+        assert found.resampled  # counts of different things have no bootstrap
         self.metric, self._seeds, self._measurer, self._name = found, seeds, measurer, metric
         self.points = [
             (method, k)

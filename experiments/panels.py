@@ -202,9 +202,7 @@ class References:
         return {name: measured.rows[self.metric(name).statistics] for name in self.metrics}
 
     def metric(self, name: str) -> Metric:
-        metric = self._evaluator.metrics[name]
-        assert isinstance(metric, Metric)
-        return metric
+        return self._evaluator.metrics[name]
 
     def compare(
         self,

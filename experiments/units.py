@@ -19,7 +19,6 @@ from experiments.settings import HERE, ROOT, Folders
 from experiments.steps import write_json, write_table
 from rangevote.evaluation.corpus import EvaluationCorpus
 from rangevote.evaluation.evaluate import Evaluator
-from rangevote.evaluation.metrics import Metric
 from rangevote.evaluation.significance import paired_bootstrap
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
 from rangevote.hypothesis import Ballot
@@ -54,7 +53,6 @@ def compare(ballots: Sequence[Ballot], options: Mapping[str, Any]) -> dict[str, 
     same = sum(a == b for a, b in zip(space, words, strict=True)) / len(ballots)
     found: dict[str, Any] = {"ballots": len(ballots), "same": same}
     for name, metric in evaluator.metrics.items():
-        assert isinstance(metric, Metric)
         rows = after.rows[metric.statistics], before.rows[metric.statistics]
         change = paired_bootstrap(metric.score, *rows, resamples=RESAMPLES, seed=SEED)
         found[name] = {"space": before.values[name], "words": change.value, "interval": list(change.interval)}

@@ -193,13 +193,10 @@ def best_member(
 ) -> BestMember | None:
     """The member that does best by the first metric that has references, compared with the panel; None where
     there are no members or no references. Its p allows for their number."""
-    from rangevote.evaluation.metrics import Metric
     from rangevote.evaluation.significance import Interval
     from rangevote.tuning.tune import BestMember
 
-    metrics = comparison.metrics.items()
-    judged = [name for name, one in metrics if isinstance(one, Metric) and one.best in ("highest", "lowest")]
-    judged = [name for name in judged if "references" in comparison.metrics[name].needs]
+    judged = [name for name, one in comparison.metrics.items() if "references" in one.needs]
     if not members or not judged:
         return None
     metric, sign = judged[0], 1 if comparison.metrics[judged[0]].best == "highest" else -1

@@ -9,7 +9,7 @@ import numpy as np
 
 from rangevote.errors import DataError, UsageError, choose
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
-from rangevote.evaluation.metrics import METRICS, Builder, Distinct, Metric, Statistics, get_metric
+from rangevote.evaluation.metrics import METRICS, Builder, Metric, Statistics, get_metric
 from rangevote.evaluation.significance import (
     P_VALUES,
     RESAMPLES,
@@ -22,7 +22,7 @@ from rangevote.evaluation.significance import (
 )
 from rangevote.hypothesis import Array, Ballot
 
-MetricChoice = Sequence[str] | Mapping[str, Metric | Distinct] | None
+MetricChoice = Sequence[str] | Mapping[str, Metric] | None
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,14 @@ class Evaluator:
     ) -> None:
         self.corpus, self.units = corpus, units or WordUnits()
         self.metrics = choose_metrics(metrics, corpus)
-        self._split = self.units.splitter()
         self._statistics: dict[Builder, Statistics] = {}
         for metric in self.metrics.values():
-            if isinstance(metric, Metric) and metric.statistics not in self._statistics:
+            if metric.statistics not in self._statistics:
                 self._statistics[metric.statistics] = metric.statistics(corpus, self.units)
 
     def signature(self, name: str) -> str:
         """Everything that decides the value of the metric `name`, except the texts."""
-        metric = self.metrics[name]
-        known = self._statistics[metric.statistics] if isinstance(metric, Metric) else self.units
-        return known.signature
+        return self._statistics[self.metrics[name].statistics].signature
 
     def measure(self, outputs: Sequence[str]) -> Measured:
         """Every metric of one system's outputs, in the order of the corpus."""
@@ -72,31 +69,25 @@ class Evaluator:
             return {}
         return {name: sum(values[name] for values in columns) / len(columns) for name in metrics}
 
-    def _measure(self, outputs: Sequence[str], metrics: Mapping[str, Metric | Distinct]) -> Measured:
-        words: list[Sequence[str]] = []
+    def _measure(self, outputs: Sequence[str], metrics: Mapping[str, Metric]) -> Measured:
         values: dict[str, float] = {}
         rows: dict[Builder, Array] = {}
         for name, metric in metrics.items():
-            if isinstance(metric, Distinct):
-                words = words or [self._split(text) for text in outputs]
-                values[name] = float(metric.count(words))
-                continue
             if metric.statistics not in rows:
                 rows[metric.statistics] = self._statistics[metric.statistics].rows(outputs)
             values[name] = float(metric.score(rows[metric.statistics].sum(axis=0)))
         return Measured(values, rows)
 
 
-def choose_metrics(metrics: MetricChoice, corpus: EvaluationCorpus) -> dict[str, Metric | Distinct]:
+def choose_metrics(metrics: MetricChoice, corpus: EvaluationCorpus) -> dict[str, Metric]:
     """The metrics by name; asking for one that lacks its references or sources is an error."""
     known = {"references": corpus.references, "sources": corpus.sources}
 
-    def missing(metric: Metric | Distinct) -> list[str]:
+    def missing(metric: Metric) -> list[str]:
         return [part for part in metric.needs.split(" and ") if part and not known[part]]
 
     if metrics is None:
-        usual = {name: metric for name, metric in METRICS.items() if getattr(metric, "usual", True)}
-        return {name: metric for name, metric in usual.items() if not missing(metric)}
+        return {name: one for name, one in METRICS.items() if one.usual and not missing(one)}
     if isinstance(metrics, str):
         raise UsageError(f"metrics is one string, {metrics!r}; pass a list of names.")
     if not isinstance(metrics, Mapping):
@@ -145,7 +136,7 @@ class Comparison:
     """
 
     systems: tuple[SystemScores, ...]
-    metrics: dict[str, Metric | Distinct]
+    metrics: dict[str, Metric]
     signatures: dict[str, str]
     references: dict[str, float]
     items: int
@@ -218,7 +209,6 @@ def compare(
         against = {}
         for key in drawn if name != first else ():
             metric, base = evaluator.metrics[key], measured[first]
-            assert isinstance(metric, Metric)  # only these are resampled
             gap = difference(drawn[key], samples[first][key], system.values[key] - base.values[key], p_value)
             rows, base_rows = system.rows[metric.statistics], base.rows[metric.statistics]
             sentences = metric.score(rows) - metric.score(base_rows)  # (sentences,)
@@ -242,19 +232,17 @@ def _resample(
     evaluator: Evaluator, measured: Mapping[str, Measured], resamples: int, seed: int
 ) -> dict[str, dict[str, Array]]:
     """Scores by system and metric, shape (resamples,), under the same resamples; all sums are one product."""
-    tables = [rows for system in measured.values() for rows in system.rows.values()]
-    if not resamples or not tables:
+    metrics = {name: metric for name, metric in evaluator.metrics.items() if metric.resampled}
+    builders = dict.fromkeys(metric.statistics for metric in metrics.values())
+    if not resamples or not builders:
         return {name: {} for name in measured}
+    tables = [system.rows[builder] for system in measured.values() for builder in builders]
     sums = resampled_sums(np.hstack(tables), resamples=resamples, seed=seed)
     pieces = iter(np.split(sums, np.cumsum([rows.shape[1] for rows in tables])[:-1], axis=1))
     samples = {}
-    for name, system in measured.items():
-        by_statistics = {builder: next(pieces) for builder in system.rows}
-        samples[name] = {
-            key: metric.score(by_statistics[metric.statistics])
-            for key, metric in evaluator.metrics.items()
-            if isinstance(metric, Metric)
-        }
+    for name in measured:
+        by_statistics = {builder: next(pieces) for builder in builders}
+        samples[name] = {key: one.score(by_statistics[one.statistics]) for key, one in metrics.items()}
     return samples
 
 

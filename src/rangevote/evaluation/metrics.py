@@ -1,8 +1,8 @@
 """Metrics of a corpus: BLEU, chrF, TER, ROUGE, learned metrics, accuracy, length, diversity, copies.
 
 A `Metric` is statistics of sentences that are summed, and a score of the sums: a bootstrap only adds the same
-statistics up anew. A `Distinct` is a count over all outputs. Each is one entry in `METRICS`, or named with a
-model or key, for example comet:Unbabel/wmt22-comet-da (`learned`) or accuracy:last_number.
+statistics up anew. Each is one entry in `METRICS`, or named with a model or key, for example
+comet:Unbabel/wmt22-comet-da (`learned`) or accuracy:last_number.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from operator import or_
+from itertools import pairwise
+from operator import itemgetter, or_
 from typing import Any, Literal
 
 import numpy as np
@@ -57,7 +58,8 @@ class Metric:
     """A score of a whole corpus, computed from sums over its sentences.
 
     `score` takes sums of shape (..., statistics) and gives scores of shape (...): many resamples at a time.
-    Metrics with the same `statistics` share them. One that is not `usual` is measured where it is named.
+    Metrics with the same `statistics` share them. One that is not `usual` is measured where it is named. One
+    whose statistics of a sentence depend on the other sentences is not `resampled`: it has no interval.
     """
 
     label: str
@@ -67,17 +69,7 @@ class Metric:
     best: Best = "highest"
     decimals: int = 2
     usual: bool = True
-
-
-@dataclass(frozen=True)
-class Distinct:
-    """How many different things there are in all outputs together; not a sum, so it has no interval."""
-
-    label: str
-    count: Callable[[Sequence[Words]], int]
-    needs: Need = ""
-    best: Best = "highest"
-    decimals: int = 0
+    resampled: bool = True
 
 
 # BLEU, twice: over words as NLTK computes it (captions), and sacreBLEU (translation).
@@ -348,7 +340,7 @@ def spelled_metric(name: str) -> str:
     return respelled(written, (*METRICS, *LEARNED, "accuracy")) + colon + rest
 
 
-def get_metric(name: str) -> Metric | Distinct:
+def get_metric(name: str) -> Metric:
     """The metric of a name; `accuracy` is made for its key, as `accuracy:last_number`, learned ones for a
     model."""
     if isinstance(name, str) and name.partition(":")[0] == "accuracy":
@@ -402,28 +394,33 @@ def half_of_source_by_bags(words: Words, source: Words) -> bool:
     return bool(source) and 2 * (Counter(words) & Counter(source)).total() >= len(source)
 
 
-def distinct_outputs(outputs: Sequence[Words]) -> int:
-    """Different outputs, word by word; the empty one is one of them."""
-    return len({tuple(words) for words in outputs})
-
-
-def distinct_ngrams(order: int) -> Callable[[Sequence[Words]], int]:
-    """Different n-grams in all outputs together (Li et al. 2016; tables 2 and 6 of the paper).
-
-    >>> distinct_ngrams(2)([["a", "b", "a"], ["b", "a", "c"]])  # ab, ba, ac
-    3
+def first_seen(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
+    """How many outputs, unigrams and bigrams of each output no output before it has; the sums are the numbers
+    of different ones in all outputs together. The empty output is one of them.
     """
+    split = units.splitter()
 
-    def count(outputs: Sequence[Words]) -> int:
-        ngrams: set[tuple[str, ...]] = set()
-        for words in outputs:
-            ngrams.update(zip(*(words[i:] for i in range(order)), strict=False))
-        return len(ngrams)
+    def rows(outputs: Sequence[str]) -> Array:
+        seen: list[set[tuple[str, ...]]] = [set(), set(), set()]
+        counts = []
+        for text in outputs:
+            words = split(text)
+            before = [len(kind) for kind in seen]
+            seen[0].add(tuple(words))
+            seen[1].update((word,) for word in words)
+            seen[2].update(pairwise(words))
+            counts.append([len(kind) - size for kind, size in zip(seen, before, strict=True)])
+        return np.array(counts, dtype=np.float64)
 
-    return count
+    return Statistics(units.signature, rows)
 
 
-METRICS: dict[str, Metric | Distinct] = {
+def distinct(label: str, column: int) -> Metric:
+    """The number of different outputs or n-grams (Li et al. 2016; tables 2 and 6 of the paper)."""
+    return Metric(label, first_seen, itemgetter((..., column)), "", decimals=0, resampled=False)
+
+
+METRICS: dict[str, Metric] = {
     "bleu": Metric("BLEU", partial(sacrebleu_statistics, metric="BLEU"), sacre_bleu),
     **{f"bleu_{n}": Metric(f"BLEU-{n}", word_matches, word_bleu(n)) for n in range(1, BLEU_ORDER + 1)},
     "chrf": Metric("chrF", partial(sacrebleu_statistics, metric="CHRF"), f_score),
@@ -435,9 +432,9 @@ METRICS: dict[str, Metric | Distinct] = {
     "rouge_2": Metric("ROUGE-2", partial(rouge, order=2), mean, usual=False),
     "rouge_l": Metric("ROUGE-L", partial(rouge, order=0), mean, usual=False),
     "length": Metric("length", lengths, mean, "", "closest"),
-    "distinct_outputs": Distinct("distinct outputs", distinct_outputs),
-    "distinct_unigrams": Distinct("distinct unigrams", distinct_ngrams(1)),
-    "distinct_bigrams": Distinct("distinct bigrams", distinct_ngrams(2)),
+    "distinct_outputs": distinct("distinct outputs", 0),
+    "distinct_unigrams": distinct("distinct unigrams", 1),
+    "distinct_bigrams": distinct("distinct bigrams", 2),
     "empty": Metric("empty (%)", empties, percent, "", "lowest", 1),
     "exact_copies": copy_metric("exact copies (%)", whole_source),
     "partial_copies": copy_metric("partial copies (%)", half_of_source),

@@ -466,12 +466,15 @@ def _check_choices(tried: int, possible: int) -> None:
         )
 
 
+def _decides(metric: Metric) -> bool:
+    return metric.resampled and metric.best == "highest"
+
+
 def metric_of(name: str) -> Metric:
     """A metric that settings can be chosen by: higher is better, and it is a score of sums."""
     metric = get_metric(name)
-    if not isinstance(metric, Metric) or metric.best != "highest":
-        good = [key for key, one in METRICS.items() if isinstance(one, Metric) and one.best == "highest"]
-        good.append("accuracy:last_number")
+    if not _decides(metric):
+        good = [*(key for key, one in METRICS.items() if _decides(one)), "accuracy:last_number"]
         raise UsageError(f"settings cannot be chosen by {name!r}; choose from: {', '.join(good)}.")
     return metric
 
