@@ -1,4 +1,4 @@
-// The unit "words" (kernel/words.py, which gives the same): a text in lower case with spaces between its words.
+// The unit "words" (kernel/plain.py, which gives the same): a text in lower case with spaces between its words.
 #pragma once
 
 #include <array>

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rangevote.kernel.words import word_spans, words
+from rangevote.kernel.plain import word_spans, words
 from tests.kernel.both import each_kernel
 
 

@@ -21,8 +21,7 @@ from rangevote.election.settings import Settings
 from rangevote.election.summary import Quote, most_likely, probability_shares, why
 from rangevote.errors import RangevoteError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
-from rangevote.kernel.plain import UNITS
-from rangevote.kernel.words import word_spans
+from rangevote.kernel.plain import UNITS, word_spans
 from rangevote.similarity import get_similarity
 from rangevote.similarity.base import Measure
 from rangevote.similarity.units import DEFAULT_UNIT, Reader
